@@ -1,0 +1,64 @@
+# Odradek's commands. `make help` lists them.
+SHELL := /bin/bash
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+PYTHON   ?= $(shell command -v python3.11 || command -v python3)
+VENV     := .venv
+BIN      := $(VENV)/bin
+SOURCES  := $(wildcard odradek protocol storage coordinator broker bench)
+SETUP    := $(VENV)/.setup-dev
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: $(SETUP) ## make .venv with the locked dependencies and the `odradek` command
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(SETUP): requirements/dev.lock pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.PHONY: run
+run: $(SETUP) ## serve on 127.0.0.1:9092 with the data in ./data
+	$(BIN)/odradek run --listen 127.0.0.1:9092 --data ./data
+
+.PHONY: lint
+lint: $(SETUP) ## formatting, lint, types, import directions
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy $(SOURCES)
+	$(BIN)/lint-imports
+
+.PHONY: format
+format: $(SETUP) ## rewrite the sources in the project's format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+.PHONY: check
+check: lint ## lint and the unit tests; under two minutes
+	$(BIN)/python -m pytest -q --ignore=tests/interop
+
+.PHONY: test
+test: lint ## check, then the tests with real clients; under fifteen minutes
+	$(BIN)/python -m pytest -q tests
+
+.PHONY: locks
+locks: ## write requirements/*.lock anew from pyproject.toml (needs uv)
+	$(call lock,run.lock,)
+	$(call lock,dev.lock,--extra dev)
+	$(call lock,bench.lock,--extra dev --extra bench)
+
+define lock
+uv pip compile --quiet --upgrade --python-version 3.11 --universal --generate-hashes --no-emit-index-url \
+	--no-emit-find-links --custom-compile-command "make locks" $(2) pyproject.toml -o requirements/$(1)
+endef
+
+.PHONY: clean
+clean: ## remove caches and .venv; keeps ./data
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
