@@ -1,0 +1,332 @@
+"""Compiles a message class into a decoder and an encoder per version: straight-line Python, read from the schema once.
+
+Runs of fixed-width fields become one struct call; every length is checked against what is left of the frame before it is
+used. The generated source is in `linecache`, so a traceback shows its lines. Nothing here is called per request but the
+functions it made.
+"""
+
+from __future__ import annotations
+
+import linecache
+import struct as struct_module
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeVar
+
+from protocol import primitives
+from protocol.errors import ProtocolError
+from protocol.schema import Field, Kind, fields_of, identity
+from protocol.types import Buffer
+
+T = TypeVar("T")
+Decoder = Callable[[Buffer, int, int], tuple[Any, int]]
+"""(buffer, position, end) → (message, position behind it); raises what `decode` turns into ProtocolError."""
+Encoder = Callable[[Any, Callable[[Buffer], None]], None]
+"""(message, append) → None: appends buffers, records fields as they are and uncopied."""
+
+FORMATS = {"int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint16": "H", "uint32": "I", "float64": "d", "bool": "?",
+           "uuid": "16s"}  # fmt: skip
+SIZES = {kind: struct_module.calcsize(">" + code) for kind, code in FORMATS.items()}
+MALFORMED = (struct_module.error, IndexError, UnicodeDecodeError, ValueError)
+"""What reading past the end, or bytes that are not text, raise inside a generated decoder."""
+
+
+def decode(cls: type[T], version: int, buffer: Buffer, position: int = 0) -> tuple[T, int]:
+    """The message at `position` and the position behind it; any bytes give a value or a ProtocolError."""
+    try:
+        return decoder(cls, version)(buffer, position, len(buffer))
+    except MALFORMED as error:
+        raise ProtocolError(f"{cls.__name__} v{version}: {error}", offset=position) from error
+
+
+def encode(value: object, version: int) -> bytes:
+    """The message's bytes."""
+    return b"".join(encode_parts(value, version))
+
+
+def encode_parts(value: object, version: int) -> list[Buffer]:
+    """The message as buffers to write in order; records are views, not copies."""
+    parts: list[Buffer] = []
+    encoder(type(value), version)(value, parts.append)
+    return parts
+
+
+@cache
+def decoder(cls: type, version: int) -> Decoder:
+    """The compiled decoder of a message class at a version; ValueError where there is no such version."""
+    return _compile("decode", cls, version)  # type: ignore[no-any-return]
+
+
+@cache
+def encoder(cls: type, version: int) -> Encoder:
+    """The compiled encoder of a message class at a version; ValueError where there is no such version."""
+    return _compile("encode", cls, version)  # type: ignore[no-any-return]
+
+
+def _compile(direction: str, cls: type, version: int) -> Any:
+    known = identity(cls)
+    if version not in known.versions:
+        raise ValueError(f"{cls.__name__} has versions {known.versions}, not {version}")
+    source = (_DecoderSource if direction == "decode" else _EncoderSource)(version, version in known.flexible)
+    source.struct(cls)
+    text = "\n".join(source.lines) + "\n"
+    filename = f"<{direction} {cls.__name__} v{version}>"
+    linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
+    exec(compile(text, filename, "exec"), source.scope)
+    return source.scope[f"{direction}_{cls.__name__}"]
+
+
+class _Source:
+    """The text of one direction of one version, function by function, innermost struct first."""
+
+    def __init__(self, version: int, flexible: bool) -> None:
+        self.version = version
+        self.flexible = flexible
+        self.lines: list[str] = []
+        self.scope: dict[str, Any] = {
+            "tail": primitives.read_uvarint_tail, "overrun": primitives.overrun, "null": primitives.unexpected_null,
+            "uvarint": primitives.uvarint, "new": object.__new__, "ProtocolError": ProtocolError,
+            "unpack_array": struct_module.unpack_from, "pack_array": struct_module.pack,
+        }  # fmt: skip
+        self.done: set[str] = set()
+
+    def split(self, cls: type) -> tuple[list[Field], list[Field], list[Field]]:
+        """The fields that stand in order, those in the tag section by tag, and those this version lacks."""
+        plain, tagged, absent = [], [], []
+        for field in fields_of(cls):
+            spec = field.wire
+            where = absent if self.version not in spec.versions else plain
+            where = tagged if self.flexible and self.version in spec.tagged and where is plain else where
+            where.append(field)
+        return plain, sorted(tagged, key=lambda field: field.wire.tag or 0), absent
+
+    def nullable(self, field: Field) -> bool:
+        return self.version in field.wire.nullable
+
+    def compact(self, field: Field) -> bool:
+        return self.flexible and field.wire.flexible
+
+    def packer(self, method: str, codes: str) -> str:
+        """The name of a precompiled struct's method, bound in the generated code's scope."""
+        name = f"{method}_{codes}"
+        if name not in self.scope:
+            compiled = struct_module.Struct(">" + codes)
+            self.scope[name] = compiled.unpack_from if method == "unpack" else compiled.pack
+        return name
+
+    def default(self, field: Field) -> str:
+        if field.kind.struct is not None:
+            self.scope[field.kind.struct.__name__] = field.kind.struct
+        return field.default_source()
+
+    def min_size(self, kind: Kind, compact: bool) -> int:
+        """The fewest bytes a value takes: what bounds an array's count by the bytes that are left."""
+        if kind.name in SIZES:
+            return SIZES[kind.name]
+        if kind.struct is None:
+            return 1 if compact else 2 if kind.name == "string" else 4
+        plain, _, _ = self.split(kind.struct)
+        tags = 1 if self.flexible else 0
+        return tags + sum(
+            1 if f.kind.struct is not None and self.nullable(f) else self.min_size(f.kind, self.compact(f)) for f in plain
+        )
+
+
+class _DecoderSource(_Source):
+    def struct(self, cls: type) -> None:
+        name = cls.__name__
+        if name in self.done:
+            return
+        self.done.add(name)
+        plain, tagged, absent = self.split(cls)
+        body = [f"def decode_{name}(b, p, e):", f" o = new({name})"]
+        self.scope[name] = cls
+        body += [f" o.{field.name} = {self.default(field)}" for field in (*absent, *tagged)]
+        run: list[Field] = []
+        for field in plain:
+            if field.kind.name in FORMATS:
+                run.append(field)
+                continue
+            self.fixed(body, run)
+            self.variable(body, " ", field, "e")
+        self.fixed(body, run)
+        if self.flexible:
+            self.tags(body, tagged)
+        self.lines += [*body, " return o, p", ""]
+
+    def fixed(self, body: list[str], run: list[Field]) -> None:
+        """One unpack for neighbouring fields of fixed width."""
+        if not run:
+            return
+        codes = "".join(FORMATS[field.kind.name] for field in run)
+        targets = ", ".join(f"o.{field.name}" for field in run)
+        body.append(f" {targets}, = {self.packer('unpack', codes)}(b, p)")
+        body.append(f" p += {sum(SIZES[field.kind.name] for field in run)}")
+        run.clear()
+
+    def variable(self, body: list[str], pad: str, field: Field, end: str) -> None:
+        kind = field.kind
+        if kind.struct is not None:
+            self.nested(body, pad, field, end)
+            return
+        self.length(body, pad, "n", self.compact(field), short=kind.name == "string")
+        absent = f"o.{field.name} = None" if self.nullable(field) else f"raise null('{field.name}', p)"
+        body.append(f"{pad}if n < 0: {absent}")
+        if kind.items is not None:
+            self.array(body, pad, field.name, kind.items, self.compact(field), end)
+            return
+        body += [
+            f"{pad}else:",
+            f"{pad} q = p + n",
+            f"{pad} if q > {end}: raise overrun('{field.name}', n, p, {end})",
+            f"{pad} o.{field.name} = {VALUE_OF[kind.name]}",
+            f"{pad} p = q",
+        ]
+
+    def length(self, body: list[str], pad: str, name: str, compact: bool, short: bool) -> None:
+        """Reads a length or count into `name`; -1 is null, whichever way the version spells that."""
+        if compact:
+            body += [f"{pad}{name} = b[p]; p += 1", f"{pad}if {name} > 127: {name}, p = tail(b, p, {name})", f"{pad}{name} -= 1"]
+        else:
+            code = "h" if short else "i"
+            body.append(f"{pad}{name}, = {self.packer('unpack', code)}(b, p); p += {SIZES['int16' if short else 'int32']}")
+
+    def array(self, body: list[str], pad: str, name: str, items: Kind, compact: bool, end: str) -> None:
+        body.append(f"{pad}elif n * {self.min_size(items, compact)} > {end} - p: raise overrun('{name}', n, p, {end})")
+        body.append(f"{pad}else:")
+        if items.name in FORMATS:
+            body.append(f"{pad} o.{name} = list(unpack_array('>' + {ARRAY_FORMAT[items.name]}, b, p))")
+            body.append(f"{pad} p += n * {SIZES[items.name]}")
+            return
+        body += [f"{pad} a = []", f"{pad} for _ in range(n):"]
+        if items.struct is not None:
+            self.struct(items.struct)
+            body.append(f"{pad}  x, p = decode_{items.struct.__name__}(b, p, {end})")
+        else:
+            self.length(body, pad + "  ", "m", compact, short=items.name == "string")
+            body += [
+                f"{pad}  if m < 0: raise null('an item of {name}', p)",
+                f"{pad}  q = p + m",
+                f"{pad}  if q > {end}: raise overrun('an item of {name}', m, p, {end})",
+                f"{pad}  x = {VALUE_OF[items.name]}; p = q",
+            ]
+        body += [f"{pad}  a.append(x)", f"{pad} o.{name} = a"]
+
+    def nested(self, body: list[str], pad: str, field: Field, end: str) -> None:
+        """A struct in place; a nullable one has a signed byte before it, negative for null."""
+        assert field.kind.struct is not None
+        self.struct(field.kind.struct)
+        if self.nullable(field):
+            body += [f"{pad}n = b[p]; p += 1", f"{pad}if n > 127: o.{field.name} = None", f"{pad}else:"]
+            pad += " "
+        body.append(f"{pad}o.{field.name}, p = decode_{field.kind.struct.__name__}(b, p, {end})")
+
+    def tags(self, body: list[str], tagged: list[Field]) -> None:
+        """The tag section: known tags are read within their own size, unknown ones skipped (KIP-482)."""
+        body += [" k = b[p]; p += 1", " if k > 127: k, p = tail(b, p, k)", " for _ in range(k):"]
+        body += ["  t = b[p]; p += 1", "  if t > 127: t, p = tail(b, p, t)"]
+        body += ["  s = b[p]; p += 1", "  if s > 127: s, p = tail(b, p, s)"]
+        body += ["  z = p + s", "  if z > e: raise overrun('a tagged field', s, p, e)"]
+        word = "if"
+        for field in tagged:
+            body.append(f"  {word} t == {field.wire.tag}:")
+            word = "elif"
+            if field.kind.name in FORMATS:
+                unpack = self.packer("unpack", FORMATS[field.kind.name])
+                body.append(f"   o.{field.name}, = {unpack}(b, p); p += {SIZES[field.kind.name]}")
+            else:
+                self.variable(body, "   ", field, "z")
+            body.append(f"   if p != z: raise ProtocolError('tagged field {field.name} is not as long as it says', offset=p)")
+        body.append("  p = z")
+
+
+VALUE_OF = {"string": "str(b[p:q], 'utf-8')", "bytes": "bytes(b[p:q])", "records": "b[p:q]"}
+ARRAY_FORMAT = {kind: "'16s' * n" if kind == "uuid" else f"str(n) + '{code}'" for kind, code in FORMATS.items()}
+
+
+class _EncoderSource(_Source):
+    def struct(self, cls: type) -> None:
+        name = cls.__name__
+        if name in self.done:
+            return
+        self.done.add(name)
+        plain, tagged, _ = self.split(cls)
+        body = [f"def encode_{name}(o, w):"]
+        run: list[tuple[str, str]] = []
+        for field in plain:
+            if field.kind.name in FORMATS:
+                run.append((FORMATS[field.kind.name], f"o.{field.name}"))
+            else:
+                self.variable(body, " ", field, run)
+        self.flush(body, " ", run)
+        if self.flexible:
+            self.tags(body, tagged)
+        self.lines += [*body, *(() if len(body) > 1 else (" pass",)), ""]
+
+    def flush(self, body: list[str], pad: str, run: list[tuple[str, str]]) -> None:
+        """One pack for the fixed-width values gathered so far."""
+        if run:
+            codes = "".join(code for code, _ in run)
+            body.append(f"{pad}w({self.packer('pack', codes)}({', '.join(value for _, value in run)}))")
+            run.clear()
+
+    def variable(self, body: list[str], pad: str, field: Field, run: list[tuple[str, str]]) -> None:
+        kind, compact, value = field.kind, self.compact(field), f"o.{field.name}"
+        short = kind.name == "string"
+        if self.nullable(field):
+            self.flush(body, pad, run)
+            null = r"b'\xff'" if kind.struct else r"b'\x00'" if compact else repr(b"\xff" * (2 if short else 4))
+            body += [f"{pad}if {value} is None: w({null})", f"{pad}else:"]
+            pad += " "
+        if kind.struct is not None:
+            self.struct(kind.struct)
+            self.flush(body, pad, run)
+            if self.nullable(field):
+                body.append(f"{pad}w(b'\\x01')")
+            body.append(f"{pad}encode_{kind.struct.__name__}({value}, w)")
+            return
+        body.append(f"{pad}v = {value}.encode()" if short else f"{pad}v = {value}")
+        self.length(body, pad, run, compact, short)
+        if kind.items is None:
+            body.append(f"{pad}w(v)")
+        else:
+            self.array(body, pad, kind.items, compact)
+
+    def length(self, body: list[str], pad: str, run: list[tuple[str, str]], compact: bool, short: bool) -> None:
+        if not compact:
+            run.append(("h" if short else "i", "len(v)"))
+        self.flush(body, pad, run)
+        if compact:
+            body.append(f"{pad}w(uvarint(len(v) + 1))")
+
+    def array(self, body: list[str], pad: str, items: Kind, compact: bool) -> None:
+        if items.name in FORMATS:
+            body.append(f"{pad}w(pack_array('>' + {ARRAY_FORMAT[items.name].replace('n', 'len(v)')}, *v))")
+            return
+        body.append(f"{pad}for x in v:")
+        if items.struct is not None:
+            self.struct(items.struct)
+            body.append(f"{pad} encode_{items.struct.__name__}(x, w)")
+            return
+        if items.name == "string":
+            body.append(f"{pad} x = x.encode()")
+        size = "uvarint(len(x) + 1)" if compact else f"{self.packer('pack', 'h' if items.name == 'string' else 'i')}(len(x))"
+        body.append(f"{pad} w({size}); w(x)")
+
+    def tags(self, body: list[str], tagged: list[Field]) -> None:
+        """The tag section, ascending; a field that has its default is left out (KIP-482)."""
+        if not tagged:
+            body.append(r" w(b'\x00')")
+            return
+        body.append(" tagged = []")
+        for field in tagged:
+            body += [f" if o.{field.name} != {self.default(field)}:", "  parts = []", "  outer, w = w, parts.append"]
+            run: list[tuple[str, str]] = []
+            if field.kind.name in FORMATS:
+                run.append((FORMATS[field.kind.name], f"o.{field.name}"))
+            else:
+                self.variable(body, "  ", field, run)
+            self.flush(body, "  ", run)
+            tag = primitives.uvarint(field.wire.tag or 0)
+            body += ["  w = outer; data = b''.join(parts)", f"  tagged.append({tag!r} + uvarint(len(data)) + data)"]
+        body += [" w(uvarint(len(tagged)))", " for data in tagged: w(data)"]

@@ -1,0 +1,59 @@
+"""Variable-length integers and the checks that every decoder shares.
+
+Source: the protocol guide's UNSIGNED_VARINT; org.apache.kafka.common.utils.ByteUtils.
+"""
+
+from __future__ import annotations
+
+from protocol.errors import ProtocolError
+from protocol.types import Buffer
+
+MAX_UVARINT_BYTES = 5
+"""An unsigned varint holds 32 bits: five groups of seven."""
+
+
+def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
+    """(value, position behind it); IndexError past the end, ProtocolError beyond 32 bits."""
+    first = buffer[position]
+    if first < 0x80:
+        return first, position + 1
+    return read_uvarint_tail(buffer, position + 1, first)
+
+
+def read_uvarint_tail(buffer: Buffer, position: int, first: int) -> tuple[int, int]:
+    """The rest of a varint whose first byte had its continuation bit set; generated decoders test that bit inline."""
+    value = first & 0x7F
+    for shift in (7, 14, 21, 28):
+        byte = buffer[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value > 0xFFFFFFFF:
+                break
+            return value, position
+    raise ProtocolError("an unsigned varint is longer than 32 bits", offset=position)
+
+
+def uvarint(value: int) -> bytes:
+    """`value` (0 to 2**32 - 1) as an unsigned varint."""
+    if value < 0x80:
+        return ONE_BYTE[value]
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+ONE_BYTE = tuple(bytes((value,)) for value in range(0x80))
+"""Nearly every length on the wire is below 128."""
+
+
+def overrun(what: str, size: int, position: int, end: int) -> ProtocolError:
+    """The error of a length that points past the end of its frame."""
+    return ProtocolError(f"{what} of {size} does not fit in the {end - position} bytes that are left", offset=position)
+
+
+def unexpected_null(what: str, position: int) -> ProtocolError:
+    return ProtocolError(f"{what} is null and may not be", offset=position)

@@ -1,0 +1,218 @@
+"""The schema language: one declarative class per message covers all its versions.
+
+    @message(ApiKey.HEARTBEAT, versions="0-4", flexible="4+")
+    class HeartbeatRequest:
+        group_id: str = wire()
+        generation_id: int32 = wire()
+        member_id: str = wire()
+        group_instance_id: str | None = wire(versions="3+", nullable="3+", default=None)   # KIP-345
+
+A class is cheap to declare: its annotations are read, and its `__init__` and codecs compiled, at first use only, since a
+broker that starts in 300 ms cannot afford three hundred dataclasses. Instances have slots, compare by value and print
+their fields. Source: Kafka's message generator (KIP-482 for flexible versions and tagged fields).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
+
+ANY_VERSION: Final = 0x7FFF
+"""The open end of "3+": versions are int16."""
+
+
+class Versions(NamedTuple):
+    """A closed range of versions; `first > last` is the empty one."""
+
+    first: int
+    last: int
+
+    def __contains__(self, version: object) -> bool:
+        return isinstance(version, int) and self.first <= version <= self.last
+
+    def __str__(self) -> str:
+        return "none" if self.first > self.last else f"{self.first}-{self.last}"
+
+
+NONE = Versions(1, 0)
+ALL = Versions(0, ANY_VERSION)
+
+
+def parse_versions(text: str | None) -> Versions:
+    """ "0-4", "3+", "2" or "none", as Kafka's schemas spell ranges."""
+    if text is None or text == "none":
+        return NONE
+    if text.endswith("+"):
+        return Versions(int(text[:-1]), ANY_VERSION)
+    first, _, last = text.partition("-")
+    return Versions(int(first), int(last or first))
+
+
+class _Implicit:
+    """The type's own zero value: 0, "", an empty list, a struct of defaults."""
+
+    def __repr__(self) -> str:
+        return "IMPLICIT"
+
+
+IMPLICIT: Final = _Implicit()
+
+
+class Wire(NamedTuple):
+    """What `wire()` was told about one field."""
+
+    versions: Versions
+    nullable: Versions
+    tag: int | None
+    tagged: Versions
+    default: Any
+    flexible: bool
+
+
+def wire(
+    *,
+    versions: str = "0+",
+    nullable: str | None = None,
+    tag: int | None = None,
+    tagged: str | None = None,
+    default: Any = IMPLICIT,
+    flexible: bool = True,
+) -> Any:
+    """Declares a field: the versions that carry it, those in which it may be null, its tag and the versions that tag it
+    (all that carry it, unless said), its default where a version lacks it. `flexible=False` keeps the classic length
+    prefix in flexible versions (the client id of a request header)."""
+    carried = parse_versions(versions)
+    in_tags = NONE if tag is None else parse_versions(tagged) if tagged else carried
+    return Wire(carried, parse_versions(nullable), tag, in_tags, default, flexible)
+
+
+class Kind(NamedTuple):
+    """A field's type: "string", "bytes", "records", "bool", "int32" …, "struct" (with its class) or "array" (of items)."""
+
+    name: str
+    struct: type | None = None
+    items: Kind | None = None
+
+
+class Field(NamedTuple):
+    """One field of a message, ready for the codec's compiler."""
+
+    name: str
+    kind: Kind
+    wire: Wire
+
+    def default_source(self) -> str:
+        """Python source of the default; a struct's class is bound in the generated code by its name."""
+        default = self.wire.default
+        if default is not IMPLICIT:
+            return repr(default)
+        if self.kind.struct is not None:
+            return f"{self.kind.struct.__name__}()"
+        return ZERO_SOURCE.get(self.kind.name, "0")
+
+
+ZERO_SOURCE = {"string": "''", "bytes": "b''", "records": "b''", "bool": "False", "array": "[]", "uuid": repr(bytes(16)),
+               "float64": "0.0"}  # fmt: skip
+
+_PLAIN_KINDS: dict[object, str] = {str: "string", bytes: "bytes", bool: "bool"}
+
+
+def kind_of(annotation: Any) -> Kind:
+    """The wire type of an evaluated annotation; TypeError names one that the wire does not have."""
+    metadata = getattr(annotation, "__metadata__", None)
+    if metadata:
+        return Kind(metadata[0])
+    origin = get_origin(annotation)
+    if origin is list:
+        return Kind("array", items=kind_of(get_args(annotation)[0]))
+    if origin is not None:  # X | None: null-ness is said by wire(nullable=…)
+        return kind_of(next(arm for arm in get_args(annotation) if arm is not type(None)))
+    if annotation in _PLAIN_KINDS:
+        return Kind(_PLAIN_KINDS[annotation])
+    if hasattr(annotation, "__wire__"):
+        return Kind("struct", struct=annotation)
+    raise TypeError(f"{annotation!r} is not a type of the wire")
+
+
+def fields_of(cls: type) -> tuple[Field, ...]:
+    """The fields of a message or struct in wire order; read once per class."""
+    cached = cls.__dict__.get("__fields_cache__")
+    if cached is None:
+        hints = get_type_hints(cls, include_extras=True)
+        declared: dict[str, Wire] = cls.__wire__  # type: ignore[attr-defined]  # set by struct()
+        cached = tuple(Field(name, kind_of(hints[name]), spec) for name, spec in declared.items())
+        cls.__fields_cache__ = cached  # type: ignore[attr-defined]
+    return cached  # type: ignore[no-any-return]
+
+
+def _compile_init(cls: type) -> Callable[..., None]:
+    """Keyword-only `__init__`; every field has a default, mutable ones made anew per instance."""
+    fields = fields_of(cls)
+    scope: dict[str, Any] = {field.kind.struct.__name__: field.kind.struct for field in fields if field.kind.struct}
+    scope["_fresh"] = IMPLICIT
+    parameters, body = [], []
+    for name, source, fresh in ((f.name, f.default_source(), _is_mutable(f)) for f in fields):
+        parameters.append(f"{name}=_fresh" if fresh else f"{name}={source}")
+        body.append(f" self.{name} = {source} if {name} is _fresh else {name}" if fresh else f" self.{name} = {name}")
+    star = "*, " if parameters else ""
+    exec(f"def __init__(self, {star}{', '.join(parameters)}):\n" + ("\n".join(body) or " pass"), scope)
+    return scope["__init__"]  # type: ignore[no-any-return]
+
+
+def _is_mutable(field: Field) -> bool:
+    return field.wire.default is IMPLICIT and field.kind.name in ("array", "struct")
+
+
+def _first_init(self: Any, *args: Any, **kwargs: Any) -> None:
+    cls = type(self)
+    cls.__init__ = _compile_init(cls)
+    cls.__init__(self, *args, **kwargs)
+
+
+def _equal(self: Any, other: object) -> bool:
+    if type(self) is not type(other):
+        return NotImplemented
+    return all(getattr(self, name) == getattr(other, name) for name in self.__wire__)
+
+
+def _print(self: Any) -> str:
+    return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__wire__)})"
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(wire,))
+def struct(cls: type[T]) -> type[T]:
+    """A part of a message; its fields' versions are those of the message it stands in."""
+    declared = {name: value for name, value in cls.__dict__.items() if isinstance(value, Wire)}
+    namespace = {name: value for name, value in cls.__dict__.items() if name not in declared}
+    namespace.pop("__dict__", None)
+    namespace.pop("__weakref__", None)
+    namespace.update(__slots__=tuple(declared), __wire__=declared, __init__=_first_init, __eq__=_equal, __repr__=_print)
+    namespace["__hash__"] = None
+    return type(cls)(cls.__name__, cls.__bases__, namespace)
+
+
+class Identity(NamedTuple):
+    """What a whole message is: its API key (or record type), the versions there are, the first flexible one on."""
+
+    key: int
+    versions: Versions
+    flexible: Versions
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(wire,))
+def message(key: int, *, versions: str, flexible: str = "none") -> Callable[[type[T]], type[T]]:
+    """A request or response of one API, a header, or a record of an internal log (then `key` is its type)."""
+
+    def declare(cls: type[T]) -> type[T]:
+        declared = struct(cls)
+        declared.__message__ = Identity(key, parse_versions(versions), parse_versions(flexible))  # type: ignore[attr-defined]
+        return declared
+
+    return declare
+
+
+def identity(cls: type) -> Identity:
+    """The identity that `@message` gave the class."""
+    return cls.__message__  # type: ignore[attr-defined,no-any-return]
