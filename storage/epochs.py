@@ -1,0 +1,171 @@
+"""`leader-epoch-checkpoint`: at which offset each leader epoch of a partition began.
+
+Followers and clients find with it where logs diverged (KIP-101, KIP-279, KIP-320). Kafka class LeaderEpochFileCache.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left, bisect_right
+from typing import NamedTuple
+
+from storage.checkpoint import read_entries, write_entries
+from storage.disk import Disk
+
+LEADER_EPOCHS = "leader-epoch-checkpoint"
+
+UNDEFINED_EPOCH = -1
+UNDEFINED_EPOCH_OFFSET = -1
+
+
+class EpochEntry(NamedTuple):
+    """A leader epoch and the offset of the first record that was written in it."""
+
+    epoch: int
+    start_offset: int
+
+
+class EpochEndOffset(NamedTuple):
+    """An epoch, and the offset after the last record of it; both -1 when unknown."""
+
+    epoch: int
+    end_offset: int
+
+
+class LeaderEpochCache:
+    """The leader epochs of one log: epochs and their start offsets both grow.
+
+    Changes are in memory until `flush`. The log flushes them before its recovery point moves on, and recovery assigns
+    anew the epochs of the batches past it, so that an append never waits for this file.
+    """
+
+    __slots__ = ("_disk", "_epochs", "_offsets", "dirty", "path")
+
+    def __init__(self, directory: str, *, disk: Disk) -> None:
+        self.path = os.path.join(directory, LEADER_EPOCHS)
+        self.dirty = False
+        self._disk = disk
+        self._epochs: list[int] = []
+        self._offsets: list[int] = []
+
+    @classmethod
+    def load(cls, directory: str, *, disk: Disk) -> LeaderEpochCache:
+        """The epochs in a log's folder; none when there is no file. Raises CorruptCheckpoint."""
+        cache = cls(directory, disk=disk)
+        for epoch, start_offset in read_entries(disk, cache.path, _parse, "'<epoch> <start offset>'"):
+            cache.assign(epoch, start_offset)
+        cache.dirty = False
+        return cache
+
+    @property
+    def entries(self) -> list[EpochEntry]:
+        """All entries, oldest first."""
+        return list(map(EpochEntry, self._epochs, self._offsets))
+
+    @property
+    def latest_epoch(self) -> int | None:
+        """The newest epoch, or None when there is none."""
+        return self._epochs[-1] if self._epochs else None
+
+    @property
+    def earliest_entry(self) -> EpochEntry | None:
+        """The oldest epoch that the log still has, or None."""
+        return EpochEntry(self._epochs[0], self._offsets[0]) if self._epochs else None
+
+    @property
+    def latest_entry(self) -> EpochEntry | None:
+        """The newest epoch and where it began, or None."""
+        return EpochEntry(self._epochs[-1], self._offsets[-1]) if self._epochs else None
+
+    def assign(self, epoch: int, start_offset: int) -> bool:
+        """Note that the epoch begins at the offset; True if that is news.
+
+        Entries that contradict it (a later epoch, or a start at or beyond this one) go.
+        """
+        assert epoch >= 0 and start_offset >= 0, f"{self.path}: epoch {epoch} at offset {start_offset}"
+        if self._epochs and epoch == self._epochs[-1] and start_offset >= self._offsets[-1]:
+            return False
+        self._keep(slice(0, min(bisect_left(self._epochs, epoch), bisect_left(self._offsets, start_offset))))
+        self._epochs.append(epoch)
+        self._offsets.append(start_offset)
+        self.dirty = True
+        return True
+
+    def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEndOffset:
+        """OffsetForLeaderEpoch: the largest epoch <= the one asked for, and where it ended.
+
+        The newest epoch ends at the log's end. An epoch older than all has itself and the start of the oldest; one
+        newer than all, or undefined, has (-1, -1).
+        """
+        if epoch == UNDEFINED_EPOCH:
+            return EpochEndOffset(UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET)
+        if epoch == self.latest_epoch:
+            return EpochEndOffset(epoch, log_end_offset)
+        higher = bisect_right(self._epochs, epoch)
+        if higher == len(self._epochs):
+            return EpochEndOffset(UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET)
+        return EpochEndOffset(self._epochs[higher - 1] if higher else epoch, self._offsets[higher])
+
+    def epoch_for_offset(self, offset: int) -> int | None:
+        """The epoch in which the record at this offset was written, or None when it is older than all entries."""
+        n = bisect_right(self._offsets, offset) - 1
+        return self._epochs[n] if n >= 0 else None
+
+    def previous_epoch(self, epoch: int) -> int | None:
+        """The newest epoch below this one."""
+        n = bisect_left(self._epochs, epoch) - 1
+        return self._epochs[n] if n >= 0 else None
+
+    def next_epoch(self, epoch: int) -> int | None:
+        """The oldest epoch above this one."""
+        n = bisect_right(self._epochs, epoch)
+        return self._epochs[n] if n < len(self._epochs) else None
+
+    def truncate_from_end(self, end_offset: int) -> bool:
+        """The log now ends at this offset: epochs that begin there or later go. True if any did."""
+        keep = bisect_left(self._offsets, end_offset)
+        if end_offset < 0 or keep == len(self._offsets):
+            return False
+        self._keep(slice(0, keep))
+        return True
+
+    def truncate_from_start(self, start_offset: int) -> bool:
+        """The log now begins at this offset: older epochs go, the one that it lies in begins there. True on change."""
+        first = bisect_right(self._offsets, start_offset) - 1
+        if first < 0 or (first == 0 and self._offsets[0] == start_offset):
+            return False
+        self._keep(slice(first, None))
+        self._offsets[0] = start_offset
+        return True
+
+    def clear(self) -> None:
+        """Forget all epochs."""
+        self._keep(slice(0, 0))
+
+    def flush(self, *, sync: bool = True) -> None:
+        """Write the file, atomically, if anything changed since the last time."""
+        if not self.dirty:
+            return
+        self.dirty = False
+        lines = [f"{epoch} {offset}" for epoch, offset in zip(self._epochs, self._offsets, strict=True)]
+        try:
+            write_entries(self._disk, self.path, lines, sync=sync)
+        except OSError:
+            self.dirty = True
+            raise
+
+    def relocate(self, directory: str) -> None:
+        """The log's directory was renamed."""
+        self.path = os.path.join(directory, LEADER_EPOCHS)
+
+    def _keep(self, entries: slice) -> None:
+        self._epochs = self._epochs[entries]
+        self._offsets = self._offsets[entries]
+        self.dirty = True
+
+
+def _parse(line: str) -> EpochEntry:
+    epoch, start_offset = map(int, line.split())
+    if epoch < 0 or start_offset < 0:
+        raise ValueError("epochs and offsets are not negative")
+    return EpochEntry(epoch, start_offset)

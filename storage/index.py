@@ -1,0 +1,263 @@
+"""The sparse indexes of a segment: sorted fixed-width entries, searched by bisection.
+
+`SegmentIndex` is what the offset index (here) and the time index share. An index that is being appended to keeps its
+entries in memory and writes what is new at `flush`; recovery rebuilds the index of any segment past the recovery
+point, so nothing is lost. One that is only read is mapped at its first lookup: opening a log touches no index.
+
+The file format is Kafka's (OffsetIndex, AbstractIndex): big-endian entries, offsets relative to the segment's base.
+Kafka preallocates an active index with zeros and trims it on roll and close; ours never has them, and Kafka resizes
+what it finds.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator
+from struct import Struct
+from typing import NamedTuple
+
+from storage.disk import Disk
+
+MAX_RELATIVE_OFFSET = 0x7FFFFFFF
+"""An index entry has an int32 for the offset, so a segment spans no more offsets than this."""
+
+
+class CorruptIndex(Exception):
+    """An index file that cannot be right: the segment's indexes are to be rebuilt from its records."""
+
+
+class OffsetPosition(NamedTuple):
+    """An entry of the offset index: the batch that ends with or follows `offset` begins at or before `position`."""
+
+    offset: int
+    position: int
+
+
+class SegmentIndex:
+    """Sorted fixed-width entries in one file; the part that does not know what an entry means.
+
+    `max_size_bytes` is `segment.index.bytes`. The index is loaded at its first use: constructing it costs nothing.
+    """
+
+    ENTRY: Struct
+    __slots__ = ("path", "base_offset", "max_entries", "_disk", "_active", "_view", "_flushed_bytes", "_replace")
+
+    def __init__(self, path: str, base_offset: int, *, disk: Disk, max_size_bytes: int, fresh: bool = False) -> None:
+        """An index over the file at `path`. With `fresh` it starts empty, and a file that is there is replaced."""
+        self.path = path
+        self.base_offset = base_offset
+        self.max_entries = max_size_bytes // self.ENTRY.size
+        self._disk = disk
+        self._active: bytearray | None = bytearray() if fresh else None
+        self._view: bytearray | memoryview | None = self._active
+        self._flushed_bytes = 0
+        self._replace = fresh
+
+    @property
+    def entries(self) -> int:
+        """How many entries there are."""
+        return len(self._entries()) // self.ENTRY.size
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the entries."""
+        return self.entries * self.ENTRY.size
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the segment must roll because no entry fits any more."""
+        return self.entries >= self.max_entries
+
+    def can_append_offset(self, offset: int) -> bool:
+        """Whether the offset can be written relative to the base offset."""
+        return 0 <= offset - self.base_offset <= MAX_RELATIVE_OFFSET
+
+    def resize(self, max_size_bytes: int) -> None:
+        """Take over a changed `segment.index.bytes`."""
+        self.max_entries = max_size_bytes // self.ENTRY.size
+
+    def flush(self, *, sync: bool = True) -> None:
+        """Write what was appended since the last flush, and make it durable if `sync`."""
+        active = self._active
+        if active is None or (len(active) == self._flushed_bytes and not self._replace):
+            return
+        if self._replace:
+            self._disk.unlink(self.path, missing_ok=True)
+        handle = self._disk.open(self.path, create=True)
+        try:
+            end = len(active)
+            self._disk.pwritev(handle, [active[self._flushed_bytes : end]], self._flushed_bytes)
+            if sync:
+                self._disk.fsync(handle)
+        finally:
+            self._disk.close(handle)
+        if self._active is active:  # not truncated meanwhile
+            self._flushed_bytes = end
+            self._replace = False
+
+    def seal(self, *, sync: bool = False) -> None:
+        """The segment is appended to no more: write the rest and let go of the memory."""
+        self.flush(sync=sync)
+        self.release()
+
+    def close(self) -> None:
+        """Write the rest and let go of everything; a later use loads the file again."""
+        self.seal()
+
+    def release(self) -> None:
+        """Let go of the mapping, or of the memory of an index that has been flushed."""
+        if self._active is not None and (self._replace or len(self._active) != self._flushed_bytes):
+            return
+        self._active = None
+        self._view = None
+
+    def rename(self, path: str) -> None:
+        """Move the file, as when a cleaned segment takes its place or a deleted one is set aside."""
+        if not self._replace:
+            self._disk.rename(self.path, path)
+        self.path = path
+
+    def relocate(self, directory: str) -> None:
+        """The log's directory was renamed."""
+        self.path = os.path.join(directory, os.path.basename(self.path))
+
+    def delete(self) -> None:
+        """Remove the file; one that is not there is fine."""
+        self._active = None
+        self._view = None
+        self._disk.unlink(self.path, missing_ok=True)
+
+    def reset(self) -> None:
+        """Drop all entries, before the index is rebuilt."""
+        self._truncate_to_entries(0)
+
+    def _entries(self) -> bytearray | memoryview:
+        view = self._view
+        return self._load() if view is None else view
+
+    def _load(self) -> bytearray | memoryview:
+        """Map the file. Entries that do not fill it to the end are not looked at (`sanity_check` refuses them)."""
+        view: bytearray | memoryview = bytearray()
+        if self._disk.exists(self.path):
+            handle = self._disk.open(self.path, writable=False)
+            try:
+                size = self._disk.size(handle)
+                if size:
+                    view = self._disk.mmap(handle, size)
+            finally:
+                self._disk.close(handle)
+        self._view = view
+        return view
+
+    def _activate(self) -> bytearray:
+        """The entries as memory that can be appended to."""
+        if self._active is None:
+            entries = self._entries()
+            whole = len(entries) - len(entries) % self.ENTRY.size
+            self._active = self._view = bytearray(entries[:whole])
+            self._flushed_bytes = whole
+            self._replace = whole != len(entries)
+            if self._replace:
+                self._flushed_bytes = 0
+        return self._active
+
+    def _truncate_to_entries(self, entries: int) -> None:
+        """Keep the first entries. The file is written anew, not cut: a mapping of it may be in use by a reader."""
+        if entries >= self.entries and self._active is not None:
+            return
+        kept = bytearray(self._entries()[: entries * self.ENTRY.size])
+        self._active = self._view = kept
+        self._flushed_bytes = 0
+        self._replace = True
+        self._disk.unlink(self.path, missing_ok=True)
+
+    def _check_size(self) -> None:
+        size = len(self._entries())
+        if size % self.ENTRY.size:
+            raise CorruptIndex(f"{self.path}: {size} bytes is not a multiple of {self.ENTRY.size}, the size of an entry")
+
+    def _last_at_or_below(self, target: int, field: int) -> int:
+        """The number of the last entry whose field is <= target, or -1."""
+        entries = self._entries()
+        return bisect_right(range(len(entries) // self.ENTRY.size), target, key=self._column(entries, field)) - 1
+
+    def _first_at_or_above(self, target: int, field: int) -> int:
+        """The number of the first entry whose field is >= target; `entries` when there is none."""
+        entries = self._entries()
+        return bisect_left(range(len(entries) // self.ENTRY.size), target, key=self._column(entries, field))
+
+    def _column(self, entries: bytearray | memoryview, field: int) -> Callable[[int], int]:
+        """A function from an entry's number to one of its fields, for bisection."""
+        width, unpack = self.ENTRY.size, self.ENTRY.unpack_from
+        return lambda n: unpack(entries, n * width)[field]
+
+    def _is_sorted(self, field: int, *, strictly: bool) -> bool:
+        values = [entry[field] for entry in self.ENTRY.iter_unpack(self._entries())]
+        following = values[1:]
+        return all(a < b if strictly else a <= b for a, b in zip(values, following, strict=False))
+
+
+class OffsetIndex(SegmentIndex):
+    """`<base offset>.index`: from an offset to where in the segment file to begin looking for it.
+
+    Entries of 8 bytes: relative offset int32, position int32. Kafka class OffsetIndex.
+    """
+
+    ENTRY = Struct(">ii")
+    __slots__ = ()
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of the last entry, the base offset when there is none."""
+        entries = self.entries
+        return self.entry(entries - 1).offset if entries else self.base_offset
+
+    def entry(self, n: int) -> OffsetPosition:
+        """The n-th entry."""
+        relative_offset, position = self.ENTRY.unpack_from(self._entries(), n * 8)
+        return OffsetPosition(self.base_offset + relative_offset, position)
+
+    def __iter__(self) -> Iterator[OffsetPosition]:
+        for n in range(self.entries):
+            yield self.entry(n)
+
+    def lookup(self, offset: int) -> OffsetPosition:
+        """The entry with the largest offset <= the given one; (base offset, 0) when there is none."""
+        n = self._last_at_or_below(offset - self.base_offset, 0)
+        return OffsetPosition(self.base_offset, 0) if n < 0 else self.entry(n)
+
+    def upper_bound(self, position: int) -> OffsetPosition | None:
+        """The first entry whose position is >= the given one (an upper bound on what a read of so many bytes returns)."""
+        n = self._first_at_or_above(position, 1)
+        return self.entry(n) if n < self.entries else None
+
+    def append(self, offset: int, position: int) -> None:
+        """Add an entry. The caller has checked `is_full` and `can_append_offset`; offsets only ever grow."""
+        active = self._active
+        if active is None:
+            active = self._activate()
+        last_offset = self.last_offset
+        assert len(active) < self.max_entries * 8, f"{self.path}: append to a full index"
+        assert not active or offset > last_offset, f"{self.path}: offset {offset} after {last_offset}"
+        active += self.ENTRY.pack(offset - self.base_offset, position)
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the entries for this offset and beyond."""
+        self._truncate_to_entries(self._first_at_or_above(offset - self.base_offset, 0))
+
+    def sanity_check(self) -> None:
+        """The cheap checks made when a log is opened. Raises CorruptIndex."""
+        self._check_size()
+        entries = self.entries
+        last_offset = self.last_offset
+        if entries and last_offset < self.base_offset:
+            raise CorruptIndex(f"{self.path}: last offset {last_offset} is below the base offset {self.base_offset}")
+        if entries > 1 and last_offset <= self.entry(entries - 2).offset:
+            raise CorruptIndex(f"{self.path}: offset {last_offset} of the last entry is not above the one before it")
+
+    def verify(self) -> None:
+        """Check every entry. Raises CorruptIndex."""
+        self.sanity_check()
+        if not (self._is_sorted(0, strictly=True) and self._is_sorted(1, strictly=True)):
+            raise CorruptIndex(f"{self.path}: entries are out of order")
