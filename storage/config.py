@@ -1,0 +1,328 @@
+"""LogConfig: the options of a topic.
+
+Names, types, defaults and bounds are those of Apache Kafka 4.3 (TopicConfig, org.apache.kafka.storage.internals.log.LogConfig).
+A broker gives other defaults through its own options; which of them stands behind a topic's option is `synonyms` here
+(ServerTopicConfigSynonyms).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar, Final
+
+from protocol.config import BOOLEAN, DOUBLE, INT, LIST, LONG, STRING, Check, Config, ConfigError, option
+
+MAX_LONG: Final = (1 << 63) - 1
+HOUR_MS: Final = 3_600_000
+DAY_MS: Final = 24 * HOUR_MS
+WEEK_MS: Final = 7 * DAY_MS
+FROM_RETENTION: Final = -2  # local.retention.*: as retention.*
+
+COMPRESSION_TYPES: Final = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+MIN_SEGMENT_BYTES: Final = 1 << 20  # KIP-1030: smaller segments exhaust file handles and mappings
+MAX_MESSAGE_BYTES: Final = (1 << 20) + 12  # 1 MiB of batch behind offset and length
+REPLICAS_FORMAT: Final = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
+
+
+def _gzip_level(_name: str, value: object) -> str | None:
+    fits = isinstance(value, int) and (value == -1 or 1 <= value <= 9)
+    return None if fits else "Value must be between 1 and 9 or equal to -1"
+
+
+def _throttled_replicas(name: str, value: object) -> str | None:
+    assert isinstance(value, tuple)
+    if value in ((), ("*",)) or all(_is_pair(entry) for entry in value):
+        return None
+    return f"{name} must be the literal '*' or a list of replicas in the following format: {REPLICAS_FORMAT}"
+
+
+def _is_pair(entry: str) -> bool:
+    partition, colon, broker = entry.partition(":")
+    return bool(colon) and partition.isdecimal() and broker.isdecimal()
+
+
+GZIP_LEVEL: Final = Check("[1,...,9] or -1", _gzip_level)
+THROTTLED_REPLICAS: Final = Check(REPLICAS_FORMAT, _throttled_replicas)
+
+
+class LogConfig(Config):
+    """What one topic's logs obey. `LogConfig()` has Kafka's defaults; `parse` takes texts by Kafka's names."""
+
+    KIND: ClassVar[str] = "topic"
+
+    compact: bool
+    """cleanup.policy contains compact."""
+    delete: bool
+    """cleanup.policy contains delete."""
+
+    cleanup_policy = option(
+        "cleanup.policy",
+        LIST,
+        ("delete",),
+        one_of=("compact", "delete"),
+        synonyms=("log.cleanup.policy",),
+        doc="delete drops old segments by retention.ms and retention.bytes; compact keeps the newest record of each key; "
+        "both together do both, and an empty list keeps everything.",
+    )
+    compression_type = option(
+        "compression.type",
+        STRING,
+        "producer",
+        one_of=COMPRESSION_TYPES,
+        synonyms=("compression.type",),
+        doc="Codec that batches are stored with. producer keeps what the producer chose, uncompressed stores plain batches.",
+    )
+    compression_gzip_level = option(
+        "compression.gzip.level",
+        INT,
+        -1,
+        check=GZIP_LEVEL,
+        synonyms=("compression.gzip.level",),
+        doc="Level used when compression.type is gzip; -1 is zlib's own default.",
+    )
+    compression_lz4_level = option(
+        "compression.lz4.level",
+        INT,
+        9,
+        at_least=1,
+        at_most=17,
+        synonyms=("compression.lz4.level",),
+        doc="Level used when compression.type is lz4.",
+    )
+    compression_zstd_level = option(
+        "compression.zstd.level",
+        INT,
+        3,
+        at_least=-131072,
+        at_most=22,
+        synonyms=("compression.zstd.level",),
+        doc="Level used when compression.type is zstd.",
+    )
+    delete_retention_ms = option(
+        "delete.retention.ms",
+        LONG,
+        DAY_MS,
+        at_least=0,
+        synonyms=("log.cleaner.delete.retention.ms",),
+        doc="How long a compacted topic keeps tombstones; a reader that starts at the beginning must finish within it "
+        "to see every deletion.",
+    )
+    file_delete_delay_ms = option(
+        "file.delete.delay.ms",
+        LONG,
+        60_000,
+        at_least=0,
+        synonyms=("log.segment.delete.delay.ms",),
+        doc="Time between taking a file out of the log and removing it from the disk.",
+    )
+    flush_messages = option(
+        "flush.messages",
+        LONG,
+        MAX_LONG,
+        at_least=1,
+        synonyms=("log.flush.interval.messages",),
+        doc="fsync after this many records. The default leaves flushing to the operating system.",
+    )
+    flush_ms = option(
+        "flush.ms",
+        LONG,
+        MAX_LONG,
+        at_least=0,
+        synonyms=("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
+        doc="fsync records at the latest after this time. The default leaves flushing to the operating system.",
+    )
+    follower_replication_throttled_replicas = option(
+        "follower.replication.throttled.replicas",
+        LIST,
+        (),
+        check=THROTTLED_REPLICAS,
+        distinct=False,
+        doc="Replicas whose copying is throttled on the follower's side, as partition:broker pairs, or * for all.",
+    )
+    index_interval_bytes = option(
+        "index.interval.bytes",
+        INT,
+        4096,
+        at_least=0,
+        synonyms=("log.index.interval.bytes",),
+        doc="Bytes of records between two entries of the offset and time indexes.",
+    )
+    internal_segment_bytes = option(
+        "internal.segment.bytes", INT, None, internal=True, doc="Replaces segment.bytes without its lower bound; for tests."
+    )
+    leader_replication_throttled_replicas = option(
+        "leader.replication.throttled.replicas",
+        LIST,
+        (),
+        check=THROTTLED_REPLICAS,
+        distinct=False,
+        doc="Replicas whose copying is throttled on the leader's side, as partition:broker pairs, or * for all.",
+    )
+    local_retention_bytes = option(
+        "local.retention.bytes",
+        LONG,
+        FROM_RETENTION,
+        at_least=-2,
+        synonyms=("log.local.retention.bytes",),
+        doc="With tiered storage, bytes of a partition kept on local disk; -2 takes retention.bytes.",
+    )
+    local_retention_ms = option(
+        "local.retention.ms",
+        LONG,
+        FROM_RETENTION,
+        at_least=-2,
+        synonyms=("log.local.retention.ms",),
+        doc="With tiered storage, time that records stay on local disk; -2 takes retention.ms.",
+    )
+    max_compaction_lag_ms = option(
+        "max.compaction.lag.ms",
+        LONG,
+        MAX_LONG,
+        at_least=1,
+        synonyms=("log.cleaner.max.compaction.lag.ms",),
+        doc="Longest time that a record may wait for compaction.",
+    )
+    max_message_bytes = option(
+        "max.message.bytes",
+        INT,
+        MAX_MESSAGE_BYTES,
+        at_least=0,
+        synonyms=("message.max.bytes",),
+        doc="Largest batch that is accepted, after compression.",
+    )
+    message_timestamp_after_max_ms = option(
+        "message.timestamp.after.max.ms",
+        LONG,
+        HOUR_MS,
+        at_least=0,
+        synonyms=("log.message.timestamp.after.max.ms",),
+        doc="How far a CreateTime may lie ahead of the broker's clock before the record is refused.",
+    )
+    message_timestamp_before_max_ms = option(
+        "message.timestamp.before.max.ms",
+        LONG,
+        MAX_LONG,
+        at_least=0,
+        synonyms=("log.message.timestamp.before.max.ms",),
+        doc="How far a CreateTime may lie behind the broker's clock before the record is refused.",
+    )
+    message_timestamp_type = option(
+        "message.timestamp.type",
+        STRING,
+        "CreateTime",
+        one_of=("CreateTime", "LogAppendTime"),
+        synonyms=("log.message.timestamp.type",),
+        doc="Whether a record carries the producer's timestamp or that of its append.",
+    )
+    min_cleanable_dirty_ratio = option(
+        "min.cleanable.dirty.ratio",
+        DOUBLE,
+        0.5,
+        at_least=0,
+        at_most=1,
+        synonyms=("log.cleaner.min.cleanable.ratio",),
+        doc="Share of a compacted log that must be uncleaned before it is cleaned.",
+    )
+    min_compaction_lag_ms = option(
+        "min.compaction.lag.ms",
+        LONG,
+        0,
+        at_least=0,
+        synonyms=("log.cleaner.min.compaction.lag.ms",),
+        doc="Time that a record stays untouched by compaction.",
+    )
+    min_insync_replicas = option(
+        "min.insync.replicas",
+        INT,
+        1,
+        at_least=1,
+        synonyms=("min.insync.replicas",),
+        doc="In-sync replicas, the leader among them, without which a produce with acks=all is refused.",
+    )
+    preallocate = option(
+        "preallocate", BOOLEAN, False, synonyms=("log.preallocate",), doc="Reserve the space of a segment when it is created."
+    )
+    remote_log_copy_disable = option(
+        "remote.log.copy.disable", BOOLEAN, False, doc="With tiered storage, stop copying segments to the remote tier."
+    )
+    remote_log_delete_on_disable = option(
+        "remote.log.delete.on.disable", BOOLEAN, False, doc="Delete the remote segments of a topic that leaves tiered storage."
+    )
+    remote_storage_enable = option("remote.storage.enable", BOOLEAN, False, doc="Keep the topic's older segments in a remote tier.")
+    retention_bytes = option(
+        "retention.bytes",
+        LONG,
+        -1,
+        synonyms=("log.retention.bytes",),
+        doc="Size of a partition beyond which its oldest segments are deleted; -1 is no limit.",
+    )
+    retention_ms = option(
+        "retention.ms",
+        LONG,
+        WEEK_MS,
+        at_least=-1,
+        synonyms=("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+        doc="Age at which segments are deleted; -1 is no limit.",
+    )
+    segment_bytes = option(
+        "segment.bytes",
+        INT,
+        1 << 30,
+        at_least=MIN_SEGMENT_BYTES,
+        synonyms=("log.segment.bytes",),
+        doc="Size at which a new segment is started. Retention and compaction work on whole segments.",
+    )
+    segment_index_bytes = option(
+        "segment.index.bytes",
+        INT,
+        10 << 20,
+        at_least=4,
+        synonyms=("log.index.size.max.bytes",),
+        doc="Largest size of an index file; a full one starts a new segment.",
+    )
+    segment_jitter_ms = option(
+        "segment.jitter.ms",
+        LONG,
+        0,
+        at_least=0,
+        synonyms=("log.roll.jitter.ms", "log.roll.jitter.hours"),
+        doc="Random time, up to this, taken off segment.ms, so that partitions do not all roll at once.",
+    )
+    segment_ms = option(
+        "segment.ms",
+        LONG,
+        WEEK_MS,
+        at_least=1,
+        synonyms=("log.roll.ms", "log.roll.hours"),
+        doc="Time after which a segment that holds records is closed even if it is not full.",
+    )
+    unclean_leader_election_enable = option(
+        "unclean.leader.election.enable",
+        BOOLEAN,
+        False,
+        synonyms=("unclean.leader.election.enable",),
+        doc="Let a replica that is not in sync lead when no other is left, at the price of lost records.",
+    )
+
+    def _derived(self) -> dict[str, object]:
+        derived: dict[str, object] = {"compact": "compact" in self.cleanup_policy, "delete": "delete" in self.cleanup_policy}
+        if self.internal_segment_bytes is not None:
+            derived["segment_bytes"] = self.internal_segment_bytes
+        return derived
+
+    @property
+    def max_segment_ms(self) -> int:
+        """Time after which a segment rolls: a compacted log must not hold records back longer than its compaction lag."""
+        return min(self.max_compaction_lag_ms, self.segment_ms) if self.compact else self.segment_ms
+
+    def contradictions(self) -> Iterable[ConfigError]:
+        """Between compaction lags, and what tiered storage would ask of a broker that has none (LogConfig.validateValues)."""
+        if self.min_compaction_lag_ms > self.max_compaction_lag_ms:
+            yield ConfigError(
+                f"conflict topic config setting min.compaction.lag.ms ({self.min_compaction_lag_ms})"
+                f" > max.compaction.lag.ms ({self.max_compaction_lag_ms})"
+            )
+        if self.remote_storage_enable:
+            yield ConfigError(
+                "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log storage."
+            )
