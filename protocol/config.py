@@ -28,7 +28,7 @@ JAVA_SPACE: Final = "".join(map(chr, range(33)))  # what Java's String.trim() ta
 
 
 class ConfigError(ValueError):
-    """A configuration that cannot be used; its text is for the person who wrote it. `name`: the option at fault, if one is."""
+    """A configuration that cannot be used; its text is for the person who wrote it. `name`: the option at fault."""
 
     def __init__(self, message: str, *, name: str | None = None) -> None:
         super().__init__(message)
@@ -44,10 +44,15 @@ def invalid(name: str, value: object, problem: str) -> ConfigError:
 class Type(Generic[T_co]):
     """How values of an option are read and written, and the byte that DescribeConfigs gives for it (ConfigType)."""
 
-    __slots__ = ("name", "code", "read", "write", "sensitive")
+    __slots__ = ("code", "name", "read", "sensitive", "write")
 
     def __init__(
-        self, name: str, code: int, read: Callable[[str], T_co], write: Callable[[object], str] = str, sensitive: bool = False
+        self,
+        name: str,
+        code: int,
+        read: Callable[[str], T_co],
+        write: Callable[[object], str] = str,
+        sensitive: bool = False,
     ) -> None:
         self.name = name
         self.code = code
@@ -132,7 +137,7 @@ UNKNOWN_TYPE: Final = 0  # what DescribeConfigs answers for a name that no optio
 class Check:
     """A rule beyond bounds: `valid` says what is accepted, `problem` gives what is wrong with a value, or None."""
 
-    __slots__ = ("valid", "problem")
+    __slots__ = ("problem", "valid")
 
     def __init__(self, valid: str, problem: Callable[[str, object], str | None]) -> None:
         self.valid = valid
@@ -158,7 +163,7 @@ class Rules(TypedDict, total=False):
 class Option:
     """One declared option. Values are those of its type, or None where its default is None."""
 
-    __slots__ = ("name", "attribute", "type", "default", "doc", "importance", "update", "internal", "synonyms", "rules")
+    __slots__ = ("attribute", "default", "doc", "importance", "internal", "name", "rules", "synonyms", "type", "update")
 
     def __init__(self, name: str, type: Type[object], default: object, doc: str, rules: Rules) -> None:
         self.name = name
@@ -191,7 +196,8 @@ class Option:
         rules = self.rules
         if not value and not rules.get("may_be_empty", True):
             valid = f"[{', '.join(rules['one_of'])}]" if "one_of" in rules else "any non-empty value"
-            raise ConfigError(f"Configuration '{self.name}' must not be empty. Valid values include: {valid}", name=self.name)
+            problem = f"Configuration '{self.name}' must not be empty. Valid values include: {valid}"
+            raise ConfigError(problem, name=self.name)
         if rules.get("distinct", True):
             value = tuple(dict.fromkeys(value))
             if "" in value:
@@ -224,9 +230,9 @@ class Option:
 
 
 @overload
-def option(name: str, type: Type[T], default: T, *, doc: str, **rules: Unpack[Rules]) -> T: ...
-@overload
 def option(name: str, type: Type[T], default: None, *, doc: str, **rules: Unpack[Rules]) -> T | None: ...
+@overload
+def option(name: str, type: Type[T], default: T, *, doc: str, **rules: Unpack[Rules]) -> T: ...
 def option(name: str, type: Type[object], default: object, *, doc: str, **rules: Unpack[Rules]) -> object:
     """Declare an option in the body of a Config class. To a type checker the attribute is its value."""
     return Option(name, type, default, doc, rules)
@@ -246,7 +252,8 @@ class Config:
     """The text that `parse` was given, by option name."""
 
     def __init_subclass__(cls) -> None:
-        cls.OPTIONS = {name: one for base in reversed(cls.__mro__) for name, one in vars(base).get("OPTIONS", {}).items()}
+        inherited = (vars(base).get("OPTIONS", {}) for base in reversed(cls.__mro__))
+        cls.OPTIONS = {name: declared for options in inherited for name, declared in options.items()}
         for attribute, declared in [*vars(cls).items()]:
             if isinstance(declared, Option):
                 assert declared.attribute == attribute, f"{attribute} declares {declared.name}"
@@ -271,14 +278,16 @@ class Config:
 
     @classmethod
     def parse(cls: type[C], texts: Mapping[str, str], base: Mapping[str, object] | None = None) -> C:
-        """The config that `texts` (by option name) describe over `base` (values by attribute; the defaults unless given).
+        """The config that `texts`, by option name, describe over `base`: values by attribute, the defaults unless given.
 
-        Raises ConfigError for an unknown name, a value that its option cannot take, and values that contradict each other.
+        Raises ConfigError for an unknown name, a value that its option cannot take, values that contradict each other.
         """
         return cls.build(cls.values(texts), texts, base)
 
     @classmethod
-    def build(cls: type[C], values: dict[str, object], texts: Mapping[str, str], base: Mapping[str, object] | None) -> C:
+    def build(
+        cls: type[C], values: Mapping[str, object], texts: Mapping[str, str], base: Mapping[str, object] | None = None
+    ) -> C:
         """A config from values that are parsed already. Raises ConfigError where they contradict each other."""
         config = cls.__new__(cls)
         config._become({**(cls.DEFAULTS if base is None else base), **values}, dict(texts))

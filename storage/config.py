@@ -1,8 +1,7 @@
 """LogConfig: the options of a topic.
 
-Names, types, defaults and bounds are those of Apache Kafka 4.3 (TopicConfig, org.apache.kafka.storage.internals.log.LogConfig).
-A broker gives other defaults through its own options; which of them stands behind a topic's option is `synonyms` here
-(ServerTopicConfigSynonyms).
+Names, types, defaults and bounds are those of Apache Kafka 4.3 (TopicConfig, LogConfig). A broker gives other
+defaults through its own options; which of them stand behind a topic's option is `synonyms` (ServerTopicConfigSynonyms).
 """
 
 from __future__ import annotations
@@ -61,8 +60,8 @@ class LogConfig(Config):
         ("delete",),
         one_of=("compact", "delete"),
         synonyms=("log.cleanup.policy",),
-        doc="delete drops old segments by retention.ms and retention.bytes; compact keeps the newest record of each key; "
-        "both together do both, and an empty list keeps everything.",
+        doc="delete drops old segments by retention.ms and retention.bytes; compact keeps the newest record of each "
+        "key; both together do both, and an empty list keeps everything.",
     )
     compression_type = option(
         "compression.type",
@@ -70,7 +69,7 @@ class LogConfig(Config):
         "producer",
         one_of=COMPRESSION_TYPES,
         synonyms=("compression.type",),
-        doc="Codec that batches are stored with. producer keeps what the producer chose, uncompressed stores plain batches.",
+        doc="Codec that batches are stored with. producer keeps what the producer chose, uncompressed stores them plain.",
     )
     compression_gzip_level = option(
         "compression.gzip.level",
@@ -148,7 +147,7 @@ class LogConfig(Config):
         doc="Bytes of records between two entries of the offset and time indexes.",
     )
     internal_segment_bytes = option(
-        "internal.segment.bytes", INT, None, internal=True, doc="Replaces segment.bytes without its lower bound; for tests."
+        "internal.segment.bytes", INT, None, internal=True, doc="Replaces segment.bytes, without its lower bound."
     )
     leader_replication_throttled_replicas = option(
         "leader.replication.throttled.replicas",
@@ -240,15 +239,22 @@ class LogConfig(Config):
         doc="In-sync replicas, the leader among them, without which a produce with acks=all is refused.",
     )
     preallocate = option(
-        "preallocate", BOOLEAN, False, synonyms=("log.preallocate",), doc="Reserve the space of a segment when it is created."
+        "preallocate",
+        BOOLEAN,
+        False,
+        synonyms=("log.preallocate",),
+        doc="Reserve a segment's space when it is created.",
     )
     remote_log_copy_disable = option(
         "remote.log.copy.disable", BOOLEAN, False, doc="With tiered storage, stop copying segments to the remote tier."
     )
     remote_log_delete_on_disable = option(
-        "remote.log.delete.on.disable", BOOLEAN, False, doc="Delete the remote segments of a topic that leaves tiered storage."
+        "remote.log.delete.on.disable",
+        BOOLEAN,
+        False,
+        doc="Delete a topic's remote segments when it leaves tiered storage.",
     )
-    remote_storage_enable = option("remote.storage.enable", BOOLEAN, False, doc="Keep the topic's older segments in a remote tier.")
+    remote_storage_enable = option("remote.storage.enable", BOOLEAN, False, doc="Keep older segments in a remote tier.")
     retention_bytes = option(
         "retention.bytes",
         LONG,
@@ -305,18 +311,18 @@ class LogConfig(Config):
     )
 
     def _derived(self) -> dict[str, object]:
-        derived: dict[str, object] = {"compact": "compact" in self.cleanup_policy, "delete": "delete" in self.cleanup_policy}
+        derived: dict[str, object] = {policy: policy in self.cleanup_policy for policy in ("compact", "delete")}
         if self.internal_segment_bytes is not None:
             derived["segment_bytes"] = self.internal_segment_bytes
         return derived
 
     @property
     def max_segment_ms(self) -> int:
-        """Time after which a segment rolls: a compacted log must not hold records back longer than its compaction lag."""
+        """Time after which a segment rolls; a compacted log must not hold records back beyond its compaction lag."""
         return min(self.max_compaction_lag_ms, self.segment_ms) if self.compact else self.segment_ms
 
     def contradictions(self) -> Iterable[ConfigError]:
-        """Between compaction lags, and what tiered storage would ask of a broker that has none (LogConfig.validateValues)."""
+        """Between compaction lags, and what tiered storage would ask of a broker (LogConfig.validateValues)."""
         if self.min_compaction_lag_ms > self.max_compaction_lag_ms:
             yield ConfigError(
                 f"conflict topic config setting min.compaction.lag.ms ({self.min_compaction_lag_ms})"
@@ -324,5 +330,6 @@ class LogConfig(Config):
             )
         if self.remote_storage_enable:
             yield ConfigError(
-                "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log storage."
+                "Tiered Storage functionality is disabled in the broker. "
+                "Topic cannot be configured with remote log storage."
             )
