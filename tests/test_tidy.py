@@ -1,0 +1,217 @@
+"""The rules of style that ruff, mypy and import-linter cannot say. Each allowance below has its reason beside it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+CORE = ("protocol", "storage", "coordinator", "broker")
+SIZED = (*CORE, "odradek", "bench", "pipeline", "tests")
+
+MAX_FILE_LINES = 400
+MAX_FUNCTION_LINES = 70
+MARKS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|NotImplementedError")
+
+# What only some modules may call: the prefix of the call, the modules that may, and what the others do instead.
+BANNED_CALLS: dict[str, tuple[frozenset[str], str]] = {
+    "time": (frozenset({"broker/clock.py"}), "take now_ms as an argument, or ask broker.clock"),
+    "datetime.datetime.now": (frozenset({"broker/clock.py"}), "take now_ms as an argument, or ask broker.clock"),
+    "random": (frozenset(), "take the random value as an argument; the broker draws it"),
+    "secrets": (frozenset(), "take the random value as an argument; the broker draws it"),
+    "os.urandom": (frozenset(), "take the random value as an argument; the broker draws it"),
+    "uuid.uuid4": (frozenset(), "take the random value as an argument; the broker draws it"),
+    "open": (frozenset({"storage/disk.py"}), "ask the storage.disk.Disk that was passed in"),
+    "os.open": (frozenset({"storage/disk.py"}), "ask the storage.disk.Disk that was passed in"),
+    "io.open": (frozenset({"storage/disk.py"}), "ask the storage.disk.Disk that was passed in"),
+    "pathlib.Path.open": (frozenset({"storage/disk.py"}), "ask the storage.disk.Disk that was passed in"),
+    "asyncio.create_task": (frozenset(), "use a TaskGroup, so that a failure is seen"),
+}
+
+# (module, call): why it may.
+ALLOWED_CALLS: dict[tuple[str, str], str] = {
+    ("broker/config.py", "open"): "reads server.properties before there is any storage",
+    ("broker/properties.py", "open"): "reads server.properties before there is any storage",
+}
+
+# Randomness belongs to the package that knows the outside world.
+RANDOM_PACKAGE = "broker"
+RANDOM_CALLS = frozenset({"random", "secrets", "os.urandom", "uuid.uuid4"})
+
+# Where `Any` may be named: values are of no one type until the codec has given them one.
+ANY_ALLOWED = re.compile(r"^protocol/(schema|codec|primitives)\w*\.py$|^bench/|^tests/|^pipeline/")
+
+# Modules that nothing imports: why they are there.
+ROOT_MODULES: dict[str, str] = {
+    "broker/__main__.py": "python -m broker",
+    "odradek/__init__.py": "the console script",
+    "odradek/__main__.py": "python -m odradek",
+}
+# The protocol is described whole, also the messages that no handler serves; tests alone import those.
+DESCRIBED_WHOLE = ("protocol/messages/", "protocol/metadata_records/", "protocol/coordinator_records/")
+
+HANDLER_HEADER = re.compile(r"^([A-Z]\w+) \((\d+)\): \S")
+
+
+@cache
+def sources(*packages: str) -> tuple[tuple[str, str], ...]:
+    """(path from the root, text) of every Python file of these packages."""
+    files = sorted(file for package in packages for file in (ROOT / package).rglob("*.py"))
+    return tuple(
+        (file.relative_to(ROOT).as_posix(), file.read_text()) for file in files if "node_modules" not in file.parts
+    )
+
+
+@cache
+def tree(path: str) -> ast.Module:
+    return ast.parse((ROOT / path).read_text(), path)
+
+
+def names_of_imports(module: ast.Module) -> dict[str, str]:
+    """Local name → what it stands for, so that `from time import monotonic as m` hides nothing."""
+    names: dict[str, str] = {}
+    for node in ast.walk(module):
+        if isinstance(node, ast.Import):
+            names.update({alias.asname or alias.name.split(".")[0]: alias.name for alias in node.names})
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.update({alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names})
+    return names
+
+
+def dotted(node: ast.expr) -> str | None:
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute) and (left := dotted(node.value)):
+        return f"{left}.{node.attr}"
+    return None
+
+
+def calls(path: str) -> Iterator[tuple[int, str]]:
+    """(line, full name) of each call and each bare use of an imported module's function in a file."""
+    names = names_of_imports(tree(path))
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Call) and (name := dotted(node.func)):
+            head, _, rest = name.partition(".")
+            full = names.get(head, head)
+            yield node.lineno, f"{full}.{rest}" if rest else full
+
+
+def is_banned(name: str, ban: str) -> bool:
+    return name == ban or name.startswith(f"{ban}.")
+
+
+def banned_uses() -> Iterator[str]:
+    for path, _ in sources(*CORE):
+        for line, name in calls(path):
+            for ban, (modules, instead) in BANNED_CALLS.items():
+                if not is_banned(name, ban) or path in modules or (path, ban) in ALLOWED_CALLS:
+                    continue
+                if ban in RANDOM_CALLS and path.startswith(f"{RANDOM_PACKAGE}/"):
+                    continue
+                yield f"{path}:{line}: {name}: {instead}"
+
+
+def functions(path: str) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def imported_modules(path: str) -> Iterator[str]:
+    package = path.removesuffix(".py").split("/")[:-1]
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            yield module
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def report(faults: Iterator[str]) -> None:
+    found = list(faults)
+    assert not found, "\n" + "\n".join(found)
+
+
+def test_a_banned_call_stays_in_its_module() -> None:
+    report(banned_uses())
+
+
+def test_any_stops_at_the_codec() -> None:
+    report(
+        f"{path}: imports Any"
+        for path, _ in sources(*CORE)
+        if not ANY_ALLOWED.match(path) and "typing.Any" in names_of_imports(tree(path)).values()
+    )
+
+
+def test_a_file_is_small_enough_to_read_in_one_sitting() -> None:
+    report(
+        f"{path}: {count} lines, {MAX_FILE_LINES} are the limit: which second idea moved in?"
+        for path, text in sources(*SIZED)
+        if (count := text.count("\n")) > MAX_FILE_LINES
+    )
+
+
+def test_a_function_fits_on_a_page() -> None:
+    report(
+        f"{path}:{function.lineno}: {function.name} has {count} lines, {MAX_FUNCTION_LINES} are the limit"
+        for path, _ in sources(*SIZED)
+        for function in functions(path)
+        if (count := (function.end_lineno or function.lineno) - function.lineno + 1) > MAX_FUNCTION_LINES
+    )
+
+
+def test_nothing_is_left_for_later() -> None:
+    report(
+        f"{path}:{number}: {line.strip()}"
+        for path, text in sources(*CORE, "odradek", "bench", "pipeline")
+        for number, line in enumerate(text.splitlines(), 1)
+        if MARKS.search(line)
+    )
+
+
+def handler_modules() -> list[str]:
+    return [
+        path
+        for path, _ in sources("broker")
+        if path.startswith("broker/handlers/") and not Path(path).name.startswith("_") and path.count("/") == 2
+    ]
+
+
+@pytest.mark.parametrize("path", handler_modules())
+def test_a_handler_opens_with_its_api(path: str) -> None:
+    docstrings = [ast.get_docstring(node) or "" for node in (tree(path), *functions(path))]
+    headers = [match for text in docstrings if (match := HANDLER_HEADER.match(text))]
+    assert headers, f"{path}: no docstring of the form `Name (key): what it does`"
+    name = headers[0][1]
+    assert re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower() == Path(path).stem, f"{path}: its docstring is about {name}"
+
+
+def test_every_module_is_imported_by_another() -> None:
+    importers = {path: set(imported_modules(path)) for path, _ in sources(*CORE, "odradek", "bench", "pipeline")}
+    tested = {name for path, _ in sources("tests") for name in imported_modules(path)}
+
+    def is_used(path: str) -> bool:
+        module = path.removesuffix("/__init__.py").removesuffix(".py").replace("/", ".")
+        by_others = any(module in names for other, names in importers.items() if other != path)
+        by_parts = path.endswith("/__init__.py") and any(
+            name.startswith(f"{module}.") for names in (*importers.values(), tested) for name in names
+        )
+        return by_others or by_parts or (path.startswith(DESCRIBED_WHOLE) and module in tested)
+
+    report(
+        f"{path}: nothing imports it"
+        for path, _ in sources(*CORE, "odradek")
+        if path not in ROOT_MODULES and not is_used(path)
+    )
+
+
+def test_an_allowance_is_for_a_module_that_is_there() -> None:
+    report(f"{path}: allowed a thing, but gone" for path in ROOT_MODULES if not (ROOT / path).exists())
