@@ -1,0 +1,306 @@
+"""The v2 record batch (KIP-98, org.apache.kafka.common.record.DefaultRecordBatch), read and stamped in place.
+
+    base offset i64 · batch length i32 · partition leader epoch i32 · magic i8 · CRC u32 ·
+    attributes i16 · last offset delta i32 · base timestamp i64 · max timestamp i64 ·
+    producer id i64 · producer epoch i16 · base sequence i32 · records count i32 · records
+
+The batch length counts what follows it; the CRC-32C covers attributes and after, so that base offset and leader epoch
+can be stamped by the broker for nothing. Every function takes any buffer and a position in it, and copies no records.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from enum import IntEnum
+from mmap import mmap
+from typing import NamedTuple, TypeAlias
+
+from crc32c import crc32c
+
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records.compression import Compression
+from protocol.records.record import Record, encode_records
+
+Buffer: TypeAlias = bytes | bytearray | memoryview | mmap
+WritableBuffer: TypeAlias = bytearray | memoryview
+
+HEADER = struct.Struct(">qiibIhiqqqhii")
+HEADER_SIZE = HEADER.size
+LOG_OVERHEAD = 12  # base offset and length: what every version of an entry starts with, and its length leaves out
+MAGIC_OFFSET = 16  # the same place in v0, v1 and v2
+MAGIC_V2 = 2
+
+_EPOCH_OFFSET = 12
+_CRC_OFFSET = 17
+_ATTRIBUTES_OFFSET = 21  # the CRC covers the batch from here on
+_MAX_TIMESTAMP_OFFSET = 35
+_MIN_LENGTH = HEADER_SIZE - LOG_OVERHEAD
+assert HEADER_SIZE == 61
+
+NO_OFFSET = -1
+NO_TIMESTAMP = -1
+NO_PRODUCER_ID = -1
+NO_PRODUCER_EPOCH = -1
+NO_SEQUENCE = -1
+NO_PARTITION_LEADER_EPOCH = -1
+MAX_SEQUENCE = 0x7FFFFFFF
+
+COMPRESSION_MASK = 0x07
+TIMESTAMP_TYPE = 0x08
+TRANSACTIONAL = 0x10
+CONTROL = 0x20
+DELETE_HORIZON = 0x40
+
+_INT32 = struct.Struct(">i")
+_INT64 = struct.Struct(">q")
+_CODECS = tuple(Compression)
+_unpack_header = HEADER.unpack_from
+_new = tuple.__new__
+
+
+class TimestampType(IntEnum):
+    """Who set a batch's timestamps: its producer, or the broker that appended it (KIP-32)."""
+
+    CREATE_TIME = 0
+    LOG_APPEND_TIME = 1
+
+
+class BatchHeader(NamedTuple):
+    """The 61 bytes before the records, as they are on the wire and on disk."""
+
+    base_offset: int
+    batch_length: int
+    partition_leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    records_count: int
+
+    @property
+    def size_bytes(self) -> int:
+        return LOG_OVERHEAD + self.batch_length
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def last_sequence(self) -> int:
+        """The last record's sequence number; they wrap from 2^31 - 1 to 0."""
+        return NO_SEQUENCE if self.base_sequence == NO_SEQUENCE else self.sequence_after(self.last_offset_delta)
+
+    def sequence_after(self, delta: int) -> int:
+        """The sequence number `delta` records after the first."""
+        return (self.base_sequence + delta) & MAX_SEQUENCE
+
+    @property
+    def compression(self) -> Compression:
+        """Raises KafkaError(INVALID_RECORD) for the three unused codec numbers."""
+        codec = self.attributes & COMPRESSION_MASK
+        if codec >= len(_CODECS):
+            raise KafkaError(ErrorCode.INVALID_RECORD, f"compression codec {codec} does not exist: 0 to 4 do")
+        return _CODECS[codec]
+
+    @property
+    def timestamp_type(self) -> TimestampType:
+        return TimestampType.LOG_APPEND_TIME if self.attributes & TIMESTAMP_TYPE else TimestampType.CREATE_TIME
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.attributes & TRANSACTIONAL)
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.attributes & CONTROL)
+
+    @property
+    def has_producer_id(self) -> bool:
+        return self.producer_id > NO_PRODUCER_ID
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """When compaction may drop the batch's tombstones and markers (KIP-534); kept in the base timestamp's place."""
+        return self.base_timestamp if self.attributes & DELETE_HORIZON else None
+
+    def payload(self, buffer: Buffer, position: int) -> memoryview:
+        """The batch's records as they are stored, compressed or not."""
+        return memoryview(buffer)[position + HEADER_SIZE : position + LOG_OVERHEAD + self.batch_length]
+
+
+def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
+    """The header at `position`, unchecked. Raises KafkaError(CORRUPT_MESSAGE) if fewer than 61 bytes are left."""
+    try:
+        return _new(BatchHeader, _unpack_header(buffer, position))
+    except struct.error:
+        raise _corrupt(f"{len(buffer) - position} bytes are too few for a record batch: its header has 61") from None
+
+
+def check_crc(buffer: Buffer, position: int, header: BatchHeader) -> bool:
+    """Whether the CRC-32C of the batch is the one that its header gives."""
+    covered = memoryview(buffer)[position + _ATTRIBUTES_OFFSET : position + LOG_OVERHEAD + header.batch_length]
+    return crc32c(covered) == header.crc
+
+
+def validate(buffer: Buffer, position: int, header: BatchHeader) -> None:
+    """Everything that is true of a sound batch from any source; what clients must keep is `validate_from_client`.
+
+    Raises KafkaError: CORRUPT_MESSAGE for a wrong magic, length or CRC (DefaultRecordBatch.ensureValid), INVALID_RECORD
+    for an unknown codec, or a records count that its offsets have no room for (compaction leaves fewer, never more).
+    """
+    length = header.batch_length
+    if header.magic != MAGIC_V2 or length < _MIN_LENGTH:
+        raise _malformed(header)
+    covered = memoryview(buffer)[position + _ATTRIBUTES_OFFSET : position + LOG_OVERHEAD + length]
+    if len(covered) != length - (_ATTRIBUTES_OFFSET - LOG_OVERHEAD):
+        raise _corrupt(f"a record batch of {length + LOG_OVERHEAD} bytes, of which {len(buffer) - position} are there")
+    if crc32c(covered) != header.crc:
+        raise _corrupt(f"a record batch's CRC-32C is {crc32c(covered):#010x}, its header says {header.crc:#010x}")
+    if header.attributes & COMPRESSION_MASK > Compression.ZSTD:
+        raise _invalid(f"compression codec {header.attributes & COMPRESSION_MASK} does not exist: 0 to 4 do")
+    if not 0 <= header.records_count <= header.last_offset_delta + 1:
+        raise _invalid(f"{header.records_count} records do not fit last offset delta {header.last_offset_delta}")
+
+
+def validate_from_client(header: BatchHeader) -> None:
+    """The rules for batches that producers send (LogValidator.validateBatch). Raises KafkaError(INVALID_RECORD)."""
+    count = header.records_count
+    if count <= 0 or count != header.last_offset_delta + 1:
+        raise _invalid(f"{count} records in a batch of last offset delta {header.last_offset_delta}")
+    if header.attributes & CONTROL:
+        raise _invalid("clients may not write control batches")
+    if header.base_sequence < 0 and header.producer_id > NO_PRODUCER_ID:
+        raise _invalid(f"base sequence {header.base_sequence} of producer id {header.producer_id} is negative")
+
+
+def magic_at(buffer: Buffer, position: int = 0) -> int:
+    """The format of the entry at `position`: 0 and 1 are messages, 2 a batch. Raises KafkaError(CORRUPT_MESSAGE)."""
+    if len(buffer) <= position + MAGIC_OFFSET:
+        raise _corrupt(f"{len(buffer) - position} bytes are too few for a record: its magic is byte {MAGIC_OFFSET}")
+    return memoryview(buffer)[position + MAGIC_OFFSET]
+
+
+def iter_batches(buffer: Buffer, start: int = 0, end: int | None = None) -> Iterator[tuple[int, BatchHeader]]:
+    """Position and header of every whole batch in `buffer[start:end]`; a batch cut by the end is left out.
+
+    Checks what it takes to find the next batch, no CRC. Raises KafkaError(CORRUPT_MESSAGE) for an impossible length or
+    another magic than 2.
+    """
+    limit = len(buffer) if end is None else min(end, len(buffer))
+    position = start
+    while position + HEADER_SIZE <= limit:
+        header = _new(BatchHeader, _unpack_header(buffer, position))
+        if header.magic != MAGIC_V2 or header.batch_length < _MIN_LENGTH:
+            raise _malformed(header)
+        next_position = position + LOG_OVERHEAD + header.batch_length
+        if next_position > limit:
+            return
+        yield position, header
+        position = next_position
+
+
+def stamp(buffer: WritableBuffer, position: int, base_offset: int, leader_epoch: int) -> None:
+    """Give the batch its place in the log: two fields outside the CRC."""
+    _INT64.pack_into(buffer, position, base_offset)
+    _INT32.pack_into(buffer, position + _EPOCH_OFFSET, leader_epoch)
+
+
+def stamp_log_append_time(buffer: WritableBuffer, position: int, now_ms: int) -> None:
+    """Make `now_ms` the timestamp of every record in the batch: the attribute bit, max timestamp, and a new CRC."""
+    set_max_timestamp(buffer, position, TimestampType.LOG_APPEND_TIME, now_ms)
+
+
+def set_max_timestamp(buffer: WritableBuffer, position: int, kind: TimestampType, max_timestamp: int) -> None:
+    """Set timestamp type and max timestamp; the CRC is only computed again if one of them changes."""
+    header = read_header(buffer, position)
+    attributes = header.attributes & ~TIMESTAMP_TYPE | kind << 3
+    if attributes != header.attributes or max_timestamp != header.max_timestamp:
+        struct.pack_into(">h", buffer, position + _ATTRIBUTES_OFFSET, attributes)
+        _INT64.pack_into(buffer, position + _MAX_TIMESTAMP_OFFSET, max_timestamp)
+        seal(buffer, position, header.batch_length)
+
+
+def seal(buffer: WritableBuffer, position: int, batch_length: int) -> None:
+    """Write the CRC-32C of the batch as it now is."""
+    covered = memoryview(buffer)[position + _ATTRIBUTES_OFFSET : position + LOG_OVERHEAD + batch_length]
+    struct.pack_into(">I", buffer, position + _CRC_OFFSET, crc32c(covered))
+
+
+def build(
+    records: Sequence[Record],
+    *,
+    base_offset: int = 0,
+    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    transactional: bool = False,
+    control: bool = False,
+    compression: Compression = Compression.NONE,
+    level: int | None = None,
+    log_append_time_ms: int | None = None,
+) -> bytearray:
+    """A batch of `records` in their order: offsets are base_offset and up, whatever the records' own say.
+
+    With `log_append_time_ms` all records are of that time, otherwise of their own. There must be a record.
+    """
+    assert records, "a batch has at least one record"
+    timestamps = [record.timestamp for record in records]
+    header = BatchHeader(
+        base_offset=base_offset,
+        batch_length=0,
+        partition_leader_epoch=partition_leader_epoch,
+        magic=MAGIC_V2,
+        crc=0,
+        attributes=compression | transactional * TRANSACTIONAL | control * CONTROL,
+        last_offset_delta=len(records) - 1,
+        base_timestamp=timestamps[0],
+        max_timestamp=max(timestamps),
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        records_count=len(records),
+    )
+    if log_append_time_ms is not None:
+        header = header._replace(
+            attributes=header.attributes | TIMESTAMP_TYPE, max_timestamp=log_append_time_ms
+        )
+    return assemble(header, encode_records(records, range(len(records)), timestamps[0]), level)
+
+
+def assemble(header: BatchHeader, records: Buffer, level: int | None = None) -> bytearray:
+    """A batch of encoded records, compressed as the header's attributes say, with length and CRC filled in."""
+    if header.attributes & COMPRESSION_MASK:
+        from protocol.records.compression import compress
+
+        records = compress(header.compression, records, level)
+    batch = bytearray(HEADER_SIZE)
+    batch += records
+    length = len(batch) - LOG_OVERHEAD
+    HEADER.pack_into(batch, 0, *header._replace(batch_length=length))
+    seal(batch, 0, length)
+    return batch
+
+
+def _malformed(header: BatchHeader) -> KafkaError:
+    if header.magic != MAGIC_V2:
+        return _corrupt(f"a record batch of magic {header.magic}, where 2 is expected")
+    return _corrupt(f"a record batch's length is {header.batch_length}: it is at least {_MIN_LENGTH}")
+
+
+def _corrupt(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.CORRUPT_MESSAGE, message)
+
+
+def _invalid(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_RECORD, message)

@@ -1,0 +1,225 @@
+"""The records inside a v2 batch: inflated and decoded, or encoded (org.apache.kafka.common.record.DefaultRecord).
+
+    length varint · attributes i8, unused · timestamp delta varlong · offset delta varint ·
+    key length varint, -1 for null · key · value length varint · value · headers count varint · headers
+
+The decoders take any bytes and give records or KafkaError(CORRUPT_MESSAGE), whatever was checked before: a sound CRC
+says that the sender meant these bytes, not that they make sense.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records.varint import decode_varint, decode_varlong, encode_varint
+
+if TYPE_CHECKING:
+    from protocol.records.batch import BatchHeader, Buffer
+
+# A batch that inflates to more than socket.request.max.bytes allows by default could not have been sent uncompressed:
+# whoever sends it small means to fill the broker's memory.
+MAX_INFLATED_SIZE = 100 * 1024 * 1024
+
+# attributes, timestamp delta, offset delta, key length, value length and headers count have a byte each at least
+_MIN_RECORD_LENGTH = 6
+_COMPRESSION_MASK = 0x07
+_LOG_APPEND_TIME = 0x08
+
+# Header keys are UTF-8 by the protocol but not by any check of Kafka's; this keeps other bytes as they came.
+_KEEP_BYTES = "surrogateescape"
+
+
+class Record(NamedTuple):
+    """One record. `timestamp` is in ms since 1970, -1 for none; header values may be null, header keys may not."""
+
+    offset: int = 0
+    timestamp: int = -1
+    key: bytes | None = None
+    value: bytes | None = None
+    headers: Sequence[tuple[str, bytes | None]] = ()
+
+
+class RawRecord(NamedTuple):
+    """A record as compaction sees it: `body` is everything after the offset delta, still encoded."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value_is_null: bool
+    body: bytes
+
+
+def read_records(
+    buffer: Buffer, position: int, header: BatchHeader, *, max_size: int = MAX_INFLATED_SIZE
+) -> Iterator[Record]:
+    """The records of a batch, in order, as values of their own.
+
+    Raises KafkaError: CORRUPT_MESSAGE when the bytes are not that many well-formed records, or inflate to more than
+    `max_size` bytes; INVALID_RECORD for an unknown codec.
+    """
+    return _decode(inflate(buffer, position, header, max_size), header)
+
+
+def iter_raw(
+    buffer: Buffer, position: int, header: BatchHeader, *, max_size: int = MAX_INFLATED_SIZE
+) -> Iterator[tuple[int, int, bool]]:
+    """(offset, timestamp, key is null) of each record, without a look at its value and headers. Raises as above."""
+    data = inflate(buffer, position, header, max_size)
+    for offset, timestamp, at, _ in _scan(data, header):
+        yield offset, timestamp, data[at] == 1
+
+
+def iter_keys(
+    buffer: Buffer, position: int, header: BatchHeader, *, max_size: int = MAX_INFLATED_SIZE
+) -> Iterator[RawRecord]:
+    """Each record's key and encoded rest, for compaction. Raises as `read_records`."""
+    data = inflate(buffer, position, header, max_size)
+    for offset, timestamp, at, end in _scan(data, header):
+        key, value_at = _nullable_bytes(data, at, end)
+        value_length, _ = decode_varint(data, value_at)
+        yield RawRecord(offset, timestamp, key, value_length < 0, data[at:end])
+
+
+def inflate(buffer: Buffer, position: int, header: BatchHeader, max_size: int = MAX_INFLATED_SIZE) -> bytes:
+    """A batch's encoded records, out of their compression. Raises KafkaError as `read_records`."""
+    payload = header.payload(buffer, position)
+    if not header.attributes & _COMPRESSION_MASK:
+        return bytes(payload)
+    from protocol.records.compression import decompress
+
+    return decompress(header.compression, payload, max_size=max_size)
+
+
+def _decode(data: bytes, header: BatchHeader) -> Iterator[Record]:
+    for offset, timestamp, at, end in _scan(data, header):
+        key, at = _nullable_bytes(data, at, end)
+        value, at = _nullable_bytes(data, at, end)
+        if at == end - 1 and data[at] == 0:
+            yield Record(offset, timestamp, key, value)
+        else:
+            yield Record(offset, timestamp, key, value, _headers(data, at, end))
+
+
+def _scan(data: bytes, header: BatchHeader) -> Iterator[tuple[int, int, int, int]]:
+    """(offset, timestamp, start of key length, end of record) of each record."""
+    base_offset, base_timestamp = header.base_offset, header.base_timestamp
+    log_append_time = header.max_timestamp if header.attributes & _LOG_APPEND_TIME else None
+    at, size = 0, len(data)
+    try:
+        for _ in range(header.records_count):
+            length = data[at]
+            if length < 0x80:
+                length = (length >> 1) ^ -(length & 1)
+                at += 1
+            else:
+                length, at = decode_varint(data, at)
+            end = at + length
+            if length < _MIN_RECORD_LENGTH or end > size:
+                raise _corrupt(f"a record of {length} bytes, where {size - at} are left")
+            at += 1
+            delta = data[at]
+            if delta < 0x80:
+                timestamp = base_timestamp + ((delta >> 1) ^ -(delta & 1))
+                at += 1
+            else:
+                delta, at = decode_varlong(data, at)
+                timestamp = wrap_int64(base_timestamp + delta)
+            delta = data[at]
+            if delta < 0x80:
+                delta = (delta >> 1) ^ -(delta & 1)
+                at += 1
+            else:
+                delta, at = decode_varint(data, at)
+            if at >= end:
+                raise _corrupt(f"a record of {length} bytes ends inside its offset delta")
+            yield base_offset + delta, timestamp if log_append_time is None else log_append_time, at, end
+            at = end
+    except IndexError:
+        raise _corrupt(f"the batch's {size} bytes of records end inside a record") from None
+    if at != size:
+        raise _corrupt(f"{size - at} bytes are left after the batch's {header.records_count} records")
+
+
+def _nullable_bytes(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
+    """A length and so many bytes, within the record that ends at `end`."""
+    if at >= end:
+        raise _corrupt("a record ends before its last field")
+    length = data[at]
+    if length < 0x80:
+        length = (length >> 1) ^ -(length & 1)
+        at += 1
+    else:
+        length, at = _varint_within(data, at, end)
+    if length < 0:
+        # -1 is null; Kafka reads any negative length so
+        return None, at
+    if length > end - at:
+        raise _corrupt(f"a field of {length} bytes in a record with {end - at} left")
+    return data[at : at + length], at + length
+
+
+def _varint_within(data: bytes, at: int, end: int) -> tuple[int, int]:
+    if at >= end:
+        raise _corrupt("a record ends before its last field")
+    try:
+        value, at = decode_varint(data, at)
+    except IndexError:
+        raise _corrupt("a record ends inside a varint") from None
+    if at > end:
+        raise _corrupt("a record ends inside a varint")
+    return value, at
+
+
+def _headers(data: bytes, at: int, end: int) -> tuple[tuple[str, bytes | None], ...]:
+    count, at = _varint_within(data, at, end)
+    # each header has two lengths of a byte at least
+    if not 0 <= count <= (end - at) // 2:
+        raise _corrupt(f"{count} headers in a record with {end - at} bytes left")
+    headers = []
+    for _ in range(count):
+        key, at = _nullable_bytes(data, at, end)
+        value, at = _nullable_bytes(data, at, end)
+        if key is None:
+            raise _corrupt("a record header's key is null")
+        headers.append((key.decode("utf-8", _KEEP_BYTES), value))
+    if at != end:
+        raise _corrupt(f"{end - at} bytes are left after a record's headers")
+    return tuple(headers)
+
+
+def wrap_int64(value: int) -> int:
+    """What a 64-bit register makes of `value`: timestamps far apart have deltas that wrap around, and back again."""
+    return (value + (1 << 63) & (1 << 64) - 1) - (1 << 63)
+
+
+def encode_records(records: Iterable[Record], offset_deltas: Iterable[int], base_timestamp: int) -> bytearray:
+    """Records with the given offset deltas, and with timestamps relative to `base_timestamp`, one after the other."""
+    encoded = bytearray()
+    for record, offset_delta in zip(records, offset_deltas, strict=True):
+        encoded += encode_record(offset_delta, record.timestamp - base_timestamp, encode_body(record))
+    return encoded
+
+
+def encode_record(offset_delta: int, timestamp_delta: int, body: bytes) -> bytes:
+    """One record around its encoded key, value and headers."""
+    head = b"\0" + encode_varint(wrap_int64(timestamp_delta)) + encode_varint(offset_delta)
+    return encode_varint(len(head) + len(body)) + head + body
+
+
+def encode_body(record: Record) -> bytes:
+    """Key, value and headers of a record."""
+    parts = [*_encoded_bytes(record.key), *_encoded_bytes(record.value), encode_varint(len(record.headers))]
+    for key, value in record.headers:
+        parts += _encoded_bytes(key.encode("utf-8", _KEEP_BYTES))
+        parts += _encoded_bytes(value)
+    return b"".join(parts)
+
+
+def _encoded_bytes(value: bytes | None) -> tuple[bytes, bytes]:
+    return (b"\x01", b"") if value is None else (encode_varint(len(value)), value)
+
+
+def _corrupt(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.CORRUPT_MESSAGE, message)
