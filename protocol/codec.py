@@ -108,7 +108,7 @@ class _Source:
 
     def packer(self, method: str, codes: str) -> str:
         """The name of a precompiled struct's method, bound in the generated code's scope."""
-        name = f"{method}_{codes}"
+        name = f"{method}_{codes.replace('?', 'o')}"  # an identifier; no format has an "o"
         if name not in self.scope:
             compiled = struct_module.Struct(">" + codes)
             self.scope[name] = compiled.unpack_from if method == "unpack" else compiled.pack
@@ -128,7 +128,8 @@ class _Source:
         plain, _, _ = self.split(kind.struct)
         tags = 1 if self.flexible else 0
         return tags + sum(
-            1 if f.kind.struct is not None and self.nullable(f) else self.min_size(f.kind, self.compact(f)) for f in plain
+            1 if f.kind.struct is not None and self.nullable(f) else self.min_size(f.kind, self.compact(f))
+            for f in plain
         )
 
 
@@ -186,10 +187,16 @@ class _DecoderSource(_Source):
     def length(self, body: list[str], pad: str, name: str, compact: bool, short: bool) -> None:
         """Reads a length or count into `name`; -1 is null, whichever way the version spells that."""
         if compact:
-            body += [f"{pad}{name} = b[p]; p += 1", f"{pad}if {name} > 127: {name}, p = tail(b, p, {name})", f"{pad}{name} -= 1"]
+            body += [
+                f"{pad}{name} = b[p]; p += 1",
+                f"{pad}if {name} > 127: {name}, p = tail(b, p, {name})",
+                f"{pad}{name} -= 1",
+            ]
         else:
             code = "h" if short else "i"
-            body.append(f"{pad}{name}, = {self.packer('unpack', code)}(b, p); p += {SIZES['int16' if short else 'int32']}")
+            body.append(
+                f"{pad}{name}, = {self.packer('unpack', code)}(b, p); p += {SIZES['int16' if short else 'int32']}"
+            )
 
     def array(self, body: list[str], pad: str, name: str, items: Kind, compact: bool, end: str) -> None:
         body.append(f"{pad}elif n * {self.min_size(items, compact)} > {end} - p: raise overrun('{name}', n, p, {end})")
@@ -236,7 +243,9 @@ class _DecoderSource(_Source):
                 body.append(f"   o.{field.name}, = {unpack}(b, p); p += {SIZES[field.kind.name]}")
             else:
                 self.variable(body, "   ", field, "z")
-            body.append(f"   if p != z: raise ProtocolError('tagged field {field.name} is not as long as it says', offset=p)")
+            body.append(
+                f"   if p != z: raise ProtocolError('tagged field {field.name} is not as long as it says', offset=p)"
+            )
         body.append("  p = z")
 
 
@@ -310,7 +319,11 @@ class _EncoderSource(_Source):
             return
         if items.name == "string":
             body.append(f"{pad} x = x.encode()")
-        size = "uvarint(len(x) + 1)" if compact else f"{self.packer('pack', 'h' if items.name == 'string' else 'i')}(len(x))"
+        size = (
+            "uvarint(len(x) + 1)"
+            if compact
+            else f"{self.packer('pack', 'h' if items.name == 'string' else 'i')}(len(x))"
+        )
         body.append(f"{pad} w({size}); w(x)")
 
     def tags(self, body: list[str], tagged: list[Field]) -> None:

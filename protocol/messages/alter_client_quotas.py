@@ -1,0 +1,49 @@
+"""AlterClientQuotas (49)."""
+
+from __future__ import annotations
+
+from protocol.api_key import ApiKey
+from protocol.schema import message, struct, wire
+from protocol.types import float64, int16, int32
+
+
+@message(ApiKey.ALTER_CLIENT_QUOTAS, versions="0-1", flexible="1+")
+class AlterClientQuotasRequest:
+    """Sets or removes quotas of users, client ids and addresses (KIP-546)."""
+
+    entries: list[EntryData] = wire()
+    validate_only: bool = wire()
+
+
+@struct
+class EntryData:
+    entity: list[EntityData] = wire()
+    ops: list[OpData] = wire()
+
+
+@struct
+class EntityData:
+    entity_type: str = wire()
+    entity_name: str | None = wire(nullable="0+")
+
+
+@struct
+class OpData:
+    key: str = wire()
+    value: float64 = wire()
+    remove: bool = wire()
+
+
+@message(ApiKey.ALTER_CLIENT_QUOTAS, versions="0-1", flexible="1+")
+class AlterClientQuotasResponse:
+    """Whether each entity's quotas were changed."""
+
+    throttle_time_ms: int32 = wire(default=0)
+    entries: list[ResponseEntryData] = wire()
+
+
+@struct
+class ResponseEntryData:
+    error_code: int16 = wire()
+    error_message: str | None = wire(nullable="0+")
+    entity: list[EntityData] = wire()

@@ -1,0 +1,44 @@
+"""AlterConfigs (33)."""
+
+from __future__ import annotations
+
+from protocol.api_key import ApiKey
+from protocol.schema import message, struct, wire
+from protocol.types import int8, int16, int32
+
+
+@message(ApiKey.ALTER_CONFIGS, versions="0-2", flexible="2+")
+class AlterConfigsRequest:
+    """Replaces all dynamic configs of resources by the ones given."""
+
+    resources: list[AlterConfigsResource] = wire()
+    validate_only: bool = wire()
+
+
+@struct
+class AlterConfigsResource:
+    resource_type: int8 = wire()
+    resource_name: str = wire()
+    configs: list[AlterableConfig] = wire()
+
+
+@struct
+class AlterableConfig:
+    name: str = wire()
+    value: str | None = wire(nullable="0+")
+
+
+@message(ApiKey.ALTER_CONFIGS, versions="0-2", flexible="2+")
+class AlterConfigsResponse:
+    """Whether each resource's configs were replaced."""
+
+    throttle_time_ms: int32 = wire(default=0)
+    responses: list[AlterConfigsResourceResponse] = wire()
+
+
+@struct
+class AlterConfigsResourceResponse:
+    error_code: int16 = wire()
+    error_message: str | None = wire(nullable="0+")
+    resource_type: int8 = wire()
+    resource_name: str = wire()

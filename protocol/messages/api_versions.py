@@ -1,0 +1,49 @@
+"""ApiVersions (18)."""
+
+from __future__ import annotations
+
+from protocol.api_key import ApiKey
+from protocol.schema import IMPLICIT, message, struct, wire
+from protocol.types import int16, int32, int64
+
+
+@message(ApiKey.API_VERSIONS, versions="0-4", flexible="3+")
+class ApiVersionsRequest:
+    """A client's first words: who it is, and what does the broker speak?"""
+
+    client_software_name: str = wire(versions="3+", default="")  # KIP-511
+    client_software_version: str = wire(versions="3+", default="")  # KIP-511
+
+
+@message(ApiKey.API_VERSIONS, versions="0-4", flexible="3+")
+class ApiVersionsResponse:
+    """The version ranges of every API, and the features of the cluster."""
+
+    error_code: int16 = wire()
+    api_keys: list[ApiVersion] = wire()
+    throttle_time_ms: int32 = wire(versions="1+", default=0)  # KIP-124
+    supported_features: list[SupportedFeatureKey] = wire(versions="3+", tag=0, default=IMPLICIT)  # KIP-511
+    finalized_features_epoch: int64 = wire(versions="3+", tag=1, default=-1)  # KIP-511
+    finalized_features: list[FinalizedFeatureKey] = wire(versions="3+", tag=2, default=IMPLICIT)  # KIP-511
+    zk_migration_ready: bool = wire(versions="3+", tag=3, default=False)  # KIP-511
+
+
+@struct
+class ApiVersion:
+    api_key: int16 = wire()
+    min_version: int16 = wire()
+    max_version: int16 = wire()
+
+
+@struct
+class SupportedFeatureKey:
+    name: str = wire()
+    min_version: int16 = wire()
+    max_version: int16 = wire()
+
+
+@struct
+class FinalizedFeatureKey:
+    name: str = wire()
+    max_version_level: int16 = wire()
+    min_version_level: int16 = wire()

@@ -1,0 +1,38 @@
+"""DeleteShareGroupOffsets (92)."""
+
+from __future__ import annotations
+
+from protocol.api_key import ApiKey
+from protocol.schema import message, struct, wire
+from protocol.types import int16, int32, uuid
+
+
+@message(ApiKey.DELETE_SHARE_GROUP_OFFSETS, versions="0", flexible="0+")
+class DeleteShareGroupOffsetsRequest:
+    """Forgets an empty share group's offsets of topics (KIP-932)."""
+
+    group_id: str = wire()
+    topics: list[DeleteShareGroupOffsetsRequestTopic] = wire()
+
+
+@struct
+class DeleteShareGroupOffsetsRequestTopic:
+    topic_name: str = wire()
+
+
+@message(ApiKey.DELETE_SHARE_GROUP_OFFSETS, versions="0", flexible="0+")
+class DeleteShareGroupOffsetsResponse:
+    """Whether each topic's offsets were deleted."""
+
+    throttle_time_ms: int32 = wire(default=0)
+    error_code: int16 = wire()
+    error_message: str | None = wire(nullable="0+", default=None)
+    responses: list[DeleteShareGroupOffsetsResponseTopic] = wire()
+
+
+@struct
+class DeleteShareGroupOffsetsResponseTopic:
+    topic_name: str = wire()
+    topic_id: uuid = wire()
+    error_code: int16 = wire()
+    error_message: str | None = wire(nullable="0+", default=None)

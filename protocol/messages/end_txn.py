@@ -1,0 +1,27 @@
+"""EndTxn (26)."""
+
+from __future__ import annotations
+
+from protocol.api_key import ApiKey
+from protocol.schema import message, wire
+from protocol.types import int16, int32, int64
+
+
+@message(ApiKey.END_TXN, versions="0-5", flexible="3+")
+class EndTxnRequest:
+    """A producer commits or aborts its transaction."""
+
+    transactional_id: str = wire()
+    producer_id: int64 = wire()
+    producer_epoch: int16 = wire()
+    committed: bool = wire()
+
+
+@message(ApiKey.END_TXN, versions="0-5", flexible="3+")
+class EndTxnResponse:
+    """Whether the decision was taken; the bumped epoch since version 5."""
+
+    throttle_time_ms: int32 = wire(default=0)
+    error_code: int16 = wire()
+    producer_id: int64 = wire(versions="5+", default=-1)  # KIP-890
+    producer_epoch: int16 = wire(versions="5+", default=-1)  # KIP-890

@@ -1,0 +1,24 @@
+"""ExpireDelegationToken (40)."""
+
+from __future__ import annotations
+
+from protocol.api_key import ApiKey
+from protocol.schema import message, wire
+from protocol.types import int16, int32, int64
+
+
+@message(ApiKey.EXPIRE_DELEGATION_TOKEN, versions="0-2", flexible="2+")
+class ExpireDelegationTokenRequest:
+    """Changes when a delegation token expires; a negative period ends it at once."""
+
+    hmac: bytes = wire()
+    expiry_time_period_ms: int64 = wire()
+
+
+@message(ApiKey.EXPIRE_DELEGATION_TOKEN, versions="0-2", flexible="2+")
+class ExpireDelegationTokenResponse:
+    """When the token now expires."""
+
+    error_code: int16 = wire()
+    expiry_timestamp_ms: int64 = wire()
+    throttle_time_ms: int32 = wire(default=0)

@@ -1,0 +1,25 @@
+"""Heartbeat (12)."""
+
+from __future__ import annotations
+
+from protocol.api_key import ApiKey
+from protocol.schema import message, wire
+from protocol.types import int16, int32
+
+
+@message(ApiKey.HEARTBEAT, versions="0-4", flexible="4+")
+class HeartbeatRequest:
+    """A member says that it is alive, and learns whether its group rebalances."""
+
+    group_id: str = wire()
+    generation_id: int32 = wire()
+    member_id: str = wire()
+    group_instance_id: str | None = wire(versions="3+", nullable="3+", default=None)  # KIP-345
+
+
+@message(ApiKey.HEARTBEAT, versions="0-4", flexible="4+")
+class HeartbeatResponse:
+    """An error code that tells the member to stay, to rejoin or that it is fenced."""
+
+    throttle_time_ms: int32 = wire(versions="1+", default=0)  # KIP-124
+    error_code: int16 = wire()

@@ -1,0 +1,50 @@
+"""OffsetForLeaderEpoch (23)."""
+
+from __future__ import annotations
+
+from protocol.api_key import ApiKey
+from protocol.schema import message, struct, wire
+from protocol.types import int16, int32, int64
+
+
+@message(ApiKey.OFFSET_FOR_LEADER_EPOCH, versions="0-4", flexible="4+")
+class OffsetForLeaderEpochRequest:
+    """Where did the log of this leader epoch end? Asked to find where logs diverge (KIP-101, KIP-320)."""
+
+    replica_id: int32 = wire(versions="3+", default=-2)  # KIP-392
+    topics: list[OffsetForLeaderTopic] = wire()
+
+
+@struct
+class OffsetForLeaderTopic:
+    topic: str = wire()
+    partitions: list[OffsetForLeaderPartition] = wire()
+
+
+@struct
+class OffsetForLeaderPartition:
+    partition: int32 = wire()
+    current_leader_epoch: int32 = wire(versions="2+", default=-1)  # KIP-320
+    leader_epoch: int32 = wire()
+
+
+@message(ApiKey.OFFSET_FOR_LEADER_EPOCH, versions="0-4", flexible="4+")
+class OffsetForLeaderEpochResponse:
+    """The end offset of the largest epoch at or below the one asked for."""
+
+    throttle_time_ms: int32 = wire(versions="2+", default=0)  # KIP-320
+    topics: list[OffsetForLeaderTopicResult] = wire()
+
+
+@struct
+class OffsetForLeaderTopicResult:
+    topic: str = wire()
+    partitions: list[EpochEndOffset] = wire()
+
+
+@struct
+class EpochEndOffset:
+    error_code: int16 = wire()
+    partition: int32 = wire()
+    leader_epoch: int32 = wire(versions="1+", default=-1)  # KIP-279
+    end_offset: int64 = wire(default=-1)

@@ -1,0 +1,102 @@
+"""ShareFetch (78)."""
+
+from __future__ import annotations
+
+from protocol import types
+from protocol.api_key import ApiKey
+from protocol.schema import message, struct, wire
+from protocol.types import int8, int16, int32, int64, uuid
+
+
+@message(ApiKey.SHARE_FETCH, versions="1-2", flexible="1+")
+class ShareFetchRequest:
+    """Acquires records of share partitions, and acknowledges ones from before (KIP-932)."""
+
+    group_id: str | None = wire(nullable="0+", default=None)
+    member_id: str | None = wire(nullable="0+")
+    share_session_epoch: int32 = wire()
+    max_wait_ms: int32 = wire()
+    min_bytes: int32 = wire()
+    max_bytes: int32 = wire(default=0x7FFFFFFF)
+    max_records: int32 = wire()
+    batch_size: int32 = wire()
+    share_acquire_mode: int8 = wire(versions="2+", default=0)  # KIP-1206
+    is_renew_ack: bool = wire(versions="2+", default=False)  # KIP-1206
+    topics: list[FetchTopic] = wire()
+    forgotten_topics_data: list[ForgottenTopic] = wire()
+
+
+@struct
+class FetchTopic:
+    topic_id: uuid = wire()
+    partitions: list[FetchPartition] = wire()
+
+
+@struct
+class FetchPartition:
+    partition_index: int32 = wire()
+    acknowledgement_batches: list[AcknowledgementBatch] = wire()
+
+
+@struct
+class AcknowledgementBatch:
+    first_offset: int64 = wire()
+    last_offset: int64 = wire()
+    acknowledge_types: list[int8] = wire()
+
+
+@struct
+class ForgottenTopic:
+    topic_id: uuid = wire()
+    partitions: list[int32] = wire()
+
+
+@message(ApiKey.SHARE_FETCH, versions="1-2", flexible="1+")
+class ShareFetchResponse:
+    """Record batches with the ranges acquired and their delivery counts."""
+
+    throttle_time_ms: int32 = wire(default=0)
+    error_code: int16 = wire()
+    error_message: str | None = wire(nullable="0+", default=None)
+    acquisition_lock_timeout_ms: int32 = wire()
+    responses: list[ShareFetchableTopicResponse] = wire()
+    node_endpoints: list[NodeEndpoint] = wire()
+
+
+@struct
+class ShareFetchableTopicResponse:
+    topic_id: uuid = wire()
+    partitions: list[PartitionData] = wire()
+
+
+@struct
+class PartitionData:
+    partition_index: int32 = wire()
+    error_code: int16 = wire()
+    error_message: str | None = wire(nullable="0+", default=None)
+    acknowledge_error_code: int16 = wire()
+    acknowledge_error_message: str | None = wire(nullable="0+", default=None)
+    current_leader: LeaderIdAndEpoch = wire()
+    records: types.records = wire()
+    acquired_records: list[AcquiredRecords] = wire()
+
+
+@struct
+class LeaderIdAndEpoch:
+    leader_id: int32 = wire()
+    leader_epoch: int32 = wire()
+
+
+@struct
+class AcquiredRecords:
+    first_offset: int64 = wire()
+    last_offset: int64 = wire()
+    delivery_count: int16 = wire()
+
+
+@struct
+class NodeEndpoint:
+    node_id: int32 = wire()
+    host: str = wire()
+    port: int32 = wire()
+    rack: str | None = wire(nullable="0+", default=None)

@@ -1,0 +1,23 @@
+"""UnregisterBroker (64)."""
+
+from __future__ import annotations
+
+from protocol.api_key import ApiKey
+from protocol.schema import message, wire
+from protocol.types import int16, int32
+
+
+@message(ApiKey.UNREGISTER_BROKER, versions="0", flexible="0+")
+class UnregisterBrokerRequest:
+    """Removes a broker's registration from the cluster."""
+
+    broker_id: int32 = wire()
+
+
+@message(ApiKey.UNREGISTER_BROKER, versions="0", flexible="0+")
+class UnregisterBrokerResponse:
+    """Whether it was removed."""
+
+    throttle_time_ms: int32 = wire(default=0)
+    error_code: int16 = wire()
+    error_message: str | None = wire(nullable="0+")

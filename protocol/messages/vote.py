@@ -1,0 +1,65 @@
+"""Vote (52)."""
+
+from __future__ import annotations
+
+from protocol.api_key import ApiKey
+from protocol.schema import IMPLICIT, message, struct, wire
+from protocol.types import int16, int32, int64, uint16, uuid
+
+
+@message(ApiKey.VOTE, versions="0-2", flexible="0+")
+class VoteRequest:
+    """A KRaft candidate asks a voter for its vote, or how it would vote (KIP-595, KIP-996)."""
+
+    cluster_id: str | None = wire(nullable="0+", default=None)
+    voter_id: int32 = wire(versions="1+", default=-1)  # KIP-853
+    topics: list[TopicData] = wire()
+
+
+@struct
+class TopicData:
+    topic_name: str = wire()
+    partitions: list[PartitionData] = wire()
+
+
+@struct
+class PartitionData:
+    partition_index: int32 = wire()
+    replica_epoch: int32 = wire()
+    replica_id: int32 = wire()
+    replica_directory_id: uuid = wire(versions="1+", default=IMPLICIT)  # KIP-853
+    voter_directory_id: uuid = wire(versions="1+", default=IMPLICIT)  # KIP-853
+    last_offset_epoch: int32 = wire()
+    last_offset: int64 = wire()
+    pre_vote: bool = wire(versions="2+", default=False)  # KIP-996
+
+
+@message(ApiKey.VOTE, versions="0-2", flexible="0+")
+class VoteResponse:
+    """Whether the vote is granted, and the leader that the voter knows."""
+
+    error_code: int16 = wire()
+    topics: list[ResponseTopicData] = wire()
+    node_endpoints: list[NodeEndpoint] = wire(versions="1+", tag=0, default=IMPLICIT)  # KIP-853
+
+
+@struct
+class ResponseTopicData:
+    topic_name: str = wire()
+    partitions: list[ResponsePartitionData] = wire()
+
+
+@struct
+class ResponsePartitionData:
+    partition_index: int32 = wire()
+    error_code: int16 = wire()
+    leader_id: int32 = wire()
+    leader_epoch: int32 = wire()
+    vote_granted: bool = wire()
+
+
+@struct
+class NodeEndpoint:
+    node_id: int32 = wire()
+    host: str = wire()
+    port: uint16 = wire()
