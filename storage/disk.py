@@ -12,7 +12,7 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from protocol.types import Buffer
+from protocol.types import Buffer as Buffer
 
 FILE_MODE = 0o600
 """Records are nobody else's business: no group, no others."""
@@ -76,7 +76,7 @@ class Disk(Protocol):
         ...
 
     def fsync(self, handle: int) -> None:
-        """Return when the file's bytes and metadata are on the device. After a failure, never retry: the pages are gone."""
+        """Return when bytes and metadata are on the device. After a failure, never retry: the pages are gone."""
         ...
 
     def fdatasync(self, handle: int) -> None:

@@ -82,7 +82,7 @@ class LeaderEpochCache:
 
         Entries that contradict it (a later epoch, or a start at or beyond this one) go.
         """
-        assert epoch >= 0 and start_offset >= 0, f"{self.path}: epoch {epoch} at offset {start_offset}"
+        assert min(epoch, start_offset) >= 0, f"{self.path}: epoch {epoch} at offset {start_offset}"
         if self._epochs and epoch == self._epochs[-1] and start_offset >= self._offsets[-1]:
             return False
         self._keep(slice(0, min(bisect_left(self._epochs, epoch), bisect_left(self._offsets, start_offset))))

@@ -41,7 +41,7 @@ class SegmentIndex:
     """
 
     ENTRY: Struct
-    __slots__ = ("path", "base_offset", "max_entries", "_disk", "_active", "_view", "_flushed_bytes", "_replace")
+    __slots__ = ("_active", "_disk", "_flushed_bytes", "_replace", "_view", "base_offset", "max_entries", "path")
 
     def __init__(self, path: str, base_offset: int, *, disk: Disk, max_size_bytes: int, fresh: bool = False) -> None:
         """An index over the file at `path`. With `fresh` it starts empty, and a file that is there is replaced."""
@@ -175,7 +175,7 @@ class SegmentIndex:
     def _check_size(self) -> None:
         size = len(self._entries())
         if size % self.ENTRY.size:
-            raise CorruptIndex(f"{self.path}: {size} bytes is not a multiple of {self.ENTRY.size}, the size of an entry")
+            raise CorruptIndex(f"{self.path}: {size} bytes is not a multiple of an entry's {self.ENTRY.size}")
 
     def _last_at_or_below(self, target: int, field: int) -> int:
         """The number of the last entry whose field is <= target, or -1."""
@@ -228,7 +228,7 @@ class OffsetIndex(SegmentIndex):
         return OffsetPosition(self.base_offset, 0) if n < 0 else self.entry(n)
 
     def upper_bound(self, position: int) -> OffsetPosition | None:
-        """The first entry whose position is >= the given one (an upper bound on what a read of so many bytes returns)."""
+        """The first entry whose position is >= the given one: an upper bound on what a read up to there returns."""
         n = self._first_at_or_above(position, 1)
         return self.entry(n) if n < self.entries else None
 

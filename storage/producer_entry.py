@@ -1,0 +1,236 @@
+"""What a partition knows of one producer, and the rules that its next batch must keep.
+
+KIP-98 (idempotence, transactions), KIP-360 (epoch bumps), KIP-447, KIP-890 (verification, markers with a new epoch).
+Kafka classes ProducerStateEntry, ProducerAppendInfo and VerificationStateEntry, as of 4.3.1.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records.batch import MAX_SEQUENCE, NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP, BatchHeader
+from storage.append import Origin
+
+RETAINED_BATCHES = 5
+"""How many batches a duplicate is recognised among: a producer has at most five requests in flight."""
+
+NO_OFFSET = -1
+MAX_EPOCH = 0x7FFF
+TRANSACTION_VERSION_2 = 2
+"""From this transaction.version on, every end-of-transaction marker carries a new producer epoch (KIP-890)."""
+
+
+class CachedBatch(NamedTuple):
+    """One of a producer's latest batches, as duplicates are recognised by and snapshots keep."""
+
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp: int
+
+    @property
+    def first_sequence(self) -> int:
+        """The sequence number of the first record."""
+        return (self.last_sequence - self.offset_delta) & MAX_SEQUENCE
+
+    @property
+    def first_offset(self) -> int:
+        """The offset of the first record."""
+        return self.last_offset - self.offset_delta
+
+
+NO_BATCH = CachedBatch(NO_SEQUENCE, NO_OFFSET, 0, NO_TIMESTAMP)
+
+
+class EndMarker(NamedTuple):
+    """The record in a control batch that ends a transaction."""
+
+    aborted: bool
+    coordinator_epoch: int
+    timestamp: int
+    transaction_version: int = 0
+
+
+class CompletedTxn(NamedTuple):
+    """A transaction whose marker, at `last_offset`, has been written."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    aborted: bool
+
+
+class Verification:
+    """A transactional write that waits for the transaction coordinator to vouch for it (KIP-890).
+
+    The object itself is the guard: the write goes through only if the very same one is still in place.
+    """
+
+    __slots__ = ("created_ms", "epoch", "lowest_sequence", "supports_epoch_bump")
+
+    def __init__(self, created_ms: int, sequence: int, epoch: int, supports_epoch_bump: bool) -> None:
+        self.created_ms = created_ms
+        self.lowest_sequence = sequence
+        self.epoch = epoch
+        self.supports_epoch_bump = supports_epoch_bump
+
+    def lower(self, sequence: int, epoch: int) -> None:
+        """Another batch waits too: none above the lowest may go first, or the lower one would never be in order."""
+        if epoch > self.epoch:
+            self.epoch, self.lowest_sequence = epoch, sequence
+        elif epoch == self.epoch:
+            self.lowest_sequence = min(self.lowest_sequence, sequence)
+
+
+class ProducerEntry:
+    """The state of one producer id in one partition."""
+
+    __slots__ = (
+        "batches",
+        "coordinator_epoch",
+        "epoch",
+        "last_timestamp",
+        "next_sequence",
+        "producer_id",
+        "txn_first_offset",
+    )
+
+    def __init__(
+        self,
+        producer_id: int,
+        epoch: int = NO_PRODUCER_EPOCH,
+        coordinator_epoch: int = -1,
+        last_timestamp: int = NO_TIMESTAMP,
+        txn_first_offset: int = NO_OFFSET,
+    ) -> None:
+        self.producer_id = producer_id
+        self.epoch = epoch
+        self.coordinator_epoch = coordinator_epoch
+        self.last_timestamp = last_timestamp
+        self.txn_first_offset = txn_first_offset
+        """Where the ongoing transaction begins in this partition; -1 when there is none."""
+        self.batches: list[CachedBatch] = []
+        self.next_sequence = 0
+
+    @property
+    def last_batch(self) -> CachedBatch:
+        """The newest batch of this epoch, all -1 when there is none."""
+        return self.batches[-1] if self.batches else NO_BATCH
+
+    @property
+    def last_sequence(self) -> int:
+        """The sequence number of the last record written in this epoch, or -1."""
+        return self.last_batch.last_sequence
+
+    def copy(self) -> ProducerEntry:
+        """A copy to try out batches on."""
+        twin = ProducerEntry(
+            self.producer_id, self.epoch, self.coordinator_epoch, self.last_timestamp, self.txn_first_offset
+        )
+        twin.batches = self.batches.copy()
+        twin.next_sequence = self.next_sequence
+        return twin
+
+    def has_ongoing_transaction(self, epoch: int) -> bool:
+        """Whether a transaction of this producer epoch has records here and no marker yet."""
+        return self.txn_first_offset >= 0 and self.epoch == epoch
+
+    def find_duplicate(self, header: BatchHeader) -> CachedBatch | None:
+        """The batch that this one repeats, if it is among the latest."""
+        if header.producer_epoch != self.epoch:
+            return None
+        first, last = header.base_sequence, header.last_sequence
+        for batch in self.batches:
+            if batch.last_sequence == last and batch.first_sequence == first:
+                return batch
+        return None
+
+    def add_batch(self, epoch: int, batch: CachedBatch) -> None:
+        """A data batch was written."""
+        self._enter_epoch(epoch)
+        self._cache(batch)
+        self.last_timestamp = batch.timestamp
+
+    def restore(self, batch: CachedBatch) -> None:
+        """Take over the last batch from a snapshot."""
+        self._cache(batch)
+
+    def end_transaction(self, epoch: int, marker: EndMarker, offset: int) -> CompletedTxn | None:
+        """A marker was written at this offset; the transaction that it ended, if there was one here."""
+        first_offset = self.txn_first_offset
+        self._enter_epoch(epoch)
+        self.coordinator_epoch = marker.coordinator_epoch
+        self.last_timestamp = marker.timestamp
+        self.txn_first_offset = NO_OFFSET
+        if first_offset < 0:
+            return None
+        return CompletedTxn(self.producer_id, first_offset, offset, marker.aborted)
+
+    def _enter_epoch(self, epoch: int) -> None:
+        if self.epoch != epoch:
+            self.batches.clear()
+            self.next_sequence = 0
+            self.epoch = epoch
+
+    def _cache(self, batch: CachedBatch) -> None:
+        batches = self.batches
+        if len(batches) == RETAINED_BATCHES:
+            del batches[0]
+        batches.append(batch)
+        self.next_sequence = (batch.last_sequence + 1) & MAX_SEQUENCE
+
+    def check_data(self, header: BatchHeader, origin: Origin, verification: Verification | None) -> None:
+        """Whether this data batch may follow. Raises KafkaError."""
+        if header.producer_epoch < self.epoch and origin is not Origin.REPLICATION:
+            raise self._stale_epoch(header.producer_epoch)
+        if origin is Origin.CLIENT:
+            self._check_sequence(header.producer_epoch, header.base_sequence, verification)
+        if self.txn_first_offset >= 0 and not header.is_transactional:
+            raise KafkaError(
+                ErrorCode.INVALID_TXN_STATE,
+                f"producer {self.producer_id} has a transaction open since offset {self.txn_first_offset}, "
+                "and this batch is not transactional",
+            )
+
+    def check_marker(self, epoch: int, marker: EndMarker, origin: Origin) -> None:
+        """Whether this end-of-transaction marker may follow. Raises KafkaError."""
+        if origin is Origin.REPLICATION:
+            return
+        if marker.transaction_version >= TRANSACTION_VERSION_2:
+            repeated = epoch == self.epoch and (self.txn_first_offset < 0 or epoch == MAX_EPOCH)
+            if epoch <= self.epoch and not repeated:
+                raise self._stale_epoch(epoch)
+        elif epoch < self.epoch:
+            raise self._stale_epoch(epoch)
+        if marker.coordinator_epoch < self.coordinator_epoch:
+            raise KafkaError(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"the marker for producer {self.producer_id} is of coordinator epoch {marker.coordinator_epoch}, "
+                f"the current one is {self.coordinator_epoch}",
+            )
+
+    def _check_sequence(self, epoch: int, sequence: int, verification: Verification | None) -> None:
+        if verification is not None:
+            self._check_verified_sequence(sequence, verification)
+        if self.epoch == NO_PRODUCER_EPOCH:
+            return  # unknown here, or forgotten with its records (retention, DeleteRecords): any sequence will do
+        expected = self.next_sequence if epoch == self.epoch else 0
+        if sequence != expected:
+            raise self._out_of_order(sequence, f"of epoch {epoch}: {expected} is next")
+
+    def _check_verified_sequence(self, sequence: int, verification: Verification) -> None:
+        if verification.supports_epoch_bump and sequence != 0 and not self.batches:
+            raise self._out_of_order(sequence, "with no record of it here: 0 is next")
+        if sequence > verification.lowest_sequence:
+            raise self._out_of_order(sequence, f"while {verification.lowest_sequence} has yet to be written")
+
+    def _stale_epoch(self, epoch: int) -> KafkaError:
+        return KafkaError(
+            ErrorCode.INVALID_PRODUCER_EPOCH, f"producer {self.producer_id} is at epoch {self.epoch}, not at {epoch}"
+        )
+
+    def _out_of_order(self, sequence: int, why: str) -> KafkaError:
+        return KafkaError(
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, f"producer {self.producer_id} sends sequence {sequence} {why}"
+        )

@@ -1,0 +1,152 @@
+"""`<base offset>.txnindex`: the aborted transactions whose markers are in a segment, for read-committed consumers.
+
+Entries of 34 bytes: version int16 = 0, producer id, first offset, last offset (the marker's), last stable offset.
+Most segments have none, and then there is no file. Kafka classes TransactionIndex and AbortedTxn, KIP-98.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from struct import Struct
+from typing import NamedTuple
+
+from storage.disk import Disk
+from storage.index import CorruptIndex
+
+VERSION = 0
+ENTRY = Struct(">hqqqq")
+assert ENTRY.size == 34
+
+
+class AbortedTxn(NamedTuple):
+    """An aborted transaction: its records, in this partition, lie between the two offsets."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+class TxnIndexResult(NamedTuple):
+    """The aborted transactions found, and whether no later segment can have another for the range."""
+
+    aborted: list[AbortedTxn]
+    complete: bool
+
+
+class TransactionIndex:
+    """The aborted transactions of one segment: appended to, written at once, read whole on a read-committed fetch."""
+
+    __slots__ = ("_disk", "_size", "path", "start_offset")
+
+    def __init__(self, path: str, start_offset: int, *, disk: Disk) -> None:
+        self.path = path
+        self.start_offset = start_offset
+        self._disk = disk
+        self._size: int | None = None  # bytes of whole entries in the file, once it has been looked at
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of whole entries; a torn one at the end does not count."""
+        if self._size is None:
+            info = self._disk.stat(self.path)
+            self._size = 0 if info is None else info.size_bytes - info.size_bytes % ENTRY.size
+        return self._size
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no transaction that ended in this segment was aborted."""
+        return self.size_bytes == 0
+
+    def append(self, aborted: AbortedTxn) -> None:
+        """Add a transaction; each ends after the one before it."""
+        size = self.size_bytes
+        if size:
+            last = self._read(size - ENTRY.size)[0]
+            assert aborted.last_offset > last.last_offset, f"{self.path}: {aborted} after {last}"
+        handle = self._disk.open(self.path, create=True)
+        try:
+            self._disk.pwritev(handle, [ENTRY.pack(VERSION, *aborted)], size)
+        finally:
+            self._disk.close(handle)
+        self._size = size + ENTRY.size
+
+    def __iter__(self) -> Iterator[AbortedTxn]:
+        return iter(self._read(0)) if self.size_bytes else iter(())
+
+    def collect(self, fetch_offset: int, upper_bound: int) -> TxnIndexResult:
+        """The transactions with records in [fetch offset, upper bound)."""
+        found: list[AbortedTxn] = []
+        for aborted in self:
+            if aborted.last_offset >= fetch_offset and aborted.first_offset < upper_bound:
+                found.append(aborted)
+            if aborted.last_stable_offset >= upper_bound:
+                return TxnIndexResult(found, True)
+        return TxnIndexResult(found, False)
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the transactions that ended at this offset or beyond."""
+        kept = sum(aborted.last_offset < offset for aborted in self) * ENTRY.size
+        if kept != self.size_bytes:
+            self._cut(kept)
+
+    def reset(self) -> None:
+        """Drop all entries, before the index is rebuilt."""
+        if self._disk.exists(self.path):
+            self._cut(0)
+
+    def sanity_check(self) -> None:
+        """Check every entry. Raises CorruptIndex."""
+        info = self._disk.stat(self.path)
+        if info is not None and info.size_bytes % ENTRY.size:
+            raise CorruptIndex(f"{self.path}: {info.size_bytes} bytes is not a multiple of {ENTRY.size}")
+        for aborted in self:
+            if aborted.last_offset < self.start_offset:
+                raise CorruptIndex(f"{self.path}: {aborted} ended before the segment began, at {self.start_offset}")
+
+    def flush(self) -> None:
+        """Make what was appended durable."""
+        if self._size and self._disk.exists(self.path):
+            handle = self._disk.open(self.path)
+            try:
+                self._disk.fsync(handle)
+            finally:
+                self._disk.close(handle)
+
+    def rename(self, path: str) -> None:
+        """Move the file, if there is one."""
+        if self._disk.exists(self.path):
+            self._disk.rename(self.path, path)
+        self.path = path
+
+    def relocate(self, directory: str) -> None:
+        """The log's directory was renamed."""
+        self.path = os.path.join(directory, os.path.basename(self.path))
+
+    def delete(self) -> None:
+        """Remove the file; one that is not there is fine."""
+        self._disk.unlink(self.path, missing_ok=True)
+        self._size = 0
+
+    def _cut(self, size_bytes: int) -> None:
+        """No one maps this file: it can be cut in place."""
+        handle = self._disk.open(self.path)
+        try:
+            self._disk.ftruncate(handle, size_bytes)
+        finally:
+            self._disk.close(handle)
+        self._size = size_bytes
+
+    def _read(self, start: int) -> list[AbortedTxn]:
+        handle = self._disk.open(self.path, writable=False)
+        try:
+            content = self._disk.pread(handle, self.size_bytes - start, start)
+        finally:
+            self._disk.close(handle)
+        return [self._parse(*fields) for fields in ENTRY.iter_unpack(content)]
+
+    def _parse(self, version: int, *fields: int) -> AbortedTxn:
+        if version != VERSION:
+            raise CorruptIndex(f"{self.path}: aborted transaction of version {version}, {VERSION} is known")
+        return AbortedTxn(*fields)
