@@ -26,6 +26,7 @@ MAX_INFLATED_SIZE = 100 * 1024 * 1024
 _MIN_RECORD_LENGTH = 6
 _COMPRESSION_MASK = 0x07
 _LOG_APPEND_TIME = 0x08
+_NEGATIVE = 0x01  # the sign in the first byte of a varint; a negative length is null
 
 # Header keys are UTF-8 by the protocol but not by any check of Kafka's; this keeps other bytes as they came.
 _KEEP_BYTES = "surrogateescape"
@@ -68,7 +69,7 @@ def iter_raw(
     """(offset, timestamp, key is null) of each record, without a look at its value and headers. Raises as above."""
     data = inflate(buffer, position, header, max_size)
     for offset, timestamp, at, _ in _scan(data, header):
-        yield offset, timestamp, data[at] == 1
+        yield offset, timestamp, bool(data[at] & _NEGATIVE)
 
 
 def iter_keys(
@@ -78,8 +79,9 @@ def iter_keys(
     data = inflate(buffer, position, header, max_size)
     for offset, timestamp, at, end in _scan(data, header):
         key, value_at = _nullable_bytes(data, at, end)
-        value_length, _ = decode_varint(data, value_at)
-        yield RawRecord(offset, timestamp, key, value_length < 0, data[at:end])
+        if value_at >= end:
+            raise _corrupt("a record ends before its last field")
+        yield RawRecord(offset, timestamp, key, bool(data[value_at] & _NEGATIVE), data[at:end])
 
 
 def inflate(buffer: Buffer, position: int, header: BatchHeader, max_size: int = MAX_INFLATED_SIZE) -> bytes:
@@ -138,7 +140,7 @@ def _scan(data: bytes, header: BatchHeader) -> Iterator[tuple[int, int, int, int
             at = end
     except IndexError:
         raise _corrupt(f"the batch's {size} bytes of records end inside a record") from None
-    if at != size:
+    if at != size or header.records_count < 0:
         raise _corrupt(f"{size - at} bytes are left after the batch's {header.records_count} records")
 
 

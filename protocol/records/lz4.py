@@ -1,0 +1,111 @@
+"""LZ4 frames as Kafka's Java client writes them: independent blocks of 64 KiB, no content size, no content checksum.
+
+In messages of magic 0 the header checksum is computed over the frame's magic number too, which no other LZ4 does
+(KAFKA-3160): old clients write it so and refuse the right one, so it is written wrong for them and not checked.
+Source: org.apache.kafka.common.compress.Lz4BlockOutputStream; the LZ4 frame format 1.6.
+"""
+
+from __future__ import annotations
+
+from protocol.records.compression import Bytes, TooLarge, damaged
+
+_FRAME_MAGIC_SIZE = 4
+_HAS_CONTENT_SIZE = 0x08
+_HAS_DICTIONARY_ID = 0x01
+
+# Kafka's default level, 9, stands for the fast compressor and any other for the high one. In liblz4's frames the
+# fast one is 0, and the high one begins at 3.
+_KAFKA_DEFAULT_LEVEL = 9
+_FAST = 0
+_HIGH = range(3, 13)
+
+# A byte of LZ4 stands for at most 255; more than so many bytes at a time would only make larger buffers.
+_MAX_RATIO = 255
+_MAX_STEP = 4 * 1024 * 1024
+_MIN_STEP = 64 * 1024
+
+
+def compress(data: Bytes, level: int | None, *, broken_checksum: bool) -> bytes:
+    """`data` as one frame."""
+    import lz4.frame
+
+    frame: bytes = lz4.frame.compress(
+        data,
+        compression_level=_liblz4_level(level),
+        block_size=lz4.frame.BLOCKSIZE_MAX64KB,
+        block_linked=False,
+        store_size=False,
+    )
+    if not broken_checksum:
+        return frame
+    end = _descriptor_end(frame)
+    return frame[:end] + _header_checksum(frame[:end]) + frame[end + 1 :]
+
+
+def decompress(data: Bytes, max_size: int, *, any_checksum: bool) -> bytes:
+    """The content of one frame. Raises KafkaError(CORRUPT_MESSAGE)."""
+    import lz4.frame
+
+    if any_checksum:
+        end = _descriptor_end(data)
+        data = b"".join((data[:end], _header_checksum(data[_FRAME_MAGIC_SIZE:end]), data[end + 1 :]))
+    step = min(_MAX_STEP, _MIN_STEP + _MAX_RATIO * len(data))
+    inflater = lz4.frame.LZ4FrameDecompressor()
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        while not inflater.eof:
+            piece = inflater.decompress(data, max_length=step)
+            if not piece and inflater.needs_input and not inflater.eof:
+                raise damaged("lz4", "it is cut")
+            pieces.append(piece)
+            size += len(piece)
+            if size > max_size:
+                raise TooLarge(max_size)
+            data = b""
+    except (RuntimeError, ValueError) as error:
+        raise damaged("lz4", str(error)) from None
+    if inflater.unused_data:
+        raise damaged("lz4", "bytes follow its end")
+    return b"".join(pieces)
+
+
+def _liblz4_level(level: int | None) -> int:
+    if level is None or level == _KAFKA_DEFAULT_LEVEL:
+        return _FAST
+    return min(max(level, _HIGH.start), _HIGH.stop - 1)
+
+
+def _descriptor_end(frame: Bytes) -> int:
+    """Where the frame descriptor ends and its checksum is: flags, block size, and two fields that may be absent."""
+    if len(frame) <= _FRAME_MAGIC_SIZE:
+        raise damaged("lz4", "it is cut")
+    flags = frame[_FRAME_MAGIC_SIZE]
+    end = _FRAME_MAGIC_SIZE + 2 + 8 * bool(flags & _HAS_CONTENT_SIZE) + 4 * bool(flags & _HAS_DICTIONARY_ID)
+    if len(frame) <= end:
+        raise damaged("lz4", "it is cut")
+    return end
+
+
+def _header_checksum(descriptor: Bytes) -> bytes:
+    return bytes((_xxh32(descriptor) >> 8 & 0xFF,))
+
+
+def _xxh32(data: Bytes) -> int:
+    """xxHash32 with seed 0 of fewer than 16 bytes, as many as a frame descriptor has at most."""
+    assert len(data) < 16
+    whole_words = len(data) & ~3
+    state = 374761393 + len(data)
+    for at in range(0, whole_words, 4):
+        state = _rotate(state + int.from_bytes(data[at : at + 4], "little") * 3266489917, 17) * 668265263
+    for byte in data[whole_words:]:
+        state = _rotate(state + byte * 374761393, 11) * 2654435761
+    state &= 0xFFFFFFFF
+    state = (state ^ state >> 15) * 2246822519 & 0xFFFFFFFF
+    state = (state ^ state >> 13) * 3266489917 & 0xFFFFFFFF
+    return state ^ state >> 16
+
+
+def _rotate(value: int, bits: int) -> int:
+    value &= 0xFFFFFFFF
+    return (value << bits | value >> 32 - bits) & 0xFFFFFFFF

@@ -1,0 +1,76 @@
+"""Snappy as Kafka's clients write it: xerial's framing (the Java client and most others), or one raw block (librdkafka).
+
+xerial's stream (org.xerial.snappy.SnappyOutputStream) is a 16-byte header and blocks of at most 32 KiB, each with its
+compressed length before it as an int32; streams may follow one another. Like the Java client, this reads whatever does
+not begin with the header as one raw block, and writes the framing, which every client reads.
+"""
+
+from __future__ import annotations
+
+from protocol.records.compression import Bytes, TooLarge, damaged
+
+_MAGIC = b"\x82SNAPPY\x00"
+_HEADER = _MAGIC + b"\x00\x00\x00\x01" b"\x00\x00\x00\x01"  # version, and the oldest version that reads it
+_BLOCK_SIZE = 32 * 1024
+
+# The densest element of the format is a copy: three bytes that stand for 64. A block that claims more than that lies,
+# and would have its buffer allocated before it is found out.
+_MAX_RATIO = 22
+
+
+def compress(data: Bytes) -> bytes:
+    """`data` in xerial's framing."""
+    import cramjam
+
+    view = memoryview(data)
+    parts = [_HEADER]
+    for start in range(0, len(view), _BLOCK_SIZE):
+        block = bytes(cramjam.snappy.compress_raw(view[start : start + _BLOCK_SIZE]))
+        parts += (len(block).to_bytes(4, "big"), block)
+    return b"".join(parts)
+
+
+def decompress(data: Bytes, max_size: int) -> bytes:
+    """The content of a xerial stream or a raw block. Raises KafkaError(CORRUPT_MESSAGE)."""
+    view = memoryview(data)
+    if view[: len(_MAGIC)] != _MAGIC:
+        return _block(view, max_size)
+    if len(view) < len(_HEADER):
+        raise damaged("snappy", "its header is cut")
+    return b"".join(_blocks(view, max_size))
+
+
+def _blocks(view: memoryview, left: int) -> list[bytes]:
+    blocks: list[bytes] = []
+    at = len(_HEADER)
+    max_size = left
+    while at < len(view):
+        if view[at : at + len(_MAGIC)] == _MAGIC:
+            at += len(_HEADER)
+            continue
+        size = int.from_bytes(view[at : at + 4], "big")
+        at += 4
+        if size > len(view) - at:
+            raise damaged("snappy", f"a block of {size} bytes, where {max(len(view) - at, 0)} are left")
+        try:
+            block = _block(view[at : at + size], left)
+        except TooLarge:
+            raise TooLarge(max_size) from None
+        blocks.append(block)
+        left -= len(block)
+        at += size
+    return blocks
+
+
+def _block(block: memoryview, max_size: int) -> bytes:
+    import cramjam
+
+    try:
+        size = cramjam.snappy.decompress_raw_len(block)
+        if size > _MAX_RATIO * len(block):
+            raise damaged("snappy", f"{len(block)} bytes claim to hold {size}")
+        if size > max_size:
+            raise TooLarge(max_size)
+        return bytes(cramjam.snappy.decompress_raw(block))
+    except cramjam.DecompressionError as error:
+        raise damaged("snappy", str(error)) from None
