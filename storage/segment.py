@@ -1,0 +1,394 @@
+"""One segment of a log: a file of batches from a base offset on, and its indexes.
+
+Written by pwritev from wherever the batches are; read as views of a mapping, without a copy. A file that is mapped is
+never cut: truncation makes a new segment (see truncation.py), so that a view stays valid for as long as anyone has it.
+Kafka classes LogSegment and FileRecords.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+
+from protocol.records.batch import BatchHeader
+from storage import names
+from storage.batches import READ_AHEAD_BYTES, Place, find_offset, walk
+from storage.config import LogConfig
+from storage.disk import Buffer, Disk
+from storage.index import MAX_RELATIVE_OFFSET, OffsetIndex
+from storage.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
+from storage.txn_index import TransactionIndex
+
+REMAP_BYTES = 1 << 20
+"""The end of the active segment that is read by pread: mapping anew at every read would cost more than the copy."""
+
+RECENT_BATCHES = 4096
+"""Batches at the end of the active segment whose exact places are kept: consumers that keep up read there."""
+
+EMPTY = memoryview(b"")
+
+
+class SegmentFile:
+    """An open file that closes itself when its last user lets go, so that a flush in a worker thread survives a close."""
+
+    __slots__ = ("_disk", "handle")
+
+    def __init__(self, disk: Disk, path: str, *, create: bool = False) -> None:
+        self.handle = -1
+        self._disk = disk
+        self.handle = disk.open(path, create=create)
+
+    def __del__(self) -> None:
+        if self.handle >= 0:
+            self._disk.close(self.handle)
+
+
+class Segment:
+    """A range of the log, from `base_offset` up to the next segment's.
+
+    `size_bytes` is what has been written; `sealed` says that it is appended to no more. Errors of the system come out
+    as OSError. Nothing is opened until it is needed.
+    """
+
+    __slots__ = (
+        "_disk",
+        "_file",
+        "_indexed_at",
+        "_map",
+        "_max_timestamp",
+        "_recent_offsets",
+        "_recent_positions",
+        "base_offset",
+        "created_ms",
+        "directory",
+        "first_timestamp",
+        "index",
+        "index_full",
+        "index_interval_bytes",
+        "roll_jitter_ms",
+        "sealed",
+        "size_bytes",
+        "suffix",
+        "time_index",
+        "txn_index",
+    )
+
+    def __init__(
+        self,
+        directory: str,
+        base_offset: int,
+        config: LogConfig,
+        *,
+        disk: Disk,
+        now_ms: int,
+        size_bytes: int = 0,
+        fresh: bool = False,
+        sealed: bool = False,
+        suffix: str = "",
+    ) -> None:
+        self.directory = directory
+        self.base_offset = base_offset
+        self.suffix = suffix
+        self.size_bytes = size_bytes
+        self.sealed = sealed
+        self.created_ms = now_ms
+        self.first_timestamp: int | None = None
+        self.index_interval_bytes = config.index_interval_bytes
+        self.roll_jitter_ms = _jitter_ms(directory, base_offset, config)
+        self.index_full = False
+        max_index_bytes = config.segment_index_bytes
+        path = self.path_of
+        self.index = OffsetIndex(path(names.INDEX), base_offset, disk=disk, max_size_bytes=max_index_bytes, fresh=fresh)
+        self.time_index = TimeIndex(
+            path(names.TIME_INDEX), base_offset, disk=disk, max_size_bytes=max_index_bytes, fresh=fresh
+        )
+        self.txn_index = TransactionIndex(path(names.TXN_INDEX), base_offset, disk=disk)
+        self._disk = disk
+        self._file: SegmentFile | None = None
+        self._map = EMPTY
+        self._max_timestamp = TimestampOffset(NO_TIMESTAMP, base_offset) if fresh else None
+        self._indexed_at = size_bytes
+        self._recent_offsets: list[int] = []
+        self._recent_positions: list[int] = []
+
+    @classmethod
+    def create(
+        cls, directory: str, base_offset: int, config: LogConfig, *, disk: Disk, now_ms: int, suffix: str = ""
+    ) -> Segment:
+        """A new, empty segment; what is left of one of the same name is replaced."""
+        segment = cls(directory, base_offset, config, disk=disk, now_ms=now_ms, fresh=True, suffix=suffix)
+        disk.unlink(segment.path, missing_ok=True)
+        disk.unlink(segment.path_of(names.TXN_INDEX), missing_ok=True)
+        segment._file = SegmentFile(disk, segment.path, create=True)
+        if config.preallocate:
+            disk.ftruncate(segment._file.handle, config.segment_bytes)
+        return segment
+
+    def __repr__(self) -> str:
+        return f"Segment({self.path}, {self.size_bytes} bytes)"
+
+    @property
+    def path(self) -> str:
+        """Of the file of batches."""
+        return self.path_of(names.LOG)
+
+    def path_of(self, extension: str) -> str:
+        """Of one of the segment's files."""
+        return os.path.join(self.directory, names.segment_file(self.base_offset, extension) + self.suffix)
+
+    # Appending
+
+    def append(self, buffers: Sequence[Buffer], batches: Sequence[BatchHeader], size_bytes: int) -> None:
+        """Write batches at the end. The caller has rolled if need be; after an OSError it calls `cut_back`."""
+        position = self.size_bytes
+        file = self._file
+        if file is None:
+            file = self._file = self._open_for_append()
+        self._disk.pwritev(file.handle, buffers, position)
+        if not position:
+            self.first_timestamp = batches[0].max_timestamp
+        maximum = self._max_timestamp or self.max_timestamp
+        offsets, positions = self._recent_offsets, self._recent_positions
+        for batch in batches:
+            if batch.max_timestamp > maximum[0]:
+                maximum = self._max_timestamp = TimestampOffset(batch.max_timestamp, batch.last_offset)
+            if position - self._indexed_at > self.index_interval_bytes:
+                self._index(batch.last_offset, position, maximum)
+            offsets.append(batch.base_offset)
+            positions.append(position)
+            position += batch.size_bytes
+        if len(offsets) > 2 * RECENT_BATCHES:
+            del offsets[:RECENT_BATCHES], positions[:RECENT_BATCHES]
+        self.size_bytes += size_bytes
+
+    def _index(self, last_offset: int, position: int, maximum: TimestampOffset) -> None:
+        if self.index_full:  # only within an append of several batches: the next one rolls
+            return
+        self.index.append(last_offset, position)
+        self.time_index.maybe_append(maximum.timestamp, maximum.offset)
+        self._indexed_at = position
+        self.index_full = self.index.is_full or self.time_index.is_full
+
+    def cut_back(self) -> None:
+        """Undo a write that failed: drop what lies beyond the end. No view reaches there, so the file itself is cut."""
+        if self._file is not None:
+            self._disk.ftruncate(self._file.handle, self.size_bytes)
+
+    def _open_for_append(self) -> SegmentFile:
+        self.index_full = self.index.is_full or self.time_index.is_full
+        return SegmentFile(self._disk, self.path)
+
+    @property
+    def max_timestamp(self) -> TimestampOffset:
+        """The largest timestamp, and the last offset of the batch that has it; (-1, base offset) when there is none."""
+        maximum = self._max_timestamp
+        if maximum is None:
+            maximum = self._max_timestamp = self.time_index.last_entry
+        return maximum
+
+    @max_timestamp.setter
+    def max_timestamp(self, maximum: TimestampOffset) -> None:
+        self._max_timestamp = maximum
+
+    def largest_timestamp(self) -> int:
+        """For retention and lookups by time: the largest timestamp, or for a file without any, when it was changed."""
+        timestamp = self.max_timestamp.timestamp
+        return timestamp if timestamp >= 0 else self.modified_ms()
+
+    def modified_ms(self) -> int:
+        """When the file was last written to."""
+        found = self._disk.stat(self.path)
+        return found.modified_ms if found else self.created_ms
+
+    def should_roll(self, size_bytes: int, max_timestamp: int, last_offset: int, config: LogConfig, now_ms: int) -> bool:
+        """Whether an append must go to a new segment: no room by size, offsets or index, or the first batch is too old.
+
+        Age is counted from the first batch's timestamp to the new one's, by the clock only when it has none.
+        """
+        size = self.size_bytes
+        return (
+            size > config.segment_bytes - size_bytes
+            or self.index_full
+            or last_offset - self.base_offset > MAX_RELATIVE_OFFSET
+            or (size > 0 and self._age_ms(max_timestamp, now_ms) > config.max_segment_ms - self.roll_jitter_ms)
+        )
+
+    def _age_ms(self, timestamp: int, now_ms: int) -> int:
+        first = self.first_timestamp
+        if first is None:
+            first = self.first_timestamp = self.first_batch_timestamp()
+        return timestamp - first if first >= 0 else now_ms - self.created_ms
+
+    def first_batch_timestamp(self) -> int:
+        """The first batch's largest timestamp, -1 when there is none."""
+        return next((header.max_timestamp for _, header in self.batches()), NO_TIMESTAMP)
+
+    # Reading
+
+    def view(self, start: int, end: int) -> memoryview:
+        """The bytes [start, end) of the file: of its mapping, but a copy of a little at the end of an active segment."""
+        mapping = self._map
+        if end <= len(mapping):
+            return mapping[start:end]
+        if start >= len(mapping) and not self.sealed and self.size_bytes - len(mapping) < REMAP_BYTES:
+            return memoryview(self._pread(start, end))
+        return self._remap()[start:end]
+
+    def _pread(self, start: int, end: int) -> bytes:
+        file = self._file
+        if file is None:
+            file = self._file = self._open_for_append()
+        data = self._disk.pread(file.handle, end - start, start)
+        if len(data) != end - start:
+            raise OSError(errno.EIO, f"{len(data)} bytes at {start}, not {end - start}", self.path)
+        return data
+
+    def _remap(self) -> memoryview:
+        """Map all that has been written. Older mappings live as long as their views."""
+        size = self.size_bytes
+        if not size:
+            return EMPTY
+        file = self._file or SegmentFile(self._disk, self.path)
+        try:
+            mapping = self._disk.mmap(file.handle, size)
+        except ValueError:
+            raise OSError(errno.EIO, f"the file is shorter than {size} bytes", self.path) from None
+        self._map = mapping
+        return mapping
+
+    def locate(self, offset: int) -> Place | None:
+        """The batch that has this offset, or the first one after it; None when the segment ends before."""
+        size = self.size_bytes
+        position = self._position_before(offset)
+        while position < size:
+            mapping = self._map
+            if position < len(mapping):
+                found = find_offset(mapping, position, len(mapping), offset)
+            else:
+                piece = self.view(position, min(size, position + READ_AHEAD_BYTES))
+                found = find_offset(piece, 0, len(piece), offset)
+                if isinstance(found, Place):
+                    return found._replace(position=position + found.position)
+                found += position
+            if isinstance(found, Place):
+                return found
+            if found == position:
+                return None
+            position = found
+        return None
+
+    def _position_before(self, offset: int) -> int:
+        """Where to begin looking for the offset."""
+        recent = self._recent_offsets
+        if recent and offset >= recent[0]:
+            return self._recent_positions[bisect_right(recent, offset) - 1]
+        return self.index.lookup(offset).position
+
+    def read(self, offset: int, max_bytes: int, end: int, *, min_one: bool) -> memoryview | None:
+        """Batches from the one with this offset on, up to the position `end` and to max_bytes (which may cut a batch).
+
+        With `min_one` the first batch is whole, whatever its size. None when the segment ends before the offset.
+        """
+        recent = self._recent_offsets
+        if recent and offset >= recent[0]:
+            n = bisect_right(recent, offset) - 1
+            position = self._recent_positions[n]
+            if end - position <= max_bytes and (n + 1 < len(recent) or offset == recent[n]):
+                return self.view(position, end) if position < end else EMPTY
+        place = self.locate(offset)
+        if place is None:
+            return None
+        position = place.position
+        limit = position + (max(max_bytes, place.size_bytes) if min_one else max_bytes)
+        return self.view(position, min(end, limit)) if position < end else EMPTY
+
+    def batches(self, start: int = 0, end: int | None = None) -> Iterator[tuple[int, BatchHeader]]:
+        """Position and header of each batch, from the position of one."""
+        return walk(self.view, start, self.size_bytes if end is None else end)
+
+    def read_next_offset(self) -> int:
+        """The offset after the last batch, found from the last index entry on."""
+        next_offset = self.base_offset
+        for _, header in self.batches(self.index.lookup(self.index.last_offset).position):
+            next_offset = header.next_offset
+        return next_offset
+
+    # Life
+
+    def seal(self) -> None:
+        """Appended to no more: the largest timestamp closes the time index, and the indexes are written out."""
+        self._finish_indexes()
+        if self._file is not None:
+            self._disk.ftruncate(self._file.handle, self.size_bytes)  # what was preallocated
+        self.sealed = True
+        self._recent_offsets = []
+        self._recent_positions = []
+
+    def flush(self) -> None:
+        """Return when everything written so far is on the device. May be called in a worker thread."""
+        file = self._file or SegmentFile(self._disk, self.path)
+        self._disk.fsync(file.handle)
+        self.index.flush(sync=self.sealed)
+        self.time_index.flush(sync=self.sealed)
+        self.txn_index.flush()
+        if self.sealed:
+            self._file = None
+
+    def close(self) -> None:
+        """Write out the indexes and let go of every file; a later use opens them again."""
+        if self._file is not None:
+            self._finish_indexes()
+            self._disk.ftruncate(self._file.handle, self.size_bytes)
+        self.release()
+
+    def release(self) -> None:
+        """Let go of files and mappings, writing nothing."""
+        self._file = None
+        self._map = EMPTY
+        self.index.release()
+        self.time_index.release()
+
+    def _finish_indexes(self) -> None:
+        maximum = self.max_timestamp
+        self.time_index.maybe_append(maximum.timestamp, maximum.offset, skip_full_check=True)
+        self.index.seal()
+        self.time_index.seal()
+
+    def rename(self, suffix: str) -> None:
+        """Give all of the segment's files another suffix."""
+        old = self.path
+        self.suffix = suffix
+        self._disk.rename(old, self.path)
+        for index, extension in self._indexes():
+            index.rename(self.path_of(extension))
+
+    def relocate(self, directory: str) -> None:
+        """The log's directory was renamed."""
+        self.directory = directory
+        for index, _ in self._indexes():
+            index.relocate(directory)
+
+    def delete(self) -> None:
+        """Remove the files; those that are not there are fine. Views stay valid."""
+        self._file = None
+        self._map = EMPTY
+        self._disk.unlink(self.path, missing_ok=True)
+        for index, _ in self._indexes():
+            index.delete()
+
+    def _indexes(self) -> Iterator[tuple[OffsetIndex | TimeIndex | TransactionIndex, str]]:
+        yield self.index, names.INDEX
+        yield self.time_index, names.TIME_INDEX
+        yield self.txn_index, names.TXN_INDEX
+
+
+def _jitter_ms(directory: str, base_offset: int, config: LogConfig) -> int:
+    """What segment.jitter.ms takes off segment.ms: spread over partitions and segments, but the same at every run."""
+    limit = min(config.segment_jitter_ms, config.segment_ms)
+    if not limit:
+        return 0
+    from zlib import crc32
+
+    return crc32(f"{os.path.basename(directory)}/{base_offset}".encode()) % limit
