@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeAlias
 from crc32c import crc32c
 
 from protocol.errors import ErrorCode, KafkaError
-from protocol.records.compression import Compression
+from protocol.records.compression import Compression, compress
 from protocol.records.record import Record, encode_records
 
 Buffer: TypeAlias = bytes | bytearray | memoryview | mmap
@@ -272,17 +272,13 @@ def build(
         records_count=len(records),
     )
     if log_append_time_ms is not None:
-        header = header._replace(
-            attributes=header.attributes | TIMESTAMP_TYPE, max_timestamp=log_append_time_ms
-        )
+        header = header._replace(attributes=header.attributes | TIMESTAMP_TYPE, max_timestamp=log_append_time_ms)
     return assemble(header, encode_records(records, range(len(records)), timestamps[0]), level)
 
 
-def assemble(header: BatchHeader, records: Buffer, level: int | None = None) -> bytearray:
+def assemble(header: BatchHeader, records: bytes | bytearray, level: int | None = None) -> bytearray:
     """A batch of encoded records, compressed as the header's attributes say, with length and CRC filled in."""
     if header.attributes & COMPRESSION_MASK:
-        from protocol.records.compression import compress
-
         records = compress(header.compression, records, level)
     batch = bytearray(HEADER_SIZE)
     batch += records

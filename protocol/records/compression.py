@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import zlib
 from enum import IntEnum
+from typing import TypeAlias
 
 from protocol.errors import ErrorCode, KafkaError
 
-Bytes = bytes | bytearray | memoryview
+Bytes: TypeAlias = bytes | bytearray | memoryview
 
 _GZIP_CONTAINER = 16 + zlib.MAX_WBITS
 

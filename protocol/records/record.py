@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from protocol.errors import ErrorCode, KafkaError
+from protocol.records.compression import decompress
 from protocol.records.varint import decode_varint, decode_varlong, encode_varint
 
 if TYPE_CHECKING:
@@ -89,8 +90,6 @@ def inflate(buffer: Buffer, position: int, header: BatchHeader, max_size: int = 
     payload = header.payload(buffer, position)
     if not header.attributes & _COMPRESSION_MASK:
         return bytes(payload)
-    from protocol.records.compression import decompress
-
     return decompress(header.compression, payload, max_size=max_size)
 
 

@@ -1,4 +1,4 @@
-"""Snappy as Kafka's clients write it: xerial's framing (the Java client and most others), or one raw block (librdkafka).
+"""Snappy as Kafka's clients write it: xerial's framing (Java and most others), or one raw block (librdkafka).
 
 xerial's stream (org.xerial.snappy.SnappyOutputStream) is a 16-byte header and blocks of at most 32 KiB, each with its
 compressed length before it as an int32; streams may follow one another. Like the Java client, this reads whatever does
@@ -10,7 +10,7 @@ from __future__ import annotations
 from protocol.records.compression import Bytes, TooLarge, damaged
 
 _MAGIC = b"\x82SNAPPY\x00"
-_HEADER = _MAGIC + b"\x00\x00\x00\x01" b"\x00\x00\x00\x01"  # version, and the oldest version that reads it
+_HEADER = _MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"  # version, and the oldest version that reads it
 _BLOCK_SIZE = 32 * 1024
 
 # The densest element of the format is a copy: three bytes that stand for 64. A block that claims more than that lies,

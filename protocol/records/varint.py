@@ -5,9 +5,11 @@ Decoding a batch inlines the one-byte form (nine in ten of them) and comes here 
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from protocol.errors import ErrorCode, KafkaError
 
-type_bytes = bytes | bytearray | memoryview
+Bytes: TypeAlias = bytes | bytearray | memoryview
 
 # 7 bits a byte: 32 bits take five bytes, the last with 4 bits left; 64 bits take ten, the last with 1 bit left.
 VARINT_MAX_BYTES = 5
@@ -30,17 +32,17 @@ def encode_varint(value: int) -> bytes:
 _ONE_BYTE = tuple(bytes((value,)) for value in range(0x80))
 
 
-def decode_varint(data: type_bytes, position: int) -> tuple[int, int]:
-    """An int32 at `position`, and the position after it. Raises KafkaError(CORRUPT_MESSAGE), IndexError past the end."""
+def decode_varint(data: Bytes, position: int) -> tuple[int, int]:
+    """An int32 at `position`, and the position after it. KafkaError(CORRUPT_MESSAGE), IndexError past the end."""
     return _decode(data, position, 32, VARINT_MAX_BYTES)
 
 
-def decode_varlong(data: type_bytes, position: int) -> tuple[int, int]:
-    """An int64 at `position`, and the position after it. Raises KafkaError(CORRUPT_MESSAGE), IndexError past the end."""
+def decode_varlong(data: Bytes, position: int) -> tuple[int, int]:
+    """An int64 at `position`, and the position after it. KafkaError(CORRUPT_MESSAGE), IndexError past the end."""
     return _decode(data, position, 64, VARLONG_MAX_BYTES)
 
 
-def _decode(data: type_bytes, position: int, bits: int, max_bytes: int) -> tuple[int, int]:
+def _decode(data: Bytes, position: int, bits: int, max_bytes: int) -> tuple[int, int]:
     raw = shift = 0
     for at in range(position, position + max_bytes):
         byte = data[at]

@@ -1,0 +1,220 @@
+"""Message sets of magic 0 and 1, as clients before 0.11 send and read them (Produce 0–2, Fetch 0–3).
+
+    offset i64 · size i32 · CRC-32 u32 · magic i8 · attributes i8 · [timestamp i64, magic 1] · key · value
+
+with key and value after an int32 length each, -1 for null. There is no batch: compression puts a message set into the
+value of a wrapper message. Inner offsets are absolute in magic 0, and relative in magic 1, where the wrapper has the
+last one's absolute offset (KIP-31); a wrapper with LogAppendTime gives its timestamp to all within (KIP-32).
+Source: the protocol guide's "Message sets"; org.apache.kafka.common.record.AbstractLegacyRecordBatch, LegacyRecord.
+
+The log keeps v2 batches only, so what comes in this way is converted up, and what goes out, down (`legacy.py`).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+from zlib import crc32
+
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records.batch import (
+    COMPRESSION_MASK,
+    LOG_OVERHEAD,
+    NO_TIMESTAMP,
+    TIMESTAMP_TYPE,
+    Buffer,
+    TimestampType,
+)
+from protocol.records.compression import Compression, compress, decompress
+from protocol.records.record import MAX_INFLATED_SIZE, Record
+
+MAGIC_V0 = 0
+MAGIC_V1 = 1
+
+_OVERHEAD = struct.Struct(">qi")
+_HEAD = (struct.Struct(">IBb"), struct.Struct(">IBbq"))  # by magic: CRC, magic, attributes, and the timestamp of v1
+_INT32 = struct.Struct(">i")
+_MIN_SIZE = tuple(head.size + 8 for head in _HEAD)  # and the lengths of key and value
+_CRC_SIZE = 4
+
+
+class Message(NamedTuple):
+    """One message, or the wrapper of a compressed set. Key and value are views of the buffer it was read from."""
+
+    offset: int
+    magic: int
+    attributes: int
+    timestamp: int
+    key: memoryview | None
+    value: memoryview | None
+
+    @property
+    def compression(self) -> int:
+        """The codec's number, which need not be one that exists."""
+        return self.attributes & COMPRESSION_MASK
+
+    @property
+    def timestamp_type(self) -> TimestampType:
+        """Who set the timestamp; magic 0 has none, so nobody but the producer."""
+        appended = self.magic == MAGIC_V1 and self.attributes & TIMESTAMP_TYPE
+        return TimestampType.LOG_APPEND_TIME if appended else TimestampType.CREATE_TIME
+
+
+def iter_messages(buffer: Buffer, start: int = 0, end: int | None = None) -> Iterator[Message]:
+    """The messages of a set, wrappers as they are; a message cut by the end is left out, as Kafka does.
+
+    Raises KafkaError(CORRUPT_MESSAGE) for a wrong CRC, size or magic.
+    """
+    view = memoryview(buffer)[start:end]
+    at = 0
+    while at + LOG_OVERHEAD <= len(view):
+        offset, size = _OVERHEAD.unpack_from(view, at)
+        if size < _MIN_SIZE[MAGIC_V0]:
+            raise _corrupt(f"a message of {size} bytes: {_MIN_SIZE[MAGIC_V0]} are the least")
+        at += LOG_OVERHEAD
+        if at + size > len(view):
+            return
+        yield _parse(offset, view[at : at + size])
+        at += size
+
+
+def _parse(offset: int, message: memoryview) -> Message:
+    magic = message[_CRC_SIZE]
+    if magic > MAGIC_V1:
+        raise _corrupt(f"a message of magic {magic}, where 0 or 1 is expected")
+    head = _HEAD[magic]
+    if len(message) < _MIN_SIZE[magic]:
+        raise _corrupt(f"a message of {len(message)} bytes: {_MIN_SIZE[magic]} are the least in magic {magic}")
+    crc, _, attributes, *timestamps = head.unpack_from(message)
+    if crc32(message[_CRC_SIZE:]) != crc:
+        raise _corrupt(f"a message's CRC-32 is {crc32(message[_CRC_SIZE:]):#010x}, its header says {crc:#010x}")
+    key, at = _nullable_bytes(message, head.size)
+    value, at = _nullable_bytes(message, at)
+    if at != len(message):
+        raise _corrupt(f"{len(message) - at} bytes are left after a message's value")
+    return Message(offset, magic, attributes, timestamps[0] if timestamps else NO_TIMESTAMP, key, value)
+
+
+def _nullable_bytes(message: memoryview, at: int) -> tuple[memoryview | None, int]:
+    left = len(message) - at - _INT32.size
+    if left < 0:
+        raise _corrupt("a message ends before its last field")
+    (length,) = _INT32.unpack_from(message, at)
+    at += _INT32.size
+    if length < 0:
+        return None, at
+    if length > left:
+        raise _corrupt(f"a field of {length} bytes in a message with {left} left")
+    return message[at : at + length], at + length
+
+
+def read_messages(
+    buffer: Buffer, start: int = 0, end: int | None = None, *, max_size: int = MAX_INFLATED_SIZE
+) -> Iterator[Record]:
+    """The records of a message set with their absolute offsets, compressed ones inflated.
+
+    Raises KafkaError: CORRUPT_MESSAGE as `iter_messages`, or for a set that inflates to more than `max_size` bytes;
+    INVALID_RECORD for wrappers that break their rules.
+    """
+    for message in iter_messages(buffer, start, end):
+        if message.compression:
+            yield from _absolute(message, unwrap(message, max_size))
+        else:
+            yield to_record(message)
+
+
+def to_record(message: Message) -> Record:
+    """A message as a record, with copies of its key and value."""
+    key, value = message.key, message.value
+    return Record(
+        message.offset, message.timestamp, None if key is None else bytes(key), None if value is None else bytes(value)
+    )
+
+
+def unwrap(wrapper: Message, max_size: int = MAX_INFLATED_SIZE) -> list[Message]:
+    """The messages inside a wrapper, offsets as they are there, with the timestamps that they have to a reader.
+
+    Raises as `read_messages`.
+    """
+    if wrapper.compression not in _LEGACY_CODECS:
+        raise _invalid(f"compression codec {wrapper.compression} does not exist in magic {wrapper.magic}")
+    if wrapper.value is None:
+        raise _invalid("a compressed message set with a null value")
+    codec = Compression(wrapper.compression)
+    inner = list(iter_messages(decompress(codec, wrapper.value, max_size=max_size, magic=wrapper.magic)))
+    if not inner:
+        raise _invalid("a compressed message set without messages")
+    for message in inner:
+        if message.magic != wrapper.magic:
+            raise _invalid(f"a message of magic {message.magic} in a wrapper of magic {wrapper.magic}")
+        if message.compression:
+            raise _invalid("a compressed message in a compressed message set")
+    if wrapper.timestamp_type is TimestampType.LOG_APPEND_TIME:
+        return [message._replace(timestamp=wrapper.timestamp) for message in inner]
+    return inner
+
+
+_LEGACY_CODECS = (Compression.GZIP, Compression.SNAPPY, Compression.LZ4)
+
+
+def _absolute(wrapper: Message, inner: list[Message]) -> Iterator[Record]:
+    base = 0
+    # Some librdkafka wrote 0 as the wrapper's offset, with the inner ones counting from 0 all the same.
+    if wrapper.magic == MAGIC_V1 and wrapper.offset != 0:
+        base = wrapper.offset - inner[-1].offset
+        if base < 0:
+            raise _invalid(f"a wrapper of offset {wrapper.offset}, less than its last inner one {inner[-1].offset}")
+    for message in inner:
+        yield to_record(message._replace(offset=base + message.offset))
+
+
+def encode_message_set(
+    records: Sequence[Record],
+    magic: int,
+    *,
+    compression: Compression = Compression.NONE,
+    level: int | None = None,
+    log_append_time_ms: int | None = None,
+) -> bytearray:
+    """A set of one message per record, in a wrapper if compressed; headers are dropped, as there is no room for them.
+
+    With `log_append_time_ms` all messages are of that time. `records` are in the order of their offsets, at least one.
+    """
+    appended = TIMESTAMP_TYPE if magic == MAGIC_V1 and log_append_time_ms is not None else 0
+    if log_append_time_ms is not None:
+        records = [record._replace(timestamp=log_append_time_ms) for record in records]
+    relative_to = records[0].offset if magic == MAGIC_V1 and compression else 0
+    messages = bytearray()
+    for record in records:
+        messages += _encode(record.offset - relative_to, magic, appended, record.timestamp, record.key, record.value)
+    if not compression:
+        return messages
+    value = compress(compression, messages, level, magic=magic)
+    timestamp = max(record.timestamp for record in records)
+    return _encode(records[-1].offset, magic, appended | compression, timestamp, None, value)
+
+
+def _encode(
+    offset: int, magic: int, attributes: int, timestamp: int, key: bytes | None, value: bytes | None
+) -> bytearray:
+    size = _MIN_SIZE[magic] + len(key or b"") + len(value or b"")
+    message = bytearray(_OVERHEAD.pack(offset, size))
+    fields = (0, magic, attributes, timestamp) if magic == MAGIC_V1 else (0, magic, attributes)
+    message += _HEAD[magic].pack(*fields)
+    for field in (key, value):
+        message += _INT32.pack(-1 if field is None else len(field))
+        message += field or b""
+    covered = memoryview(message)[LOG_OVERHEAD + _CRC_SIZE :]
+    crc = crc32(covered)
+    covered.release()
+    struct.pack_into(">I", message, LOG_OVERHEAD, crc)
+    return message
+
+
+def _corrupt(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.CORRUPT_MESSAGE, message)
+
+
+def _invalid(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_RECORD, message)
