@@ -20,6 +20,8 @@ class AddPartitionsToTxnRequest:
 
 @struct
 class AddPartitionsToTxnTransaction:
+    """One transaction of a batch; `verify_only` asks whether the partitions are in it and adds none."""
+
     transactional_id: str = wire()
     producer_id: int64 = wire()
     producer_epoch: int16 = wire()

@@ -21,6 +21,8 @@ class AddRaftVoterRequest:
 
 @struct
 class Listener:
+    """An endpoint of the new voter; the first one is where the leader reaches it."""
+
     name: str = wire()
     host: str = wire()
     port: uint16 = wire()

@@ -17,18 +17,24 @@ class AlterClientQuotasRequest:
 
 @struct
 class EntryData:
+    """A quota entity, as its parts, and what to set or remove for it."""
+
     entity: list[EntityData] = wire()
     ops: list[OpData] = wire()
 
 
 @struct
 class EntityData:
+    """One part of an entity: type user, client-id or ip; a null name is the default entity."""
+
     entity_type: str = wire()
     entity_name: str | None = wire(nullable="0+")
 
 
 @struct
 class OpData:
+    """One quota, such as producer_byte_rate, set to a value or removed."""
+
     key: str = wire()
     value: float64 = wire()
     remove: bool = wire()
@@ -44,6 +50,8 @@ class AlterClientQuotasResponse:
 
 @struct
 class ResponseEntryData:
+    """A quota entity, as its parts, and what to set or remove for it."""
+
     error_code: int16 = wire()
     error_message: str | None = wire(nullable="0+")
     entity: list[EntityData] = wire()

@@ -17,6 +17,8 @@ class AlterConfigsRequest:
 
 @struct
 class AlterConfigsResource:
+    """A resource (type 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group) and all of its new configs."""
+
     resource_type: int8 = wire()
     resource_name: str = wire()
     configs: list[AlterableConfig] = wire()
@@ -24,6 +26,8 @@ class AlterConfigsResource:
 
 @struct
 class AlterableConfig:
+    """A config and its new value; null takes the override away."""
+
     name: str = wire()
     value: str | None = wire(nullable="0+")
 

@@ -25,6 +25,8 @@ class TopicData:
 
 @struct
 class PartitionData:
+    """The in-sync replicas that the leader proposes, at the partition epoch that it knows."""
+
     partition_index: int32 = wire()
     leader_epoch: int32 = wire()
     new_isr: list[int32] = wire(versions="0-2", default=IMPLICIT)
@@ -35,6 +37,8 @@ class PartitionData:
 
 @struct
 class BrokerState:
+    """An in-sync replica with the broker epoch it last fetched with; -1 skips the check."""
+
     broker_id: int32 = wire()
     broker_epoch: int64 = wire(default=-1)
 
@@ -57,6 +61,8 @@ class ResponseTopicData:
 
 @struct
 class ResponsePartitionData:
+    """The in-sync replicas that the leader proposes, at the partition epoch that it knows."""
+
     partition_index: int32 = wire()
     error_code: int16 = wire()
     leader_id: int32 = wire()

@@ -24,6 +24,8 @@ class ReassignableTopic:
 
 @struct
 class ReassignablePartition:
+    """The replicas wanted, preferred leader first; null cancels a reassignment."""
+
     partition_index: int32 = wire()
     replicas: list[int32] | None = wire(nullable="0+", default=None)
 

@@ -16,6 +16,8 @@ class AlterReplicaLogDirsRequest:
 
 @struct
 class AlterReplicaLogDir:
+    """The absolute path of a log directory, and what shall move there."""
+
     path: str = wire()
     topics: list[AlterReplicaLogDirTopic] = wire()
 

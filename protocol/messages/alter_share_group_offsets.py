@@ -23,6 +23,8 @@ class AlterShareGroupOffsetsRequestTopic:
 
 @struct
 class AlterShareGroupOffsetsRequestPartition:
+    """Where the share partition shall start."""
+
     partition_index: int32 = wire()
     start_offset: int64 = wire()
 

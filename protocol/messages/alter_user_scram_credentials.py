@@ -17,12 +17,16 @@ class AlterUserScramCredentialsRequest:
 
 @struct
 class ScramCredentialDeletion:
+    """A credential to remove: mechanism 1 is SCRAM-SHA-256, 2 is SCRAM-SHA-512."""
+
     name: str = wire()
     mechanism: int8 = wire()
 
 
 @struct
 class ScramCredentialUpsertion:
+    """A new credential: mechanism 1 is SCRAM-SHA-256, 2 is SCRAM-SHA-512; the client salted and hashed the password."""
+
     name: str = wire()
     mechanism: int8 = wire()
     iterations: int32 = wire()

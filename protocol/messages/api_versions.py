@@ -30,6 +30,8 @@ class ApiVersionsResponse:
 
 @struct
 class ApiVersion:
+    """The versions of one API that the broker speaks, both ends included."""
+
     api_key: int16 = wire()
     min_version: int16 = wire()
     max_version: int16 = wire()
@@ -37,6 +39,8 @@ class ApiVersion:
 
 @struct
 class SupportedFeatureKey:
+    """The levels of a feature that the broker could run at."""
+
     name: str = wire()
     min_version: int16 = wire()
     max_version: int16 = wire()
@@ -44,6 +48,8 @@ class SupportedFeatureKey:
 
 @struct
 class FinalizedFeatureKey:
+    """The level of a feature that the cluster runs at."""
+
     name: str = wire()
     max_version_level: int16 = wire()
     min_version_level: int16 = wire()

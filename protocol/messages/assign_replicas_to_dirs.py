@@ -18,6 +18,8 @@ class AssignReplicasToDirsRequest:
 
 @struct
 class DirectoryData:
+    """A log directory by its id, and the replicas in it."""
+
     id: uuid = wire()
     topics: list[TopicData] = wire()
 
@@ -44,6 +46,8 @@ class AssignReplicasToDirsResponse:
 
 @struct
 class ResponseDirectoryData:
+    """A log directory by its id, and the replicas in it."""
+
     id: uuid = wire()
     topics: list[ResponseTopicData] = wire()
 

@@ -33,6 +33,8 @@ class PartitionData:
 
 @struct
 class LeaderEndpoint:
+    """Where the new leader listens, by listener name."""
+
     name: str = wire()
     host: str = wire()
     port: uint16 = wire()

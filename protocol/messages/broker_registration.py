@@ -24,6 +24,8 @@ class BrokerRegistrationRequest:
 
 @struct
 class Listener:
+    """An endpoint; security protocol 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL."""
+
     name: str = wire()
     host: str = wire()
     port: uint16 = wire()
@@ -32,6 +34,8 @@ class Listener:
 
 @struct
 class Feature:
+    """The levels of a feature that the broker could run at."""
+
     name: str = wire()
     min_supported_version: int16 = wire()
     max_supported_version: int16 = wire()

@@ -25,6 +25,8 @@ class ConsumerGroupDescribeResponse:
 
 @struct
 class DescribedGroup:
+    """One group; operations are bits by their ACL code, the lowest int32 when they were not asked for."""
+
     error_code: int16 = wire()
     error_message: str | None = wire(nullable="0+", default=None)
     group_id: str = wire()
@@ -38,6 +40,8 @@ class DescribedGroup:
 
 @struct
 class Member:
+    """One member; its type is -1 unknown, 0 classic, 1 consumer."""
+
     member_id: str = wire()
     instance_id: str | None = wire(nullable="0+", default=None)
     rack_id: str | None = wire(nullable="0+", default=None)

@@ -44,4 +44,6 @@ class ConsumerGroupHeartbeatResponse:
 
 @struct
 class Assignment:
+    """The partitions that the member may own from this epoch on."""
+
     topic_partitions: list[TopicPartitions] = wire()

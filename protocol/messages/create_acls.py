@@ -16,6 +16,8 @@ class CreateAclsRequest:
 
 @struct
 class AclCreation:
+    """One entry; pattern type 3 is literal, 4 prefixed; principal as `User:name`; host an address or *."""
+
     resource_type: int8 = wire()
     resource_name: str = wire()
     resource_pattern_type: int8 = wire(versions="1+", default=3)  # KIP-290

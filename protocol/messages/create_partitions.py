@@ -18,6 +18,8 @@ class CreatePartitionsRequest:
 
 @struct
 class CreatePartitionsTopic:
+    """A topic and its new total of partitions; null assignments leave the placing to the broker."""
+
     name: str = wire()
     count: int32 = wire()
     assignments: list[CreatePartitionsAssignment] | None = wire(nullable="0+")
@@ -25,6 +27,8 @@ class CreatePartitionsTopic:
 
 @struct
 class CreatePartitionsAssignment:
+    """Replicas of one new partition, preferred leader first."""
+
     broker_ids: list[int32] = wire()
 
 

@@ -18,6 +18,9 @@ class CreateTopicsRequest:
 
 @struct
 class CreatableTopic:
+        """A topic; partitions and replication factor are -1 for the broker's default or when replicas are placed by
+    hand."""
+
     name: str = wire()
     num_partitions: int32 = wire()
     replication_factor: int16 = wire()
@@ -27,6 +30,8 @@ class CreatableTopic:
 
 @struct
 class CreatableReplicaAssignment:
+    """Replicas of one partition, preferred leader first."""
+
     partition_index: int32 = wire()
     broker_ids: list[int32] = wire()
 
@@ -47,6 +52,8 @@ class CreateTopicsResponse:
 
 @struct
 class CreatableTopicResult:
+    """One topic; its config error tells why its settings are missing, while the topic itself was created."""
+
     name: str = wire()
     topic_id: uuid = wire(versions="7+", default=IMPLICIT)  # KIP-516
     error_code: int16 = wire()
@@ -59,6 +66,8 @@ class CreatableTopicResult:
 
 @struct
 class CreatableTopicConfigs:
+    """An effective config; sources as in DescribeConfigs."""
+
     name: str = wire()
     value: str | None = wire(nullable="0+")
     read_only: bool = wire()

@@ -16,6 +16,8 @@ class DeleteAclsRequest:
 
 @struct
 class DeleteAclsFilter:
+    """What to match: 1 matches any type or operation, null any name; pattern type 2 matches as a request would."""
+
     resource_type_filter: int8 = wire()
     resource_name_filter: str | None = wire(nullable="0+")
     pattern_type_filter: int8 = wire(versions="1+", default=3)  # KIP-290

@@ -23,6 +23,8 @@ class DeleteRecordsTopic:
 
 @struct
 class DeleteRecordsPartition:
+    """The first offset to keep; -1 deletes up to the high watermark."""
+
     partition_index: int32 = wire()
     offset: int64 = wire()
 
@@ -43,6 +45,8 @@ class DeleteRecordsTopicResult:
 
 @struct
 class DeleteRecordsPartitionResult:
+    """The log start offset after the deletion."""
+
     partition_index: int32 = wire()
     low_watermark: int64 = wire()
     error_code: int16 = wire()

@@ -18,6 +18,8 @@ class DeleteTopicsRequest:
 
 @struct
 class DeleteTopicState:
+    """A topic by name, or by id with a null name."""
+
     name: str | None = wire(nullable="0+", default=None)
     topic_id: uuid = wire()
 
@@ -32,6 +34,8 @@ class DeleteTopicsResponse:
 
 @struct
 class DeletableTopicResult:
+    """One topic; the name is null when the id is unknown or may not be described."""
+
     name: str | None = wire(nullable="6+")
     topic_id: uuid = wire(versions="6+", default=IMPLICIT)  # KIP-516
     error_code: int16 = wire()

@@ -40,6 +40,8 @@ class DescribeAclsResource:
 
 @struct
 class AclDescription:
+    """Who may (permission 3) or may not (2) do the operation, and from where."""
+
     principal: str = wire()
     host: str = wire()
     operation: int8 = wire()

@@ -17,6 +17,8 @@ class DescribeClientQuotasRequest:
 
 @struct
 class ComponentData:
+    """A filter on one part: match type 0 exactly this name, 1 the default entity, 2 any that has the part."""
+
     entity_type: str = wire()
     match_type: int8 = wire()
     match: str | None = wire(nullable="0+")
@@ -40,6 +42,8 @@ class EntryData:
 
 @struct
 class EntityData:
+    """One part of an entity: type user, client-id or ip; a null name is the default entity."""
+
     entity_type: str = wire()
     entity_name: str | None = wire(nullable="0+")
 

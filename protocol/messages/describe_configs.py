@@ -18,6 +18,8 @@ class DescribeConfigsRequest:
 
 @struct
 class DescribeConfigsResource:
+    """A resource (type 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group); null keys ask for all."""
+
     resource_type: int8 = wire()
     resource_name: str = wire()
     configuration_keys: list[str] | None = wire(nullable="0+")
@@ -42,6 +44,9 @@ class DescribeConfigsResult:
 
 @struct
 class DescribeConfigsResourceResult:
+        """A config; source 1 topic, 2 broker, 3 cluster default, 4 static file, 5 built in, 6 logger, 7 client
+    metrics, 8 group."""
+
     name: str = wire()
     value: str | None = wire(nullable="0+")
     read_only: bool = wire()
@@ -55,6 +60,8 @@ class DescribeConfigsResourceResult:
 
 @struct
 class DescribeConfigsSynonym:
+    """A place that a value could come from, in order of precedence."""
+
     name: str = wire()
     value: str | None = wire(nullable="0+")
     source: int8 = wire()

@@ -31,6 +31,8 @@ class DescribeDelegationTokenResponse:
 
 @struct
 class DescribedDelegationToken:
+    """A token, its key (only for who may act for the owner) and dates in milliseconds since 1970."""
+
     principal_type: str = wire()
     principal_name: str = wire()
     token_requester_principal_type: str = wire(versions="3+", default="")  # KIP-373

@@ -25,6 +25,8 @@ class DescribeGroupsResponse:
 
 @struct
 class DescribedGroup:
+    """One group; operations are bits by their ACL code, the lowest int32 when they were not asked for."""
+
     error_code: int16 = wire()
     error_message: str | None = wire(versions="6+", nullable="6+", default=None)  # KIP-1043
     group_id: str = wire()

@@ -31,6 +31,8 @@ class DescribeLogDirsResponse:
 
 @struct
 class DescribeLogDirsResult:
+    """One log directory; sizes of its volume in bytes, -1 when unknown."""
+
     error_code: int16 = wire()
     log_dir: str = wire()
     topics: list[DescribeLogDirsTopic] = wire()
@@ -47,6 +49,8 @@ class DescribeLogDirsTopic:
 
 @struct
 class DescribeLogDirsPartition:
+    """A replica; `offset_lag` is behind the high watermark, or for a future replica behind the current one."""
+
     partition_index: int32 = wire()
     partition_size: int64 = wire()
     offset_lag: int64 = wire()

@@ -44,6 +44,8 @@ class PartitionResponse:
 
 @struct
 class ProducerState:
+    """An idempotent producer; timestamp -1, epoch -1 and offset -1 stand for none."""
+
     producer_id: int64 = wire()
     producer_epoch: int32 = wire()
     last_sequence: int32 = wire(default=-1)

@@ -55,6 +55,8 @@ class ResponsePartitionData:
 
 @struct
 class ReplicaState:
+    """How far a voter or observer has read the metadata log; times are -1 when unknown."""
+
     replica_id: int32 = wire()
     replica_directory_id: uuid = wire(versions="2+", default=IMPLICIT)  # KIP-853
     log_end_offset: int64 = wire()

@@ -51,6 +51,8 @@ class DescribeShareGroupOffsetsResponseTopic:
 
 @struct
 class DescribeShareGroupOffsetsResponsePartition:
+    """One share partition; -1 for a start offset that is not initialized or a lag that is unknown."""
+
     partition_index: int32 = wire()
     start_offset: int64 = wire()
     leader_epoch: int32 = wire()

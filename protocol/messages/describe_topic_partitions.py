@@ -23,6 +23,8 @@ class TopicRequest:
 
 @struct
 class Cursor:
+    """The first partition of the next page."""
+
     topic_name: str = wire()
     partition_index: int32 = wire()
 
@@ -48,6 +50,8 @@ class DescribeTopicPartitionsResponseTopic:
 
 @struct
 class DescribeTopicPartitionsResponsePartition:
+    """A partition; `eligible_leader_replicas` may be elected without loss though not in sync (KIP-966)."""
+
     error_code: int16 = wire()
     partition_index: int32 = wire()
     leader_id: int32 = wire()

@@ -24,6 +24,8 @@ class DescribeTransactionsResponse:
 
 @struct
 class TransactionState:
+    """A transaction; the start time is -1 when none is open."""
+
     error_code: int16 = wire()
     transactional_id: str = wire()
     transaction_state: str = wire()

@@ -18,6 +18,8 @@ class ElectLeadersRequest:
 
 @struct
 class TopicPartitions:
+    """Partitions of a topic to elect leaders of."""
+
     topic: str = wire()
     partitions: list[int32] = wire()
 

@@ -33,6 +33,8 @@ class PartitionData:
 
 @struct
 class ReplicaInfo:
+    """A voter that may stand, best candidate first."""
+
     candidate_id: int32 = wire()
     candidate_directory_id: uuid = wire()
 

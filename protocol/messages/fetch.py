@@ -28,6 +28,8 @@ class FetchRequest:
 
 @struct
 class ReplicaState:
+    """Which replica fetches, and the epoch of its broker; -1 is a consumer."""
+
     replica_id: int32 = wire(default=-1)
     replica_epoch: int64 = wire(default=-1)
 
@@ -41,6 +43,8 @@ class FetchTopic:
 
 @struct
 class FetchPartition:
+    """Where to read from, how much, and with which leader epochs in mind; -1 skips a check."""
+
     partition: int32 = wire()
     current_leader_epoch: int32 = wire(versions="9+", default=-1)  # KIP-320
     fetch_offset: int64 = wire()
@@ -53,6 +57,8 @@ class FetchPartition:
 
 @struct
 class ForgottenTopic:
+    """Partitions that leave the fetch session."""
+
     topic: str = wire(versions="7-12", default="")
     topic_id: uuid = wire(versions="13+", default=IMPLICIT)  # KIP-516
     partitions: list[int32] = wire()
@@ -78,6 +84,8 @@ class FetchableTopicResponse:
 
 @struct
 class PartitionData:
+    """One partition's records; the last batch may be cut short, readers drop it."""
+
     partition_index: int32 = wire()
     error_code: int16 = wire()
     high_watermark: int64 = wire()
@@ -93,30 +101,40 @@ class PartitionData:
 
 @struct
 class EpochEndOffset:
+    """Where the follower's log leaves the leader's: it truncates to there."""
+
     epoch: int32 = wire(default=-1)
     end_offset: int64 = wire(default=-1)
 
 
 @struct
 class LeaderIdAndEpoch:
+    """The leader as this broker knows it; -1 when unknown."""
+
     leader_id: int32 = wire(default=-1)
     leader_epoch: int32 = wire(default=-1)
 
 
 @struct
 class SnapshotId:
+    """The snapshot that a KRaft follower shall fetch, as the log no longer has the offset."""
+
     end_offset: int64 = wire(default=-1)
     epoch: int32 = wire(default=-1)
 
 
 @struct
 class AbortedTransaction:
+    """A read-committed reader drops this producer's batches from the offset on, until its abort marker."""
+
     producer_id: int64 = wire()
     first_offset: int64 = wire()
 
 
 @struct
 class NodeEndpoint:
+    """Where a leader that the partitions name is to be reached."""
+
     node_id: int32 = wire()
     host: str = wire()
     port: int32 = wire()

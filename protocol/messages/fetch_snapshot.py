@@ -26,6 +26,8 @@ class TopicSnapshot:
 
 @struct
 class PartitionSnapshot:
+    """Which snapshot to read on from which byte."""
+
     partition: int32 = wire()
     current_leader_epoch: int32 = wire()
     snapshot_id: SnapshotId = wire()
@@ -57,6 +59,8 @@ class ResponseTopicSnapshot:
 
 @struct
 class ResponsePartitionSnapshot:
+    """Which snapshot to read on from which byte."""
+
     index: int32 = wire()
     error_code: int16 = wire()
     snapshot_id: SnapshotId = wire()

@@ -31,6 +31,8 @@ class FindCoordinatorResponse:
 
 @struct
 class Coordinator:
+    """Who coordinates one key; node -1 on an error."""
+
     key: str = wire()
     node_id: int32 = wire()
     host: str = wire()

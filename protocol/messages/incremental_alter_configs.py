@@ -24,6 +24,8 @@ class AlterConfigsResource:
 
 @struct
 class AlterableConfig:
+    """A change: operation 0 set, 1 delete, 2 append to a list, 3 subtract from a list."""
+
     name: str = wire()
     config_operation: int8 = wire()
     value: str | None = wire(nullable="0+")

@@ -23,6 +23,8 @@ class InitializeStateData:
 
 @struct
 class PartitionData:
+    """A share partition's first state; start offset -1 leaves it to the group's reset strategy."""
+
     partition: int32 = wire()
     state_epoch: int32 = wire()
     start_offset: int64 = wire()

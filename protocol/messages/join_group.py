@@ -23,6 +23,8 @@ class JoinGroupRequest:
 
 @struct
 class JoinGroupRequestProtocol:
+    """A strategy the member can follow, and the metadata that the group's leader needs for it."""
+
     name: str = wire()
     metadata: bytes = wire()
 
@@ -44,6 +46,8 @@ class JoinGroupResponse:
 
 @struct
 class JoinGroupResponseMember:
+    """A member, with its metadata for the chosen strategy."""
+
     member_id: str = wire()
     group_instance_id: str | None = wire(versions="5+", nullable="5+", default=None)  # KIP-345
     metadata: bytes = wire()

@@ -18,6 +18,8 @@ class LeaveGroupRequest:
 
 @struct
 class MemberIdentity:
+    """A member by its id, or by its static instance id with an empty member id."""
+
     member_id: str = wire()
     group_instance_id: str | None = wire(nullable="0+", default=None)
     reason: str | None = wire(versions="5+", nullable="5+", default=None)  # KIP-800

@@ -25,6 +25,9 @@ class ListOffsetsTopic:
 
 @struct
 class ListOffsetsPartition:
+        """A timestamp, or -1 latest, -2 earliest, -3 max timestamp, -4 earliest local, -5 latest tiered, -6
+    earliest pending upload."""
+
     partition_index: int32 = wire()
     current_leader_epoch: int32 = wire(versions="4+", default=-1)  # KIP-320
     timestamp: int64 = wire()
@@ -47,6 +50,8 @@ class ListOffsetsTopicResponse:
 
 @struct
 class ListOffsetsPartitionResponse:
+    """The offset found; -1 with timestamp -1 when no record is that late."""
+
     partition_index: int32 = wire()
     error_code: int16 = wire()
     old_style_offsets: list[int64] = wire(versions="0", default=IMPLICIT)

@@ -39,6 +39,8 @@ class OngoingTopicReassignment:
 
 @struct
 class OngoingPartitionReassignment:
+    """All replicas of now, and which of them come and go."""
+
     partition_index: int32 = wire()
     replicas: list[int32] = wire()
     adding_replicas: list[int32] = wire()

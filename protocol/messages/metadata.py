@@ -19,6 +19,8 @@ class MetadataRequest:
 
 @struct
 class MetadataRequestTopic:
+    """A topic by name, or since version 12 by id with a null name."""
+
     topic_id: uuid = wire(versions="10+", default=IMPLICIT)  # KIP-516
     name: str | None = wire(nullable="10+")
 
@@ -46,6 +48,8 @@ class MetadataResponseBroker:
 
 @struct
 class MetadataResponseTopic:
+    """One topic; operations are bits by their ACL code, the lowest int32 when they were not asked for."""
+
     error_code: int16 = wire()
     name: str | None = wire(nullable="12+")
     topic_id: uuid = wire(versions="10+", default=IMPLICIT)  # KIP-516
@@ -56,6 +60,8 @@ class MetadataResponseTopic:
 
 @struct
 class MetadataResponsePartition:
+    """One partition; leader -1 when it has none."""
+
     error_code: int16 = wire()
     partition_index: int32 = wire()
     leader_id: int32 = wire()

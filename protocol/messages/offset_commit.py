@@ -28,6 +28,8 @@ class OffsetCommitRequestTopic:
 
 @struct
 class OffsetCommitRequestPartition:
+    """The next offset to read, and text of the client's own."""
+
     partition_index: int32 = wire()
     committed_offset: int64 = wire()
     committed_leader_epoch: int32 = wire(versions="6+", default=-1)  # KIP-320

@@ -25,6 +25,8 @@ class OffsetFetchRequestTopic:
 
 @struct
 class OffsetFetchRequestGroup:
+    """A group; member id and epoch are checked for consumer groups, null topics ask for all."""
+
     group_id: str = wire()
     member_id: str | None = wire(versions="9+", nullable="9+", default=None)  # KIP-848
     member_epoch: int32 = wire(versions="9+", default=-1)  # KIP-848
@@ -56,6 +58,8 @@ class OffsetFetchResponseTopic:
 
 @struct
 class OffsetFetchResponsePartition:
+    """The next offset to read; -1 when none is committed."""
+
     partition_index: int32 = wire()
     committed_offset: int64 = wire()
     committed_leader_epoch: int32 = wire(versions="5-7", default=-1)  # KIP-320
@@ -79,6 +83,8 @@ class OffsetFetchResponseTopics:
 
 @struct
 class OffsetFetchResponsePartitions:
+    """The next offset to read; -1 when none is committed."""
+
     partition_index: int32 = wire()
     committed_offset: int64 = wire()
     committed_leader_epoch: int32 = wire(default=-1)

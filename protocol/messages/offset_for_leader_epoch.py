@@ -44,6 +44,8 @@ class OffsetForLeaderTopicResult:
 
 @struct
 class EpochEndOffset:
+    """The first offset behind that epoch; -1 and -1 when the log knows none."""
+
     error_code: int16 = wire()
     partition: int32 = wire()
     leader_epoch: int32 = wire(versions="1+", default=-1)  # KIP-279

@@ -27,6 +27,8 @@ class TopicProduceData:
 
 @struct
 class PartitionProduceData:
+    """Batches for one partition, exactly one since version 3."""
+
     index: int32 = wire()
     records: types.records | None = wire(nullable="0+")
 
@@ -49,6 +51,8 @@ class TopicProduceResponse:
 
 @struct
 class PartitionProduceResponse:
+    """The first batch's offset; the append time is -1 unless the topic stamps it."""
+
     index: int32 = wire()
     error_code: int16 = wire()
     base_offset: int64 = wire()
@@ -61,18 +65,24 @@ class PartitionProduceResponse:
 
 @struct
 class BatchIndexAndErrorMessage:
+    """A record that made the broker refuse its batch."""
+
     batch_index: int32 = wire()
     batch_index_error_message: str | None = wire(nullable="0+", default=None)
 
 
 @struct
 class LeaderIdAndEpoch:
+    """The leader as this broker knows it; -1 when unknown."""
+
     leader_id: int32 = wire(default=-1)
     leader_epoch: int32 = wire(default=-1)
 
 
 @struct
 class NodeEndpoint:
+    """Where a leader that the partitions name is to be reached."""
+
     node_id: int32 = wire()
     host: str = wire()
     port: int32 = wire()

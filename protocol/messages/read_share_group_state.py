@@ -52,6 +52,8 @@ class PartitionResult:
 
 @struct
 class StateBatch:
+    """A range of records; state 0 available, 2 acknowledged, 4 archived."""
+
     first_offset: int64 = wire()
     last_offset: int64 = wire()
     delivery_state: int8 = wire()

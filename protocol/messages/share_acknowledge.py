@@ -32,6 +32,8 @@ class AcknowledgePartition:
 
 @struct
 class AcknowledgementBatch:
+    """Types 0 gap, 1 accept, 2 release, 3 reject, 4 renew: one for the whole range, or one per record."""
+
     first_offset: int64 = wire()
     last_offset: int64 = wire()
     acknowledge_types: list[int8] = wire()

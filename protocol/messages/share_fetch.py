@@ -40,6 +40,8 @@ class FetchPartition:
 
 @struct
 class AcknowledgementBatch:
+    """Types 0 gap, 1 accept, 2 release, 3 reject, 4 renew: one for the whole range, or one per record."""
+
     first_offset: int64 = wire()
     last_offset: int64 = wire()
     acknowledge_types: list[int8] = wire()
@@ -47,6 +49,8 @@ class AcknowledgementBatch:
 
 @struct
 class ForgottenTopic:
+    """Partitions that leave the share session."""
+
     topic_id: uuid = wire()
     partitions: list[int32] = wire()
 
@@ -71,6 +75,8 @@ class ShareFetchableTopicResponse:
 
 @struct
 class PartitionData:
+    """One share partition: records, the ranges acquired of them, and how the acknowledgements went."""
+
     partition_index: int32 = wire()
     error_code: int16 = wire()
     error_message: str | None = wire(nullable="0+", default=None)
@@ -89,6 +95,8 @@ class LeaderIdAndEpoch:
 
 @struct
 class AcquiredRecords:
+    """A range the member holds under an acquisition lock, and how often it was delivered."""
+
     first_offset: int64 = wire()
     last_offset: int64 = wire()
     delivery_count: int16 = wire()

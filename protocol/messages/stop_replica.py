@@ -41,6 +41,8 @@ class StopReplicaTopicState:
 
 @struct
 class StopReplicaPartitionState:
+    """A replica to stop; leader epoch -1 is unknown, -2 means that the topic is being deleted."""
+
     partition_index: int32 = wire()
     leader_epoch: int32 = wire(default=-1)
     delete_partition: bool = wire()

@@ -38,6 +38,8 @@ class DescribedGroup:
 
 @struct
 class Topology:
+    """The topology as it is configured; null subtopologies while it is not ready."""
+
     epoch: int32 = wire()
     subtopologies: list[Subtopology] | None = wire(nullable="0+", default=None)
 
@@ -53,6 +55,8 @@ class Subtopology:
 
 @struct
 class TopicInfo:
+    """An internal topic; 0 partitions or replicas leave the number to the broker."""
+
     name: str = wire()
     partitions: int32 = wire()
     replication_factor: int16 = wire()
@@ -99,6 +103,8 @@ class TaskOffset:
 
 @struct
 class Assignment:
+    """A member's tasks, by the role it has in them."""
+
     active_tasks: list[TaskIds] = wire()
     standby_tasks: list[TaskIds] = wire()
     warmup_tasks: list[TaskIds] = wire()

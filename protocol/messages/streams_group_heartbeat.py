@@ -7,7 +7,7 @@ from protocol.schema import message, struct, wire
 from protocol.types import int8, int16, int32, int64, uint16
 
 
-@message(ApiKey.STREAMS_GROUP_HEARTBEAT, versions="0", flexible="0+")
+@message(ApiKey.STREAMS_GROUP_HEARTBEAT, versions="0-1", flexible="0+")
 class StreamsGroupHeartbeatRequest:
     """A Kafka Streams client joins, leaves, says what changed or that it lives (KIP-1071)."""
 
@@ -32,12 +32,16 @@ class StreamsGroupHeartbeatRequest:
 
 @struct
 class Topology:
+    """The application's topology, sent on joining."""
+
     epoch: int32 = wire()
     subtopologies: list[Subtopology] = wire()
 
 
 @struct
 class Subtopology:
+    """A connected part of the topology: its source, repartition and changelog topics."""
+
     subtopology_id: str = wire()
     source_topics: list[str] = wire()
     source_topic_regex: list[str] = wire()
@@ -49,6 +53,8 @@ class Subtopology:
 
 @struct
 class TopicInfo:
+    """An internal topic; 0 partitions or replicas leave the number to the broker."""
+
     name: str = wire()
     partitions: int32 = wire()
     replication_factor: int16 = wire()
@@ -63,6 +69,8 @@ class KeyValue:
 
 @struct
 class CopartitionGroup:
+    """Topics that need equal partition counts, as indexes into the subtopology's lists."""
+
     source_topics: list[int16] = wire()
     source_topic_regex: list[int16] = wire()
     repartition_source_topics: list[int16] = wire()
@@ -70,6 +78,8 @@ class CopartitionGroup:
 
 @struct
 class TaskIds:
+    """Tasks: one per partition of a subtopology."""
+
     subtopology_id: str = wire()
     partitions: list[int32] = wire()
 
@@ -82,12 +92,14 @@ class Endpoint:
 
 @struct
 class TaskOffset:
+    """How far a task's state is restored, summed over its changelogs."""
+
     subtopology_id: str = wire()
     partition: int32 = wire()
     offset: int64 = wire()
 
 
-@message(ApiKey.STREAMS_GROUP_HEARTBEAT, versions="0", flexible="0+")
+@message(ApiKey.STREAMS_GROUP_HEARTBEAT, versions="0-1", flexible="0+")
 class StreamsGroupHeartbeatResponse:
     """The member's epoch, its tasks when they changed, and where other tasks live."""
 
@@ -97,24 +109,31 @@ class StreamsGroupHeartbeatResponse:
     member_id: str = wire()
     member_epoch: int32 = wire()
     heartbeat_interval_ms: int32 = wire()
-    acceptable_recovery_lag: int32 = wire()
+    acceptable_recovery_lag_legacy: int32 = wire(versions="0", default=0)
     task_offset_interval_ms: int32 = wire()
+    acceptable_recovery_lag: int64 = wire(versions="1+", default=-1)  # KIP-1331
     status: list[Status] | None = wire(nullable="0+")
     active_tasks: list[TaskIds] | None = wire(nullable="0+", default=None)
     standby_tasks: list[TaskIds] | None = wire(nullable="0+", default=None)
     warmup_tasks: list[TaskIds] | None = wire(nullable="0+", default=None)
+    topology_description_required: bool = wire(versions="1+", default=False)  # KIP-1331
     endpoint_information_epoch: int32 = wire()
     partitions_by_user_endpoint: list[EndpointToPartitions] | None = wire(nullable="0+", default=None)
 
 
 @struct
 class Status:
+        """0 stale topology, 1 missing source topics, 2 wrongly partitioned, 3 missing internal topics, 4 shut down,
+    5 assignment delayed."""
+
     status_code: int8 = wire()
     status_detail: str = wire()
 
 
 @struct
 class EndpointToPartitions:
+    """Which state interactive queries find at an endpoint."""
+
     user_endpoint: Endpoint = wire()
     active_partitions: list[TopicPartition] = wire()
     standby_partitions: list[TopicPartition] = wire()

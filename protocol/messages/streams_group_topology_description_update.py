@@ -31,6 +31,8 @@ class TopologyDescriptionSubtopology:
 
 @struct
 class TopologyDescriptionNode:
+    """A node: type 1 source, 2 processor, 3 sink; a null sink topic is chosen per record."""
+
     name: str = wire()
     node_type: int8 = wire()
     source_topics: list[str] = wire()

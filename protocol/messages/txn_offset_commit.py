@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from protocol.api_key import ApiKey
-from protocol.schema import message, struct, wire
-from protocol.types import int16, int32, int64
+from protocol.schema import IMPLICIT, message, struct, wire
+from protocol.types import int16, int32, int64, uuid
 
 
-@message(ApiKey.TXN_OFFSET_COMMIT, versions="0-5", flexible="3+")
+@message(ApiKey.TXN_OFFSET_COMMIT, versions="0-6", flexible="3+")
 class TxnOffsetCommitRequest:
     """Offsets that are committed if and when the transaction is."""
 
@@ -15,7 +15,7 @@ class TxnOffsetCommitRequest:
     group_id: str = wire()
     producer_id: int64 = wire()
     producer_epoch: int16 = wire()
-    generation_id: int32 = wire(versions="3+", default=-1)  # KIP-447
+    generation_id_or_member_epoch: int32 = wire(versions="3+", default=-1)  # KIP-447
     member_id: str = wire(versions="3+", default="")  # KIP-447
     group_instance_id: str | None = wire(versions="3+", nullable="3+", default=None)  # KIP-447
     topics: list[TxnOffsetCommitRequestTopic] = wire()
@@ -23,7 +23,8 @@ class TxnOffsetCommitRequest:
 
 @struct
 class TxnOffsetCommitRequestTopic:
-    name: str = wire()
+    name: str = wire(versions="0-5", default="")
+    topic_id: uuid = wire(versions="6+", default=IMPLICIT)  # KIP-1319
     partitions: list[TxnOffsetCommitRequestPartition] = wire()
 
 
@@ -35,7 +36,7 @@ class TxnOffsetCommitRequestPartition:
     committed_metadata: str | None = wire(nullable="0+")
 
 
-@message(ApiKey.TXN_OFFSET_COMMIT, versions="0-5", flexible="3+")
+@message(ApiKey.TXN_OFFSET_COMMIT, versions="0-6", flexible="3+")
 class TxnOffsetCommitResponse:
     """Whether each partition's pending offset was stored."""
 
@@ -45,7 +46,8 @@ class TxnOffsetCommitResponse:
 
 @struct
 class TxnOffsetCommitResponseTopic:
-    name: str = wire()
+    name: str = wire(versions="0-5", default="")
+    topic_id: uuid = wire(versions="6+", default=IMPLICIT)  # KIP-1319
     partitions: list[TxnOffsetCommitResponsePartition] = wire()
 
 

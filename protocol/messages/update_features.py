@@ -18,6 +18,8 @@ class UpdateFeaturesRequest:
 
 @struct
 class FeatureUpdateKey:
+    """A feature's new level, below 1 to remove it; upgrade type 1 upgrade, 2 safe downgrade, 3 unsafe downgrade."""
+
     feature: str = wire()
     max_version_level: int16 = wire()
     allow_downgrade: bool = wire(versions="0", default=False)

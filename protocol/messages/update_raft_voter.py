@@ -28,6 +28,8 @@ class Listener:
 
 @struct
 class KRaftVersionFeature:
+    """The levels of kraft.version that the voter could run at."""
+
     min_supported_version: int16 = wire()
     max_supported_version: int16 = wire()
 
@@ -43,6 +45,8 @@ class UpdateRaftVoterResponse:
 
 @struct
 class CurrentLeader:
+    """Who leads, when it is not the receiver."""
+
     leader_id: int32 = wire(default=-1)
     leader_epoch: int32 = wire(default=-1)
     host: str = wire()

@@ -24,6 +24,8 @@ class TopicData:
 
 @struct
 class PartitionData:
+    """The candidate with its log's end; `pre_vote` only asks, and moves no epoch (KIP-996)."""
+
     partition_index: int32 = wire()
     replica_epoch: int32 = wire()
     replica_id: int32 = wire()
@@ -51,6 +53,8 @@ class ResponseTopicData:
 
 @struct
 class ResponsePartitionData:
+    """The candidate with its log's end; `pre_vote` only asks, and moves no epoch (KIP-996)."""
+
     partition_index: int32 = wire()
     error_code: int16 = wire()
     leader_id: int32 = wire()

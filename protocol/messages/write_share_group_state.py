@@ -23,6 +23,8 @@ class WriteStateData:
 
 @struct
 class PartitionData:
+    """What changed in a share partition; start offset -1 leaves it as it is."""
+
     partition: int32 = wire()
     state_epoch: int32 = wire()
     leader_epoch: int32 = wire()
@@ -33,6 +35,8 @@ class PartitionData:
 
 @struct
 class StateBatch:
+    """A range of records; state 0 available, 2 acknowledged, 4 archived."""
+
     first_offset: int64 = wire()
     last_offset: int64 = wire()
     delivery_state: int8 = wire()

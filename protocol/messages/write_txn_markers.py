@@ -16,6 +16,8 @@ class WriteTxnMarkersRequest:
 
 @struct
 class WritableTxnMarker:
+    """A producer's marker: `transaction_result` true commits, false aborts."""
+
     producer_id: int64 = wire()
     producer_epoch: int16 = wire()
     transaction_result: bool = wire()
