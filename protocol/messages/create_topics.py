@@ -18,7 +18,7 @@ class CreateTopicsRequest:
 
 @struct
 class CreatableTopic:
-        """A topic; partitions and replication factor are -1 for the broker's default or when replicas are placed by
+    """A topic; partitions and replication factor are -1 for the broker's default or when replicas are placed by
     hand."""
 
     name: str = wire()

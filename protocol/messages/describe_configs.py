@@ -44,8 +44,8 @@ class DescribeConfigsResult:
 
 @struct
 class DescribeConfigsResourceResult:
-        """A config; source 1 topic, 2 broker, 3 cluster default, 4 static file, 5 built in, 6 logger, 7 client
-    metrics, 8 group."""
+    """A config; source 1 topic, 2 broker, 3 cluster default, 4 static file, 5 built in, 6 logger, 7 client metrics,
+    8 group."""
 
     name: str = wire()
     value: str | None = wire(nullable="0+")

@@ -25,8 +25,8 @@ class ListOffsetsTopic:
 
 @struct
 class ListOffsetsPartition:
-        """A timestamp, or -1 latest, -2 earliest, -3 max timestamp, -4 earliest local, -5 latest tiered, -6
-    earliest pending upload."""
+    """A timestamp, or -1 latest, -2 earliest, -3 max timestamp, -4 earliest local, -5 latest tiered, -6 earliest
+    pending upload."""
 
     partition_index: int32 = wire()
     current_leader_epoch: int32 = wire(versions="4+", default=-1)  # KIP-320

@@ -123,8 +123,8 @@ class StreamsGroupHeartbeatResponse:
 
 @struct
 class Status:
-        """0 stale topology, 1 missing source topics, 2 wrongly partitioned, 3 missing internal topics, 4 shut down,
-    5 assignment delayed."""
+    """0 stale topology, 1 missing source topics, 2 wrongly partitioned, 3 missing internal topics, 4 shut down, 5
+    assignment delayed."""
 
     status_code: int8 = wire()
     status_detail: str = wire()
