@@ -7,8 +7,8 @@
         member_id: str = wire()
         group_instance_id: str | None = wire(versions="3+", nullable="3+", default=None)   # KIP-345
 
-A class is cheap to declare: its annotations are read, and its `__init__` and codecs compiled, at first use only, since a
-broker that starts in 300 ms cannot afford three hundred dataclasses. Instances have slots, compare by value and print
+A class is cheap to declare: its annotations are read, and its `__init__` and codecs compiled, at first use only,
+since a broker that starts in 300 ms cannot afford three hundred dataclasses. Instances have slots, compare by value and print
 their fields. Source: Kafka's message generator (KIP-482 for flexible versions and tagged fields).
 """
 
@@ -89,7 +89,8 @@ def wire(
 
 
 class Kind(NamedTuple):
-    """A field's type: "string", "bytes", "records", "bool", "int32" …, "struct" (with its class) or "array" (of items)."""
+    """A field's type: "string", "bytes", "records", "bool", "int32" …, "struct" (with its class) or "array" (of
+    items)."""
 
     name: str
     struct: type | None = None
@@ -113,8 +114,15 @@ class Field(NamedTuple):
         return ZERO_SOURCE.get(self.kind.name, "0")
 
 
-ZERO_SOURCE = {"string": "''", "bytes": "b''", "records": "b''", "bool": "False", "array": "[]", "uuid": repr(bytes(16)),
-               "float64": "0.0"}  # fmt: skip
+ZERO_SOURCE: Final = {
+    "string": "''",
+    "bytes": "b''",
+    "records": "b''",
+    "bool": "False",
+    "array": "[]",
+    "uuid": repr(bytes(16)),
+    "float64": "0.0",
+}
 
 _PLAIN_KINDS: dict[object, str] = {str: "string", bytes: "bytes", bool: "bool"}
 

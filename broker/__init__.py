@@ -1,0 +1,1 @@
+"""The broker: sockets, time, processes, and one file per API in handlers/."""

@@ -1,0 +1,190 @@
+"""From a frame to an answer: header, version check, decode, handler, error mapping, encode.
+
+A handler that need not wait runs inside the socket's callback: one request, no task.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Coroutine, Iterable
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+from broker.logging import get_logger
+from protocol.api_key import ApiKey
+from protocol.codec import MALFORMED, Decoder, Encoder, decoder, encoder
+from protocol.connection import response_frame
+from protocol.errors import ErrorCode, KafkaError, ProtocolError
+from protocol.primitives import read_uvarint
+from protocol.schema import Versions, fields_of, identity
+from protocol.types import Buffer
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.listener import Answer, ServerConnection
+
+Request = TypeVar("Request")
+HEADER = struct.Struct(">hhih")
+"""API key, API version, correlation id, length of the client id: the start of every request header since v1."""
+
+log = get_logger("broker.dispatch")
+
+
+class Call(Generic[Request]):
+    """One request at work: what was asked, by whom, and the broker that is asked."""
+
+    __slots__ = ("api", "broker", "client_id", "connection", "correlation_id", "request", "version")
+
+    def __init__(
+        self, api: Api, version: int, correlation_id: int, client_id: str | None, connection: ServerConnection,
+        broker: Broker, request: Request,
+    ) -> None:  # fmt: skip
+        self.api = api
+        self.version = version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.connection = connection
+        self.broker = broker
+        self.request = request
+
+    @property
+    def now_ms(self) -> int:
+        return self.broker.clock.now_ms()
+
+
+class Api(NamedTuple):
+    """A row of the table of APIs that everything else is derived from: dispatch, ApiVersions, docs."""
+
+    request: type
+    response: type
+    handle: Callable[[Any], Any]
+    """(Call[request]) → response, None for no answer, or a coroutine of either."""
+
+    @property
+    def key(self) -> ApiKey:
+        return ApiKey(identity(self.request).key)
+
+    @property
+    def versions(self) -> Versions:
+        return identity(self.request).versions
+
+
+class Route:
+    """An API with its codecs at hand, compiled at the first request of each version."""
+
+    __slots__ = ("api", "decoders", "encoders", "first", "flexible", "handle", "key", "last")
+
+    def __init__(self, api: Api) -> None:
+        self.api = api
+        self.key = api.key
+        self.handle = api.handle
+        self.first, self.last = api.versions
+        self.flexible = identity(api.request).flexible.first
+        self.decoders: dict[int, Decoder] = {}
+        self.encoders: dict[int, Encoder] = {}
+
+    def decoder(self, version: int) -> Decoder:
+        found = self.decoders.get(version)
+        if found is None:
+            found = self.decoders[version] = decoder(self.api.request, version)
+        return found
+
+    def encode(self, correlation_id: int, version: int, response: object) -> list[Buffer]:
+        found = self.encoders.get(version)
+        if found is None:
+            found = self.encoders[version] = encoder(self.api.response, version)
+        parts: list[Buffer] = []
+        found(response, parts.append)
+        return response_frame(correlation_id, version >= self.flexible and self.key != ApiKey.API_VERSIONS, parts)
+
+
+class Dispatcher:
+    """Answers frames by the table of APIs."""
+
+    def __init__(self, broker: Broker, apis: Iterable[Api]) -> None:
+        self.broker = broker
+        self.routes = {int(api.key): Route(api) for api in apis}
+
+    def answer(self, connection: ServerConnection, frame: memoryview) -> Answer:
+        """The answer to one request frame; ProtocolError closes the connection."""
+        key = version = -1
+        position = 0
+        try:
+            key, version, correlation_id, client_id_length = HEADER.unpack_from(frame)
+            route = self.routes.get(key)
+            if route is None or not route.first <= version <= route.last:
+                return self.unsupported(key, version, correlation_id)
+            position, client_id = HEADER.size, None
+            if client_id_length >= 0:
+                position += client_id_length
+                client_id = str(frame[HEADER.size : position], "utf-8")
+            if version >= route.flexible:
+                position = skip_tags(frame, position)
+            request, _ = route.decoder(version)(frame, position, len(frame))
+        except MALFORMED as error:
+            raise ProtocolError(f"{api_name(key)} v{version}: {error}", offset=position) from error
+        except ProtocolError as error:
+            raise ProtocolError(f"{api_name(key)} v{version}: {error}", offset=error.offset) from error
+        call = Call(route.api, version, correlation_id, client_id, connection, self.broker, request)
+        try:
+            response = route.handle(call)
+        except ProtocolError:
+            raise
+        except Exception as error:
+            response = failure(call, error)
+        if response is None:
+            return None
+        if isinstance(response, Coroutine):
+            return later(route, call, response)
+        return route.encode(correlation_id, version, response)
+
+    def unsupported(self, key: int, version: int, correlation_id: int) -> Answer:
+        """ApiVersions is answered at any version, so that newer clients learn what there is (KIP-511); nothing else
+        is."""
+        if key != ApiKey.API_VERSIONS:
+            raise ProtocolError(f"{api_name(key)} v{version} is not served; ApiVersions tells what is", offset=0)
+        from broker.handlers.api_versions import unsupported_version
+
+        return self.routes[key].encode(correlation_id, 0, unsupported_version(self.broker))
+
+
+async def later(route: Route, call: Call[Any], response: Coroutine[Any, Any, Any]) -> list[Buffer] | None:
+    try:
+        result = await response
+    except ProtocolError:
+        raise
+    except Exception as error:
+        result = failure(call, error)
+    return None if result is None else route.encode(call.correlation_id, call.version, result)
+
+
+def failure(call: Call[Any], error: Exception) -> object:
+    """The response to a request that raised: its top-level error fields, if it has any; else the connection closes."""
+    if isinstance(error, KafkaError):
+        code, message = error.code, error.message
+    else:
+        code, message = ErrorCode.UNKNOWN_SERVER_ERROR, None
+        log.error(
+            "request failed", api=call.api.key.name, version=call.version, peer=call.connection.peer, exc_info=error
+        )
+    names = {field.name for field in fields_of(call.api.response)}
+    if "error_code" not in names:
+        raise ProtocolError(f"{call.api.key.name} v{call.version} failed: {error!r}") from error
+    fields: dict[str, object] = {"error_code": int(code)}
+    if "error_message" in names:
+        fields["error_message"] = message
+    return call.api.response(**fields)
+
+
+def skip_tags(frame: memoryview, position: int) -> int:
+    """The position behind a request header's tag section, which has no tag that a broker reads."""
+    count, position = read_uvarint(frame, position)
+    for _ in range(count):
+        _, position = read_uvarint(frame, position)
+        size, position = read_uvarint(frame, position)
+        position += size
+    return position
+
+
+def api_name(key: int) -> str:
+    """An API's name for a person, also where there is none."""
+    return ApiKey(key).name if key in ApiKey._value2member_map_ else f"API {key}"

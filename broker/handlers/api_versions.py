@@ -1,0 +1,75 @@
+"""ApiVersions (18): what this broker speaks.
+
+v1 adds the throttle time, v3 is flexible and brings the client's name and the features (KIP-511, KIP-584), v4 allows
+features whose lowest version is 0, v5 the cluster and node that the client expects (KIP-1242). The answer's header is
+never flexible, and a version that the broker does not know is answered in version 0, so that any client can read it.
+"""
+
+from __future__ import annotations
+
+from broker.broker import Broker
+
+from broker.dispatch import Api, Call
+from protocol.errors import ErrorCode
+from protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+
+CLIENT_SOFTWARE_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-")
+FIRST_FEATURE_VERSION = 3
+FIRST_ZERO_FEATURE_VERSION = 4
+
+
+def api_versions(call: Call[ApiVersionsRequest]) -> ApiVersionsResponse:
+    """The table of APIs, and the cluster's features as far as they are built."""
+    request = call.request
+    if call.version >= FIRST_FEATURE_VERSION:
+        if not (is_software_name(request.client_software_name) and is_software_name(request.client_software_version)):
+            return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=[])
+        call.connection.client_software = (request.client_software_name, request.client_software_version)
+    return served(call.broker, call.version)
+
+
+def served(broker: Broker, version: int) -> ApiVersionsResponse:
+    registry = broker.registry
+    supported = [
+        SupportedFeatureKey(name=name, min_version=versions.first, max_version=versions.last)
+        for name, versions in broker.supported_features.items()
+        if versions.first > 0 or version >= FIRST_ZERO_FEATURE_VERSION
+    ]
+    finalized = [
+        FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+        for name, level in registry.features.items()
+        if level > 0
+    ]
+    return ApiVersionsResponse(
+        error_code=0,
+        api_keys=api_ranges(broker),
+        supported_features=supported,
+        finalized_features_epoch=registry.features_epoch,
+        finalized_features=finalized,
+    )
+
+
+def api_ranges(broker: Broker) -> list[ApiVersion]:
+    return [
+        ApiVersion(api_key=api.key, min_version=api.versions.first, max_version=api.versions.last)
+        for api in broker.apis
+    ]
+
+
+def unsupported_version(broker: Broker) -> ApiVersionsResponse:
+    """The answer, in version 0, to an ApiVersions request that is newer than this broker (KIP-511)."""
+    return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=api_ranges(broker))
+
+
+def is_software_name(text: str) -> bool:
+    """Letters, digits, dots and dashes, none of the latter two at an end."""
+    return bool(text) and CLIENT_SOFTWARE_CHARACTERS.issuperset(text) and text[0] not in ".-" and text[-1] not in ".-"
+
+
+API = Api(ApiVersionsRequest, ApiVersionsResponse, api_versions)

@@ -1,0 +1,275 @@
+"""Fetch (1): read record batches from partitions, waiting until there is enough.
+
+v0-1 read message sets v0 and v2-3 message sets v1: batches are down-converted for them; v3 adds the response's size
+limit,
+v4 the isolation level (KIP-98), v5 log start offsets, v7 incremental sessions (KIP-227), v9 leader epochs (KIP-320),
+v10
+zstd (KIP-110), v11 the client's rack (KIP-392), v12 is flexible and finds diverging logs (KIP-595), v13 names topics
+by id
+(KIP-516), v15 moves the replica id into a tag (KIP-903), v16 tells the current leader (KIP-951), v17 and v18 serve
+replicas of the metadata log. Rack-aware replica choice has nothing to choose from on one node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Iterable
+from typing import Any
+
+from broker.dispatch import Api, Call
+from broker.fetch_sessions import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    NO_SESSION,
+    FetchedPartition,
+    FetchSession,
+    PartitionKey,
+)
+from broker.replica.partition import READ_COMMITTED, Fetched, Partition
+from broker.waiting import wait_for_bytes
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
+from protocol.records.legacy import down_convert
+from protocol.types import NO_UUID, Buffer
+
+FIRST_ZSTD_VERSION = 10
+FIRST_TOPIC_ID_VERSION = 13
+FIRST_BATCH_VERSION = 4
+"""Before it, answers are message sets."""
+
+NO_OFFSET = -1
+
+
+def fetch(call: Call[FetchRequest]) -> FetchResponse | Coroutine[Any, Any, FetchResponse]:
+    """Answers at once when there is enough, an error or no time to wait; else once an append made it enough."""
+    plan = Plan(call)
+    gathered = plan.gather()
+    if (
+        gathered.size_bytes >= call.request.min_bytes
+        or gathered.urgent
+        or call.request.max_wait_ms <= 0
+        or not plan.partitions
+    ):
+        return plan.response(gathered)
+    return fetch_later(plan, gathered)
+
+
+async def fetch_later(plan: Plan, gathered: Gathered) -> FetchResponse:
+    request, clock = plan.call.request, plan.call.broker.clock
+    deadline_ms = clock.monotonic_ms() + request.max_wait_ms
+    while True:
+        left_ms = deadline_ms - clock.monotonic_ms()
+        if left_ms <= 0:
+            return plan.response(gathered)
+        await wait_for_bytes(gathered.watched, request.min_bytes - gathered.size_bytes, left_ms / 1000)
+        gathered = plan.gather()
+        if gathered.size_bytes >= request.min_bytes or gathered.urgent:
+            return plan.response(gathered)
+
+
+class Gathered:
+    """One pass over the partitions of a fetch: what each answers."""
+
+    __slots__ = ("answers", "size_bytes", "urgent", "watched")
+
+    def __init__(self) -> None:
+        self.answers: list[tuple[FetchedPartition, PartitionData]] = []
+        self.size_bytes = 0
+        self.urgent = False
+        """An error or a diverging log: the client should hear of it now."""
+        self.watched: list[Partition] = []
+
+
+class Plan:
+    """What one Fetch asks for: its session, if it has one, and its partitions in the order they are served."""
+
+    def __init__(self, call: Call[FetchRequest]) -> None:
+        self.call = call
+        request = call.request
+        self.uses_topic_ids = call.version >= FIRST_TOPIC_ID_VERSION
+        self.max_bytes = min(request.max_bytes, call.broker.config.fetch_max_bytes)
+        self.session: FetchSession | None = None
+        self.is_new = True
+        self.partitions: Iterable[FetchedPartition]
+        if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            self._whole()
+        else:
+            self._incremental()
+
+    def _whole(self) -> None:
+        """A fetch that names all its partitions; epoch 0 opens a session, -1 closes the one it names or has none."""
+        request, sessions = self.call.request, self.call.broker.fetch_sessions
+        if request.session_id != NO_SESSION:
+            sessions.close(request.session_id)
+        named = [self._named(key, asked) for key, asked in self._asked()]
+        if request.session_epoch == INITIAL_EPOCH and self.call.version >= 7:
+            self.session = sessions.create(len(named), self.uses_topic_ids, self.call.now_ms)
+        if self.session is not None:
+            self.session.partitions.update((partition.key, partition) for partition in named)
+        self.partitions = named
+
+    def _incremental(self) -> None:
+        """A fetch that continues a session, with partitions added, changed and forgotten."""
+        request = self.call.request
+        sessions = self.call.broker.fetch_sessions
+        session = sessions.find(request.session_id, request.session_epoch, self.uses_topic_ids, self.call.now_ms)
+        for key, asked in self._asked():
+            session.partitions[key] = self._named(key, asked, session.partitions.get(key))
+        for topic in request.forgotten_topics_data:
+            for index in topic.partitions:
+                session.partitions.pop(self._key(topic.topic, topic.topic_id, index), None)
+        self.session, self.is_new = session, False
+        self.partitions = session.partitions.values()
+
+    def _asked(self) -> Iterable[tuple[PartitionKey, FetchPartition]]:
+        for topic in self.call.request.topics:
+            for asked in topic.partitions:
+                yield self._key(topic.topic, topic.topic_id, asked.partition), asked
+
+    def _key(self, topic: str, topic_id: bytes, partition: int) -> PartitionKey:
+        return PartitionKey("", topic_id, partition) if self.uses_topic_ids else PartitionKey(topic, NO_UUID, partition)
+
+    def _named(
+        self, key: PartitionKey, asked: FetchPartition, known: FetchedPartition | None = None
+    ) -> FetchedPartition:
+        partition = known or FetchedPartition(key)
+        partition.fetch_offset = asked.fetch_offset
+        partition.log_start_offset = asked.log_start_offset
+        partition.max_bytes = asked.partition_max_bytes
+        partition.current_leader_epoch = asked.current_leader_epoch
+        partition.last_fetched_epoch = asked.last_fetched_epoch
+        return partition
+
+    def gather(self) -> Gathered:
+        """Reads every partition once; the first that has anything gives at least one whole batch."""
+        gathered = Gathered()
+        for wanted in self.partitions:
+            data = self._read(wanted, gathered)
+            gathered.answers.append((wanted, data))
+            if data.error_code or data.diverging_epoch.end_offset != NO_OFFSET:
+                gathered.urgent = True
+        return gathered
+
+    def _read(self, wanted: FetchedPartition, gathered: Gathered) -> PartitionData:
+        try:
+            partition = self._partition(wanted)
+            self._check(partition, wanted)
+            diverging = diverging_epoch(partition, wanted)
+            if diverging is not None:
+                return empty(wanted, ErrorCode.NONE, partition, diverging)
+            gathered.watched.append(partition)
+            left = max(self.max_bytes - gathered.size_bytes, 0)
+            fetched = partition.fetch(
+                wanted.fetch_offset,
+                min(wanted.max_bytes, left),
+                self.call.request.isolation_level,
+                not gathered.size_bytes,
+            )
+            data = self._answer(wanted, partition, fetched)
+        except KafkaError as error:
+            return empty(wanted, error.code)
+        gathered.size_bytes += fetched.read.size_bytes
+        return data
+
+    def _partition(self, wanted: FetchedPartition) -> Partition:
+        replicas = self.call.broker.replicas
+        topic = replicas.name_of(wanted.key.topic_id) if self.uses_topic_ids else wanted.key.topic
+        return replicas.partition(topic, wanted.key.partition)
+
+    def _check(self, partition: Partition, wanted: FetchedPartition) -> None:
+        error = partition.epoch_error(wanted.current_leader_epoch)
+        if error:
+            raise KafkaError(error)
+        if self.call.version < FIRST_ZSTD_VERSION and partition.log.config.compression_type == "zstd":
+            raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+
+    def _answer(self, wanted: FetchedPartition, partition: Partition, fetched: Fetched) -> PartitionData:
+        data = PartitionData(
+            partition_index=wanted.key.partition,
+            error_code=0,
+            high_watermark=fetched.high_watermark,
+            last_stable_offset=fetched.last_stable_offset,
+            log_start_offset=fetched.log_start_offset,
+            aborted_transactions=None,
+            records=fetched.read.parts[0] if fetched.read.parts else b"",
+        )
+        if self.call.request.isolation_level == READ_COMMITTED:
+            data.aborted_transactions = aborted(partition, wanted.fetch_offset, fetched)
+        if self.call.version < FIRST_BATCH_VERSION and fetched.read.size_bytes:
+            data.records = self._legacy(wanted, fetched.read.parts[0])
+        return data
+
+    def _legacy(self, wanted: FetchedPartition, view: Buffer) -> Buffer:
+        """The batches as the message sets that old versions read: v0 for Fetch 0 and 1, v1 for 2 and 3."""
+        return down_convert(view, 0 if self.call.version < 2 else 1, first_offset=wanted.fetch_offset)
+
+    def response(self, gathered: Gathered) -> FetchResponse:
+        """All partitions for a whole fetch; for a session that goes on, those with news."""
+        topics: dict[object, FetchableTopicResponse] = {}
+        for wanted, data in gathered.answers:
+            news = wanted.changed(data.high_watermark, data.log_start_offset)
+            if not (
+                self.is_new or news or data.error_code or data.records or data.diverging_epoch.end_offset != NO_OFFSET
+            ):
+                continue
+            if data.records and self.session is not None and wanted.key in self.session.partitions:
+                self.session.served(wanted.key)
+            key = wanted.key
+            topic = topics.get(key.topic_id if self.uses_topic_ids else key.topic)
+            if topic is None:
+                topic = FetchableTopicResponse(topic=key.topic, topic_id=key.topic_id, partitions=[])
+                topics[key.topic_id if self.uses_topic_ids else key.topic] = topic
+            topic.partitions.append(data)
+        session_id = self.session.session_id if self.session is not None else NO_SESSION
+        return FetchResponse(session_id=session_id, responses=list(topics.values()))
+
+
+def empty(
+    wanted: FetchedPartition,
+    code: ErrorCode,
+    partition: Partition | None = None,
+    diverging: EpochEndOffset | None = None,
+) -> PartitionData:
+    """A partition that gives no records, and why."""
+    data = PartitionData(
+        partition_index=wanted.key.partition,
+        error_code=code,
+        high_watermark=NO_OFFSET if partition is None else partition.high_watermark,
+        records=b"",
+        aborted_transactions=None,
+    )
+    if partition is not None:
+        data.last_stable_offset, data.log_start_offset = partition.last_stable_offset, partition.log_start_offset
+    if diverging is not None:
+        data.diverging_epoch = diverging
+    return data
+
+
+def diverging_epoch(partition: Partition, wanted: FetchedPartition) -> EpochEndOffset | None:
+    """Where the fetcher's log left this one, if it did (KIP-595)."""
+    if wanted.last_fetched_epoch < 0:
+        return None
+    epoch, end_offset = partition.log.epochs.end_offset_for(wanted.last_fetched_epoch, partition.log.log_end_offset)
+    if epoch < 0 or end_offset < 0:
+        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+    if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
+        return EpochEndOffset(epoch=epoch, end_offset=end_offset)
+    return None
+
+
+def aborted(partition: Partition, fetch_offset: int, fetched: Fetched) -> list[AbortedTransaction]:
+    """The aborted transactions whose records a read_committed consumer must leave out (KIP-98)."""
+    if not fetched.read.size_bytes:
+        return []
+    found = partition.log.aborted_transactions(fetch_offset, partition.log.upper_bound_offset(fetched.read))
+    return [AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset) for each in found]
+
+
+API = Api(FetchRequest, FetchResponse, fetch)

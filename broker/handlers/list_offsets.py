@@ -1,0 +1,105 @@
+"""ListOffsets (2): the offset of a partition's start, end, or of the first record at or after a timestamp.
+
+v0 lists segments' offsets, newest first; v1 gives one offset, exact to the record (KIP-79); v2 adds the isolation level
+(KIP-98), v4 leader epochs (KIP-320), v6 is flexible, v7 finds the record with the largest timestamp (KIP-734), v8 the
+start of the local log (KIP-405), v9 the end of the tiered one (KIP-1005), v10 a timeout for remote storage (KIP-1075),
+v11 the first offset not yet tiered (KIP-1023). Nothing is tiered here: the local log is the log.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from broker.dispatch import Api, Call
+from broker.replica.partition import Partition
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+    ListOffsetsTopicResponse,
+)
+
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
+FIRST_VERSION_OF = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+UNKNOWN = (-1, -1, -1)
+"""Timestamp, offset and epoch where there is no such record."""
+
+CONSUMER = -1
+"""The replica id of a client; a replica reads up to the log's end."""
+
+
+def list_offsets(call: Call[ListOffsetsRequest]) -> ListOffsetsResponse:
+    named = Counter((topic.name, p.partition_index) for topic in call.request.topics for p in topic.partitions)
+    repeated = {name for name, count in named.items() if count > 1}
+    return ListOffsetsResponse(topics=[list_topic(call, topic, repeated) for topic in call.request.topics])
+
+
+def list_topic(
+    call: Call[ListOffsetsRequest], topic: ListOffsetsTopic, repeated: set[tuple[str, int]]
+) -> ListOffsetsTopicResponse:
+    answers = []
+    for asked in topic.partitions:
+        if (topic.name, asked.partition_index) in repeated:
+            answers.append(refused(asked.partition_index, ErrorCode.INVALID_REQUEST))
+        else:
+            answers.append(list_partition(call, topic.name, asked))
+    return ListOffsetsTopicResponse(name=topic.name, partitions=answers)
+
+
+def list_partition(
+    call: Call[ListOffsetsRequest], topic: str, asked: ListOffsetsPartition
+) -> ListOffsetsPartitionResponse:
+    try:
+        partition = call.broker.replicas.partition(topic, asked.partition_index)
+        error = partition.epoch_error(asked.current_leader_epoch)
+        if error:
+            raise KafkaError(error)
+        if call.version == 0:
+            offsets = offsets_before(partition, asked.timestamp, asked.max_num_offsets)
+            return ListOffsetsPartitionResponse(
+                partition_index=asked.partition_index, error_code=0, old_style_offsets=offsets
+            )
+        timestamp, offset, epoch = find(call, partition, asked.timestamp)
+    except KafkaError as error_raised:
+        return refused(asked.partition_index, error_raised.code)
+    return ListOffsetsPartitionResponse(
+        partition_index=asked.partition_index, error_code=0, timestamp=timestamp, offset=offset, leader_epoch=epoch
+    )
+
+
+def find(call: Call[ListOffsetsRequest], partition: Partition, timestamp: int) -> tuple[int, int, int]:
+    """(timestamp, offset, leader epoch) of what a timestamp, or a special one, stands for."""
+    if call.version < FIRST_VERSION_OF.get(timestamp, 0) or timestamp < EARLIEST_PENDING_UPLOAD:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+    log = partition.log
+    is_consumer = call.request.replica_id == CONSUMER
+    limit = partition.fetch_limit(call.request.isolation_level) if is_consumer else log.log_end_offset
+    if timestamp == LATEST:
+        return -1, limit, log.last_leader_epoch
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        epoch = log.epochs.epoch_for_offset(log.log_start_offset)
+        return -1, log.log_start_offset, -1 if epoch is None else epoch
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return UNKNOWN
+    found = log.max_timestamp() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+    return UNKNOWN if found is None or found[1] >= limit else found
+
+
+def offsets_before(partition: Partition, timestamp: int, max_offsets: int) -> list[int]:
+    """Version 0: starts of segments written before a time, newest first, led by the log's end for LATEST."""
+    if timestamp == EARLIEST:
+        return [partition.log_start_offset]
+    starts = [max(base, partition.log_start_offset) for base, modified_ms in partition.log.segment_times()
+              if timestamp == LATEST or modified_ms <= timestamp]  # fmt: skip
+    newest_first = sorted({*starts, *((partition.high_watermark,) if timestamp == LATEST else ())}, reverse=True)
+    return newest_first[: max(max_offsets, 0)]
+
+
+def refused(index: int, code: ErrorCode) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(partition_index=index, error_code=code)
+
+
+API = Api(ListOffsetsRequest, ListOffsetsResponse, list_offsets)

@@ -1,0 +1,42 @@
+"""OffsetForLeaderEpoch (23): where an epoch ended in this log, by which a client finds out that its log was truncated.
+
+v1 adds the leader epoch to the answer, v2 the client's current epoch and the throttle time (KIP-320), v3 the replica
+id, v4 is flexible.
+"""
+
+from __future__ import annotations
+
+from broker.dispatch import Api, Call
+from protocol.errors import KafkaError
+from protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+
+
+def offset_for_leader_epoch(call: Call[OffsetForLeaderEpochRequest]) -> OffsetForLeaderEpochResponse:
+    topics = [
+        OffsetForLeaderTopicResult(
+            topic=topic.topic, partitions=[end_of(call, topic.topic, asked) for asked in topic.partitions]
+        )
+        for topic in call.request.topics
+    ]
+    return OffsetForLeaderEpochResponse(topics=topics)
+
+
+def end_of(call: Call[OffsetForLeaderEpochRequest], topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+    try:
+        partition = call.broker.replicas.partition(topic, asked.partition)
+        error = partition.epoch_error(asked.current_leader_epoch)
+        if error:
+            raise KafkaError(error)
+    except KafkaError as error_raised:
+        return EpochEndOffset(error_code=error_raised.code, partition=asked.partition, end_offset=-1)
+    epoch, end_offset = partition.log.epochs.end_offset_for(asked.leader_epoch, partition.log.log_end_offset)
+    return EpochEndOffset(error_code=0, partition=asked.partition, leader_epoch=epoch, end_offset=end_offset)
+
+
+API = Api(OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse, offset_for_leader_epoch)

@@ -1,0 +1,238 @@
+"""Sockets: asyncio's BufferedProtocol around protocol.connection, with order, back-pressure and limits.
+
+All connections of a listener read into one buffer, since a read is handled before the next one starts; an idle
+connection therefore holds no buffer at all. A connection has one request at work at a time, as Apache Kafka's does:
+while an
+answer is awaited or the peer is slow to read, the connection is not read from, and the kernel slows the peer down.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeAlias, cast
+
+from broker.logging import get_logger
+from protocol.connection import FrameReader
+from protocol.errors import ProtocolError
+from protocol.types import Buffer
+
+RECEIVE_BUFFER_BYTES = 512 * 1024
+"""What one read can take: several produce batches of the usual 16 KiB to 64 KiB in one system call."""
+
+WRITE_HIGH_WATER_BYTES = 512 * 1024
+"""Answers not yet taken by the peer beyond which its requests wait."""
+
+MAX_WAITING_CONNECTIONS = 50
+"""Connections over max.connections that are kept, unread, until a place is free; Kafka's listen backlog is the same."""
+
+Answer: TypeAlias = (
+    "list[Buffer] | Coroutine[Any, Any, list[Buffer] | None] | None"
+)
+"""Buffers to write, None for no answer, or something to await for either."""
+
+log = get_logger("broker.listener")
+
+
+class Listener:
+    """One listening address: its name, what clients are told to connect to, its connections and their limits."""
+
+    def __init__(
+        self,
+        name: str,
+        answer: Callable[[ServerConnection, memoryview], Answer],
+        *,
+        max_request_bytes: int,
+        max_connections: int,
+        max_connections_per_ip: Callable[[str], int],
+    ) -> None:
+        self.name = name
+        self.answer = answer
+        self.max_request_bytes = max_request_bytes
+        self.max_connections = max_connections
+        self.max_connections_per_ip = max_connections_per_ip
+        self.receive_buffer = memoryview(bytearray(RECEIVE_BUFFER_BYTES))
+        self.connections: set[ServerConnection] = set()
+        self.per_ip: Counter[str] = Counter()
+        self.waiting: deque[ServerConnection] = deque()
+        self.host = ""
+        self.port = 0
+
+    def connection(self) -> ServerConnection:
+        """The protocol factory for `loop.create_server`."""
+        return ServerConnection(self)
+
+    def admit(self, connection: ServerConnection) -> bool:
+        """Counts a new connection in, lets it wait, or says False: it must be closed."""
+        limit = self.max_connections_per_ip(connection.ip)
+        if self.per_ip[connection.ip] >= limit:
+            log.warning("connection refused", peer=connection.peer, reason=f"max.connections.per.ip {limit} is reached")
+            return False
+        if len(self.connections) >= self.max_connections and len(self.waiting) >= MAX_WAITING_CONNECTIONS:
+            log.warning(
+                "connection refused", peer=connection.peer, reason=f"max.connections {self.max_connections} is reached"
+            )
+            return False
+        self.per_ip[connection.ip] += 1
+        if len(self.connections) < self.max_connections:
+            self.connections.add(connection)
+        else:
+            self.waiting.append(connection)
+            connection.hold()
+        return True
+
+    def release(self, connection: ServerConnection) -> None:
+        """Counts a closed connection out and lets the next waiting one in."""
+        self.per_ip[connection.ip] -= 1
+        if not self.per_ip[connection.ip]:
+            del self.per_ip[connection.ip]
+        if connection in self.connections:
+            self.connections.remove(connection)
+        else:
+            self.waiting.remove(connection)
+        while self.waiting and len(self.connections) < self.max_connections:
+            admitted = self.waiting.popleft()
+            self.connections.add(admitted)
+            admitted.go_on()
+
+    def close_idle(self) -> None:
+        """Closes the connections on which nothing came since the last call (connections.max.idle.ms)."""
+        for connection in tuple(self.connections):
+            connection.close_if_idle()
+
+    def close_all(self) -> None:
+        for connection in (*self.connections, *self.waiting):
+            connection.close()
+
+
+class ServerConnection(asyncio.BufferedProtocol):
+    """One client: reads frames, hands each to the listener's `answer`, writes what comes back, in order."""
+
+    def __init__(self, listener: Listener) -> None:
+        self.listener = listener
+        self.reader = FrameReader(listener.max_request_bytes)
+        self.transport: asyncio.Transport = cast(asyncio.Transport, None)  # set before anything else is called
+        self.peer = ""
+        self.ip = ""
+        self.closed = False
+        self.client_software = ("unknown", "unknown")
+        self._admitted = False
+        self._active = True
+        self._held = False
+        self._busy = False
+        self._write_paused = False
+        self._rest = b""
+        self._pending: asyncio.Future[list[Buffer] | None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        address = transport.get_extra_info("peername") or ("unknown", 0)
+        self.ip, self.peer = address[0], f"{address[0]}:{address[1]}"
+        self.transport.set_write_buffer_limits(high=WRITE_HIGH_WATER_BYTES)
+        self._admitted = self.listener.admit(self)
+        if not self._admitted:
+            self.transport.abort()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        target = self.reader.target()
+        return self.listener.receive_buffer if target is None else target
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._active = True
+        if self.reader.target() is None:
+            self.reader.feed(self.listener.receive_buffer[:nbytes])
+        else:
+            self.reader.filled(nbytes)
+        self._pump()
+
+    def hold(self) -> None:
+        """Admitted later: nothing is read until `go_on`."""
+        self._held = True
+        self.transport.pause_reading()
+
+    def go_on(self) -> None:
+        self._held = False
+        self._go_on()
+
+    def pause_writing(self) -> None:
+        self._write_paused = True
+
+    def resume_writing(self) -> None:
+        self._write_paused = False
+        self._go_on()
+
+    def close(self) -> None:
+        """Closes once what is written has gone out."""
+        if not self.closed:
+            self.transport.close()
+
+    def close_if_idle(self) -> None:
+        if self._active or self._busy:
+            self._active = False
+        else:
+            log.debug("connection closed", peer=self.peer, reason="idle longer than connections.max.idle.ms")
+            self.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.closed = True
+        if self._admitted:
+            self.listener.release(self)
+        if self._pending is not None:
+            self._pending.cancel()
+
+    def _pump(self) -> None:
+        """Answers the frames that are here, until one must be awaited or the peer must read first."""
+        try:
+            while not (self._busy or self._write_paused or self.closed):
+                frame = self.reader.next_frame()
+                if frame is None:
+                    return
+                self._take(self.listener.answer(self, frame))
+        except ProtocolError as error:
+            log.warning("connection closed", peer=self.peer, reason=str(error), offset=error.offset)
+            self.transport.close()
+            return
+        self._wait()
+
+    def _take(self, answer: Answer) -> None:
+        if answer is None:
+            return
+        if isinstance(answer, list):
+            self.transport.writelines(answer)
+            return
+        self._busy = True
+        self._pending = asyncio.ensure_future(answer)
+        self._pending.add_done_callback(self._answered)
+
+    def _wait(self) -> None:
+        """Keeps what was read beyond the request at work, since the shared buffer is about to be reused."""
+        self._rest += self.reader.rest()
+        if not self.transport.is_closing():
+            self.transport.pause_reading()
+
+    def _answered(self, pending: asyncio.Future[list[Buffer] | None]) -> None:
+        self._busy = False
+        self._pending = None
+        if pending.cancelled() or self.closed:
+            return
+        error = pending.exception()
+        if error is not None:
+            log.warning("connection closed", peer=self.peer, reason=str(error))
+            self.transport.close()
+            return
+        buffers = pending.result()
+        if buffers is not None:
+            self.transport.writelines(buffers)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Continues with the bytes kept by `_wait`, then with the socket."""
+        if self._busy or self._write_paused or self._held or self.closed:
+            return
+        if self._rest:
+            rest, self._rest = self._rest, b""
+            self.reader.feed(memoryview(bytearray(rest)))
+            self._pump()
+        if not (self._busy or self._write_paused or self.closed or self.transport.is_closing()):
+            self.transport.resume_reading()

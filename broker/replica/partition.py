@@ -1,0 +1,95 @@
+"""Partition: a log with its leader epoch, its in-sync replicas, its high watermark and last stable offset.
+
+Handlers and coordinators talk to Partition, never to Log, and wait for commits through it, so that replication later
+changes this room only. On one node the in-sync set is {self} and the high watermark moves with the append.
+Source: kafka.cluster.Partition.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from broker.waiting import Waiter
+from protocol.errors import ErrorCode
+from protocol.types import TopicPartition, Uuid
+from storage.log import Appended, Log, ReadResult
+from storage.producer_entry import Origin
+
+NO_EPOCH = -1
+"""A client that does not know the leader epoch skips the check (KIP-320)."""
+
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+"""Isolation levels, as Fetch and ListOffsets carry them (KIP-98)."""
+
+
+class Fetched(NamedTuple):
+    """What one partition answers to a Fetch."""
+
+    read: ReadResult
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+
+
+class Partition:
+    """This broker's replica of one partition, and its leader."""
+
+    __slots__ = ("leader_epoch", "leader_id", "log", "name", "topic_id", "waiters")
+
+    def __init__(self, name: TopicPartition, topic_id: Uuid, log: Log, leader_id: int, leader_epoch: int) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.log = log
+        self.leader_id = leader_id
+        self.leader_epoch = leader_epoch
+        self.waiters: set[Waiter] = set()
+
+    @property
+    def high_watermark(self) -> int:
+        """The offset behind the last committed record."""
+        return self.log.log_end_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The offset below which every transaction is decided."""
+        unstable = self.log.first_unstable_offset
+        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
+
+    @property
+    def log_start_offset(self) -> int:
+        return self.log.log_start_offset
+
+    def fetch_limit(self, isolation_level: int) -> int:
+        """The offset a consumer may read up to."""
+        return self.high_watermark if isolation_level == READ_UNCOMMITTED else self.last_stable_offset
+
+    def append(self, records: memoryview, now_ms: int, origin: Origin = Origin.CLIENT) -> Appended:
+        """Appends and wakes who waits for it; raises KafkaError with nothing written."""
+        log = self.log
+        appended = log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin)
+        log.update_high_watermark(log.log_end_offset)
+        if self.waiters:
+            for waiter in tuple(self.waiters):
+                waiter.appended(len(records))
+        return appended
+
+    def fetch(self, offset: int, max_bytes: int, isolation_level: int, at_least_one: bool) -> Fetched:
+        """Whole batches from the one that holds `offset` on; raises KafkaError OFFSET_OUT_OF_RANGE."""
+        limit = self.fetch_limit(isolation_level)
+        read = self.log.read(offset, max_bytes, max_offset=limit, min_one=at_least_one)
+        return Fetched(read, self.high_watermark, self.last_stable_offset, self.log.log_start_offset)
+
+    def epoch_error(self, current_leader_epoch: int) -> ErrorCode:
+        """What the client's idea of the leader epoch deserves: it is behind, ahead, or right (KIP-320)."""
+        if current_leader_epoch == NO_EPOCH or current_leader_epoch == self.leader_epoch:
+            return ErrorCode.NONE
+        return (
+            ErrorCode.FENCED_LEADER_EPOCH
+            if current_leader_epoch < self.leader_epoch
+            else ErrorCode.UNKNOWN_LEADER_EPOCH
+        )
+
+    def wake_all(self) -> None:
+        """Something other than an append happened: whoever waits looks again."""
+        for waiter in tuple(self.waiters):
+            waiter.wake()

@@ -1,0 +1,73 @@
+"""Frames are cut from a stream of bytes however it arrives, and bad sizes are refused."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protocol.connection import SIZE, FrameReader, response_frame
+from protocol.errors import ProtocolError
+
+LIMIT = 1000
+
+
+def framed(payload: bytes) -> bytes:
+    return SIZE.pack(len(payload)) + payload
+
+
+def frames_of(stream: bytes, cuts: list[int]) -> list[bytes]:
+    """What a reader makes of a stream that arrives in pieces of the given sizes."""
+    reader, found, position = FrameReader(LIMIT), [], 0
+    sizes = iter(cuts)
+    while position < len(stream):
+        wanted = next(sizes, len(stream))
+        target = reader.target()
+        taken = stream[position : position + (wanted if target is None else min(wanted, len(target)))]
+        position += len(taken)
+        if target is None:
+            reader.feed(memoryview(taken))
+        else:
+            target[: len(taken)] = taken
+            reader.filled(len(taken))
+        while (frame := reader.next_frame()) is not None:
+            found.append(bytes(frame))
+    return found
+
+
+@given(st.lists(st.binary(max_size=60), max_size=8), st.lists(st.integers(1, 40), max_size=60))
+def test_frames_come_out_whole_and_in_order_however_the_stream_is_cut(payloads: list[bytes], cuts: list[int]) -> None:
+    assert frames_of(b"".join(map(framed, payloads)), cuts) == payloads
+
+
+@pytest.mark.parametrize("size", [-1, LIMIT + 1, -(2**31), 2**31 - 1])
+def test_a_frame_of_impossible_size_is_refused_and_named(size: int) -> None:
+    reader = FrameReader(LIMIT)
+    reader.feed(memoryview(SIZE.pack(size)))
+    with pytest.raises(ProtocolError, match=f"{size} bytes"):
+        reader.next_frame()
+
+
+def test_a_size_cut_in_two_is_checked_as_well() -> None:
+    with pytest.raises(ProtocolError, match="1001 bytes"):
+        frames_of(SIZE.pack(LIMIT + 1), [2, 2])
+
+
+def test_what_is_not_yet_cut_can_be_taken_away_and_fed_again() -> None:
+    reader = FrameReader(LIMIT)
+    reader.feed(memoryview(framed(b"one") + framed(b"two")))
+    assert bytes(reader.next_frame() or b"") == b"one"
+    rest = reader.rest()
+    assert reader.next_frame() is None
+    reader.feed(memoryview(rest))
+    assert bytes(reader.next_frame() or b"") == b"two"
+
+
+@pytest.mark.parametrize(("flexible", "head"), [(False, b"\0\0\0\x07\0\0\0\x05"), (True, b"\0\0\0\x08\0\0\0\x05\0")])
+def test_a_response_carries_its_size_and_correlation_id(flexible: bool, head: bytes) -> None:
+    assert response_frame(5, flexible, [b"ab", memoryview(b"c")]) == [head + b"abc"]
+
+
+def test_large_parts_are_not_copied() -> None:
+    records = memoryview(bytes(100_000))
+    assert response_frame(1, False, [b"x", records])[2] is records
