@@ -1,0 +1,74 @@
+"""`meta.properties`: whose log directory this is. Kafka classes MetaProperties (version 1) and PropertiesUtils."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import NamedTuple
+
+from protocol.types import Uuid, uuid_from_text, uuid_to_text
+from storage.checkpoint import CorruptCheckpoint
+from storage.disk import Disk
+
+META_PROPERTIES = "meta.properties"
+VERSION = 1
+"""Version 0 is of clusters on ZooKeeper: Kafka 4 does not open their directories, and neither do we."""
+
+_ESCAPED = re.compile(r"\\(.)")
+
+
+class MetaProperties(NamedTuple):
+    """The owner of a log directory; the directory's own id is what brokers assign replicas to (KIP-858)."""
+
+    cluster_id: str
+    node_id: int
+    directory_id: Uuid | None
+
+
+def read_meta_properties(disk: Disk, log_dir: str) -> MetaProperties | None:
+    """Who owns a log directory; None for one that was never formatted. Raises CorruptCheckpoint."""
+    path = os.path.join(log_dir, META_PROPERTIES)
+    try:
+        text = disk.read_file(path).decode("utf-8", "backslashreplace")
+    except FileNotFoundError:
+        return None
+    found = _parse(text)
+    _require(path, found, "version", str(VERSION), f"'version={VERSION}'")
+    cluster_id = _require(path, found, "cluster.id", r".+", "'cluster.id=' and the cluster's id")
+    node_id = _require(path, found, "node.id", r"\d+", "'node.id=' and a number")
+    directory_id = None
+    if "directory.id" in found:
+        text = _require(path, found, "directory.id", r"[\w-]{22}", "'directory.id=' and 22 characters of base64")
+        directory_id = uuid_from_text(text)
+    return MetaProperties(cluster_id, int(node_id), directory_id)
+
+
+def write_meta_properties(disk: Disk, log_dir: str, properties: MetaProperties) -> None:
+    """Make a log directory ours, atomically and durably."""
+    lines = [f"cluster.id={_escape(properties.cluster_id)}"]
+    if properties.directory_id is not None:
+        lines.append(f"directory.id={uuid_to_text(properties.directory_id)}")
+    lines += [f"node.id={properties.node_id}", f"version={VERSION}", ""]
+    disk.write_atomically(os.path.join(log_dir, META_PROPERTIES), "\n".join(lines).encode())
+
+
+def _parse(text: str) -> dict[str, tuple[int, str, str]]:
+    """Key → line number, line, value of a Java properties file, as far as Kafka writes one here."""
+    found: dict[str, tuple[int, str, str]] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        key, separator, value = line.strip().partition("=")
+        if separator and not key.startswith(("#", "!")):
+            found[key.strip()] = number, line, _ESCAPED.sub(r"\1", value.strip())
+    return found
+
+
+def _require(path: str, found: dict[str, tuple[int, str, str]], key: str, pattern: str, expected: str) -> str:
+    number, line, value = found.get(key, (1, "", ""))
+    if re.fullmatch(pattern, value) is None:
+        raise CorruptCheckpoint(path, number, line, expected)
+    return value
+
+
+def _escape(value: str) -> str:
+    """As Java's Properties.store has it."""
+    return re.sub(r"([\\:=#!])", r"\\\1", value)
