@@ -6,8 +6,6 @@ the last one that served such clients.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import (
     NO_TIMESTAMP,
@@ -68,10 +66,8 @@ def _source_codec(outer: list[Message]) -> int:
     return codec
 
 
-def down_convert(
-    views: Iterable[Buffer], to_magic: int, first_offset: int, *, max_size: int = MAX_INFLATED_SIZE
-) -> bytearray:
-    """The whole batches in `views` as message sets of `to_magic` (0 or 1), for a fetch from `first_offset`.
+def down_convert(view: Buffer, to_magic: int, first_offset: int, *, max_size: int = MAX_INFLATED_SIZE) -> bytearray:
+    """The whole batches in `view` as message sets of `to_magic` (0 or 1), for a fetch from `first_offset`.
 
     Offsets stay as they are, gaps included; headers go, and so do control batches. Uncompressed batches lose their
     records below `first_offset`, on which old librdkafkas rely. Where no message is left of what was there, the
@@ -82,21 +78,20 @@ def down_convert(
     """
     converted = bytearray()
     found = False
-    for view in views:
-        for position, header in iter_batches(view):
-            found = True
-            if header.is_control:
-                continue
-            if header.compression is Compression.ZSTD:
-                if converted:
-                    return converted
-                raise KafkaError(
-                    ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd does not exist in message format {to_magic}"
-                )
-            records = read_records(view, position, header, max_size=max_size)
-            kept = [record for record in records if header.compression or record.offset >= first_offset]
-            if kept:
-                converted += _message_set(kept, header, to_magic)
+    for position, header in iter_batches(view):
+        found = True
+        if header.is_control:
+            continue
+        if header.compression is Compression.ZSTD:
+            if converted:
+                break
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd does not exist in message format {to_magic}"
+            )
+        records = read_records(view, position, header, max_size=max_size)
+        kept = [record for record in records if header.compression or record.offset >= first_offset]
+        if kept:
+            converted += _message_set(kept, header, to_magic)
     return converted if converted or not found else bytearray(_OVERFLOW_MESSAGE)
 
 

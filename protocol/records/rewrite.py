@@ -1,0 +1,52 @@
+"""Batches with fewer records than they had, as compaction leaves them.
+
+Base offset, last offset, producer and epochs stay what they were, so that the log's offsets and what is known of the
+producers outlive the records (org.apache.kafka.common.record.MemoryRecords.filterTo).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from protocol.records.batch import (
+    COMPRESSION_MASK,
+    DELETE_HORIZON,
+    NO_TIMESTAMP,
+    TIMESTAMP_TYPE,
+    BatchHeader,
+    assemble,
+)
+from protocol.records.record import RawRecord, encode_record
+
+
+def with_records(
+    header: BatchHeader, records: Sequence[RawRecord], delete_horizon_ms: int | None = None, level: int | None = None
+) -> bytearray:
+    """The batch with only `records`, some of its own; compressed by its codec.
+
+    `delete_horizon_ms` is when its tombstones and markers may go (KIP-534); a horizon that the batch has stays.
+    """
+    horizon = header.delete_horizon_ms if delete_horizon_ms is None else delete_horizon_ms
+    base_timestamp = records[0].timestamp if horizon is None else horizon
+    encoded = bytearray()
+    for record in records:
+        encoded += encode_record(record.offset - header.base_offset, record.timestamp - base_timestamp, record.body)
+    kept = header._replace(
+        attributes=header.attributes if horizon is None else header.attributes | DELETE_HORIZON,
+        base_timestamp=base_timestamp,
+        max_timestamp=_max_timestamp(header, records),
+        records_count=len(records),
+    )
+    return assemble(kept, encoded, level)
+
+
+def without_records(header: BatchHeader) -> bytearray:
+    """The batch as a header alone: what remembers a producer's last sequence number, or ends a log before a gap."""
+    attributes = header.attributes & ~(COMPRESSION_MASK | DELETE_HORIZON)
+    return assemble(header._replace(attributes=attributes, base_timestamp=NO_TIMESTAMP, records_count=0), b"")
+
+
+def _max_timestamp(header: BatchHeader, records: Sequence[RawRecord]) -> int:
+    if header.attributes & TIMESTAMP_TYPE:
+        return header.max_timestamp
+    return max(record.timestamp for record in records)
