@@ -1,0 +1,255 @@
+"""BrokerConfig: every option of the broker, and what follows from several of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import ClassVar, Final
+
+from broker.config.groups import GroupOptions
+from broker.config.listeners import Listener, parse_listeners, protocol_map
+from broker.config.logs import LogOptions
+from broker.config.network import NetworkOptions
+from broker.config.node import NodeOptions
+from broker.config.share import ShareOptions
+from broker.config.streams import StreamsOptions
+from broker.config.topics import TopicDefaults
+from broker.config.transactions import TransactionOptions
+from coordinator.group.config import GroupConfig, clamped, limit_names, outside
+from protocol.config import ConfigError
+from storage.config import HOUR_MS, LogConfig
+
+MINUTE_MS: Final = 60_000
+MIN_DEDUPE_BUFFER_BYTES: Final = 1 << 20  # per cleaner thread; a smaller offset map cleans almost nothing per pass
+
+
+class BrokerConfig(
+    NetworkOptions,
+    NodeOptions,
+    TopicDefaults,
+    LogOptions,
+    GroupOptions,
+    StreamsOptions,
+    ShareOptions,
+    TransactionOptions,
+):
+    """The broker's options. `BrokerConfig()` listens on 127.0.0.1:9092 and keeps its data in ./data."""
+
+    KIND: ClassVar[str] = "broker"
+
+    data_dirs: tuple[str, ...]
+    """Directories of the logs: log.dirs, else log.dir."""
+    metadata_dir: str
+    """Directory of the metadata log: metadata.log.dir, else the first of data_dirs."""
+    bound_listeners: tuple[Listener, ...]
+    """Listeners for clients to open: `listeners` without those of the controller."""
+    advertised: tuple[Listener, ...]
+    """What clients are told: advertised.listeners without those of the controller, else bound_listeners."""
+    inter_broker_listener: str
+    """Name of the listener that brokers use among themselves."""
+    connection_limits: Mapping[str, int]
+    """max.connections.per.ip.overrides, by host."""
+    topic_defaults: LogConfig
+    """What a topic without options of its own has."""
+
+    def _derived(self) -> dict[str, object]:
+        data_dirs = self.log_dirs or self.log_dir
+        return {
+            "node_id": self.node_id if "node.id" in self.explicit or self.broker_id < 0 else self.broker_id,
+            "data_dirs": data_dirs,
+            "metadata_dir": self.metadata_log_dir or data_dirs[0],
+            "connection_limits": _limits_by_host(self.max_connections_per_ip_overrides),
+            "topic_defaults": _topic_defaults(self),
+            **_addresses(self),
+        }
+
+    def contradictions(self) -> Iterable[ConfigError]:
+        """Options that are right one by one and wrong together (KafkaConfig.validateValues), and what is not built."""
+        problems = (problem(self) for problem in (*_REQUIREMENTS, *_ADDRESSES, *_UNBUILT))
+        yield from map(ConfigError, filter(None, problems))
+        yield from outside(self._group_values, self.group_limits, prefix="group.")
+
+    def log_config(self, overrides: Mapping[str, str]) -> LogConfig:
+        """A topic's effective config: its own options over this broker's. Raises ConfigError."""
+        return LogConfig.parse(overrides, self._log_values) if overrides else self.topic_defaults
+
+    def group_config(self, overrides: Mapping[str, str]) -> GroupConfig:
+        """A group's effective config: its own options, within this broker's limits, over this broker's."""
+        limits = self.group_limits
+        own = {
+            attribute: clamped(value, GROUP_NAMES[attribute], limits) if type(value) is int else value
+            for attribute, value in GroupConfig.values(overrides).items()
+        }
+        return GroupConfig.build(own, overrides, {**GroupConfig.DEFAULTS, **self._group_defaults})
+
+    def check_group(self, overrides: Mapping[str, str]) -> None:
+        """Raise ConfigError where a group's own options are wrong or break this broker's limits."""
+        base = {**GroupConfig.DEFAULTS, **self._group_defaults}
+        for problem in GroupConfig.parse(overrides, base).outside(self.group_limits):
+            raise problem
+
+    @property
+    def group_limits(self) -> dict[str, int]:
+        """The options that limit those of groups, by name."""
+        return {name: getattr(self, self.OPTIONS[name].attribute) for name in LIMIT_NAMES}
+
+    @property
+    def _group_defaults(self) -> dict[str, int]:
+        return {GroupConfig.OPTIONS[name].attribute: value for name, value in self._group_values.items()}
+
+    @property
+    def _group_values(self) -> dict[str, int]:
+        return {name: getattr(self, self.OPTIONS[f"group.{name}"].attribute) for name in LIMITED_NAMES}
+
+    @property
+    def _log_values(self) -> dict[str, object]:
+        values = vars(self.topic_defaults)
+        return {attribute: values[attribute] for attribute in LogConfig.DEFAULTS}
+
+
+GROUP_NAMES: Final = {declared.attribute: name for name, declared in GroupConfig.OPTIONS.items()}
+LIMITED_NAMES: Final = tuple(name for name, declared in GroupConfig.OPTIONS.items() if declared.synonyms)
+LIMIT_NAMES: Final = tuple(
+    limit for name in LIMITED_NAMES for limit in limit_names(name) if limit in BrokerConfig.OPTIONS
+)
+
+
+def _topic_defaults(config: BrokerConfig) -> LogConfig:
+    """The broker's options under the names that topics have for them (KafkaConfig.extractLogConfigMap)."""
+    values = {
+        declared.attribute: getattr(config, BrokerConfig.OPTIONS[declared.synonyms[0]].attribute)
+        for declared in LogConfig.OPTIONS.values()
+        if declared.synonyms
+    }
+    return LogConfig(
+        **values
+        | {
+            "segment_ms": _first(config.log_roll_ms, config.log_roll_hours * HOUR_MS),
+            "segment_jitter_ms": _first(config.log_roll_jitter_ms, config.log_roll_jitter_hours * HOUR_MS),
+            "flush_ms": _first(config.log_flush_interval_ms, config.log_flush_scheduler_interval_ms),
+            "retention_ms": _retention_ms(config),
+        }
+    )
+
+
+def _first(value: int | None, otherwise: int) -> int:
+    return otherwise if value is None else value
+
+
+def _retention_ms(config: BrokerConfig) -> int:
+    minutes = config.log_retention_minutes
+    in_units = config.log_retention_hours * HOUR_MS if minutes is None else minutes * MINUTE_MS
+    return max(-1, _first(config.log_retention_ms, in_units))
+
+
+def _limits_by_host(text: str) -> dict[str, int]:
+    limits = {}
+    for pair in filter(None, (part.strip() for part in text.split(","))):
+        host, _, count = pair.rpartition(":")
+        if not host or not count.strip().isdecimal():
+            name = "max.connections.per.ip.overrides"
+            raise ConfigError(f"{name}: {pair!r} is not host:count, such as 127.0.0.1:200", name=name)
+        limits[host.strip()] = int(count)
+    return limits
+
+
+def _addresses(config: BrokerConfig) -> dict[str, object]:
+    protocols = protocol_map(config.listener_security_protocol_map)
+    controllers = {name.upper() for name in config.controller_listener_names}
+    protocols = dict.fromkeys(controllers, "PLAINTEXT") | protocols
+    bound = parse_listeners("listeners", config.listeners, protocols)
+    told = parse_listeners("advertised.listeners", config.advertised_listeners or (), protocols)
+    clients = tuple(listener for listener in bound if listener.name not in controllers)
+    return {
+        "bound_listeners": clients,
+        "advertised": tuple(listener for listener in told if listener.name not in controllers) or clients,
+        "inter_broker_listener": (config.inter_broker_listener_name or config.security_inter_broker_protocol).upper(),
+    }
+
+
+def _client_listener(config: BrokerConfig) -> str | None:
+    if config.bound_listeners:
+        return None
+    return "listeners has no listener for clients: all of them appear in controller.listener.names"
+
+
+def _advertised_names(config: BrokerConfig) -> str | None:
+    bound = [listener.name for listener in config.bound_listeners]
+    unknown = [listener.name for listener in config.advertised if listener.name not in bound]
+    if not unknown:
+        return None
+    return f"advertised.listeners names {', '.join(unknown)}, which listeners has not: it has {', '.join(bound)}"
+
+
+def _inter_broker_name(config: BrokerConfig) -> str | None:
+    names = [listener.name for listener in config.advertised]
+    if config.inter_broker_listener_name is None or config.inter_broker_listener in names:
+        return None
+    return (
+        f"inter.broker.listener.name is {config.inter_broker_listener}, which is not advertised: {', '.join(names)} are"
+    )
+
+
+def _routable(config: BrokerConfig) -> str | None:
+    if config.advertised_listeners is None or all(listener.host != "0.0.0.0" for listener in config.advertised):
+        return None
+    return "advertised.listeners cannot use the nonroutable meta-address 0.0.0.0. Use a routable IP address."
+
+
+def _plaintext_only(config: BrokerConfig) -> str | None:
+    other = [one for one in config.bound_listeners if one.security_protocol != "PLAINTEXT"]
+    if not other:
+        return None
+    return f"listeners: {other[0].name} is to speak {other[0].security_protocol}; only PLAINTEXT is built so far"
+
+
+def _both_roles(config: BrokerConfig) -> str | None:
+    if set(config.process_roles) == {"broker", "controller"}:
+        return None
+    return f"process.roles is {','.join(config.process_roles)}; one process is always broker,controller here"
+
+
+def _one_voter(config: BrokerConfig) -> str | None:
+    voters = [voter.partition("@")[0] for voter in config.controller_quorum_voters]
+    if voters in ([], [str(config.node_id)]):
+        return None
+    return (
+        f"controller.quorum.voters is {','.join(config.controller_quorum_voters)}; "
+        f"the only voter can be this node, {config.node_id}"
+    )
+
+
+def _same_id(config: BrokerConfig) -> str | None:
+    fits = config.broker_id in (-1, config.node_id)
+    return None if fits else "You must set `node.id` to the same value as `broker.id`."
+
+
+def _cleaner_buffer(config: BrokerConfig) -> str | None:
+    threads = config.log_cleaner_threads
+    if threads and config.log_cleaner_dedupe_buffer_size // threads > MIN_DEDUPE_BUFFER_BYTES:
+        return None
+    return "log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread."
+
+
+def _roll(config: BrokerConfig) -> str | None:
+    return None if config.topic_defaults.segment_ms >= 1 else "log.roll.ms must be greater than or equal to 1"
+
+
+def _roll_jitter(config: BrokerConfig) -> str | None:
+    fits = config.topic_defaults.segment_jitter_ms >= 0
+    return None if fits else "log.roll.jitter.ms must be greater than or equal to 0"
+
+
+def _retention(config: BrokerConfig) -> str | None:
+    fits = config.topic_defaults.retention_ms != 0
+    return None if fits else "log.retention.ms must be unlimited (-1) or, greater than or equal to 1"
+
+
+def _connections_per_ip(config: BrokerConfig) -> str | None:
+    if config.max_connections_per_ip or config.connection_limits:
+        return None
+    return "max.connections.per.ip can be set to zero only if max.connections.per.ip.overrides property is set."
+
+
+_REQUIREMENTS: Final = (_same_id, _roll, _roll_jitter, _retention, _cleaner_buffer, _connections_per_ip)
+_ADDRESSES: Final = (_client_listener, _advertised_names, _inter_broker_name, _routable)
+_UNBUILT: Final = (_plaintext_only, _both_roles, _one_voter)

@@ -1,0 +1,211 @@
+"""Group coordination: the offsets topic, classic groups, and consumer groups (KIP-848)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from protocol.config import CLUSTER_WIDE, INT, LIST, LONG, SHORT, STRING, Check, Config, option
+
+MAX_INT: Final = (1 << 31) - 1
+
+MIGRATION_POLICIES: Final = ("DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL")
+
+
+def _migration_policy(_name: str, value: object) -> str | None:
+    known = str(value).upper() in MIGRATION_POLICIES
+    return None if known else f"String must be one of (case insensitive): {', '.join(MIGRATION_POLICIES)}"
+
+
+MIGRATION_POLICY: Final = Check(f"{', '.join(MIGRATION_POLICIES)} (in any case)", _migration_policy)
+
+
+class GroupOptions(Config):
+    """Group coordination: the offsets topic, classic groups, and consumer groups (KIP-848)."""
+
+    group_coordinator_rebalance_protocols = option(
+        "group.coordinator.rebalance.protocols",
+        LIST,
+        ("classic", "consumer", "streams"),
+        one_of=("consumer", "classic", "share", "streams"),
+        may_be_empty=False,
+        doc="Protocols of groups that are served.",
+    )
+    group_coordinator_append_linger_ms = option(
+        "group.coordinator.append.linger.ms",
+        INT,
+        -1,
+        at_least=-1,
+        doc="Time to gather records of the coordinator into one batch; -1 lets the load decide.",
+    )
+    group_coordinator_cached_buffer_max_bytes = option(
+        "group.coordinator.cached.buffer.max.bytes",
+        INT,
+        1_048_588,
+        at_least=524_288,
+        update=CLUSTER_WIDE,
+        doc="Largest buffer that is kept for such batches.",
+    )
+    group_initial_rebalance_delay_ms = option(
+        "group.initial.rebalance.delay.ms",
+        INT,
+        3_000,
+        doc="Time that the first rebalance of an empty classic group waits for more members.",
+    )
+    group_max_session_timeout_ms = option(
+        "group.max.session.timeout.ms", INT, 1_800_000, doc="Longest session timeout that a classic member may ask for."
+    )
+    group_min_session_timeout_ms = option(
+        "group.min.session.timeout.ms", INT, 6_000, doc="Shortest session timeout that a classic member may ask for."
+    )
+    group_max_size = option("group.max.size", INT, MAX_INT, at_least=1, doc="Members that a classic group may have.")
+    group_consumer_assignment_interval_ms = option(
+        "group.consumer.assignment.interval.ms",
+        INT,
+        1_000,
+        at_least=0,
+        update=CLUSTER_WIDE,
+        doc="Shortest time between two computed assignments of a group.",
+    )
+    group_consumer_assignors = option(
+        "group.consumer.assignors",
+        LIST,
+        ("uniform", "range"),
+        may_be_empty=False,
+        doc="Assignors of the server; the first is the default.",
+    )
+    group_consumer_heartbeat_interval_ms = option(
+        "group.consumer.heartbeat.interval.ms", INT, 5_000, at_least=1, doc="Time between heartbeats of members."
+    )
+    group_consumer_max_assignment_interval_ms = option(
+        "group.consumer.max.assignment.interval.ms",
+        INT,
+        15_000,
+        at_least=0,
+        doc="Largest consumer.assignment.interval.ms that a group may have.",
+    )
+    group_consumer_max_heartbeat_interval_ms = option(
+        "group.consumer.max.heartbeat.interval.ms",
+        INT,
+        15_000,
+        at_least=1,
+        doc="Largest consumer.heartbeat.interval.ms that a group may have.",
+    )
+    group_consumer_max_session_timeout_ms = option(
+        "group.consumer.max.session.timeout.ms",
+        INT,
+        60_000,
+        at_least=1,
+        doc="Largest consumer.session.timeout.ms that a group may have.",
+    )
+    group_consumer_max_size = option(
+        "group.consumer.max.size", INT, MAX_INT, at_least=1, doc="Members that a consumer group may have."
+    )
+    group_consumer_migration_policy = option(
+        "group.consumer.migration.policy",
+        STRING,
+        "bidirectional",
+        check=MIGRATION_POLICY,
+        doc="Whether groups move between the classic and the consumer protocol, and in which direction.",
+    )
+    group_consumer_min_assignment_interval_ms = option(
+        "group.consumer.min.assignment.interval.ms",
+        INT,
+        0,
+        at_least=0,
+        doc="Smallest consumer.assignment.interval.ms that a group may have.",
+    )
+    group_consumer_min_heartbeat_interval_ms = option(
+        "group.consumer.min.heartbeat.interval.ms",
+        INT,
+        5_000,
+        at_least=1,
+        doc="Smallest consumer.heartbeat.interval.ms that a group may have.",
+    )
+    group_consumer_min_session_timeout_ms = option(
+        "group.consumer.min.session.timeout.ms",
+        INT,
+        45_000,
+        at_least=1,
+        doc="Smallest consumer.session.timeout.ms that a group may have.",
+    )
+    group_consumer_regex_refresh_interval_ms = option(
+        "group.consumer.regex.refresh.interval.ms",
+        INT,
+        600_000,
+        at_least=10_000,
+        internal=True,
+        doc="Time after which a subscribed pattern is matched against topics again.",
+    )
+    group_consumer_session_timeout_ms = option(
+        "group.consumer.session.timeout.ms",
+        INT,
+        45_000,
+        at_least=1,
+        doc="A member that was silent this long is removed.",
+    )
+    offset_metadata_max_bytes = option(
+        "offset.metadata.max.bytes", INT, 4_096, importance="high", doc="Largest metadata text of a committed offset."
+    )
+    offsets_commit_timeout_ms = option(
+        "offsets.commit.timeout.ms",
+        INT,
+        5_000,
+        at_least=1,
+        importance="high",
+        doc="Longest time that a commit waits to be stored.",
+    )
+    offsets_load_buffer_size = option(
+        "offsets.load.buffer.size",
+        INT,
+        5_242_880,
+        at_least=1,
+        importance="high",
+        doc="Bytes read at once when a coordinator loads its partition.",
+    )
+    offsets_retention_check_interval_ms = option(
+        "offsets.retention.check.interval.ms",
+        LONG,
+        600_000,
+        at_least=1,
+        importance="high",
+        doc="How often expired offsets are looked for.",
+    )
+    offsets_retention_minutes = option(
+        "offsets.retention.minutes",
+        INT,
+        10_080,
+        at_least=1,
+        importance="high",
+        doc="Offsets of a group without members are kept this long.",
+    )
+    offsets_topic_compression_codec = option(
+        "offsets.topic.compression.codec",
+        INT,
+        0,
+        importance="high",
+        doc="Codec of the offsets topic: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
+    )
+    offsets_topic_num_partitions = option(
+        "offsets.topic.num.partitions",
+        INT,
+        50,
+        at_least=1,
+        importance="high",
+        doc="Partitions of the offsets topic; not to be changed once it exists.",
+    )
+    offsets_topic_replication_factor = option(
+        "offsets.topic.replication.factor",
+        SHORT,
+        3,
+        at_least=1,
+        importance="high",
+        doc="Replicas of the offsets topic; fewer where there are fewer brokers.",
+    )
+    offsets_topic_segment_bytes = option(
+        "offsets.topic.segment.bytes",
+        INT,
+        104_857_600,
+        at_least=1,
+        importance="high",
+        doc="Size at which a segment of the offsets topic rolls.",
+    )

@@ -1,0 +1,56 @@
+"""Listeners and advertised addresses: NAME://host:port, as Kafka's listeners options spell them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from protocol.config import ConfigError
+
+PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+DEFAULT_PROTOCOL_MAP: Final = "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT"
+
+
+class Listener(NamedTuple):
+    """One address to listen on or to tell clients; an empty host is every interface."""
+
+    name: str
+    host: str
+    port: int
+    security_protocol: str
+
+
+def protocol_map(text: str) -> dict[str, str]:
+    """Security protocol by listener name, of listener.security.protocol.map. Raises ConfigError."""
+    protocols = {}
+    for pair in filter(None, (part.strip() for part in text.split(","))):
+        name, colon, protocol = pair.rpartition(":")
+        if not colon or protocol.strip().upper() not in PROTOCOLS:
+            problem = f"{pair!r} is not NAME:PROTOCOL with a protocol of {', '.join(PROTOCOLS)}"
+            raise ConfigError(f"listener.security.protocol.map: {problem}", name="listener.security.protocol.map")
+        protocols[name.strip().upper()] = protocol.strip().upper()
+    return protocols
+
+
+def parse_listeners(option: str, texts: tuple[str, ...], protocols: Mapping[str, str]) -> tuple[Listener, ...]:
+    """The listeners that `option` lists. Raises ConfigError for one that cannot be understood, or a name used twice."""
+    found = tuple(_parse(option, text, protocols) for text in texts)
+    names = [listener.name for listener in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError(f"{option}: each listener needs a name of its own, {name} is there twice", name=option)
+    return found
+
+
+def _parse(option: str, text: str, protocols: Mapping[str, str]) -> Listener:
+    name, separator, address = text.partition("://")
+    host, colon, port = address.rpartition(":")
+    number = int(port) if port.isascii() and port.isdecimal() else 1 << 16
+    if not (name and separator and colon) or number >= 1 << 16 or "/" in host:
+        raise ConfigError(
+            f"{option}: {text!r} is not NAME://host:port, such as PLAINTEXT://127.0.0.1:9092", name=option
+        )
+    name = name.upper()
+    if name not in protocols:
+        raise ConfigError(f"{option}: listener {name} has no protocol in listener.security.protocol.map", name=option)
+    return Listener(name, host.removeprefix("[").removesuffix("]"), number, protocols[name])

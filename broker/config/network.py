@@ -1,0 +1,133 @@
+"""Sockets and connections: where the broker listens, whom it admits, how much it takes at once."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from protocol.config import CLUSTER_WIDE, INT, LIST, LONG, STRING, Config, option
+
+MAX_INT: Final = (1 << 31) - 1
+
+
+class NetworkOptions(Config):
+    """Sockets and connections: where the broker listens, whom it admits, how much it takes at once."""
+
+    listeners = option(
+        "listeners",
+        LIST,
+        ("PLAINTEXT://127.0.0.1:9092",),
+        may_be_empty=False,
+        importance="high",
+        doc="Addresses to listen on, as NAME://host:port. An empty host is every interface, port 0 any free port.",
+    )
+    advertised_listeners = option(
+        "advertised.listeners",
+        LIST,
+        None,
+        may_be_empty=False,
+        importance="high",
+        doc="Addresses that clients are told, as NAME://host:port; those of listeners unless set.",
+    )
+    listener_security_protocol_map = option(
+        "listener.security.protocol.map",
+        STRING,
+        "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
+        importance="low",
+        doc="Security protocol of each listener name, as NAME:PROTOCOL pairs.",
+    )
+    inter_broker_listener_name = option(
+        "inter.broker.listener.name", STRING, None, doc="Listener that brokers use among themselves."
+    )
+    security_inter_broker_protocol = option(
+        "security.inter.broker.protocol",
+        STRING,
+        "PLAINTEXT",
+        one_of=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+        doc="Security protocol among brokers, where inter.broker.listener.name is not set.",
+    )
+    socket_listen_backlog_size = option(
+        "socket.listen.backlog.size", INT, 50, at_least=1, doc="Connections that may wait to be accepted."
+    )
+    socket_receive_buffer_bytes = option(
+        "socket.receive.buffer.bytes",
+        INT,
+        102_400,
+        importance="high",
+        doc="SO_RCVBUF of client connections; -1 leaves the operating system's size.",
+    )
+    socket_send_buffer_bytes = option(
+        "socket.send.buffer.bytes",
+        INT,
+        102_400,
+        importance="high",
+        doc="SO_SNDBUF of client connections; -1 leaves the operating system's size.",
+    )
+    socket_request_max_bytes = option(
+        "socket.request.max.bytes",
+        INT,
+        104_857_600,
+        at_least=1,
+        importance="high",
+        doc="Largest request; a longer one closes its connection.",
+    )
+    max_connections = option(
+        "max.connections",
+        INT,
+        MAX_INT,
+        at_least=0,
+        update=CLUSTER_WIDE,
+        doc="Connections that the broker holds at once.",
+    )
+    max_connections_per_ip = option(
+        "max.connections.per.ip", INT, MAX_INT, at_least=0, update=CLUSTER_WIDE, doc="Connections from one address."
+    )
+    max_connections_per_ip_overrides = option(
+        "max.connections.per.ip.overrides",
+        STRING,
+        "",
+        update=CLUSTER_WIDE,
+        doc="Other limits for some addresses, as host:count pairs.",
+    )
+    max_connection_creation_rate = option(
+        "max.connection.creation.rate",
+        INT,
+        MAX_INT,
+        at_least=0,
+        update=CLUSTER_WIDE,
+        doc="Connections accepted in a second.",
+    )
+    connections_max_idle_ms = option(
+        "connections.max.idle.ms", LONG, 600_000, doc="A connection that was silent this long is closed."
+    )
+    request_timeout_ms = option(
+        "request.timeout.ms", INT, 30_000, importance="high", doc="Longest time that a client waits for an answer."
+    )
+    fetch_max_bytes = option(
+        "fetch.max.bytes",
+        INT,
+        57_671_680,
+        at_least=1_024,
+        doc="Most bytes of records in the answer to a Fetch; the first batch is returned whole even if it is larger.",
+    )
+    max_request_partition_size_limit = option(
+        "max.request.partition.size.limit",
+        INT,
+        2_000,
+        at_least=1,
+        doc="Most partitions in the answer to a DescribeTopicPartitions; a cursor leads to the rest.",
+    )
+    max_incremental_fetch_session_cache_slots = option(
+        "max.incremental.fetch.session.cache.slots",
+        INT,
+        1_000,
+        at_least=0,
+        doc="Incremental fetch sessions kept (KIP-227).",
+    )
+    telemetry_max_bytes = option(
+        "telemetry.max.bytes",
+        INT,
+        1_048_576,
+        at_least=1,
+        importance="low",
+        doc="Largest metrics push of a client, uncompressed.",
+    )

@@ -1,0 +1,166 @@
+"""What this node is, where it keeps data, and the log of the cluster's metadata."""
+
+from __future__ import annotations
+
+from protocol.config import BOOLEAN, INT, LIST, LONG, STRING, Config, option
+
+
+class NodeOptions(Config):
+    """What this node is, where it keeps data, and the log of the cluster's metadata."""
+
+    node_id = option("node.id", INT, 1, at_least=0, importance="high", doc="Number of this node in the cluster.")
+    broker_id = option("broker.id", INT, -1, importance="high", doc="Older name of node.id; both must agree.")
+    process_roles = option(
+        "process.roles",
+        LIST,
+        ("broker", "controller"),
+        one_of=("broker", "controller"),
+        may_be_empty=False,
+        importance="high",
+        doc="What this process does. One process is both broker and controller.",
+    )
+    broker_rack = option(
+        "broker.rack",
+        STRING,
+        None,
+        doc="Rack of this broker, for rack-aware assignment and for clients that read from the nearest replica.",
+    )
+    controller_listener_names = option(
+        "controller.listener.names",
+        LIST,
+        (),
+        may_be_empty=False,
+        importance="high",
+        doc="Listeners of the controller. They are not opened: the controller is in the process.",
+    )
+    controller_quorum_voters = option(
+        "controller.quorum.voters",
+        LIST,
+        (),
+        importance="high",
+        doc="Voters of the metadata quorum, as id@host:port: this node, or none.",
+    )
+    controller_quorum_bootstrap_servers = option(
+        "controller.quorum.bootstrap.servers",
+        LIST,
+        (),
+        importance="high",
+        doc="Addresses of the metadata quorum, as host:port. Not connected to: the controller is in the process.",
+    )
+    log_dir = option(
+        "log.dir",
+        LIST,
+        ("data",),
+        may_be_empty=False,
+        importance="high",
+        doc="Directory of the logs where log.dirs is not set.",
+    )
+    log_dirs = option(
+        "log.dirs",
+        LIST,
+        None,
+        may_be_empty=False,
+        importance="high",
+        doc="Directories of the logs; a new partition goes to the one with the fewest.",
+    )
+    metadata_log_dir = option(
+        "metadata.log.dir",
+        STRING,
+        None,
+        importance="high",
+        doc="Directory of the metadata log; the first of log.dirs unless set.",
+    )
+    metadata_log_segment_bytes = option(
+        "metadata.log.segment.bytes",
+        INT,
+        1_073_741_824,
+        at_least=8_388_608,
+        importance="high",
+        doc="Size at which a segment of the metadata log rolls.",
+    )
+    metadata_log_segment_ms = option(
+        "metadata.log.segment.ms",
+        LONG,
+        604_800_000,
+        importance="high",
+        doc="Age at which a segment of the metadata log rolls.",
+    )
+    metadata_log_max_record_bytes_between_snapshots = option(
+        "metadata.log.max.record.bytes.between.snapshots",
+        LONG,
+        20_971_520,
+        at_least=1,
+        importance="high",
+        doc="Bytes of metadata records after which a snapshot is written.",
+    )
+    metadata_log_max_snapshot_interval_ms = option(
+        "metadata.log.max.snapshot.interval.ms",
+        LONG,
+        3_600_000,
+        at_least=0,
+        importance="high",
+        doc="Time after which a snapshot is written if there are new records; 0 is never by time.",
+    )
+    metadata_max_retention_bytes = option(
+        "metadata.max.retention.bytes",
+        LONG,
+        104_857_600,
+        importance="high",
+        doc="Size of the metadata log and its snapshots beyond which old ones are deleted.",
+    )
+    metadata_max_retention_ms = option(
+        "metadata.max.retention.ms",
+        LONG,
+        604_800_000,
+        importance="high",
+        doc="Age at which old metadata segments and snapshots are deleted.",
+    )
+    metadata_max_idle_interval_ms = option(
+        "metadata.max.idle.interval.ms",
+        INT,
+        500,
+        at_least=0,
+        importance="low",
+        doc="Time after which an idle controller appends a no-op record; 0 is never.",
+    )
+    internal_metadata_log_segment_bytes = option(
+        "internal.metadata.log.segment.bytes",
+        INT,
+        None,
+        importance="low",
+        internal=True,
+        doc="Replaces metadata.log.segment.bytes, without its lower bound.",
+    )
+    auto_create_topics_enable = option(
+        "auto.create.topics.enable",
+        BOOLEAN,
+        True,
+        importance="high",
+        doc="Create a topic when a client asks for its metadata and allows it.",
+    )
+    delete_topic_enable = option(
+        "delete.topic.enable", BOOLEAN, True, importance="high", doc="Allow topics to be deleted."
+    )
+    num_partitions = option(
+        "num.partitions", INT, 1, at_least=1, doc="Partitions of a topic that is created without a number."
+    )
+    default_replication_factor = option(
+        "default.replication.factor", INT, 1, doc="Replicas of a topic that is created without a number."
+    )
+    quota_window_num = option(
+        "quota.window.num", INT, 11, at_least=1, importance="low", doc="Samples kept to measure client quotas."
+    )
+    quota_window_size_seconds = option(
+        "quota.window.size.seconds", INT, 1, at_least=1, importance="low", doc="Length of one such sample."
+    )
+    controller_quota_window_num = option(
+        "controller.quota.window.num",
+        INT,
+        11,
+        at_least=1,
+        importance="low",
+        doc="Samples kept to measure the controller's quotas.",
+    )
+    controller_quota_window_size_seconds = option(
+        "controller.quota.window.size.seconds", INT, 1, at_least=1, importance="low", doc="Length of one such sample."
+    )

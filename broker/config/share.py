@@ -1,0 +1,252 @@
+"""Share groups (KIP-932) and the coordinator of their state."""
+
+from __future__ import annotations
+
+from protocol.config import CLUSTER_WIDE, INT, LIST, SHORT, Config, option
+
+
+class ShareOptions(Config):
+    """Share groups (KIP-932) and the coordinator of their state."""
+
+    group_share_assignment_interval_ms = option(
+        "group.share.assignment.interval.ms",
+        INT,
+        1_000,
+        at_least=0,
+        update=CLUSTER_WIDE,
+        doc="Shortest time between two computed assignments of a group.",
+    )
+    group_share_assignors = option(
+        "group.share.assignors", LIST, ("simple",), may_be_empty=False, doc="Assignors of the server."
+    )
+    group_share_delivery_count_limit = option(
+        "group.share.delivery.count.limit",
+        INT,
+        5,
+        at_least=2,
+        at_most=10,
+        doc="How often a record is delivered before it is given up.",
+    )
+    group_share_heartbeat_interval_ms = option(
+        "group.share.heartbeat.interval.ms", INT, 5_000, at_least=1, doc="Time between heartbeats of members."
+    )
+    group_share_initialize_retry_interval_ms = option(
+        "group.share.initialize.retry.interval.ms",
+        INT,
+        30_000,
+        at_least=1,
+        importance="low",
+        internal=True,
+        doc="Time after which initialisation of share partitions is tried again.",
+    )
+    group_share_max_assignment_interval_ms = option(
+        "group.share.max.assignment.interval.ms",
+        INT,
+        15_000,
+        at_least=0,
+        doc="Largest share.assignment.interval.ms that a group may have.",
+    )
+    group_share_max_delivery_count_limit = option(
+        "group.share.max.delivery.count.limit",
+        INT,
+        10,
+        at_least=5,
+        at_most=25,
+        doc="Largest share.delivery.count.limit that a group may have.",
+    )
+    group_share_max_heartbeat_interval_ms = option(
+        "group.share.max.heartbeat.interval.ms",
+        INT,
+        15_000,
+        at_least=1,
+        doc="Largest share.heartbeat.interval.ms that a group may have.",
+    )
+    group_share_max_partition_max_record_locks = option(
+        "group.share.max.partition.max.record.locks",
+        INT,
+        4_000,
+        at_least=2_000,
+        at_most=10_000,
+        doc="Largest share.partition.max.record.locks that a group may have.",
+    )
+    group_share_max_record_lock_duration_ms = option(
+        "group.share.max.record.lock.duration.ms",
+        INT,
+        60_000,
+        at_least=30_000,
+        at_most=3_600_000,
+        doc="Largest share.record.lock.duration.ms that a group may have.",
+    )
+    group_share_max_session_timeout_ms = option(
+        "group.share.max.session.timeout.ms",
+        INT,
+        60_000,
+        at_least=1,
+        doc="Largest share.session.timeout.ms that a group may have.",
+    )
+    group_share_max_share_sessions = option(
+        "group.share.max.share.sessions", INT, 2_000, at_least=1, doc="Share sessions that the broker holds at once."
+    )
+    group_share_max_size = option(
+        "group.share.max.size", INT, 200, at_least=1, at_most=1_000, doc="Members that a share group may have."
+    )
+    group_share_min_assignment_interval_ms = option(
+        "group.share.min.assignment.interval.ms",
+        INT,
+        0,
+        at_least=0,
+        doc="Smallest share.assignment.interval.ms that a group may have.",
+    )
+    group_share_min_delivery_count_limit = option(
+        "group.share.min.delivery.count.limit",
+        INT,
+        2,
+        at_least=2,
+        at_most=5,
+        doc="Smallest share.delivery.count.limit that a group may have.",
+    )
+    group_share_min_heartbeat_interval_ms = option(
+        "group.share.min.heartbeat.interval.ms",
+        INT,
+        5_000,
+        at_least=1,
+        doc="Smallest share.heartbeat.interval.ms that a group may have.",
+    )
+    group_share_min_partition_max_record_locks = option(
+        "group.share.min.partition.max.record.locks",
+        INT,
+        100,
+        at_least=100,
+        at_most=2_000,
+        doc="Smallest share.partition.max.record.locks that a group may have.",
+    )
+    group_share_min_record_lock_duration_ms = option(
+        "group.share.min.record.lock.duration.ms",
+        INT,
+        15_000,
+        at_least=1_000,
+        at_most=30_000,
+        doc="Smallest share.record.lock.duration.ms that a group may have.",
+    )
+    group_share_min_session_timeout_ms = option(
+        "group.share.min.session.timeout.ms",
+        INT,
+        45_000,
+        at_least=1,
+        doc="Smallest share.session.timeout.ms that a group may have.",
+    )
+    group_share_partition_max_record_locks = option(
+        "group.share.partition.max.record.locks",
+        INT,
+        2_000,
+        at_least=100,
+        at_most=10_000,
+        doc="Records of a share partition that may be acquired at once.",
+    )
+    group_share_record_lock_duration_ms = option(
+        "group.share.record.lock.duration.ms",
+        INT,
+        30_000,
+        at_least=1_000,
+        at_most=3_600_000,
+        doc="Time that an acquired record stays locked for its consumer.",
+    )
+    group_share_session_timeout_ms = option(
+        "group.share.session.timeout.ms", INT, 45_000, at_least=1, doc="A member that was silent this long is removed."
+    )
+    share_coordinator_append_linger_ms = option(
+        "share.coordinator.append.linger.ms",
+        INT,
+        -1,
+        at_least=-1,
+        doc="Time to gather records of the share coordinator into one batch; -1 lets the load decide.",
+    )
+    share_coordinator_cached_buffer_max_bytes = option(
+        "share.coordinator.cached.buffer.max.bytes",
+        INT,
+        1_048_588,
+        at_least=524_288,
+        update=CLUSTER_WIDE,
+        doc="Largest buffer that is kept for such batches.",
+    )
+    share_coordinator_cold_partition_snapshot_interval_ms = option(
+        "share.coordinator.cold.partition.snapshot.interval.ms",
+        INT,
+        300_000,
+        at_least=1,
+        importance="low",
+        internal=True,
+        doc="A share partition without updates for this long gets a snapshot.",
+    )
+    share_coordinator_load_buffer_size = option(
+        "share.coordinator.load.buffer.size",
+        INT,
+        5_242_880,
+        at_least=1,
+        importance="high",
+        doc="Bytes read at once when a coordinator loads its partition.",
+    )
+    share_coordinator_snapshot_update_records_per_snapshot = option(
+        "share.coordinator.snapshot.update.records.per.snapshot",
+        INT,
+        500,
+        at_least=0,
+        at_most=500,
+        doc="Updates of a share partition between two snapshots.",
+    )
+    share_coordinator_state_topic_compression_codec = option(
+        "share.coordinator.state.topic.compression.codec",
+        INT,
+        0,
+        importance="high",
+        doc="Codec of the share state topic: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
+    )
+    share_coordinator_state_topic_min_isr = option(
+        "share.coordinator.state.topic.min.isr",
+        SHORT,
+        2,
+        at_least=1,
+        importance="high",
+        doc="min.insync.replicas of the share state topic.",
+    )
+    share_coordinator_state_topic_num_partitions = option(
+        "share.coordinator.state.topic.num.partitions",
+        INT,
+        50,
+        at_least=1,
+        importance="high",
+        doc="Partitions of the share state topic; not to be changed once it exists.",
+    )
+    share_coordinator_state_topic_prune_interval_ms = option(
+        "share.coordinator.state.topic.prune.interval.ms",
+        INT,
+        300_000,
+        at_least=1,
+        importance="low",
+        internal=True,
+        doc="How often the share state topic is relieved of what snapshots made redundant.",
+    )
+    share_coordinator_state_topic_replication_factor = option(
+        "share.coordinator.state.topic.replication.factor",
+        SHORT,
+        3,
+        at_least=1,
+        importance="high",
+        doc="Replicas of the share state topic; fewer where there are fewer brokers.",
+    )
+    share_coordinator_state_topic_segment_bytes = option(
+        "share.coordinator.state.topic.segment.bytes",
+        INT,
+        104_857_600,
+        at_least=1,
+        importance="high",
+        doc="Size at which a segment of the share state topic rolls.",
+    )
+    share_coordinator_write_timeout_ms = option(
+        "share.coordinator.write.timeout.ms",
+        INT,
+        5_000,
+        at_least=1,
+        importance="high",
+        doc="Longest time that a write of share state waits to be stored.",
+    )

@@ -1,0 +1,54 @@
+"""The options of a client metrics subscription (KIP-714; ClientMetricsConfigs of Apache Kafka 4.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar, Final
+
+from protocol.config import INT, LIST, Config, ConfigError, option
+
+MIN_INTERVAL_MS: Final = 100
+MAX_INTERVAL_MS: Final = 3_600_000
+MATCH_KEYS: Final = (
+    "client_instance_id",
+    "client_id",
+    "client_software_name",
+    "client_software_version",
+    "client_source_address",
+    "client_source_port",
+)
+
+
+class ClientMetricsConfig(Config):
+    """Which metrics the matching clients push, and how often."""
+
+    KIND: ClassVar[str] = "client metrics"
+
+    interval_ms = option("interval.ms", INT, 300_000, doc="Time between two pushes of a client.")
+    metrics = option("metrics", LIST, (), doc="Prefixes of the names of metrics to push; * is all, none is nothing.")
+    match = option("match", LIST, (), doc="Clients that push, as key=regular expression; none is all clients.")
+
+    def contradictions(self) -> Iterable[ConfigError]:
+        """An interval outside of its bounds, a pattern that is none."""
+        if not MIN_INTERVAL_MS <= self.interval_ms <= MAX_INTERVAL_MS:
+            bounds = f"{MIN_INTERVAL_MS} and {MAX_INTERVAL_MS} (1 hour)"
+            yield ConfigError(
+                f"Invalid value {self.interval_ms} for interval.ms, interval must be between {bounds}",
+                name="interval.ms",
+            )
+        for pattern in self.match:
+            if not _is_pattern(pattern):
+                yield ConfigError(f"Illegal client matching pattern: {pattern}", name="match")
+
+
+def _is_pattern(text: str) -> bool:
+    import re
+
+    key, equals, expression = text.partition("=")
+    if not equals or key.strip() not in MATCH_KEYS:
+        return False
+    try:
+        re.compile(expression.strip())
+    except re.error:
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""Groups: classic, consumer, share and streams groups, on __consumer_offsets."""

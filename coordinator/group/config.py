@@ -1,0 +1,213 @@
+"""GroupConfig: the options of one group, and the limits that the broker's options set to them.
+
+Names, types, defaults and bounds are those of Apache Kafka 4.3 (GroupConfig; KIP-848, KIP-932, KIP-1071). Each has a
+broker option behind it, named group.* before its own name, that gives groups without it their value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import ClassVar, Final
+
+from protocol.config import BOOLEAN, INT, STRING, Check, Config, ConfigError, option
+
+DAY_MS: Final = 86_400_000
+DURATION: Final = r"\+?P(?:\+?(\d+)D)?(?:T(?=.)(?:\+?(\d+)H)?(?:\+?(\d+)M)?(?:\+?(\d+)(?:[.,](\d{0,9}))?S)?)?"
+BY_DURATION: Final = "by_duration:"
+
+
+def duration_ms(text: str) -> int | None:
+    """Milliseconds of an ISO 8601 duration of days to seconds, such as PT1H30M; None if it is none, or negative."""
+    import re
+
+    match = re.fullmatch(DURATION, text, re.IGNORECASE)
+    if match is None or not any(match.groups()):
+        return None
+    days, hours, minutes, seconds = (int(number or 0) for number in match.groups()[:4])
+    fraction_ms = int((match[5] or "").ljust(3, "0")[:3])
+    return ((days * 24 + hours) * 60 + minutes) * 60_000 + seconds * 1000 + fraction_ms
+
+
+def _offset_reset(name: str, value: object) -> str | None:
+    text = str(value)
+    known = text in ("earliest", "latest")
+    if known or (text.startswith(BY_DURATION) and duration_ms(text.removeprefix(BY_DURATION)) is not None):
+        return None
+    return (
+        f"Invalid value `{text}` for configuration {name}. "
+        "The value must be either 'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'."
+    )
+
+
+OFFSET_RESET: Final = Check("earliest, latest, by_duration:PnDTnHnMn.nS", _offset_reset)
+
+
+class GroupConfig(Config):
+    """What one group obeys, as far as it has options of its own."""
+
+    KIND: ClassVar[str] = "group"
+
+    consumer_assignment_interval_ms = option(
+        "consumer.assignment.interval.ms",
+        INT,
+        1000,
+        at_least=0,
+        synonyms=("group.consumer.assignment.interval.ms",),
+        doc="Shortest time between two computed assignments of the consumer group.",
+    )
+    consumer_heartbeat_interval_ms = option(
+        "consumer.heartbeat.interval.ms",
+        INT,
+        5000,
+        at_least=1,
+        synonyms=("group.consumer.heartbeat.interval.ms",),
+        doc="Time between heartbeats of the consumer group's members.",
+    )
+    consumer_session_timeout_ms = option(
+        "consumer.session.timeout.ms",
+        INT,
+        45_000,
+        at_least=1,
+        synonyms=("group.consumer.session.timeout.ms",),
+        doc="A member of the consumer group that was silent this long is removed.",
+    )
+    share_assignment_interval_ms = option(
+        "share.assignment.interval.ms",
+        INT,
+        1000,
+        at_least=0,
+        synonyms=("group.share.assignment.interval.ms",),
+        doc="Shortest time between two computed assignments of the share group.",
+    )
+    share_auto_offset_reset = option(
+        "share.auto.offset.reset",
+        STRING,
+        "latest",
+        check=OFFSET_RESET,
+        doc="Where a share group starts in a partition it has no state of; by_duration counts back from now.",
+    )
+    share_delivery_count_limit = option(
+        "share.delivery.count.limit",
+        INT,
+        5,
+        at_least=2,
+        synonyms=("group.share.delivery.count.limit",),
+        doc="How often a record is delivered to the share group before it is given up.",
+    )
+    share_heartbeat_interval_ms = option(
+        "share.heartbeat.interval.ms",
+        INT,
+        5000,
+        at_least=1,
+        synonyms=("group.share.heartbeat.interval.ms",),
+        doc="Time between heartbeats of the share group's members.",
+    )
+    share_isolation_level = option(
+        "share.isolation.level",
+        STRING,
+        "read_uncommitted",
+        one_of=("read_committed", "read_uncommitted"),
+        doc="Whether the share group sees records of transactions that are open or were aborted.",
+    )
+    share_partition_max_record_locks = option(
+        "share.partition.max.record.locks",
+        INT,
+        2000,
+        at_least=100,
+        synonyms=("group.share.partition.max.record.locks",),
+        doc="Records of a share partition that may be acquired at once.",
+    )
+    share_record_lock_duration_ms = option(
+        "share.record.lock.duration.ms",
+        INT,
+        30_000,
+        at_least=1000,
+        synonyms=("group.share.record.lock.duration.ms",),
+        doc="Time that an acquired record stays locked for its consumer.",
+    )
+    share_renew_acknowledge_enable = option(
+        "share.renew.acknowledge.enable",
+        BOOLEAN,
+        True,
+        doc="Let consumers of the share group renew their locks (KIP-1222).",
+    )
+    share_session_timeout_ms = option(
+        "share.session.timeout.ms",
+        INT,
+        45_000,
+        at_least=1,
+        synonyms=("group.share.session.timeout.ms",),
+        doc="A member of the share group that was silent this long is removed.",
+    )
+    streams_assignment_interval_ms = option(
+        "streams.assignment.interval.ms",
+        INT,
+        1000,
+        at_least=0,
+        synonyms=("group.streams.assignment.interval.ms",),
+        doc="Shortest time between two computed assignments of the streams group.",
+    )
+    streams_heartbeat_interval_ms = option(
+        "streams.heartbeat.interval.ms",
+        INT,
+        5000,
+        at_least=1,
+        synonyms=("group.streams.heartbeat.interval.ms",),
+        doc="Time between heartbeats of the streams group's members.",
+    )
+    streams_initial_rebalance_delay_ms = option(
+        "streams.initial.rebalance.delay.ms",
+        INT,
+        3000,
+        at_least=0,
+        synonyms=("group.streams.initial.rebalance.delay.ms",),
+        doc="Time that the first assignment of an empty streams group waits for more members.",
+    )
+    streams_num_standby_replicas = option(
+        "streams.num.standby.replicas",
+        INT,
+        0,
+        at_least=0,
+        synonyms=("group.streams.num.standby.replicas",),
+        doc="Standby replicas of each task of the streams group.",
+    )
+    streams_session_timeout_ms = option(
+        "streams.session.timeout.ms",
+        INT,
+        45_000,
+        at_least=1,
+        synonyms=("group.streams.session.timeout.ms",),
+        doc="A member of the streams group that was silent this long is removed.",
+    )
+
+    def outside(self, limits: Mapping[str, int]) -> Iterable[ConfigError]:
+        """What breaks the broker's limits, given by the names of its options (GroupConfig.validate)."""
+        values = {one.name: vars(self)[one.attribute] for one in self.OPTIONS.values() if one.synonyms}
+        return outside(values, limits)
+
+
+def limit_names(name: str) -> tuple[str, str]:
+    """The broker options that hold the least and the greatest value of a group's option."""
+    kind, _, what = name.partition(".")
+    what = what.removeprefix("num.")
+    return f"group.{kind}.min.{what}", f"group.{kind}.max.{what}"
+
+
+def outside(values: Mapping[str, int], limits: Mapping[str, int], prefix: str = "") -> Iterator[ConfigError]:
+    """Which of `values`, by a group's names, break `limits` or each other; `prefix` stands before names in the text."""
+    for name, value in values.items():
+        low, high = limit_names(name)
+        if value < limits.get(low, value):
+            yield ConfigError(f"{prefix}{name} must be greater than or equal to {low}", name=name)
+        if value > limits.get(high, value):
+            yield ConfigError(f"{prefix}{name} must be less than or equal to {high}", name=name)
+    for kind in ("consumer", "share", "streams"):
+        session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
+        if values[session] <= values[heartbeat]:
+            yield ConfigError(f"{prefix}{session} must be greater than {prefix}{heartbeat}", name=session)
+
+
+def clamped(value: int, name: str, limits: Mapping[str, int]) -> int:
+    """A value brought within the broker's limits, which may have narrowed since it was set."""
+    low, high = limit_names(name)
+    return min(max(value, limits.get(low, value)), limits.get(high, value))
