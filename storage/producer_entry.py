@@ -6,11 +6,11 @@ Kafka classes ProducerStateEntry, ProducerAppendInfo and VerificationStateEntry,
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import NamedTuple
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import MAX_SEQUENCE, NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP, BatchHeader
-from storage.append import Origin
 
 RETAINED_BATCHES = 5
 """How many batches a duplicate is recognised among: a producer has at most five requests in flight."""
@@ -19,6 +19,16 @@ NO_OFFSET = -1
 MAX_EPOCH = 0x7FFF
 TRANSACTION_VERSION_2 = 2
 """From this transaction.version on, every end-of-transaction marker carries a new producer epoch (KIP-890)."""
+
+
+class Origin(Enum):
+    """Who appends, and so what is checked (Kafka class AppendOrigin)."""
+
+    CLIENT = "client"
+    COORDINATOR = "coordinator"
+    """The broker's own records: trusted to have keys, may be control batches, have no sequence numbers."""
+    REPLICATION = "replication"
+    """A leader's batches: they have their offsets, and were checked there."""
 
 
 class CachedBatch(NamedTuple):

@@ -7,16 +7,15 @@ ProducerStateManager and what UnifiedLog does around it, as of 4.3.1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from operator import attrgetter
 from types import MappingProxyType
 from typing import NamedTuple
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import CONTROL, TRANSACTIONAL, BatchHeader
-from storage.append import Origin
 from storage.disk import Disk
-from storage.producer_entry import CachedBatch, CompletedTxn, EndMarker, ProducerEntry, Verification
+from storage.producer_entry import CachedBatch, CompletedTxn, EndMarker, Origin, ProducerEntry, Verification
 from storage.producer_snapshot import SnapshotFiles
 
 LATE_TRANSACTION_BUFFER_MS = 5 * 60 * 1000
@@ -43,11 +42,11 @@ class ProducerState:
         "_ongoing",
         "_producers",
         "_snapshot_offset",
+        "_snapshots",
         "_unreplicated",
         "_verifications",
         "end_offset",
         "expiration_ms",
-        "snapshots",
         "verification_enabled",
     )
 
@@ -59,7 +58,7 @@ class ProducerState:
         self.expiration_ms = expiration_ms
         self.verification_enabled = verification_enabled
         self.end_offset = 0
-        self.snapshots = SnapshotFiles(directory, disk)
+        self._snapshots = SnapshotFiles(directory, disk)
         self._producers: dict[int, ProducerEntry] = {}
         self._ongoing: dict[int, int] = {}  # first offset -> producer id, in the order of the offsets
         self._unreplicated: dict[int, int] = {}  # first offset -> last offset of ended ones above the high watermark
@@ -271,7 +270,7 @@ class ProducerState:
 
         `end_offset` then says from where on the log is to be replayed. Snapshots out of range are deleted.
         """
-        self.snapshots.delete_outside(log_start_offset, log_end_offset)
+        self._snapshots.delete_outside(log_start_offset, log_end_offset)
         if log_end_offset != self.end_offset:
             self._clear()
             self._load_latest_snapshot(log_start_offset, now_ms)
@@ -281,7 +280,7 @@ class ProducerState:
     def truncate_fully(self, offset: int) -> None:
         """The log is emptied and will begin at this offset."""
         self._clear()
-        self.snapshots.delete_outside(offset, offset)
+        self._snapshots.delete_outside(offset, offset)
         self._snapshot_offset = 0
         self.end_offset = offset
 
@@ -289,7 +288,7 @@ class ProducerState:
         """Records below this offset are gone; their producers are remembered until they expire."""
         self.on_high_watermark_updated(log_start_offset)
         self.end_offset = max(self.end_offset, log_start_offset)
-        latest = self.snapshots.latest
+        latest = self._snapshots.latest
         self._snapshot_offset = log_start_offset if latest is None else latest
 
     def _clear(self) -> None:
@@ -299,20 +298,46 @@ class ProducerState:
 
     # Snapshots
 
+    @property
+    def latest_snapshot_offset(self) -> int | None:
+        """The offset of the newest snapshot file."""
+        return self._snapshots.latest
+
+    @property
+    def oldest_snapshot_offset(self) -> int | None:
+        """The offset of the oldest snapshot file."""
+        return self._snapshots.oldest
+
+    def find_snapshots(self, names: Iterable[str] | None = None) -> None:
+        """Learn which snapshot files there are; `names` is what the log's folder holds, if that is known already."""
+        self._snapshots.find(names)
+
+    def remove_stray_snapshots(self, segment_base_offsets: Collection[int]) -> None:
+        """Delete snapshots that belong to no segment, but for a newest one beyond all segments: a clean stop's."""
+        self._snapshots.delete_strays(segment_base_offsets)
+
+    def delete_snapshots_before(self, offset: int) -> None:
+        """Delete the snapshots below this offset."""
+        self._snapshots.delete_before(offset)
+
+    def set_snapshot_aside(self, offset: int) -> str | None:
+        """Rename a deleted segment's snapshot to `.deleted` and say where; None when there is none."""
+        return self._snapshots.set_aside(offset)
+
     def take_snapshot(self, *, sync: bool = True) -> str | None:
         """Write a snapshot at `end_offset` and say where, unless the newest one already is that far."""
         if self.end_offset <= self._snapshot_offset:
             return None
-        path = self.snapshots.write(self.end_offset, self._producers.values(), sync=sync)
+        path = self._snapshots.write(self.end_offset, self._producers.values(), sync=sync)
         self._snapshot_offset = self.end_offset
         return path
 
     def relocate(self, directory: str) -> None:
         """The log's directory was renamed."""
-        self.snapshots.directory = directory
+        self._snapshots.directory = directory
 
     def _load_latest_snapshot(self, log_start_offset: int, now_ms: int) -> None:
-        loaded = self.snapshots.read_latest()
+        loaded = self._snapshots.read_latest()
         offset = log_start_offset
         if loaded is not None:
             offset, entries = loaded
