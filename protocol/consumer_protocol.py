@@ -1,0 +1,67 @@
+"""What consumers put into JoinGroup's metadata and SyncGroup's assignment: two bytes of version, then one of these.
+
+The broker looks inside only where it must (group descriptions, OffsetDelete, groups that change protocol).
+Source: org.apache.kafka.clients.consumer.internals.ConsumerProtocol.
+"""
+
+from __future__ import annotations
+
+import struct as struct_module
+from typing import Final, TypeVar
+
+from protocol.codec import decode, encode
+from protocol.errors import ProtocolError
+from protocol.schema import IMPLICIT, identity, message, struct, wire
+from protocol.types import Buffer, int32
+
+T = TypeVar("T")
+
+PROTOCOL_TYPE: Final = "consumer"
+"""The protocol type of groups whose metadata and assignments are these."""
+
+NO_API_KEY: Final = -1
+_VERSION = struct_module.Struct(">h")
+
+
+@message(NO_API_KEY, versions="0-3")
+class ConsumerProtocolSubscription:
+    """What a member brings to a rebalance: the topics it wants, the partitions it owns."""
+
+    topics: list[str] = wire()
+    user_data: bytes | None = wire(nullable="0+", default=None)
+    owned_partitions: list[TopicPartition] = wire(versions="1+", default=IMPLICIT)  # KIP-429
+    generation_id: int32 = wire(versions="2+", default=-1)  # KIP-792
+    rack_id: str | None = wire(versions="3+", nullable="3+", default=None)  # KIP-881
+
+
+@struct
+class TopicPartition:
+    topic: str = wire()
+    partitions: list[int32] = wire()
+
+
+@message(NO_API_KEY, versions="0-3")
+class ConsumerProtocolAssignment:
+    """What a member gets out of a rebalance."""
+
+    assigned_partitions: list[TopicPartition] = wire()
+    user_data: bytes | None = wire(nullable="0+", default=None)
+
+
+def read(cls: type[T], data: Buffer) -> T:
+    """The subscription or assignment in `data`; ProtocolError when it is none.
+
+    A version from the future is read as the newest known one: the format only ever grows at its end.
+    """
+    if len(data) < _VERSION.size:
+        raise ProtocolError(f"{cls.__name__}: {len(data)} bytes are too few for its version", offset=0)
+    (version,) = _VERSION.unpack_from(data)
+    if version < 0:
+        raise ProtocolError(f"{cls.__name__} has version {version}", offset=0)
+    value, _ = decode(cls, min(version, identity(cls).versions.last), data, _VERSION.size)
+    return value
+
+
+def write(value: ConsumerProtocolSubscription | ConsumerProtocolAssignment, version: int) -> bytes:
+    """The bytes of a subscription or assignment, version first."""
+    return _VERSION.pack(version) + encode(value, version)

@@ -1,0 +1,45 @@
+"""Committed offsets in __consumer_offsets."""
+
+from __future__ import annotations
+
+from protocol.schema import IMPLICIT, message, wire
+from protocol.types import int32, int64, uuid
+
+
+@message(1, versions="0")
+class OffsetCommitKey:
+    """The key of a group's committed offset of a partition."""
+
+    group: str = wire()
+    topic: str = wire()
+    partition: int32 = wire()
+
+
+@message(1, versions="0-4", flexible="4+")
+class OffsetCommitValue:
+    """The next offset to read; no expire timestamp (-1) leaves its end to the group's retention."""
+
+    offset: int64 = wire()
+    leader_epoch: int32 = wire(versions="3+", default=-1)  # KIP-320
+    metadata: str = wire()
+    commit_timestamp: int64 = wire()
+    expire_timestamp: int64 = wire(versions="1", default=-1)
+    topic_id: uuid = wire(versions="4+", tag=0, default=IMPLICIT)  # KIP-848
+
+
+@message(0, versions="0")
+class LegacyOffsetCommitKey:
+    """The key of a committed offset as Kafka 0.8 wrote it."""
+
+    group: str = wire()
+    topic: str = wire()
+    partition: int32 = wire()
+
+
+@message(0, versions="0")
+class LegacyOffsetCommitValue:
+    """A committed offset as Kafka 0.8 wrote it."""
+
+    offset: int64 = wire()
+    metadata: str = wire()
+    commit_timestamp: int64 = wire()

@@ -1,0 +1,67 @@
+"""Access control, credentials and delegation tokens in the metadata log."""
+
+from __future__ import annotations
+
+from protocol.schema import message, wire
+from protocol.types import int8, int32, int64, uuid
+
+
+@message(18, versions="0", flexible="0+")
+class AccessControlEntryRecord:
+    """One access control entry; codes as in CreateAcls."""
+
+    id: uuid = wire()
+    resource_type: int8 = wire()
+    resource_name: str = wire()
+    pattern_type: int8 = wire()
+    principal: str = wire()
+    host: str = wire()
+    operation: int8 = wire()
+    permission_type: int8 = wire()
+
+
+@message(19, versions="0", flexible="0+")
+class RemoveAccessControlEntryRecord:
+    """An access control entry is removed."""
+
+    id: uuid = wire()
+
+
+@message(11, versions="0", flexible="0+")
+class UserScramCredentialRecord:
+    """A user's SCRAM credential: mechanism 1 is SCRAM-SHA-256, 2 is SCRAM-SHA-512."""
+
+    name: str = wire()
+    mechanism: int8 = wire()
+    salt: bytes = wire()
+    stored_key: bytes = wire()
+    server_key: bytes = wire()
+    iterations: int32 = wire()
+
+
+@message(22, versions="0", flexible="0+")
+class RemoveUserScramCredentialRecord:
+    """A user's SCRAM credential is removed."""
+
+    name: str = wire()
+    mechanism: int8 = wire()
+
+
+@message(10, versions="0", flexible="0+")
+class DelegationTokenRecord:
+    """A delegation token was made or renewed; principals as `User:name`, dates in milliseconds since 1970."""
+
+    owner: str = wire()
+    requester: str = wire()
+    renewers: list[str] = wire()
+    issue_timestamp: int64 = wire()
+    max_timestamp: int64 = wire()
+    expiration_timestamp: int64 = wire()
+    token_id: str = wire()
+
+
+@message(26, versions="0", flexible="0+")
+class RemoveDelegationTokenRecord:
+    """A delegation token is removed."""
+
+    token_id: str = wire()

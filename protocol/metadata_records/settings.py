@@ -1,0 +1,51 @@
+"""Configs, quotas, features and producer ids in the metadata log."""
+
+from __future__ import annotations
+
+from protocol.schema import message, struct, wire
+from protocol.types import float64, int8, int16, int32, int64
+
+
+@message(4, versions="0", flexible="0+")
+class ConfigRecord:
+    """One config of a resource; null takes it away. Resource types 2 topic, 4 broker, 16 client metrics, 32 group."""
+
+    resource_type: int8 = wire()
+    resource_name: str = wire()
+    name: str = wire()
+    value: str | None = wire(nullable="0+")
+
+
+@message(14, versions="0", flexible="0+")
+class ClientQuotaRecord:
+    """One quota of an entity, set or removed."""
+
+    entity: list[EntityData] = wire()
+    key: str = wire()
+    value: float64 = wire()
+    remove: bool = wire()
+
+
+@struct
+class EntityData:
+    """One part of an entity: type user, client-id or ip; a null name is the default entity."""
+
+    entity_type: str = wire()
+    entity_name: str | None = wire(nullable="0+")
+
+
+@message(12, versions="0", flexible="0+")
+class FeatureLevelRecord:
+    """A feature's finalized level; metadata.version is the first record of every log and snapshot."""
+
+    name: str = wire()
+    feature_level: int16 = wire()
+
+
+@message(15, versions="0", flexible="0+")
+class ProducerIdsRecord:
+    """A block of producer ids went to a broker: the next block starts at this id (KIP-730)."""
+
+    broker_id: int32 = wire()
+    broker_epoch: int64 = wire(default=-1)
+    next_producer_id: int64 = wire()
