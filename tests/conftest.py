@@ -1,0 +1,20 @@
+"""Options of the whole suite. `--peer=apache` runs the interop tests against Apache Kafka, which tests the tests."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--peer", choices=("odradek", "apache"), default="odradek", help="the broker to test the clients with"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Apache Kafka 4 no longer speaks with the oldest clients: against it those tests do not exist."""
+    if config.getoption("--peer", "odradek") == "odradek":
+        return
+    refused = [item for item in items if item.get_closest_marker("odradek_only")]
+    config.hook.pytest_deselected(items=refused)
+    items[:] = [item for item in items if item not in refused]

@@ -1,0 +1,121 @@
+"""The two brokers that the tests start: Odradek, and Apache Kafka in KRaft combined mode, behind one set of verbs."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from tests.interop import jvm
+from tests.interop.processes import Server, free_port, run
+
+READY_TIMEOUT_S = 30
+JVM_READY_TIMEOUT_S = 90
+CLUSTER_ID = "b2RyYWRlay1pbnRlcm9wLg"
+
+
+class Broker(Protocol):
+    """What a test may ask of a broker, whoever made it."""
+
+    data: Path
+
+    @property
+    def bootstrap(self) -> str: ...
+    def start(self) -> None: ...
+    def stop(self) -> int: ...
+    def kill9(self) -> None: ...
+    def restart(self) -> None: ...
+    def forget(self) -> None: ...
+
+
+class Odradek(Server):
+    """A real `odradek run` on a free port, which it keeps over its restarts."""
+
+    def __init__(self, data: Path, properties: Mapping[str, str] | None = None) -> None:
+        super().__init__("odradek", data.with_name(f"{data.name}.log"))
+        self.data = data
+        self.properties = dict(properties or {})
+        self._listen = "127.0.0.1:0"
+
+    @property
+    def bootstrap(self) -> str:
+        assert not self._listen.endswith(":0"), "not started"
+        return self._listen
+
+    def command(self) -> list[str]:
+        settings = [word for key, value in self.properties.items() for word in ("--set", f"{key}={value}")]
+        odradek = str(Path(sys.executable).parent / "odradek")
+        return [odradek, "run", "--listen", self._listen, "--data", str(self.data), *settings]
+
+    def start(self) -> None:
+        self._listen = self.launch(self.command(), r"^ready (\S+:\d+)$", READY_TIMEOUT_S)[1]
+
+    def restart(self) -> None:
+        """Start again after a stop or a kill; a running one is stopped cleanly first."""
+        self.stop()
+        self.start()
+
+
+class ApacheKafka(Server):
+    """A real Apache Kafka broker that is its own controller. It formats its directory unless told not to."""
+
+    def __init__(self, data: Path, properties: Mapping[str, str] | None = None, *, formatted: bool = False) -> None:
+        super().__init__("apache kafka", data.with_name(f"{data.name}.log"))
+        self.data = data
+        self.properties = dict(properties or {})
+        self._formatted = formatted
+        self._port, self._controller_port = free_port(), free_port()
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self._port}"
+
+    def write_properties(self) -> str:
+        controller = f"127.0.0.1:{self._controller_port}"
+        settings = {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.voters": f"1@{controller}",
+            "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://{controller}",
+            "advertised.listeners": f"PLAINTEXT://{self.bootstrap}",
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": str(self.data),
+            "offsets.topic.num.partitions": "1",
+            "offsets.topic.replication.factor": "1",
+            "transaction.state.log.num.partitions": "1",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "share.coordinator.state.topic.num.partitions": "1",
+            "share.coordinator.state.topic.replication.factor": "1",
+            "share.coordinator.state.topic.min.isr": "1",
+            "group.initial.rebalance.delay.ms": "0",
+            **self.properties,
+        }
+        file = self.data.with_name(f"{self.data.name}.properties")
+        file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        return str(file)
+
+    def start(self) -> None:
+        properties = self.write_properties()
+        jars = f"{jvm.apache_kafka()}/*"
+        if not self._formatted:
+            self.data.mkdir(parents=True, exist_ok=True)
+            run(jvm.java(jars, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", properties))
+            self._formatted = True
+        verbose = "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info"
+        command = jvm.java(jars, "kafka.Kafka", properties, flags=(verbose,))
+        self.launch(command, r"Kafka Server started", JVM_READY_TIMEOUT_S)
+
+    def restart(self) -> None:
+        """Start again after a stop or a kill; a running one is stopped cleanly first."""
+        self.stop()
+        self.start()
+
+
+def cluster_id(data: Path) -> str:
+    """The cluster id in a data directory's meta.properties."""
+    found = re.search(r"^cluster\.id=(\S+)$", (data / "meta.properties").read_text(), re.MULTILINE)
+    assert found, f"{data}: no cluster.id in meta.properties"
+    return found[1]

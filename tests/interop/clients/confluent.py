@@ -1,0 +1,65 @@
+"""confluent-kafka: the newest librdkafka."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.interop.clients.driver import CONSUME_TIMEOUT_S, Kind
+
+
+class Confluent(NamedTuple):
+    def create(self, bootstrap: str, topic: str) -> None:
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)])[topic].result(CONSUME_TIMEOUT_S)
+
+    def produce(self, bootstrap: str, topic: str, values: Sequence[bytes], kind: Kind) -> None:
+        failures: list[KafkaError] = []
+        settings = {"compression.type": kind.codec, "acks": kind.acks, "enable.idempotence": kind.idempotent}
+        producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, **settings})
+
+        def delivered(error: KafkaError | None, _message: Message) -> None:
+            if error is not None:
+                failures.append(error)
+
+        for value in values:
+            producer.produce(topic, value, partition=0, on_delivery=delivered)
+        left = producer.flush(CONSUME_TIMEOUT_S)
+        assert not left, f"{left} records were not acknowledged"
+        assert not failures, failures
+
+    def consume(self, bootstrap: str, topic: str, offset: int, count: int) -> list[bytes]:
+        return [value for _, value in self.records(bootstrap, topic, offset, count)]
+
+    def records(
+        self, bootstrap: str, topic: str, offset: int, count: int, timeout_s: float = CONSUME_TIMEOUT_S
+    ) -> list[tuple[int, bytes]]:
+        """(offset, value) of `count` records, or of fewer when time runs out."""
+        consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False})
+        consumer.assign([TopicPartition(topic, 0, offset)])
+        found: list[tuple[int, bytes]] = []
+        deadline = time.monotonic() + timeout_s
+        try:
+            while len(found) < count and time.monotonic() < deadline:
+                for message in consumer.consume(count - len(found), timeout=0.2):
+                    if message.error():
+                        raise KafkaException(message.error())
+                    found.append((message.offset(), message.value()))
+        finally:
+            consumer.close()
+        return found
+
+    def consume_from(self, bootstrap: str, topic: str, timestamp_ms: int, count: int) -> list[bytes]:
+        consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused"})
+        try:
+            (found,) = consumer.offsets_for_times([TopicPartition(topic, 0, timestamp_ms)], timeout=CONSUME_TIMEOUT_S)
+        finally:
+            consumer.close()
+        return self.consume(bootstrap, topic, found.offset, count)
+
+    def close(self) -> None:
+        """Nothing outlives a call."""

@@ -1,0 +1,76 @@
+"""Fixtures of the tests with real clients."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.interop.brokers import ApacheKafka, Broker, Odradek
+from tests.interop.processes import Server
+
+Start = Callable[..., Odradek]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    report = yield
+    if report.failed:
+        report.sections.extend((f"log of {server.name} ({server.log})", server.tail()) for server in Server.started)
+    return report
+
+
+def make_broker(peer: str, data: Path, properties: Mapping[str, str] | None = None) -> Broker:
+    return ApacheKafka(data, properties) if peer == "apache" else Odradek(data, properties)
+
+
+@pytest.fixture(scope="session")
+def peer(request: pytest.FixtureRequest) -> str:
+    return str(request.config.getoption("--peer"))
+
+
+@pytest.fixture(scope="module")
+def shared_broker(peer: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """One broker for the tests of a module that need nothing special; each uses topics of its own."""
+    broker = make_broker(peer, tmp_path_factory.mktemp("shared") / "data")
+    broker.start()
+    yield broker
+    broker.stop()
+    broker.forget()
+
+
+@pytest.fixture
+def broker(peer: str, tmp_path: Path) -> Iterator[Broker]:
+    """A broker of the test's own, to be killed and started again."""
+    broker = make_broker(peer, tmp_path / "data")
+    broker.start()
+    yield broker
+    broker.stop()
+    broker.forget()
+
+
+@pytest.fixture
+def start_odradek(tmp_path: Path) -> Iterator[Start]:
+    """Starts Odradek with properties, on a directory of choice."""
+    made: list[Odradek] = []
+
+    def start(properties: Mapping[str, str] | None = None, data: Path | None = None) -> Odradek:
+        made.append(Odradek(data or tmp_path / f"data-{len(made)}", properties))
+        made[-1].start()
+        return made[-1]
+
+    yield start
+    for one in made:
+        one.forget()
+
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest) -> str:
+    """A topic name that no other test uses."""
+    name = "".join(letter if letter.isalnum() else "-" for letter in request.node.name)
+    return f"{name[:80].strip('-')}-{next(_numbers)}"

@@ -1,0 +1,179 @@
+"""Real processes under test: servers that say when they are ready, and clients driven by lines."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import re
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CACHE = ROOT / ".cache"
+STOP_TIMEOUT_S = 30
+
+
+def free_port() -> int:
+    """A port that was free a moment ago; for servers that cannot choose one by themselves."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Server:
+    """One server process and its log; started again, it keeps its arguments and its data."""
+
+    # What has been started and not been forgotten: its log is shown beside a test that fails.
+    started: list[Server] = []  # noqa: RUF012
+
+    def __init__(self, name: str, log: Path) -> None:
+        self.name = name
+        self.log = log
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def launch(
+        self, command: Sequence[str], ready: str, timeout_s: float, environment: dict[str, str] | None = None
+    ) -> re.Match[str]:
+        """Start `command` and wait until its output has a line that matches `ready`."""
+        assert self._process is None, f"{self.name} runs already"
+        seen = self.log.stat().st_size if self.log.exists() else 0
+        with self.log.open("ab") as log:
+            log.write(f"$ {' '.join(command)}\n".encode())
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=ROOT,
+                env={**os.environ, **(environment or {})},
+            )
+        Server.started.append(self)
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            if match := re.search(ready, self.log.read_bytes()[seen:].decode(errors="replace"), re.MULTILINE):
+                return match
+            if self._process.poll() is not None:
+                break
+            time.sleep(0.01)
+        status = self._process.poll()
+        self.kill9()
+        told = "did not get ready" if status is None else f"ended with status {status}"
+        raise AssertionError(f"{self.name} {told}\n{self.tail()}")
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, f"{self.name} is not running"
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def signal(self, number: signal.Signals) -> None:
+        os.kill(self.pid, number)
+
+    def wait(self, timeout_s: float = STOP_TIMEOUT_S) -> int:
+        """The exit status of the process, which has been told to end."""
+        assert self._process is not None, f"{self.name} is not running"
+        status = self._process.wait(timeout_s)
+        self._process = None
+        return status
+
+    def kill9(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self.wait()
+
+    def stop(self) -> int:
+        """Ask it to end, as an operator would; the exit status."""
+        if self._process is None:
+            return 0
+        self.signal(signal.SIGTERM)
+        try:
+            return self.wait()
+        except subprocess.TimeoutExpired:
+            self.kill9()
+            raise AssertionError(f"{self.name} did not stop within {STOP_TIMEOUT_S} s of SIGTERM") from None
+
+    def forget(self) -> None:
+        """End it, if need be, and no longer show its log."""
+        self.kill9()
+        Server.started[:] = [server for server in Server.started if server is not self]
+
+    def tail(self, size_bytes: int = 20_000) -> str:
+        return self.log.read_bytes()[-size_bytes:].decode(errors="replace") if self.log.exists() else ""
+
+
+class LineClient:
+    """A program that answers each command on standard input with lines that close with `done` or `error …`."""
+
+    def __init__(self, name: str, command: Sequence[str], log: Path) -> None:
+        self.name = name
+        self._log = log
+        with log.open("ab") as errors:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, cwd=ROOT, text=True
+            )
+        self._lines: queue.Queue[str | None] = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._lines.put(line.rstrip("\n"))
+        self._lines.put(None)
+
+    def ask(self, command: str, lines: Iterable[str] = (), timeout_s: float = 60) -> list[str]:
+        """The lines of the answer; a failure there fails here, with the words it came in."""
+        assert self._process.stdin is not None
+        self._process.stdin.write("".join(f"{line}\n" for line in (command, *lines)))
+        self._process.stdin.flush()
+        answer: list[str] = []
+        deadline = time.monotonic() + timeout_s
+        while True:
+            try:
+                line = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
+            except queue.Empty:
+                self.close()
+                raise AssertionError(
+                    f"{self.name}: no answer to `{command}` in {timeout_s} s; {self.errors()}"
+                ) from None
+            if line is None:
+                raise AssertionError(f"{self.name} ended during `{command}`; {self.errors()}")
+            if line == "done":
+                return answer
+            if line.startswith("error "):
+                raise AssertionError(f"{self.name}: `{command}` failed: {line.removeprefix('error ')}")
+            answer.append(line)
+
+    def errors(self) -> str:
+        return self._log.read_bytes()[-4000:].decode(errors="replace")
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+        try:
+            self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+def run(
+    command: Sequence[str], *, stdin: bytes = b"", timeout_s: float = 120, check: bool = True
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a program to its end; with `check`, a bad status fails the test and shows what was printed."""
+    ended = subprocess.run(command, input=stdin, capture_output=True, timeout=timeout_s, cwd=ROOT, check=False)
+    if check:
+        assert ended.returncode == 0, (
+            f"`{' '.join(map(str, command))}` ended with status {ended.returncode}\n"
+            f"{ended.stdout[-4000:].decode(errors='replace')}\n{ended.stderr[-8000:].decode(errors='replace')}"
+        )
+    return ended
