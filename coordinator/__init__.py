@@ -1,0 +1,1 @@
+"""Groups, transactions, share state, cluster metadata: facts are records, state is their fold."""

@@ -1,0 +1,1 @@
+"""Cluster metadata as KRaft keeps it: topics, partitions, configs, features and brokers, folded from records."""

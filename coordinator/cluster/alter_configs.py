@@ -1,0 +1,220 @@
+"""Decides on AlterConfigs and IncrementalAlterConfigs: each resource's changes happen all or none.
+
+Source: Kafka's ControllerApis, ConfigurationControlManager and ControllerConfigurationValidator of 4.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+import protocol.messages.alter_configs as legacy
+import protocol.messages.incremental_alter_configs as incremental
+from coordinator.cluster.config_rules import ConfigRules
+from coordinator.cluster.decided import Decided
+from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.registry import Registry
+from coordinator.cluster.resource import ConfigResource, ResourceType
+from protocol.errors import ErrorCode, KafkaError
+from protocol.metadata_records.settings import ConfigRecord
+from protocol.metadata_records.topics import ClearElrRecord
+
+MIN_ISR = "min.insync.replicas"
+MAX_VALUE_LENGTH = 0x7FFF
+"""A config record's value has a 16-bit length in the older of its readers."""
+
+
+class Operation(IntEnum):
+    """What IncrementalAlterConfigs does with a config (KIP-339)."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class Result(NamedTuple):
+    """A resource of the request, and the error that kept it as it is."""
+
+    type_code: int
+    name: str
+    error: KafkaError | None = None
+
+
+def incremental_alter_configs(
+    registry: Registry, request: incremental.IncrementalAlterConfigsRequest, rules: ConfigRules
+) -> Decided[incremental.IncrementalAlterConfigsResponse]:
+    """IncrementalAlterConfigs: only the named configs of each resource change."""
+    alteration = _Alteration(registry, rules)
+    results = alteration.each(
+        [(one.resource_type, one.resource_name) for one in request.resources],
+        lambda index, resource: alteration.incrementally(resource, request.resources[index].configs),
+    )
+    responses = [
+        incremental.AlterConfigsResourceResponse(
+            error_code=ErrorCode.NONE if error is None else error.code,
+            error_message=None if error is None else error.message,
+            resource_type=type_code,
+            resource_name=name,
+        )
+        for type_code, name, error in results
+    ]
+    records = () if request.validate_only else alteration.all_records()
+    return Decided(records, incremental.IncrementalAlterConfigsResponse(responses=responses))
+
+
+def alter_configs(
+    registry: Registry, request: legacy.AlterConfigsRequest, rules: ConfigRules
+) -> Decided[legacy.AlterConfigsResponse]:
+    """AlterConfigs: the named configs of each resource are all that it has from now on."""
+    alteration = _Alteration(registry, rules)
+    results = alteration.each(
+        [(one.resource_type, one.resource_name) for one in request.resources],
+        lambda index, resource: alteration.wholly(resource, request.resources[index].configs),
+    )
+    responses = [
+        legacy.AlterConfigsResourceResponse(
+            error_code=ErrorCode.NONE if error is None else error.code,
+            error_message=None if error is None else error.message,
+            resource_type=type_code,
+            resource_name=name,
+        )
+        for type_code, name, error in results
+    ]
+    records = () if request.validate_only else alteration.all_records()
+    return Decided(records, legacy.AlterConfigsResponse(responses=responses))
+
+
+class _Alteration:
+    """The changes of one request."""
+
+    def __init__(self, registry: Registry, rules: ConfigRules) -> None:
+        self._registry = registry
+        self._rules = rules
+        self._records: list[ConfigRecord] = []
+
+    def each(
+        self, resources: Sequence[tuple[int, str]], alter: Callable[[int, ConfigResource], list[ConfigRecord]]
+    ) -> list[Result]:
+        """Alter every resource that is named once, and collect what became of them."""
+        results = []
+        for index, (type_code, name) in enumerate(resources):
+            if (type_code, name) in resources[:index]:
+                continue
+            try:
+                self._records += alter(index, _resource(type_code, name, resources))
+                results.append(Result(type_code, name))
+            except KafkaError as error:
+                results.append(Result(type_code, name, error))
+        return results
+
+    def all_records(self) -> list[MetadataRecord]:
+        """The config records, and those that a changed min.insync.replicas brings about: who was eligible to lead by
+        the old number may not be by the new one (KIP-966)."""
+        records: list[MetadataRecord] = [*self._records]
+        if not self._registry.elr_enabled:
+            return records
+        for record in self._records:
+            if record.name == MIN_ISR:
+                of_topic = record.resource_type == ResourceType.TOPIC
+                records.append(ClearElrRecord(topic_name=record.resource_name if of_topic else ""))
+        return records
+
+    def incrementally(
+        self, resource: ConfigResource, changes: Iterable[incremental.AlterableConfig]
+    ) -> list[ConfigRecord]:
+        current = self._registry.configs(resource)
+        changed = []
+        for name, change in {one.name: one for one in changes}.items():
+            value = self._new_value(resource, change, current.get(name))
+            if value != current.get(name) or resource.type is ResourceType.BROKER:
+                changed.append(_record(resource, name, value))
+        self._check(resource, changed, [])
+        return changed
+
+    def _new_value(
+        self, resource: ConfigResource, change: incremental.AlterableConfig, current: str | None
+    ) -> str | None:
+        if change.config_operation == Operation.SET:
+            return change.value
+        if change.config_operation == Operation.DELETE:
+            return None
+        if change.config_operation not in (Operation.APPEND, Operation.SUBTRACT):
+            message = f"Unknown config operation {change.config_operation} for {change.name}: 0 to 3 are known."
+            raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+        operation = Operation(change.config_operation)
+        default = self._rules.list_default(resource.type, change.name)
+        if default is None:
+            message = f"Can't {operation.name} to key {change.name} because its type is not LIST."
+            raise KafkaError(ErrorCode.INVALID_CONFIG, message)
+        parts = [part for part in (default if current is None else current).split(",") if part]
+        given = (change.value or "").split(",")
+        if operation is Operation.APPEND:
+            return ",".join(dict.fromkeys([*parts, *given]))
+        return ",".join(part for part in parts if part not in given)
+
+    def wholly(self, resource: ConfigResource, configs: Iterable[legacy.AlterableConfig]) -> list[ConfigRecord]:
+        current = self._registry.configs(resource)
+        wanted = {one.name: one.value for one in configs}
+        changed = [
+            _record(resource, name, value)
+            for name, value in wanted.items()
+            if value != current.get(name) or resource.type is ResourceType.BROKER
+        ]
+        dropped = [_record(resource, name, None) for name in current if name not in wanted]
+        self._check(resource, changed, dropped)
+        return [*changed, *dropped]
+
+    def _check(self, resource: ConfigResource, changed: list[ConfigRecord], dropped: list[ConfigRecord]) -> None:
+        """Raises KafkaError unless the resource may have what it would have after these records, and is there."""
+        existing = self._registry.configs(resource)
+        configs = dict(existing)
+        for record in (*changed, *dropped):
+            self._check_record(resource, record)
+            if record.value is None:
+                configs.pop(record.name, None)
+            else:
+                configs[record.name] = record.value
+        self._rules.check(resource, configs, existing)
+        if resource.type is ResourceType.TOPIC and self._registry.topic(resource.name) is None:
+            message = f"The topic '{resource.name}' does not exist."
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
+        if resource.type is ResourceType.BROKER and resource.name:
+            self._check_broker(int(resource.name))
+
+    def _check_broker(self, broker_id: int) -> None:
+        if broker_id not in self._registry.brokers and broker_id not in self._registry.controllers:
+            message = f"No node with id {broker_id} found."
+            raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, message)
+
+    def _check_record(self, resource: ConfigResource, record: ConfigRecord) -> None:
+        if record.name == MIN_ISR and resource.type is ResourceType.BROKER and self._registry.elr_enabled:
+            if resource.name:
+                message = "Broker-level min.insync.replicas cannot be altered while ELR is enabled."
+                raise KafkaError(ErrorCode.INVALID_CONFIG, message)
+            if not resource.name and record.value is None:
+                message = "Cluster-level min.insync.replicas cannot be removed while ELR is enabled."
+                raise KafkaError(ErrorCode.INVALID_CONFIG, message)
+        if record.value is not None and len(record.value) > MAX_VALUE_LENGTH:
+            message = (
+                "The configuration value cannot be added because it exceeds the maximum value size of "
+                f"{MAX_VALUE_LENGTH} bytes."
+            )
+            raise KafkaError(ErrorCode.INVALID_CONFIG, message)
+
+
+def _resource(type_code: int, name: str, resources: Sequence[tuple[int, str]]) -> ConfigResource:
+    """The resource that can be altered in the metadata, or the error for one that cannot."""
+    resource = ConfigResource(ResourceType.of(type_code), name)
+    if resource.type is ResourceType.UNKNOWN:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"Unknown resource type {type_code}.")
+    if resources.count((type_code, name)) > 1:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate resource.")
+    if resource.type is ResourceType.BROKER_LOGGER:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Unexpected resource type BROKER_LOGGER.")
+    return resource
+
+
+def _record(resource: ConfigResource, name: str, value: str | None) -> ConfigRecord:
+    return ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)

@@ -1,0 +1,111 @@
+"""What the metadata log says of a broker or controller (org.apache.kafka.metadata.BrokerRegistration)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from protocol.metadata_records.nodes import (
+    BrokerRegistrationChangeRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+)
+from protocol.types import Uuid
+
+
+class Endpoint(NamedTuple):
+    """One listener of a node; `security_protocol` is 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL."""
+
+    name: str
+    host: str
+    port: int
+    security_protocol: int = 0
+
+
+class FeatureRange(NamedTuple):
+    """The levels of a feature that a node can run with."""
+
+    min_level: int
+    max_level: int
+
+    def __contains__(self, level: object) -> bool:
+        return isinstance(level, int) and (level == 0 or self.min_level <= level <= self.max_level)
+
+    def __str__(self) -> str:
+        return str(self.min_level) if self.min_level == self.max_level else f"{self.min_level}-{self.max_level}"
+
+
+class Broker(NamedTuple):
+    """A registered broker. Its epoch is the offset of the record that registered it."""
+
+    broker_id: int
+    epoch: int
+    incarnation_id: Uuid
+    endpoints: tuple[Endpoint, ...]
+    features: dict[str, FeatureRange]
+    rack: str | None = None
+    fenced: bool = True
+    in_controlled_shutdown: bool = False
+    log_dirs: tuple[Uuid, ...] = ()
+    cordoned_log_dirs: tuple[Uuid, ...] | None = None
+
+    @property
+    def active(self) -> bool:
+        """Whether partitions may be led by it."""
+        return not self.fenced and not self.in_controlled_shutdown
+
+    def endpoint(self, listener: str) -> Endpoint | None:
+        """Its address on a listener of this name."""
+        return next((endpoint for endpoint in self.endpoints if endpoint.name == listener), None)
+
+
+class Controller(NamedTuple):
+    """A registered controller."""
+
+    controller_id: int
+    incarnation_id: Uuid
+    endpoints: tuple[Endpoint, ...]
+    features: dict[str, FeatureRange]
+
+
+def broker_from_record(record: RegisterBrokerRecord) -> Broker:
+    """The broker that a RegisterBrokerRecord makes."""
+    return Broker(
+        broker_id=record.broker_id,
+        epoch=record.broker_epoch,
+        incarnation_id=record.incarnation_id,
+        endpoints=tuple(Endpoint(one.name, one.host, one.port, one.security_protocol) for one in record.end_points),
+        features={
+            one.name: FeatureRange(one.min_supported_version, one.max_supported_version) for one in record.features
+        },
+        rack=record.rack,
+        fenced=record.fenced,
+        in_controlled_shutdown=record.in_controlled_shutdown,
+        log_dirs=tuple(record.log_dirs),
+        cordoned_log_dirs=None if record.cordoned_log_dirs is None else tuple(record.cordoned_log_dirs),
+    )
+
+
+def changed_broker(broker: Broker, record: BrokerRegistrationChangeRecord) -> Broker:
+    """The broker after a change: each flag is 1, -1 or 0 for yes, no or as it was."""
+    return broker._replace(
+        fenced=broker.fenced if record.fenced == 0 else record.fenced > 0,
+        in_controlled_shutdown=(
+            broker.in_controlled_shutdown if record.in_controlled_shutdown == 0 else record.in_controlled_shutdown > 0
+        ),
+        log_dirs=tuple(record.log_dirs) or broker.log_dirs,
+        cordoned_log_dirs=(
+            broker.cordoned_log_dirs if record.cordoned_log_dirs is None else tuple(record.cordoned_log_dirs)
+        ),
+    )
+
+
+def controller_from_record(record: RegisterControllerRecord) -> Controller:
+    """The controller that a RegisterControllerRecord makes."""
+    return Controller(
+        controller_id=record.controller_id,
+        incarnation_id=record.incarnation_id,
+        endpoints=tuple(Endpoint(one.name, one.host, one.port, one.security_protocol) for one in record.end_points),
+        features={
+            one.name: FeatureRange(one.min_supported_version, one.max_supported_version) for one in record.features
+        },
+    )

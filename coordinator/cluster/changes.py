@@ -1,0 +1,76 @@
+"""What a subscriber of the registry is told, record by record, after it was applied."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from coordinator.cluster.resource import ConfigResource
+from coordinator.cluster.topic import Partition, Topic
+
+
+class TopicCreated(NamedTuple):
+    """A new topic, whose configs and then partitions follow."""
+
+    topic: Topic
+
+
+class TopicDeleted(NamedTuple):
+    """A topic that is gone, with its configs; its partitions are as they last were."""
+
+    topic: Topic
+
+
+class PartitionCreated(NamedTuple):
+    """A new partition of a topic."""
+
+    topic: Topic
+    partition_index: int
+    partition: Partition
+
+
+class PartitionChanged(NamedTuple):
+    """A partition's leader, in-sync replicas, replicas or directories changed."""
+
+    topic: Topic
+    partition_index: int
+    before: Partition
+    after: Partition
+
+
+class ConfigChanged(NamedTuple):
+    """A config of a resource was set, or removed where `value` is None."""
+
+    resource: ConfigResource
+    name: str
+    value: str | None
+
+
+class FeatureChanged(NamedTuple):
+    """A feature was finalized at a level; 0 turns it off."""
+
+    name: str
+    level: int
+
+
+class BrokerChanged(NamedTuple):
+    """A broker was registered, changed or unregistered."""
+
+    broker_id: int
+
+
+class KeptChanged(NamedTuple):
+    """A record of another room (ACLs, SCRAM credentials, quotas, delegation tokens) was set or removed."""
+
+    key: tuple[object, ...]
+
+
+Change = (
+    TopicCreated
+    | TopicDeleted
+    | PartitionCreated
+    | PartitionChanged
+    | ConfigChanged
+    | FeatureChanged
+    | BrokerChanged
+    | KeptChanged
+)

@@ -1,0 +1,20 @@
+"""What deciding on an admin request gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+from coordinator.cluster.record import MetadataRecord
+
+A = TypeVar("A")
+
+MAX_RECORDS = 10_000
+"""Of one request, which are appended in one batch, all or none (Kafka's QuorumController.MAX_RECORDS_PER_USER_OP)."""
+
+
+class Decided(NamedTuple, Generic[A]):
+    """Facts to append, and the answer once they are committed."""
+
+    records: Sequence[MetadataRecord]
+    response: A

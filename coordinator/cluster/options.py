@@ -1,0 +1,26 @@
+"""What cluster metadata needs to know of the broker's configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from coordinator.cluster.broker_info import Endpoint
+from coordinator.cluster.registry import NO_CONFIGS
+
+
+class ClusterOptions(NamedTuple):
+    """Options of the node, by Kafka's names where it has one."""
+
+    node_id: int = 1
+    listeners: tuple[Endpoint, ...] = (Endpoint("PLAINTEXT", "127.0.0.1", 9092),)  # as advertised
+    controller_listener: Endpoint = Endpoint("CONTROLLER", "127.0.0.1", 9093)
+    rack: str | None = None  # broker.rack
+    num_partitions: int = 1
+    default_replication_factor: int = 1
+    min_insync_replicas: int = 1
+    delete_topic_enable: bool = True
+    clamp_replication_factor: bool = False
+    """Development profile: a replication factor beyond the number of brokers is lowered to it, not refused."""
+    static_configs: Mapping[str, str] = NO_CONFIGS
+    """What server.properties sets, by Kafka's names: what a topic's configs fall back to."""

@@ -1,0 +1,66 @@
+"""How metadata records go into the log: their versions, and their batches.
+
+A record is the value of a log record without a key, in the frame that `protocol.metadata_records` knows.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
+
+from protocol.metadata_records import decode_record, encode_record, nodes, topics
+from protocol.records import batch
+from protocol.records.record import Record, read_records
+from protocol.types import Buffer
+
+MetadataRecord: TypeAlias = object
+"""A value of any class of `protocol.metadata_records`; a new type of Kafka's is one more class there."""
+
+# Since which metadata.version a record is written in which version (org.apache.kafka.server.common.MetadataVersion).
+WRITTEN: dict[type, tuple[tuple[int, int], ...]] = {
+    topics.PartitionRecord: ((0, 0), (17, 1), (23, 2)),
+    topics.PartitionChangeRecord: ((0, 0), (17, 1), (23, 2)),
+    nodes.RegisterBrokerRecord: ((0, 1), (8, 2), (17, 3), (30, 4)),
+}
+
+
+def _registration_change_version(record: nodes.BrokerRegistrationChangeRecord) -> int:
+    """The oldest version that can say it."""
+    if record.cordoned_log_dirs is not None:
+        return 3
+    return 2 if record.log_dirs else 1 if record.in_controlled_shutdown else 0
+
+
+def version_of(record: MetadataRecord, metadata_version: int) -> int:
+    """The version in which the record is written at this metadata.version."""
+    if isinstance(record, nodes.BrokerRegistrationChangeRecord):
+        return _registration_change_version(record)
+    steps = WRITTEN.get(type(record))
+    if steps is None:
+        return 0
+    return steps[bisect_right(steps, (metadata_version, 0x7FFF)) - 1][1]
+
+
+def log_record(record: MetadataRecord, metadata_version: int, now_ms: int) -> Record:
+    """The record as it stands in a batch."""
+    return Record(timestamp=now_ms, value=encode_record(record, version_of(record, metadata_version)))
+
+
+class MetadataForm:
+    """How the runtime writes the records of an outcome: in one batch, so that they are there all or none."""
+
+    def __init__(self, metadata_version: Callable[[], int]) -> None:
+        self._metadata_version = metadata_version
+
+    def encode(self, records: Sequence[MetadataRecord], now_ms: int) -> bytearray:
+        """One batch of all of the records."""
+        level = self._metadata_version()
+        return batch.build([log_record(record, level, now_ms) for record in records])
+
+    def decode(self, batches: Buffer) -> Iterator[MetadataRecord]:
+        """The metadata records of whole batches; control batches have none. Raises ProtocolError and KafkaError."""
+        for position, header in batch.iter_batches(batches):
+            if not header.is_control:
+                for record in read_records(batches, position, header):
+                    yield decode_record(record.value or b"")
