@@ -69,7 +69,7 @@ class LogConfig(Config):
         "producer",
         one_of=COMPRESSION_TYPES,
         synonyms=("compression.type",),
-        doc="Codec that batches are stored with. producer keeps what the producer chose, uncompressed stores them plain.",
+        doc="Codec that batches are stored with. producer keeps what the producer chose.",
     )
     compression_gzip_level = option(
         "compression.gzip.level",

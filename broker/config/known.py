@@ -1,0 +1,155 @@
+"""Names of Kafka's options that this broker does not have, so that a server.properties of Kafka's is understood.
+
+`IGNORED` are accepted with a warning, `REFUSED` would be unsafe to ignore; any other name without an option is a mistake.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+REFUSED: Final = {
+    "authorizer.class.name": "access control is not built yet, and without it everything would be allowed",
+    "config.providers": "values are not looked up elsewhere, and would be taken as they stand",
+}
+
+PREFIXES: Final = {
+    "listener.name.": "options of a single listener are not built yet",
+    "rlmm.config.": "tiered storage is not built",
+    "rsm.config.": "tiered storage is not built",
+    "confluent.": "an option of another distribution",
+}
+
+IGNORED: Final = {
+    "Kafka 4 has removed it": """
+        advertised.host.name advertised.port auto.include.jmx.reporter broker.id.generation.enable
+        control.plane.listener.name delegation.token.master.key eligible.leader.replicas.enable
+        group.coordinator.new.enable group.share.enable group.share.max.groups host.name
+        inter.broker.protocol.version log.message.downconversion.enable log.message.format.version
+        log.message.timestamp.difference.max.ms offsets.commit.required.acks password.encoder.cipher.algorithm
+        password.encoder.iterations password.encoder.key.length password.encoder.keyfactory.algorithm
+        password.encoder.old.secret password.encoder.secret port quota.consumer.default quota.producer.default
+        reserved.broker.max.id sasl.server.authn.async.enable unstable.metadata.versions.enable
+        zookeeper.clientCnxnSocket zookeeper.connect zookeeper.connection.timeout.ms zookeeper.max.in.flight.requests
+        zookeeper.metadata.migration.enable zookeeper.metadata.migration.min.batch.size zookeeper.session.timeout.ms
+        zookeeper.set.acl zookeeper.ssl.cipher.suites zookeeper.ssl.client.enable zookeeper.ssl.crl.enable
+        zookeeper.ssl.enabled.protocols zookeeper.ssl.endpoint.identification.algorithm
+        zookeeper.ssl.keystore.location zookeeper.ssl.keystore.password zookeeper.ssl.keystore.type
+        zookeeper.ssl.ocsp.enable zookeeper.ssl.protocol zookeeper.ssl.truststore.location
+        zookeeper.ssl.truststore.password zookeeper.ssl.truststore.type zookeeper.sync.time.ms
+        """,
+    "encryption and authentication are not built yet": """
+        connection.failed.authentication.delay.ms connections.max.reauth.ms delegation.token.expiry.check.interval.ms
+        delegation.token.expiry.time.ms delegation.token.max.lifetime.ms delegation.token.secret.key
+        early.start.listeners principal.builder.class sasl.client.callback.handler.class sasl.enabled.mechanisms
+        sasl.jaas.config sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin
+        sasl.kerberos.principal.to.local.rules sasl.kerberos.service.name sasl.kerberos.ticket.renew.jitter
+        sasl.kerberos.ticket.renew.window.factor sasl.login.callback.handler.class sasl.login.class
+        sasl.login.connect.timeout.ms sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds
+        sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor sasl.login.refresh.window.jitter
+        sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms sasl.mechanism.controller.protocol
+        sasl.mechanism.inter.broker.protocol sasl.oauthbearer.assertion.algorithm
+        sasl.oauthbearer.assertion.claim.aud sasl.oauthbearer.assertion.claim.exp.seconds
+        sasl.oauthbearer.assertion.claim.iss sasl.oauthbearer.assertion.claim.jti.include
+        sasl.oauthbearer.assertion.claim.nbf.seconds sasl.oauthbearer.assertion.claim.sub
+        sasl.oauthbearer.assertion.file sasl.oauthbearer.assertion.private.key.file
+        sasl.oauthbearer.assertion.private.key.passphrase sasl.oauthbearer.assertion.template.file
+        sasl.oauthbearer.client.credentials.client.id sasl.oauthbearer.client.credentials.client.secret
+        sasl.oauthbearer.clock.skew.seconds sasl.oauthbearer.expected.audience sasl.oauthbearer.expected.issuer
+        sasl.oauthbearer.jwks.endpoint.refresh.ms sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms
+        sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.url
+        sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class sasl.oauthbearer.scope
+        sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name sasl.oauthbearer.token.endpoint.url
+        sasl.server.callback.handler.class sasl.server.max.receive.size security.providers super.users
+        allow.everyone.if.no.acl.found ssl.allow.dn.changes ssl.allow.san.changes ssl.cipher.suites ssl.client.auth
+        ssl.enabled.protocols ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.key.password
+        ssl.keymanager.algorithm ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location
+        ssl.keystore.password ssl.keystore.type ssl.principal.mapping.rules ssl.protocol ssl.provider
+        ssl.secure.random.implementation ssl.trustmanager.algorithm ssl.truststore.certificates
+        ssl.truststore.location ssl.truststore.password ssl.truststore.type
+        """,
+    "tiered storage is not built": """
+        follower.fetch.last.tiered.offset.enable remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms
+        remote.log.index.file.cache.total.size.bytes remote.log.index.file.cache.ttl.ms
+        remote.log.manager.copier.thread.pool.size remote.log.manager.copy.max.bytes.per.second
+        remote.log.manager.copy.quota.window.num remote.log.manager.copy.quota.window.size.seconds
+        remote.log.manager.expiration.thread.pool.size remote.log.manager.fetch.max.bytes.per.second
+        remote.log.manager.fetch.quota.window.num remote.log.manager.fetch.quota.window.size.seconds
+        remote.log.manager.follower.thread.pool.size remote.log.manager.task.interval.ms
+        remote.log.manager.task.retry.backoff.max.ms remote.log.manager.task.retry.backoff.ms
+        remote.log.manager.task.retry.jitter remote.log.manager.thread.pool.size
+        remote.log.metadata.custom.metadata.max.bytes remote.log.metadata.manager.class.name
+        remote.log.metadata.manager.class.path remote.log.metadata.manager.impl.prefix
+        remote.log.metadata.manager.listener.name remote.log.reader.max.pending.tasks remote.log.reader.threads
+        remote.log.storage.manager.class.name remote.log.storage.manager.class.path
+        remote.log.storage.manager.impl.prefix remote.log.storage.system.enable
+        """,
+    "there is one node, which is its own controller and only replica": """
+        add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
+        alter.log.dirs.replication.quota.window.num alter.log.dirs.replication.quota.window.size.seconds
+        auto.leader.rebalance.enable broker.heartbeat.interval.ms broker.session.timeout.ms controlled.shutdown.enable
+        controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms controller.quorum.append.linger.ms
+        controller.quorum.auto.join.enable controller.quorum.election.backoff.max.ms
+        controller.quorum.election.timeout.ms controller.quorum.fetch.max.bytes
+        controller.quorum.fetch.snapshot.max.bytes controller.quorum.fetch.timeout.ms
+        controller.quorum.request.timeout.ms controller.quorum.retry.backoff.ms controller.socket.timeout.ms
+        initial.broker.registration.timeout.ms leader.imbalance.check.interval.seconds
+        leader.imbalance.per.broker.percentage log.dir.failure.timeout.ms num.replica.fetchers
+        replica.fetch.backoff.ms replica.fetch.max.bytes replica.fetch.min.bytes replica.fetch.response.max.bytes
+        replica.fetch.wait.max.ms replica.lag.time.max.ms replica.selector.class replica.socket.receive.buffer.bytes
+        replica.socket.timeout.ms replication.quota.window.num replication.quota.window.size.seconds
+        socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms unclean.leader.election.interval.ms
+        """,
+    "one event loop does the work, and waiting requests are woken rather than swept": """
+        background.threads delete.records.purgatory.purge.interval.requests fetch.purgatory.purge.interval.requests
+        group.coordinator.background.threads group.coordinator.threads num.io.threads num.network.threads
+        num.replica.alter.log.dirs.threads producer.purgatory.purge.interval.requests queued.max.request.bytes
+        queued.max.requests server.max.startup.time.ms share.coordinator.threads
+        share.fetch.purgatory.purge.interval.requests
+        """,
+    "classes of Java are not loaded": """
+        alter.config.policy.class.name client.quota.callback.class create.topic.policy.class.name
+        group.share.persister.class.name kafka.metrics.polling.interval.secs kafka.metrics.reporters metric.reporters
+        metrics.num.samples metrics.recording.level metrics.sample.window.ms
+        """,
+    "nothing here depends on it": """
+        controller.performance.always.log.threshold.ms controller.performance.sample.period.ms cordoned.log.dirs
+        internal.metadata.delete.delay.millis internal.metadata.max.batch.size.in.bytes unstable.api.versions.enable
+        unstable.feature.versions.enable
+        """,
+}
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+ACCEPTED_DYNAMICALLY: Final = _words(
+    """
+    background.threads config.providers follower.fetch.last.tiered.offset.enable metric.reporters num.io.threads
+    num.network.threads num.replica.fetchers remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms
+    remote.log.index.file.cache.total.size.bytes remote.log.manager.copier.thread.pool.size
+    remote.log.manager.copy.max.bytes.per.second remote.log.manager.expiration.thread.pool.size
+    remote.log.manager.fetch.max.bytes.per.second remote.log.manager.follower.thread.pool.size
+    remote.log.reader.threads
+    """
+)
+"""Ignored options that Kafka lets clients change for the whole cluster."""
+
+NOT_CONFIGURATION: Final = _words(
+    """
+    KAFKA_CLUSTER_ID KAFKA_GC_LOG_OPTS KAFKA_HEAP_OPTS KAFKA_HOME KAFKA_JMX_HOSTNAME KAFKA_JMX_OPTS KAFKA_JMX_PORT
+    KAFKA_JVM_PERFORMANCE_OPTS KAFKA_LOG4J_LOGGERS KAFKA_LOG4J_OPTS KAFKA_LOG4J_ROOT_LOGLEVEL KAFKA_OPTS KAFKA_PORT
+    KAFKA_SERVICE_HOST KAFKA_SERVICE_PORT KAFKA_TOOLS_LOG4J_LOGLEVEL KAFKA_VERSION
+    """
+)
+"""Environment variables of Apache's image, and those that Kubernetes sets for a service called kafka."""
+
+NOT_CONFIGURATION_PREFIXES: Final = ("KAFKA_PORT_", "KAFKA_SERVICE_PORT_")
+
+
+def why_ignored(name: str) -> str | None:
+    """Why a name of Kafka's has no effect here; None for a name that nobody knows."""
+    for reason, names in IGNORED.items():
+        if name in names.split():
+            return reason
+    return next((reason for prefix, reason in PREFIXES.items() if name.startswith(prefix)), None)

@@ -1,0 +1,167 @@
+"""Where the broker's configuration comes from, and which source wins.
+
+From the weakest: defaults, the server.properties file, the environment (KAFKA_LOG_RETENTION_MS, as Apache's image takes
+it), --set, then --data and --listen. A stronger source that sets an option in other units (log.retention.hours over
+log.retention.ms) replaces it there too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from broker.config.broker_config import BrokerConfig
+from broker.config.known import NOT_CONFIGURATION, NOT_CONFIGURATION_PREFIXES, REFUSED, why_ignored
+from broker.config.properties import read_properties
+from protocol.config import ConfigError
+
+ALIASES = (("node.id", "broker.id"), ("log.dirs", "log.dir"))
+
+
+class Setting(NamedTuple):
+    """One option as a source gives it."""
+
+    name: str
+    value: str
+    source: str
+
+
+class Unused(NamedTuple):
+    """An option of Kafka's that was given and has no effect here."""
+
+    setting: Setting
+    reason: str
+
+
+class Loaded(NamedTuple):
+    """A configuration to run with, and what of it has no effect."""
+
+    config: BrokerConfig
+    unused: tuple[Unused, ...]
+
+
+class ConfigProblems(Exception):
+    """What is wrong with a configuration, a line for each problem."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = tuple(problems)
+
+
+def from_file(path: str, text: str) -> list[Setting]:
+    """The settings of a server.properties file. Raises ConfigProblems where it cannot be read."""
+    try:
+        return [Setting(name, value, f"{path} line {line}") for name, value, line in read_properties(text)]
+    except ConfigError as error:
+        raise ConfigProblems([f"{path} {error}"]) from None
+
+
+def from_environment(environ: Mapping[str, str]) -> list[Setting]:
+    """KAFKA_X_Y as x.y; two underscores stand for one, three for a dash."""
+    return [
+        Setting(_option_name(key), value, f"environment {key}")
+        for key, value in environ.items()
+        if key.startswith("KAFKA_") and key not in NOT_CONFIGURATION and not key.startswith(NOT_CONFIGURATION_PREFIXES)
+    ]
+
+
+def _option_name(key: str) -> str:
+    dotted = key.removeprefix("KAFKA_").lower().replace("_", ".")
+    return dotted.replace("...", "-").replace("..", "_")
+
+
+def from_assignments(assignments: Sequence[str]) -> list[Setting]:
+    """The settings of --set KEY=VALUE. Raises ConfigProblems."""
+    split = [(text, *text.partition("=")) for text in assignments]
+    if wrong := [text for text, name, equals, _ in split if not (name and equals)]:
+        raise ConfigProblems([f"--set {text}: is not KEY=VALUE, such as log.retention.ms=60000" for text in wrong])
+    return [Setting(name.strip(), value, f"--set {name.strip()}") for _, name, _, value in split]
+
+
+def from_flags(data: str | None, listen: str | None) -> list[Setting]:
+    """The settings of --data DIR and --listen HOST:PORT. Raises ConfigProblems."""
+    settings = [Setting("log.dirs", data, "--data")] if data is not None else []
+    if listen is not None:
+        host, colon, port = listen.rpartition(":")
+        if not colon or not (port.isdecimal() and int(port) < 1 << 16):
+            raise ConfigProblems(
+                [f"--listen {listen}: is not HOST:PORT, such as 127.0.0.1:9092; port 0 is any free one"]
+            )
+        settings.append(Setting("listeners", f"PLAINTEXT://{host}:{port}", "--listen"))
+    return settings
+
+
+def load(
+    file: Sequence[Setting] = (),
+    environment: Sequence[Setting] = (),
+    assignments: Sequence[Setting] = (),
+    flags: Sequence[Setting] = (),
+) -> Loaded:
+    """The configuration that the sources make, the later ones stronger. Raises ConfigProblems with all problems."""
+    if any(setting.source == "--listen" for setting in flags):
+        file = [one for one in file if one.name != "advertised.listeners"]  # it describes the file's own listeners
+    settings = _merged((file, environment, assignments, flags))
+    unused = tuple(Unused(one, reason) for one in settings.values() if (reason := why_ignored(one.name)) is not None)
+    for one in unused:
+        del settings[one.setting.name]
+    if problems := list(_problems(settings.values())):
+        raise ConfigProblems(problems)
+    return Loaded(_config(settings), unused)
+
+
+def _merged(sources: Iterable[Sequence[Setting]]) -> dict[str, Setting]:
+    settings: dict[str, Setting] = {}
+    for source in sources:
+        for setting in source:
+            for other in _same_thing(setting.name):
+                if (weaker := settings.get(other)) is not None and weaker not in source:
+                    del settings[other]
+        settings.update({setting.name: setting for setting in source})
+    return settings
+
+
+def _same_thing(name: str) -> tuple[str, ...]:
+    declared = BrokerConfig.OPTIONS.get(name)
+    aliases = next((names for names in ALIASES if name in names), ())
+    return aliases or (declared.synonyms if declared is not None else ())
+
+
+def _problems(settings: Iterable[Setting]) -> Iterator[str]:
+    for name, value, source in settings:
+        declared = BrokerConfig.OPTIONS.get(name)
+        if declared is None:
+            if name not in REFUSED:
+                yield f"{source}: {name}: unknown option{_nearest(name)}"
+            elif value.strip():
+                yield f"{source}: {name}: {REFUSED[name]}"
+            continue
+        try:
+            declared.parse(value)
+        except ConfigError as error:
+            yield f"{source}: {error}"
+
+
+def _nearest(name: str) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(name, BrokerConfig.OPTIONS, n=1, cutoff=0.6)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _config(settings: Mapping[str, Setting]) -> BrokerConfig:
+    texts = {name: setting.value for name, setting in settings.items() if name not in REFUSED}
+    try:
+        config = BrokerConfig.build(BrokerConfig.values(texts), texts, check=False)
+        problems = list(config.contradictions())
+    except ConfigError as error:
+        problems = [error]
+    if problems:
+        raise ConfigProblems([f"{_source(problem, settings)}{problem}" for problem in problems])
+    return config
+
+
+def _source(problem: ConfigError, settings: Mapping[str, Setting]) -> str:
+    """The source of the first option that a problem's text names."""
+    named = (settings.get(word.rstrip(":,")) for word in problem.message.split())
+    found = next((setting for setting in named if setting is not None), None)
+    return f"{found.source}: " if found is not None else ""
