@@ -63,7 +63,7 @@ def get_logger(name: str) -> Logger:
 
 
 def _bound_logger(name: str, fields: dict[str, object]) -> FilteringBoundLogger:
-    return _configured(sys.stderr)(logger=name, **fields)
+    return _configured(sys.stderr)().bind(logger=name, **fields)
 
 
 def _configured(stream: TextIO) -> Callable[..., FilteringBoundLogger]:

@@ -1,6 +1,6 @@
 """Names of Kafka's options that this broker does not have, so that a server.properties of Kafka's is understood.
 
-`IGNORED` are accepted with a warning, `REFUSED` would be unsafe to ignore; any other name without an option is a mistake.
+`IGNORED` are accepted with a warning, `REFUSED` would be unsafe to ignore; any other unknown name is a mistake.
 """
 
 from __future__ import annotations

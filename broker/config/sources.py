@@ -75,7 +75,7 @@ def from_assignments(assignments: Sequence[str]) -> list[Setting]:
     split = [(text, *text.partition("=")) for text in assignments]
     if wrong := [text for text, name, equals, _ in split if not (name and equals)]:
         raise ConfigProblems([f"--set {text}: is not KEY=VALUE, such as log.retention.ms=60000" for text in wrong])
-    return [Setting(name.strip(), value, f"--set {name.strip()}") for _, name, _, value in split]
+    return [Setting(name.strip(), value, "--set") for _, name, _, value in split]
 
 
 def from_flags(data: str | None, listen: str | None) -> list[Setting]:
