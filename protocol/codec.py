@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from protocol import primitives
 from protocol.errors import ProtocolError
-from protocol.schema import Field, Kind, fields_of, identity
+from protocol.schema import IMPLICIT, Field, Kind, fields_of, identity
 from protocol.types import Buffer
 
 T = TypeVar("T")
@@ -36,7 +36,7 @@ MALFORMED = (struct_module.error, IndexError, UnicodeDecodeError, ValueError)
 def decode(cls: type[T], version: int, buffer: Buffer, position: int = 0) -> tuple[T, int]:
     """The message at `position` and the position behind it; any bytes give a value or a ProtocolError."""
     try:
-        return decoder(cls, version)(buffer, position, len(buffer))
+        return decoder(cls, version)(buffer, position, len(buffer))  # type: ignore[arg-type]  # classes do hash
     except MALFORMED as error:
         raise ProtocolError(f"{cls.__name__} v{version}: {error}", offset=position) from error
 
@@ -49,7 +49,7 @@ def encode(value: object, version: int) -> bytes:
 def encode_parts(value: object, version: int) -> list[Buffer]:
     """The message as buffers to write in order; records are views, not copies."""
     parts: list[Buffer] = []
-    encoder(type(value), version)(value, parts.append)
+    encoder(type(value), version)(value, parts.append)  # type: ignore[arg-type]  # classes do hash
     return parts
 
 
@@ -94,7 +94,9 @@ class _Source:
 
     def split(self, cls: type) -> tuple[list[Field], list[Field], list[Field]]:
         """The fields that stand in order, those in the tag section by tag, and those this version lacks."""
-        plain, tagged, absent = [], [], []
+        plain: list[Field] = []
+        tagged: list[Field] = []
+        absent: list[Field] = []
         for field in fields_of(cls):
             spec = field.wire
             where = absent if self.version not in spec.versions else plain
@@ -201,8 +203,14 @@ class _DecoderSource(_Source):
             )
 
     def array(self, body: list[str], pad: str, name: str, items: Kind, compact: bool, end: str) -> None:
-        body.append(f"{pad}elif n * {self.min_size(items, compact)} > {end} - p: raise overrun('{name}', n, p, {end})")
+        size = max(1, self.min_size(items, compact))  # items without a byte would be a count without a bound
+        body.append(f"{pad}elif n * {size} > {end} - p: raise overrun('{name}', n, p, {end})")
         body.append(f"{pad}else:")
+        if items.name == "uuid":  # one struct for all would be a format as long as the array
+            body.append(f"{pad} q = p + n * {SIZES['uuid']}")
+            body.append(f"{pad} o.{name} = [bytes(b[i:i + {SIZES['uuid']}]) for i in range(p, q, {SIZES['uuid']})]")
+            body.append(f"{pad} p = q")
+            return
         if items.name in FORMATS:
             body.append(f"{pad} o.{name} = list(unpack_array('>' + {ARRAY_FORMAT[items.name]}, b, p))")
             body.append(f"{pad} p += n * {SIZES[items.name]}")
@@ -252,7 +260,7 @@ class _DecoderSource(_Source):
 
 
 VALUE_OF = {"string": "str(b[p:q], 'utf-8')", "bytes": "bytes(b[p:q])", "records": "b[p:q]"}
-ARRAY_FORMAT = {kind: "'16s' * n" if kind == "uuid" else f"str(n) + '{code}'" for kind, code in FORMATS.items()}
+ARRAY_FORMAT = {kind: f"str(n) + '{code}'" for kind, code in FORMATS.items() if kind != "uuid"}
 
 
 class _EncoderSource(_Source):
@@ -311,6 +319,9 @@ class _EncoderSource(_Source):
             body.append(f"{pad}w(uvarint(len(v) + 1))")
 
     def array(self, body: list[str], pad: str, items: Kind, compact: bool) -> None:
+        if items.name == "uuid":
+            body.append(f"{pad}w(b''.join(v))")
+            return
         if items.name in FORMATS:
             body.append(f"{pad}w(pack_array('>' + {ARRAY_FORMAT[items.name].replace('n', 'len(v)')}, *v))")
             return
@@ -328,6 +339,17 @@ class _EncoderSource(_Source):
         )
         body.append(f"{pad} w({size}); w(x)")
 
+    def differs(self, value: str, field: Field) -> str:
+        """Source that tells whether a value is other than its default, without making one to compare with."""
+        if field.wire.default is None:
+            return f"{value} is not None"
+        if field.kind.struct is None or field.wire.default is not IMPLICIT:
+            return f"{value} != {self.default(field)}"
+        return (
+            " or ".join(self.differs(f"{value}.{inner.name}", inner) for inner in fields_of(field.kind.struct))
+            or "False"
+        )
+
     def tags(self, body: list[str], tagged: list[Field]) -> None:
         """The tag section, ascending; a field that has its default is left out (KIP-482)."""
         if not tagged:
@@ -335,7 +357,7 @@ class _EncoderSource(_Source):
             return
         body.append(" tagged = []")
         for field in tagged:
-            body += [f" if o.{field.name} != {self.default(field)}:", "  parts = []", "  outer, w = w, parts.append"]
+            body += [f" if {self.differs(f'o.{field.name}', field)}:", "  parts = []", "  outer, w = w, parts.append"]
             run: list[tuple[str, str]] = []
             if field.kind.name in FORMATS:
                 run.append((FORMATS[field.kind.name], f"o.{field.name}"))

@@ -8,13 +8,14 @@
         group_instance_id: str | None = wire(versions="3+", nullable="3+", default=None)   # KIP-345
 
 A class is cheap to declare: its annotations are read, and its `__init__` and codecs compiled, at first use only,
-since a broker that starts in 300 ms cannot afford three hundred dataclasses. Instances have slots, compare by value and print
-their fields. Source: Kafka's message generator (KIP-482 for flexible versions and tagged fields).
+since a broker that starts in 300 ms cannot afford three hundred dataclasses. Instances have slots, compare by value and
+print their fields. Source: Kafka's message generator (KIP-482 for flexible versions and tagged fields).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Final, NamedTuple, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
@@ -40,6 +41,7 @@ NONE = Versions(1, 0)
 ALL = Versions(0, ANY_VERSION)
 
 
+@cache
 def parse_versions(text: str | None) -> Versions:
     """ "0-4", "3+", "2" or "none", as Kafka's schemas spell ranges."""
     if text is None or text == "none":
@@ -146,13 +148,13 @@ def kind_of(annotation: Any) -> Kind:
 
 def fields_of(cls: type) -> tuple[Field, ...]:
     """The fields of a message or struct in wire order; read once per class."""
-    cached = cls.__dict__.get("__fields_cache__")
+    cached: tuple[Field, ...] | None = cls.__dict__.get("__fields_cache__")
     if cached is None:
         hints = get_type_hints(cls, include_extras=True)
         declared: dict[str, Wire] = cls.__wire__  # type: ignore[attr-defined]  # set by struct()
         cached = tuple(Field(name, kind_of(hints[name]), spec) for name, spec in declared.items())
         cls.__fields_cache__ = cached  # type: ignore[attr-defined]
-    return cached  # type: ignore[no-any-return]
+    return cached
 
 
 def _compile_init(cls: type) -> Callable[..., None]:
@@ -179,9 +181,9 @@ def _first_init(self: Any, *args: Any, **kwargs: Any) -> None:
     cls.__init__(self, *args, **kwargs)
 
 
-def _equal(self: Any, other: object) -> bool:
+def _equal(self: Any, other: Any) -> bool:
     if type(self) is not type(other):
-        return NotImplemented
+        return NotImplemented  # type: ignore[no-any-return]  # what __eq__ answers to a stranger
     return all(getattr(self, name) == getattr(other, name) for name in self.__wire__)
 
 
@@ -198,7 +200,8 @@ def struct(cls: type[T]) -> type[T]:
     namespace.pop("__weakref__", None)
     namespace.update(__slots__=tuple(declared), __wire__=declared, __init__=_first_init, __eq__=_equal, __repr__=_print)
     namespace["__hash__"] = None
-    return type(cls)(cls.__name__, cls.__bases__, namespace)
+    slotted: type[T] = type(cls.__name__, cls.__bases__, namespace)
+    return slotted
 
 
 class Identity(NamedTuple):
