@@ -117,10 +117,11 @@ class FetchSessions:
         oldest = next(iter(self.sessions.values()), None)
         if oldest is None:
             return False
+        if now_ms - oldest.last_used_ms > MIN_EVICTION_AGE_MS:
+            del self.sessions[oldest.session_id]
+            return True
         smallest = min(self.sessions.values(), key=lambda session: len(session.partitions))
-        for candidate, age_ms in ((oldest, now_ms - oldest.last_used_ms), (smallest, now_ms - smallest.created_ms)):
-            stale = candidate is oldest or len(candidate.partitions) < partition_count
-            if stale and age_ms > MIN_EVICTION_AGE_MS:
-                del self.sessions[candidate.session_id]
-                return True
+        if len(smallest.partitions) < partition_count and now_ms - smallest.created_ms > MIN_EVICTION_AGE_MS:
+            del self.sessions[smallest.session_id]
+            return True
         return False

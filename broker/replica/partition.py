@@ -10,13 +10,17 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from broker.waiting import Waiter
-from protocol.errors import ErrorCode
+from coordinator.cluster import names
+from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition, Uuid
 from storage.log import Appended, Log, ReadResult
 from storage.producer_entry import Origin
 
 NO_EPOCH = -1
 """A client that does not know the leader epoch skips the check (KIP-320)."""
+
+HIGH_WATERMARK = -1
+"""What DeleteRecords has for "all that there is"."""
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 """Isolation levels, as Fetch and ListOffsets carry them (KIP-98)."""
@@ -78,6 +82,21 @@ class Partition:
         limit = self.fetch_limit(isolation_level)
         read = self.log.read(offset, max_bytes, max_offset=limit, min_one=at_least_one)
         return Fetched(read, self.high_watermark, self.last_stable_offset, self.log.log_start_offset)
+
+    def delete_records(self, offset: int) -> int:
+        """Moves the log start offset up to `offset`, -1 for the high watermark; the log start offset from then on.
+        Raises KafkaError POLICY_VIOLATION on a topic that is only compacted, OFFSET_OUT_OF_RANGE beyond the watermark."""
+        config = self.log.config
+        if names.is_internal(self.name.topic):
+            message = f"{self.name.topic} is internal: its records cannot be deleted"
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
+        if config.compact and not config.delete:
+            raise KafkaError(ErrorCode.POLICY_VIOLATION, f"{self.name.topic} is compacted: its records cannot be deleted")
+        if offset < HIGH_WATERMARK:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{self.name}: {offset} is no offset")
+        self.log.advance_log_start(self.high_watermark if offset == HIGH_WATERMARK else offset)
+        self.wake_all()
+        return self.log.log_start_offset
 
     def epoch_error(self, current_leader_epoch: int) -> ErrorCode:
         """What the client's idea of the leader epoch deserves: it is behind, ahead, or right (KIP-320)."""

@@ -1,0 +1,52 @@
+"""DescribeCluster (60): the cluster's id, its controller and its nodes (KIP-700).
+
+v1 asks for brokers or controllers (KIP-919): this is a broker's listener, so controllers are not to be had on it; v2 may
+include fenced brokers (KIP-1073).
+"""
+
+from __future__ import annotations
+
+from broker.dispatch import Api, Call
+from broker.operations import cluster_operations
+from protocol.errors import ErrorCode
+from protocol.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+
+BROKERS, CONTROLLERS = 1, 2
+
+
+def describe_cluster(call: Call[DescribeClusterRequest]) -> DescribeClusterResponse:
+    request, registry, listener = call.request, call.broker.registry, call.connection.listener.name
+    if request.endpoint_type != BROKERS:
+        return refused(call)
+    brokers = [
+        DescribeClusterBroker(
+            broker_id=node.broker_id, host=endpoint.host, port=endpoint.port, rack=node.rack, is_fenced=node.fenced
+        )
+        for node in registry.brokers.values()
+        if (endpoint := node.endpoint(listener)) is not None and (request.include_fenced_brokers or not node.fenced)
+    ]
+    return DescribeClusterResponse(
+        error_code=0,
+        cluster_id=registry.cluster_id,
+        controller_id=registry.controller_id,
+        brokers=brokers,
+        cluster_authorized_operations=cluster_operations(request.include_cluster_authorized_operations),
+    )
+
+
+def refused(call: Call[DescribeClusterRequest]) -> DescribeClusterResponse:
+    asked = call.request.endpoint_type
+    if asked == CONTROLLERS:
+        code, message = ErrorCode.MISMATCHED_ENDPOINT_TYPE, "This is a broker's listener; it has no controllers."
+    else:
+        code, message = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Endpoint type {asked} is neither 1 (brokers) nor 2."
+    return DescribeClusterResponse(
+        error_code=code, error_message=message, endpoint_type=asked, cluster_id="", brokers=[]
+    )
+
+
+API = Api(DescribeClusterRequest, DescribeClusterResponse, describe_cluster)

@@ -1,0 +1,103 @@
+"""Incremental fetch sessions: found by id and epoch, and evicted by Kafka's rules."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+
+from broker.fetch_sessions import (
+    MAX_EPOCH,
+    MIN_EVICTION_AGE_MS,
+    FetchedPartition,
+    FetchSession,
+    FetchSessions,
+    PartitionKey,
+)
+from protocol.errors import ErrorCode, KafkaError
+from protocol.types import NO_UUID
+
+
+@pytest.fixture
+def sessions() -> FetchSessions:
+    ids = count(1)
+    return FetchSessions(slots=2, new_id=lambda: next(ids))
+
+
+def created(sessions: FetchSessions, partitions: int, now_ms: int) -> FetchSession:
+    session = sessions.create(partitions, False, now_ms)
+    assert session is not None
+    for index in range(partitions):
+        key = PartitionKey("t", NO_UUID, index)
+        session.partitions[key] = FetchedPartition(key)
+    return session
+
+
+def test_a_session_goes_on_epoch_by_epoch(sessions: FetchSessions) -> None:
+    session = created(sessions, 1, 0)
+    assert sessions.find(session.session_id, 1, False, 1) is session
+    assert sessions.find(session.session_id, 2, False, 2) is session
+    assert session.last_used_ms == 2
+
+
+@pytest.mark.parametrize(
+    ("session_id", "epoch", "by_id", "code"),
+    [
+        (9, 1, False, ErrorCode.FETCH_SESSION_ID_NOT_FOUND),
+        (1, 2, False, ErrorCode.INVALID_FETCH_SESSION_EPOCH),
+        (1, 1, True, ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR),
+    ],
+)
+def test_a_fetch_that_does_not_continue_its_session_is_told_why(
+    sessions: FetchSessions, session_id: int, epoch: int, by_id: bool, code: ErrorCode
+) -> None:
+    created(sessions, 1, 0)
+    with pytest.raises(KafkaError) as raised:
+        sessions.find(session_id, epoch, by_id, 0)
+    assert raised.value.code is code
+
+
+def test_epochs_wrap_to_one(sessions: FetchSessions) -> None:
+    session = created(sessions, 1, 0)
+    session.epoch = MAX_EPOCH
+    sessions.find(session.session_id, MAX_EPOCH, False, 0)
+    assert session.epoch == 1
+
+
+def test_a_fetch_without_partitions_gets_no_session(sessions: FetchSessions) -> None:
+    assert sessions.create(0, False, 0) is None
+
+
+def test_young_sessions_are_not_evicted(sessions: FetchSessions) -> None:
+    created(sessions, 1, 0)
+    created(sessions, 1, 0)
+    assert sessions.create(5, False, MIN_EVICTION_AGE_MS) is None
+
+
+def test_a_session_unused_for_long_makes_room(sessions: FetchSessions) -> None:
+    old = created(sessions, 9, 0)
+    young = created(sessions, 9, MIN_EVICTION_AGE_MS)
+    assert sessions.create(1, False, MIN_EVICTION_AGE_MS + 1) is not None
+    assert old.session_id not in sessions.sessions
+    assert young.session_id in sessions.sessions
+
+
+def test_a_smaller_session_makes_room_once_it_is_old_enough(sessions: FetchSessions) -> None:
+    small, large = created(sessions, 1, 0), created(sessions, 9, 0)
+    now_ms = MIN_EVICTION_AGE_MS + 1
+    sessions.find(small.session_id, 1, False, now_ms)
+    sessions.find(large.session_id, 1, False, now_ms)
+    assert sessions.create(1, False, now_ms) is None
+    assert sessions.create(2, False, now_ms) is not None
+    assert small.session_id not in sessions.sessions
+
+
+def test_without_slots_every_fetch_is_whole() -> None:
+    assert FetchSessions(0, lambda: 1).create(1, False, 0) is None
+
+
+def test_what_the_client_was_told_already_is_no_news() -> None:
+    partition = FetchedPartition(PartitionKey("t", NO_UUID, 0))
+    assert partition.changed(high_watermark=5, log_start_offset=0)
+    assert not partition.changed(high_watermark=5, log_start_offset=0)
+    assert partition.changed(high_watermark=5, log_start_offset=1)
