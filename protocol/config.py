@@ -12,11 +12,10 @@ Source: org.apache.kafka.common.config.ConfigDef of Apache Kafka 4.3 (types, bou
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import ClassVar, Final, Generic, Literal, TypedDict, TypeVar, Unpack, overload
+from typing import ClassVar, Final, Generic, Literal, Self, TypedDict, TypeVar, Unpack, overload
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
-C = TypeVar("C", bound="Config")
 
 Importance = Literal["high", "medium", "low"]
 UpdateMode = Literal["read-only", "per-broker", "cluster-wide"]
@@ -277,7 +276,7 @@ class Config:
         return {}
 
     @classmethod
-    def parse(cls: type[C], texts: Mapping[str, str], base: Mapping[str, object] | None = None) -> C:
+    def parse(cls, texts: Mapping[str, str], base: Mapping[str, object] | None = None) -> Self:
         """The config that `texts`, by option name, describe over `base`: values by attribute, else the defaults.
 
         Raises ConfigError for an unknown name, a value that its option cannot take, values that contradict each other.
@@ -286,13 +285,13 @@ class Config:
 
     @classmethod
     def build(
-        cls: type[C],
+        cls,
         values: Mapping[str, object],
         texts: Mapping[str, str],
         base: Mapping[str, object] | None = None,
         *,
         check: bool = True,
-    ) -> C:
+    ) -> Self:
         """A config from values that are parsed already. Raises ConfigError where they contradict each other."""
         config = cls.__new__(cls)
         config._become({**(cls.DEFAULTS if base is None else base), **values}, dict(texts))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Self
 
 from broker.config.groups import GroupOptions
 from broker.config.listeners import Listener, parse_listeners, protocol_map
@@ -51,10 +51,25 @@ class BrokerConfig(
     topic_defaults: LogConfig
     """What a topic without options of its own has."""
 
+    @classmethod
+    def build(
+        cls,
+        values: Mapping[str, object],
+        texts: Mapping[str, str],
+        base: Mapping[str, object] | None = None,
+        *,
+        check: bool = True,
+    ) -> Self:
+        """See Config.build. node.id and broker.id are one number: each stands for the other where only one is given."""
+        for given, other in (("node.id", "broker.id"), ("broker.id", "node.id")):
+            if given in texts and other not in texts:
+                texts = {**texts, other: texts[given]}
+                values = {**values, **cls.values({other: texts[given]})}
+        return super().build(values, texts, base, check=check)
+
     def _derived(self) -> dict[str, object]:
         data_dirs = self.log_dirs or self.log_dir
         return {
-            "node_id": self.node_id if "node.id" in self.explicit or self.broker_id < 0 else self.broker_id,
             "data_dirs": data_dirs,
             "metadata_dir": self.metadata_log_dir or data_dirs[0],
             "connection_limits": _limits_by_host(self.max_connections_per_ip_overrides),

@@ -123,17 +123,14 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-ACCEPTED_DYNAMICALLY: Final = _words(
+LISTENER_ONLY: Final = _words(
     """
-    background.threads config.providers follower.fetch.last.tiered.offset.enable metric.reporters num.io.threads
-    num.network.threads num.replica.fetchers remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms
-    remote.log.index.file.cache.total.size.bytes remote.log.manager.copier.thread.pool.size
-    remote.log.manager.copy.max.bytes.per.second remote.log.manager.expiration.thread.pool.size
-    remote.log.manager.fetch.max.bytes.per.second remote.log.manager.follower.thread.pool.size
-    remote.log.reader.threads
+    ssl.key.password ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location ssl.keystore.password
+    ssl.keystore.type ssl.truststore.certificates ssl.truststore.location ssl.truststore.password
+    ssl.truststore.type
     """
 )
-"""Ignored options that Kafka lets clients change for the whole cluster."""
+"""Ignored options that Kafka lets clients change for single listeners only (SslConfigs.RECONFIGURABLE_CONFIGS)."""
 
 NOT_CONFIGURATION: Final = _words(
     """

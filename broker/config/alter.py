@@ -1,0 +1,90 @@
+"""Whether clients may change configs so: the checks that come before a change becomes a record.
+
+Source: Kafka's ConfigAdminManager, DynamicBrokerConfig and ControllerConfigurationValidator, texts of errors included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from broker.config.broker_config import BrokerConfig
+from broker.config.known import LISTENER_ONLY, why_ignored
+from broker.config.layers import Layers, base_name, declared
+from coordinator.client_metrics import ClientMetricsConfig
+from protocol.config import LIST, PER_BROKER, READ_ONLY, ConfigError
+from protocol.errors import ErrorCode, KafkaError
+
+Texts = Mapping[str, str]
+Checker = Callable[[str, Texts], None]
+
+NOT_DYNAMIC = "Cannot update these configs dynamically"
+ONLY_PER_LISTENER = "These security configs can be dynamically updated only per-listener using the listener prefix"
+ONLY_PER_BROKER = "Cannot update these configs at default cluster level, broker id must be specified"
+
+
+def broker_checker(layers: Callable[[], Layers]) -> Checker:
+    """Checks all dynamic configs that a broker, or with an empty name all brokers, would then have.
+
+    It raises KafkaError(INVALID_REQUEST), as Kafka does for brokers, where other resources get INVALID_CONFIG.
+    """
+
+    def check(name: str, configs: Texts) -> None:
+        try:
+            check_broker(layers(), configs, per_broker=bool(name))
+        except ConfigError as error:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, error.message) from None
+
+    return check
+
+
+def group_checker(layers: Callable[[], Layers]) -> Checker:
+    """Checks all configs that a group would then have. Raises ConfigError."""
+    return lambda _name, configs: layers().effective.check_group(configs)
+
+
+def check_client_metrics(_name: str, configs: Texts) -> None:
+    """Checks all configs that a subscription would then have. Raises ConfigError or KafkaError."""
+    for name in configs:
+        if name not in ClientMetricsConfig.OPTIONS:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown client metrics configuration: {name}")
+    values = ClientMetricsConfig.values(configs)
+    for problem in ClientMetricsConfig.build(values, configs, check=False).contradictions():
+        code = ErrorCode.INVALID_REQUEST if problem.name == "interval.ms" else ErrorCode.INVALID_CONFIG
+        raise KafkaError(code, problem.message)
+
+
+def list_defaults() -> dict[str, str]:
+    """The broker's list options, and what APPEND adds to where they are not set."""
+    lists = (option for option in BrokerConfig.OPTIONS.values() if option.type is LIST)
+    return {option.name: option.text(option.default) or "" for option in lists}
+
+
+def check_broker(layers: Layers, configs: Texts, *, per_broker: bool) -> None:
+    """Raise ConfigError where these cannot be the dynamic configs of this broker, or else of all brokers."""
+    _none(NOT_DYNAMIC, filter(_fixed, configs))
+    _none(ONLY_PER_LISTENER, (name for name in configs if name in LISTENER_ONLY))
+    for name, text in configs.items():
+        if (option := declared(name) or declared(base_name(name))) is not None:
+            option.parse(text)
+    if not per_broker:
+        _none(ONLY_PER_BROKER, filter(_per_broker, configs))
+    after = layers.changed(broker=configs) if per_broker else layers.changed(cluster=configs)
+    if after.problems and after.problems != layers.problems:
+        raise ConfigError(f"requirement failed: {after.problems[-1]}")
+
+
+def _none(problem: str, names: Iterable[str]) -> None:
+    if found := list(names):
+        raise ConfigError(f"{problem}: [{', '.join(found)}]", name=found[0])
+
+
+def _fixed(name: str) -> bool:
+    option = declared(name)
+    if option is not None:
+        return option.update == READ_ONLY
+    return name not in LISTENER_ONLY and base_name(name) == name and why_ignored(name) is not None
+
+
+def _per_broker(name: str) -> bool:
+    option = declared(name)
+    return base_name(name) != name or (option is not None and option.update == PER_BROKER)

@@ -1,0 +1,132 @@
+"""What clients set while the broker runs, over what it was started with: for this broker, and for all brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import IntEnum
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from broker.config.broker_config import BrokerConfig
+from broker.config.throttles import ThrottleOptions
+from protocol.config import PER_BROKER, READ_ONLY, ConfigError, Option
+
+NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+LISTENER_PREFIX: Final = "listener.name."
+
+
+class ConfigSource(IntEnum):
+    """Where a value comes from, as DescribeConfigs tells it (DescribeConfigsResponse.ConfigSource)."""
+
+    UNKNOWN = 0
+    TOPIC = 1
+    BROKER = 2
+    DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+    BROKER_LOGGER = 6
+    CLIENT_METRICS = 7
+    GROUP = 8
+
+
+class Synonym(NamedTuple):
+    """One of the settings that a value could come from."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
+def declared(name: str) -> Option | None:
+    """The broker option of this name, static or dynamic only."""
+    return BrokerConfig.OPTIONS.get(name) or ThrottleOptions.OPTIONS.get(name)
+
+
+def base_name(name: str) -> str:
+    """The option that listener.name.<listener>.<option> sets for one listener; other names as they are."""
+    return name.split(".", 3)[-1] if name.startswith(LISTENER_PREFIX) and name.count(".") > 2 else name
+
+
+def family(name: str) -> tuple[str, ...]:
+    """The names that may set an option, strongest first (DynamicBrokerConfig.brokerConfigSynonyms)."""
+    option = declared(name)
+    if option is not None:
+        return option.synonyms or (name,)
+    return (name, base_name(name)) if base_name(name) != name else (name,)
+
+
+class Layers:
+    """A broker's configuration in force, and the layers that it is made of; immutable."""
+
+    __slots__ = ("broker", "cluster", "effective", "problems", "static")
+
+    def __init__(
+        self, static: BrokerConfig, cluster: Mapping[str, str] = NOTHING, broker: Mapping[str, str] = NOTHING
+    ) -> None:
+        """`cluster` is set for all brokers, `broker` for this one; `problems` tells what of them cannot be used."""
+        self.static = static
+        self.cluster = cluster
+        self.broker = broker
+        self.problems: tuple[str, ...] = ()
+        self.effective = static
+        if cluster or broker:
+            self._overlay()
+
+    def _overlay(self) -> None:
+        problems = []
+        usable = []
+        for texts, refused_mode in ((self.cluster, (READ_ONLY, PER_BROKER)), (self.broker, (READ_ONLY,))):
+            good = {}
+            for name, text in texts.items():
+                option = BrokerConfig.OPTIONS.get(name)
+                if option is None or option.update in refused_mode:
+                    continue
+                try:
+                    option.parse(text)
+                    good[name] = text
+                except ConfigError as error:
+                    problems.append(error.message)
+            usable.append(good)
+        texts = merged(self.static.explicit, *usable)
+        try:
+            self.effective = BrokerConfig.parse(texts)
+        except ConfigError as error:
+            problems.append(error.message)
+        self.problems = tuple(problems)
+
+    def changed(self, *, cluster: Mapping[str, str] | None = None, broker: Mapping[str, str] | None = None) -> Layers:
+        """These layers with other dynamic ones."""
+        return Layers(
+            self.static, self.cluster if cluster is None else cluster, self.broker if broker is None else broker
+        )
+
+    def synonyms(self, name: str) -> list[Synonym]:
+        """The settings of an option and of its other names, the one in force first (ConfigHelper.configSynonyms)."""
+        found = list(self._synonyms(family(name)))
+        start = next((index for index, synonym in enumerate(found) if synonym.name == name), len(found))
+        return found[start:]
+
+    def _synonyms(self, names: Iterable[str]) -> Iterator[Synonym]:
+        names = tuple(names)
+        layers = (
+            (self.broker, ConfigSource.BROKER),
+            (self.cluster, ConfigSource.DEFAULT_BROKER),
+            (self.static.explicit, ConfigSource.STATIC_BROKER),
+        )
+        for texts, source in layers:
+            yield from (Synonym(name, texts[name], source) for name in names if name in texts)
+        for name in names:
+            option = BrokerConfig.OPTIONS.get(name)
+            if option is not None and option.default is not None:
+                yield Synonym(name, option.text(option.default), ConfigSource.DEFAULT)
+
+
+def merged(*layers: Mapping[str, str]) -> dict[str, str]:
+    """Layers on top of each other, the last the strongest; a setting replaces weaker ones of its other names."""
+    texts: dict[str, str] = {}
+    for layer in layers:
+        for name in layer:
+            for other in family(name):
+                texts.pop(other, None)
+        texts.update(layer)
+    return texts
