@@ -49,7 +49,7 @@ def decompress(data: Bytes, max_size: int, *, any_checksum: bool) -> bytes:
     if any_checksum:
         end = _descriptor_end(data)
         data = b"".join((data[:end], _header_checksum(data[_FRAME_MAGIC_SIZE:end]), data[end + 1 :]))
-    step = min(_MAX_STEP, _MIN_STEP + _MAX_RATIO * len(data))
+    step = min(_MAX_STEP, _MIN_STEP + _MAX_RATIO * len(data), max_size + 1)
     inflater = lz4.frame.LZ4FrameDecompressor()
     pieces: list[bytes] = []
     size = 0
