@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tests.interop import jvm
-from tests.interop.processes import Server, free_port, run
+from tests.interop.processes import Server, free_port
 
 READY_TIMEOUT_S = 30
 JVM_READY_TIMEOUT_S = 90
@@ -99,13 +99,12 @@ class ApacheKafka(Server):
 
     def start(self) -> None:
         properties = self.write_properties()
-        jars = f"{jvm.apache_kafka()}/*"
         if not self._formatted:
             self.data.mkdir(parents=True, exist_ok=True)
-            run(jvm.java(jars, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", properties))
+            jvm.tool("kafka-storage", "format", "-t", CLUSTER_ID, "-c", properties)
             self._formatted = True
         verbose = "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info"
-        command = jvm.java(jars, "kafka.Kafka", properties, flags=(verbose,))
+        command = jvm.java(f"{jvm.apache_kafka()}/*", "kafka.Kafka", properties, flags=(verbose,))
         self.launch(command, r"Kafka Server started", JVM_READY_TIMEOUT_S)
 
     def restart(self) -> None:

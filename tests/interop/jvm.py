@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -17,6 +16,27 @@ HERE = Path(__file__).parent / "jvm"
 JARS = CACHE / "jvm"
 APACHE_KAFKA = "4.3.1"
 COPY_DEPENDENCIES = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
+
+# The tools by the names of their scripts.
+TOOLS = {
+    "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+    "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
+    "kafka-configs": "kafka.admin.ConfigCommand",
+    "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
+    "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
+    "kafka-features": "org.apache.kafka.tools.FeatureCommand",
+    "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "kafka-leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
+    "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+    "kafka-metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
+    "kafka-producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
+    "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+    "kafka-storage": "kafka.tools.StorageTool",
+    "kafka-topics": "org.apache.kafka.tools.TopicCommand",
+    "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
+}
 
 # Two cores for everything: one compiler tier, one collector thread, a small heap.
 FLAGS = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
@@ -62,12 +82,14 @@ def java(classpath: str, main: str, *arguments: str, flags: tuple[str, ...] = ()
     return ["java", *FLAGS, LOG_LEVEL, *flags, "-cp", classpath, main, *arguments]
 
 
-def tool(
-    main: str, *arguments: str, stdin: bytes = b"", timeout_s: float = 120, check: bool = True
-) -> subprocess.CompletedProcess[bytes]:
-    """Run one of Apache Kafka's command line tools, such as `org.apache.kafka.tools.TopicCommand`."""
-    command = java(f"{apache_kafka()}/*", main, *arguments)
-    return run(command, stdin=stdin, timeout_s=timeout_s, check=check)
+def command_of(name: str, *arguments: str) -> list[str]:
+    """The command line of one of Apache Kafka's tools, by the name of its script."""
+    return java(f"{apache_kafka()}/*", TOOLS[name], *arguments)
+
+
+def tool(name: str, *arguments: str, stdin: str = "", timeout_s: float = 120) -> str:
+    """Run one of Apache Kafka's tools to its end; what it printed. A bad status fails the test."""
+    return run(command_of(name, *arguments), stdin=stdin.encode(), timeout_s=timeout_s).stdout.decode()
 
 
 def compiled(source: str, version: str) -> str:

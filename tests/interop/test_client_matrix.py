@@ -23,8 +23,8 @@ def marks(client: Client) -> list[pytest.MarkDecorator]:
     return [pytest.mark.odradek_only] if client.odradek_only else []
 
 
-def each(wanted: bool = True) -> list[object]:
-    return [pytest.param(client, id=client.name, marks=marks(client)) for client in CLIENTS if wanted]
+def each() -> list[object]:
+    return [pytest.param(client, id=client.name, marks=marks(client)) for client in CLIENTS]
 
 
 def with_timestamps() -> list[object]:
@@ -107,15 +107,11 @@ def test_a_client_reads_from_the_start_and_from_within(
 def test_a_client_reads_from_a_timestamp(
     client: Client, drivers: dict[str, Driver], shared_broker: Broker, topic: str
 ) -> None:
-    from confluent_kafka import Producer
-
     start_ms = int(time.time() * 1000) - 60_000
     values = values_of(client.name)
     REFERENCE.create(shared_broker.bootstrap, topic)
-    producer = Producer({"bootstrap.servers": shared_broker.bootstrap, "compression.type": "gzip", "linger.ms": 50})
-    for number, value in enumerate(values):
-        producer.produce(topic, value, partition=0, timestamp=start_ms + 1000 * number)
-    assert producer.flush(30) == 0
+    stamped = [(start_ms + 1000 * number, value) for number, value in enumerate(values)]
+    REFERENCE.produce_at(shared_broker.bootstrap, topic, stamped, Kind("gzip"))
     read = drivers[client.name].consume_from(shared_broker.bootstrap, topic, start_ms + 6_500, COUNT - 7)
     assert read == values[7:]
 

@@ -18,6 +18,10 @@ class Confluent(NamedTuple):
         admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)])[topic].result(CONSUME_TIMEOUT_S)
 
     def produce(self, bootstrap: str, topic: str, values: Sequence[bytes], kind: Kind) -> None:
+        self.produce_at(bootstrap, topic, [(0, value) for value in values], kind)
+
+    def produce_at(self, bootstrap: str, topic: str, records: Sequence[tuple[int, bytes]], kind: Kind) -> None:
+        """Write (timestamp in ms, value) pairs; 0 is now."""
         failures: list[KafkaError] = []
         settings = {"compression.type": kind.codec, "acks": kind.acks, "enable.idempotence": kind.idempotent}
         producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, **settings})
@@ -26,8 +30,8 @@ class Confluent(NamedTuple):
             if error is not None:
                 failures.append(error)
 
-        for value in values:
-            producer.produce(topic, value, partition=0, on_delivery=delivered)
+        for timestamp_ms, value in records:
+            producer.produce(topic, value, partition=0, timestamp=timestamp_ms, on_delivery=delivered)
         left = producer.flush(CONSUME_TIMEOUT_S)
         assert not left, f"{left} records were not acknowledged"
         assert not failures, failures
