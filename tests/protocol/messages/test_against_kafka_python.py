@@ -1,4 +1,4 @@
-"""Every message in every version, both ways, against kafka-python's codec, which has Kafka's schemas as its own JSON."""
+"""Every message in every version, both ways, against kafka-python's codec, which compiles Kafka's schemas its own way."""
 
 from __future__ import annotations
 
