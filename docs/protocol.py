@@ -1,0 +1,60 @@
+"""Writes docs/protocol.md from the table of handlers and the table of tested clients: `python -m docs.protocol`."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from broker.dispatch import Api
+from broker.handlers import APIS
+from tests.interop import matrix
+
+PAGE = Path(__file__).with_suffix(".md")
+
+INTRODUCTION = """\
+# Protocol
+
+<!-- Written by `python -m docs.protocol` from the table of handlers and the table of tested clients; edit those. -->
+
+Odradek serves every version of an API that Apache Kafka ever served, from 0 to the newest stable one, so that clients of
+any age connect. All versions of all messages, also of those that no handler serves yet, are in `protocol/messages/`.
+
+## APIs
+
+ApiVersions tells clients exactly this table, and answers itself in any version.
+"""
+
+CLIENTS = """
+## Clients
+
+Each row is tested against a real broker process: it creates a topic, produces with every codec and every acks shown,
+consumes from the start and from within, from a timestamp where it can, reads on after the broker was killed and started
+again, and reads what every other row wrote. *As of* means that the client is told to believe in a broker of that age.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    return "\n".join([INTRODUCTION, *_apis(), CLIENTS, matrix.table()])
+
+
+def _apis() -> Iterator[str]:
+    yield "| key | API | versions | what it does |"
+    yield "| --- | --- | --- | --- |"
+    for api in sorted(APIS, key=lambda api: api.key):
+        name, purpose = _header(api)
+        yield f"| {int(api.key)} | {name} | {api.versions.first}–{api.versions.last} | {purpose} |"
+
+
+def _header(api: Api) -> tuple[str, str]:
+    """The name of an API and its purpose, from the first sentence of its handler's docstring."""
+    text = " ".join((sys.modules[api.handle.__module__].__doc__ or "").split("\n\n")[0].split())
+    found = re.match(r"(\w+) \(\d+\): (.*?)\.?$", text)
+    assert found, f"{api.handle.__module__}: no docstring of the form `Name (key): what it does`"
+    return found[1], found[2]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
