@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 import tracemalloc
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 from hypothesis import given
@@ -71,10 +73,8 @@ every_decoder = pytest.mark.parametrize("decoder", DECODERS.values(), ids=DECODE
 
 
 def survives(decoder: Callable[[Buffer], object], data: Buffer) -> None:
-    try:
+    with suppress(KafkaError, ProtocolError):
         decoder(data)
-    except (KafkaError, ProtocolError) as error:
-        assert str(error)
 
 
 def mutated(seed: int) -> Iterator[bytearray]:
@@ -97,8 +97,6 @@ def with_right_checksums(data: bytearray) -> bytearray:
         data[8:12] = (len(data) - LOG_OVERHEAD).to_bytes(4, "big")
         seal(data, 0, len(data) - LOG_OVERHEAD)
     elif len(data) > 26:
-        from zlib import crc32
-
         data[8:12] = (len(data) - LOG_OVERHEAD).to_bytes(4, "big")
         data[12:16] = crc32(data[16:]).to_bytes(4, "big")
     return data
