@@ -10,10 +10,19 @@ from enum import Enum
 from typing import NamedTuple
 
 from protocol.errors import ErrorCode, KafkaError
-from protocol.records.batch import MAX_SEQUENCE, NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP, BatchHeader
+from protocol.records.batch import (
+    MAX_SEQUENCE,
+    NO_PRODUCER_EPOCH,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    TRANSACTIONAL,
+    BatchHeader,
+)
 
 RETAINED_BATCHES = 5
 """How many batches a duplicate is recognised among: a producer has at most five requests in flight."""
+
+_new = tuple.__new__  # a named tuple's own constructor takes twice as long, on the way of every batch
 
 NO_OFFSET = -1
 MAX_EPOCH = 0x7FFF
@@ -100,6 +109,7 @@ class ProducerEntry:
         "batches",
         "coordinator_epoch",
         "epoch",
+        "in_order",
         "last_timestamp",
         "next_sequence",
         "producer_id",
@@ -122,6 +132,8 @@ class ProducerEntry:
         """Where the ongoing transaction begins in this partition; -1 when there is none."""
         self.batches: list[CachedBatch] = []
         self.next_sequence = 0
+        self.in_order = True
+        """Whether each of `batches` goes on where the one before it ended: what follows them then repeats none."""
 
     @property
     def last_batch(self) -> CachedBatch:
@@ -140,6 +152,7 @@ class ProducerEntry:
         )
         twin.batches = self.batches.copy()
         twin.next_sequence = self.next_sequence
+        twin.in_order = self.in_order
         return twin
 
     def has_ongoing_transaction(self, epoch: int) -> bool:
@@ -156,11 +169,18 @@ class ProducerEntry:
                 return batch
         return None
 
-    def add_batch(self, epoch: int, batch: CachedBatch) -> None:
-        """A data batch was written."""
-        self._enter_epoch(epoch)
-        self._cache(batch)
-        self.last_timestamp = batch.timestamp
+    def add_batch(self, header: BatchHeader, base_offset: int, max_timestamp: int) -> None:
+        """A data batch was written at this offset, and with this timestamp (LogAppendTime changes it)."""
+        epoch, sequence, delta = header.producer_epoch, header.base_sequence, header.last_offset_delta
+        if epoch != self.epoch:
+            self._enter_epoch(epoch)
+        if sequence != self.next_sequence and self.batches:
+            self.in_order = False
+        last_sequence = (sequence + delta) & MAX_SEQUENCE if sequence != NO_SEQUENCE else NO_SEQUENCE
+        self._cache(_new(CachedBatch, (last_sequence, base_offset + delta, delta, max_timestamp)))
+        self.last_timestamp = max_timestamp
+        if self.txn_first_offset < 0 and header.attributes & TRANSACTIONAL:
+            self.txn_first_offset = base_offset
 
     def restore(self, batch: CachedBatch) -> None:
         """Take over the last batch from a snapshot."""
@@ -169,7 +189,8 @@ class ProducerEntry:
     def end_transaction(self, epoch: int, marker: EndMarker, offset: int) -> CompletedTxn | None:
         """A marker was written at this offset; the transaction that it ended, if there was one here."""
         first_offset = self.txn_first_offset
-        self._enter_epoch(epoch)
+        if epoch != self.epoch:
+            self._enter_epoch(epoch)
         self.coordinator_epoch = marker.coordinator_epoch
         self.last_timestamp = marker.timestamp
         self.txn_first_offset = NO_OFFSET
@@ -178,10 +199,10 @@ class ProducerEntry:
         return CompletedTxn(self.producer_id, first_offset, offset, marker.aborted)
 
     def _enter_epoch(self, epoch: int) -> None:
-        if self.epoch != epoch:
-            self.batches.clear()
-            self.next_sequence = 0
-            self.epoch = epoch
+        self.batches.clear()
+        self.next_sequence = 0
+        self.in_order = True
+        self.epoch = epoch
 
     def _cache(self, batch: CachedBatch) -> None:
         batches = self.batches

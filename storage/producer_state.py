@@ -95,6 +95,7 @@ class ProducerState:
             entry is not None
             and entry.next_sequence == header.base_sequence
             and entry.epoch == header.producer_epoch
+            and entry.in_order
             and entry.txn_first_offset < 0
             and not header.attributes & _SPECIAL
             and not self._verifications
@@ -119,7 +120,10 @@ class ProducerState:
                 known = self._producers.get(producer_id)
                 entry = tried[producer_id] = ProducerEntry(producer_id) if known is None else known.copy()
             self._check(entry, header, origin, marker, None)
-            _apply(entry, header, base_offset, header.max_timestamp, marker)
+            if marker is not None:
+                entry.end_transaction(header.producer_epoch, marker, base_offset)
+            elif not header.is_control:
+                entry.add_batch(header, base_offset, header.max_timestamp)
 
     def _check(
         self,
@@ -156,14 +160,19 @@ class ProducerState:
         For a completed transaction the log then asks for its `last_stable_offset`, writes the transaction index, and
         calls `complete`. `max_timestamp` is the batch's own after the append (LogAppendTime changes it).
         """
-        producer_id = header.producer_id
-        if header.is_control and marker is None:
+        attributes = header.attributes
+        if attributes & CONTROL and marker is None:
             return None  # compaction emptied it: the transaction has no record left
+        producer_id = header.producer_id
         entry = self._producers.get(producer_id)
         if entry is None:
             entry = self._producers[producer_id] = ProducerEntry(producer_id)
-        completed = _apply(entry, header, base_offset, max_timestamp, marker)
-        if header.attributes & TRANSACTIONAL:
+        completed = None
+        if marker is not None:
+            completed = entry.end_transaction(header.producer_epoch, marker, base_offset)
+        else:
+            entry.add_batch(header, base_offset, max_timestamp)
+        if attributes & TRANSACTIONAL:
             if entry.txn_first_offset == base_offset:
                 self._ongoing[base_offset] = producer_id
             self._end_verification(header)
@@ -349,22 +358,6 @@ class ProducerState:
         ongoing = [entry for entry in self._producers.values() if entry.txn_first_offset >= 0]
         ongoing.sort(key=attrgetter("txn_first_offset"))
         self._ongoing = {entry.txn_first_offset: entry.producer_id for entry in ongoing}
-
-
-def _apply(
-    entry: ProducerEntry, header: BatchHeader, base_offset: int, max_timestamp: int, marker: EndMarker | None
-) -> CompletedTxn | None:
-    if marker is not None:
-        return entry.end_transaction(header.producer_epoch, marker, base_offset)
-    if header.is_control:
-        return None
-    delta = header.last_offset_delta
-    entry.add_batch(
-        header.producer_epoch, CachedBatch(header.last_sequence, base_offset + delta, delta, max_timestamp)
-    )
-    if header.is_transactional and entry.txn_first_offset < 0:
-        entry.txn_first_offset = base_offset
-    return None
 
 
 def _fenced(entry: ProducerEntry, epoch: int) -> KafkaError:

@@ -31,7 +31,7 @@ ID = "5BZ1oqBgQ4e1X7pCzHiGjQ"
 DAY_MS = 86_400_000
 START_MS = 1_700_000_000_000
 
-Command = tuple[str | int, ...]
+Command = tuple[str | int | Path, ...]
 
 
 def ask_kafka(commands: Sequence[Command]) -> list[str]:
@@ -301,8 +301,14 @@ def test_producers_are_judged_as_kafka_judges_them(tmp_path: Path, seed: int) ->
 def described(snapshot: Path) -> list[tuple[int, ...]]:
     """What a snapshot says, in the order of producer ids: Kafka's is that of a hash map."""
     return sorted(
-        (entry.producer_id, entry.epoch, entry.coordinator_epoch, entry.last_timestamp, entry.txn_first_offset)
-        + tuple(entry.last_batch)
+        (
+            entry.producer_id,
+            entry.epoch,
+            entry.coordinator_epoch,
+            entry.last_timestamp,
+            entry.txn_first_offset,
+            *entry.last_batch,
+        )
         for entry in decode_snapshot(snapshot.read_bytes(), snapshot.name)
     )
 
