@@ -1,21 +1,16 @@
-"""Apache Kafka's own software: resolved once by Maven into .cache, run with as little JVM as will do."""
+"""Apache Kafka's tools and the Java clients of every age, run with as little JVM as will do."""
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-from tests.interop.processes import CACHE, LineClient, run
+from bench.jars import JARS, TOOL_FLAGS, apache_kafka, locked, resolve
+from tests.interop.processes import LineClient, run
 
 HERE = Path(__file__).parent / "jvm"
-JARS = CACHE / "jvm"
-APACHE_KAFKA = "4.3.1"
-COPY_DEPENDENCIES = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 
 # The tools by the names of their scripts.
 TOOLS = {
@@ -38,48 +33,15 @@ TOOLS = {
     "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
 }
 
-# Two cores for everything: one compiler tier, one collector thread, a small heap.
-FLAGS = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
-LOG_LEVEL = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-
-
-@contextmanager
-def locked(name: str) -> Iterator[None]:
-    """One process at a time makes a thing of the cache."""
-    JARS.mkdir(parents=True, exist_ok=True)
-    with (JARS / f".{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-def resolve(name: str, pom: str, *definitions: str) -> Path:
-    """The folder with the jars that a pom asks for; Maven is called only when the pom has changed."""
-    folder = JARS / name
-    wanted = hashlib.sha256((HERE / pom).read_bytes()).hexdigest()
-    mark = folder / ".pom"
-    with locked(name):
-        if not mark.exists() or mark.read_text() != wanted:
-            shutil.rmtree(folder, ignore_errors=True)
-            command = ["mvn", "-q", "-B", "-f", str(HERE / pom), *definitions, COPY_DEPENDENCIES]
-            run([*command, "-DincludeScope=runtime", f"-DoutputDirectory={folder}"], timeout_s=600)
-            mark.write_text(wanted)
-    return folder
-
-
-@cache
-def apache_kafka() -> Path:
-    """The jars of the broker and its command line tools."""
-    return resolve(f"apache-kafka-{APACHE_KAFKA}", "apache-kafka.xml", f"-Dkafka.version={APACHE_KAFKA}")
-
 
 @cache
 def clients(version: str) -> Path:
     """The jars of the Java client of one version."""
-    return resolve(f"clients-{version}", "clients.xml", f"-Dkafka.version={version}")
+    return resolve(f"clients-{version}", HERE / "clients.xml", f"-Dkafka.version={version}")
 
 
 def java(classpath: str, main: str, *arguments: str, flags: tuple[str, ...] = ()) -> list[str]:
-    return ["java", *FLAGS, LOG_LEVEL, *flags, "-cp", classpath, main, *arguments]
+    return ["java", *TOOL_FLAGS, *flags, "-cp", classpath, main, *arguments]
 
 
 def command_of(name: str, *arguments: str) -> list[str]:

@@ -7,7 +7,7 @@ import shutil
 from functools import cache
 from pathlib import Path
 
-from tests.interop.jvm import locked
+from bench.jars import locked
 from tests.interop.processes import CACHE, LineClient, run
 
 HERE = Path(__file__).parent / "node"

@@ -1,0 +1,69 @@
+"""Apache Kafka's own software and Java clients: resolved once by Maven into .cache/jvm. Standard library only."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CACHE = ROOT / ".cache"
+JARS = CACHE / "jvm"
+APACHE_KAFKA = "4.3.1"
+POM = Path(__file__).with_name("apache-kafka.xml")
+COPY_DEPENDENCIES = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
+RESOLVE_TIMEOUT_S = 600
+
+# A tool of Apache Kafka shares two cores with the broker: one compiler tier, one collector thread, a small heap.
+TOOL_FLAGS = (
+    "-Xmx256m",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-Xshare:auto",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+)
+
+
+@contextmanager
+def locked(name: str) -> Iterator[None]:
+    """One process at a time makes a thing of the cache."""
+    JARS.mkdir(parents=True, exist_ok=True)
+    with (JARS / f".{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def resolve(name: str, pom: Path, *definitions: str) -> Path:
+    """The folder with the jars that a pom asks for; Maven is called only when the pom has changed.
+
+    Raises RuntimeError with Maven's words when it cannot get them.
+    """
+    folder = JARS / name
+    wanted = hashlib.sha256(pom.read_bytes()).hexdigest()
+    mark = folder / ".pom"
+    with locked(name):
+        if not mark.exists() or mark.read_text() != wanted:
+            shutil.rmtree(folder, ignore_errors=True)
+            command = ["mvn", "-q", "-B", "-f", str(pom), *definitions, COPY_DEPENDENCIES]
+            command += ["-DincludeScope=runtime", f"-DoutputDirectory={folder}"]
+            ended = subprocess.run(command, capture_output=True, text=True, timeout=RESOLVE_TIMEOUT_S, check=False)
+            if ended.returncode:
+                raise RuntimeError(f"`{' '.join(command)}` failed\n{ended.stdout[-8000:]}\n{ended.stderr[-2000:]}")
+            mark.write_text(wanted)
+    return folder
+
+
+@cache
+def apache_kafka() -> Path:
+    """The jars of the broker and its command line tools."""
+    return resolve(f"apache-kafka-{APACHE_KAFKA}", POM, f"-Dkafka.version={APACHE_KAFKA}")
+
+
+def tool(main: str, *arguments: str) -> list[str]:
+    """The command line of one of Apache Kafka's tools, by its main class."""
+    return ["java", *TOOL_FLAGS, "-cp", f"{apache_kafka()}/*", main, *arguments]
