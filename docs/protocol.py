@@ -18,8 +18,8 @@ INTRODUCTION = """\
 
 <!-- Written by `python -m docs.protocol` from the table of handlers and the table of tested clients; edit those. -->
 
-Odradek serves every version of an API that Apache Kafka ever served, from 0 to the newest stable one, so that clients of
-any age connect. All versions of all messages, also of those that no handler serves yet, are in `protocol/messages/`.
+Odradek serves every version of an API that Apache Kafka ever served, from 0 to the newest stable one, so that clients
+of any age connect. All versions of all messages, also of those that no handler serves yet, are in `protocol/messages/`.
 
 ## APIs
 

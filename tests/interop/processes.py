@@ -11,7 +11,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,7 +38,12 @@ class Server:
         self._process: subprocess.Popen[bytes] | None = None
 
     def launch(
-        self, command: Sequence[str], ready: str, timeout_s: float, environment: dict[str, str] | None = None
+        self,
+        command: Sequence[str],
+        ready: str,
+        timeout_s: float,
+        environment: Mapping[str, str] | None = None,
+        cwd: Path = ROOT,
     ) -> re.Match[str]:
         """Start `command` and wait until its output has a line that matches `ready`."""
         assert self._process is None, f"{self.name} runs already"
@@ -50,7 +55,7 @@ class Server:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                cwd=ROOT,
+                cwd=cwd,
                 env={**os.environ, **(environment or {})},
             )
         Server.started.append(self)

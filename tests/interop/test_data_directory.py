@@ -1,0 +1,136 @@
+"""A data directory moves between Odradek and Apache Kafka 4, in both directions, with everything in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.interop import jvm
+from tests.interop.brokers import ApacheKafka, Broker, Odradek
+from tests.interop.clients.confluent import Confluent
+from tests.interop.clients.driver import CODECS, Kind
+
+pytestmark = pytest.mark.odradek_only
+
+CLIENT = Confluent()
+CONFIGS = "cleanup.policy=delete,max.message.bytes=200000,retention.ms=864000000"
+Open = Callable[[type[Odradek] | type[ApacheKafka]], Broker]
+
+
+@pytest.fixture
+def open_with(tmp_path: Path) -> Iterator[Open]:
+    """Opens the test's one directory with a broker of a kind, after the one before has stopped cleanly."""
+    opened: list[Broker] = []
+    data = tmp_path / "data"
+
+    def open_it(kind: type[Odradek] | type[ApacheKafka]) -> Broker:
+        if opened:
+            opened[-1].stop()
+        broker = Odradek(data) if kind is Odradek else ApacheKafka(data, formatted=bool(opened))
+        opened.append(broker)
+        broker.start()
+        return broker
+
+    yield open_it
+    for broker in opened:
+        broker.stop()
+        broker.forget()
+
+
+def values_of(writer: str, count: int = 100) -> list[bytes]:
+    return [f"{writer} {number:06} {'lorem ipsum ' * 8}".encode() for number in range(count)]
+
+
+def create(broker: Broker, topic: str) -> None:
+    settings = [word for config in CONFIGS.split(",") for word in ("--config", config)]
+    where = ("--bootstrap-server", broker.bootstrap)
+    jvm.tool("kafka-topics", *where, "--create", "--topic", topic, "--partitions", "2", *settings)
+
+
+def fill(broker: Broker, topic: str, writer: str) -> list[bytes]:
+    """Writes with every codec; what was written."""
+    written: list[bytes] = []
+    for codec in CODECS:
+        values = values_of(f"{writer} {codec}")
+        CLIENT.produce(broker.bootstrap, topic, values, Kind(codec, idempotent=codec != "none"))
+        written += values
+    return written
+
+
+def described(broker: Broker, topic: str) -> tuple[str, ...]:
+    """A topic's id, its partition count and its configs, as kafka-topics tells them."""
+    told = jvm.tool("kafka-topics", "--bootstrap-server", broker.bootstrap, "--describe", "--topic", topic)
+    found = re.search(r"TopicId: (\S+)\s+PartitionCount: (\d+).*Configs: (\S+)", told)
+    assert found, told
+    return found[1], found[2], *sorted(found[3].split(","))
+
+
+def contents(broker: Broker, topic: str, count: int) -> list[bytes]:
+    return CLIENT.consume(broker.bootstrap, topic, 0, count)
+
+
+@pytest.mark.parametrize(("first", "second"), [(Odradek, ApacheKafka), (ApacheKafka, Odradek)])
+def test_a_directory_goes_to_the_other_broker_and_comes_back(
+    open_with: Open, first: type[Odradek] | type[ApacheKafka], second: type[Odradek] | type[ApacheKafka]
+) -> None:
+    broker = open_with(first)
+    create(broker, "moved")
+    written = fill(broker, "moved", "first")
+    before = described(broker, "moved")
+    cluster = jvm.tool("kafka-cluster", "cluster-id", "--bootstrap-server", broker.bootstrap)
+
+    broker = open_with(second)
+    assert jvm.tool("kafka-cluster", "cluster-id", "--bootstrap-server", broker.bootstrap) == cluster
+    assert described(broker, "moved") == before
+    assert contents(broker, "moved", len(written)) == written
+    written += fill(broker, "moved", "second")
+    create(broker, "added")
+    added = fill(broker, "added", "second")
+    after = described(broker, "added")
+
+    broker = open_with(first)
+    assert described(broker, "moved") == before
+    assert described(broker, "added") == after
+    assert contents(broker, "moved", len(written)) == written
+    assert contents(broker, "added", len(added)) == added
+    jvm.tool("kafka-topics", "--bootstrap-server", broker.bootstrap, "--delete", "--topic", "added")
+
+    broker = open_with(second)
+    assert "added" not in jvm.tool("kafka-topics", "--bootstrap-server", broker.bootstrap, "--list").splitlines()
+    assert contents(broker, "moved", len(written)) == written
+
+
+def test_an_idempotent_producer_goes_on_in_the_other_broker(open_with: Open) -> None:
+    from confluent_kafka import Producer
+
+    odradek = open_with(Odradek)
+    create(odradek, "sequence")
+    settings = {"bootstrap.servers": odradek.bootstrap, "enable.idempotence": True, "linger.ms": 5}
+    producer = Producer(settings)
+    for value in values_of("one"):
+        producer.produce("sequence", value, partition=0)
+    assert producer.flush(30) == 0
+
+    apache = open_with(ApacheKafka)
+    told = jvm.tool(
+        "kafka-transactions", "--bootstrap-server", apache.bootstrap,
+        "describe-producers", "--topic", "sequence", "--partition", "0",
+    )  # fmt: skip
+    columns = dict(zip(*(line.split() for line in told.splitlines()[:2]), strict=False))
+    assert columns["LastSequence"] == "99"
+
+
+def test_kafka_dump_log_decodes_the_metadata_log(open_with: Open, tmp_path: Path) -> None:
+    odradek = open_with(Odradek)
+    create(odradek, "told")
+    odradek.stop()
+    log = tmp_path / "data" / "__cluster_metadata-0" / f"{0:020}.log"
+    dumped = jvm.tool("kafka-dump-log", "--cluster-metadata-decoder", "--files", str(log))
+    types = set(re.findall(r'"type":"(\w+)"', dumped))
+    assert {"FEATURE_LEVEL_RECORD", "TOPIC_RECORD", "PARTITION_RECORD", "CONFIG_RECORD"} <= types
+    assert '"name":"told"' in dumped
+    assert "isvalid: false" not in dumped
+    assert "Skipping" not in dumped

@@ -1,0 +1,65 @@
+"""What is installed from the tree: a wheel with one import name, and the files of the image."""
+
+from __future__ import annotations
+
+import re
+import sys
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.interop.processes import ROOT, Server, run
+
+pytestmark = pytest.mark.odradek_only
+
+
+def serve(command: Sequence[str], where: Path, environment: dict[str, str]) -> tuple[Server, str]:
+    """A broker that was installed in some way, and where it serves."""
+    server = Server("installed odradek", where / "log")
+    return server, server.launch(command, r"^ready (\S+:\d+)$", 30, environment, cwd=where)[1]
+
+
+def is_healthy(bootstrap: str) -> bool:
+    probe = [sys.executable, str(ROOT / "docker" / "healthy.py"), bootstrap]
+    return run(probe, check=False).returncode == 0
+
+
+def test_the_wheel_has_one_import_name_and_serves(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    run([*build, "--disable-pip-version-check", "--wheel-dir", str(tmp_path), str(ROOT)])
+    (wheel,) = tmp_path.glob("odradek-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name.split("/")[0] for name in archive.namelist()}
+        archive.extractall(tmp_path / "site")
+    assert {name for name in names if not name.endswith(".dist-info")} == {"odradek"}
+
+    # Isolated from the tree: the unpacked wheel comes before all else on the path.
+    program = f"import sys; sys.path[:0] = [{str(tmp_path / 'site')!r}]; import odradek; sys.exit(odradek.main())"
+    arguments = ["run", "--listen", "127.0.0.1:0", "--data", str(tmp_path / "data")]
+    server, bootstrap = serve([sys.executable, "-I", "-c", program, *arguments], tmp_path, {})
+    assert is_healthy(bootstrap)
+    assert server.stop() == 0
+    server.forget()
+    assert not is_healthy(bootstrap)
+
+
+def test_the_image_holds_all_that_the_broker_needs(tmp_path: Path) -> None:
+    dockerfile = (ROOT / "docker" / "Dockerfile").read_text()
+    allowed = (ROOT / "docker" / "Dockerfile.dockerignore").read_text().splitlines()
+    copied = re.findall(r"^COPY (\w+) /opt/odradek/(\w+)$", dockerfile, re.MULTILINE)
+    assert copied
+    for source, target in copied:
+        assert f"!{source}" in allowed
+        (tmp_path / target).symlink_to(ROOT / source)
+    settings = {
+        "PYTHONPATH": str(tmp_path),
+        "KAFKA_LOG_DIRS": str(tmp_path / "data"),
+        "KAFKA_LISTENERS": "PLAINTEXT://0.0.0.0:0",
+        "KAFKA_ADVERTISED_LISTENERS": "PLAINTEXT://localhost:0",
+    }
+    server, bootstrap = serve([sys.executable, "-m", "odradek", "run"], tmp_path, settings)
+    assert is_healthy(bootstrap.replace("localhost", "127.0.0.1"))
+    assert server.stop() == 0
+    server.forget()
