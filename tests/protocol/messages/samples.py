@@ -15,7 +15,7 @@ TEXTS = ("", "a", "topic-1", "naïve ☃ 𝕏", "x" * 130, "long" * 500)
 BYTES = (b"", b"\x00", b"\xff\x00\x7f", bytes(range(256)))
 BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 LATEST_MS = 4_102_444_800_000
-"""The year 2100: some codecs read times into calendar types, which have an end."""
+"""The year 2100: some codecs read times into calendar types, which have a beginning and an end."""
 
 
 class Sampler:
@@ -66,7 +66,8 @@ class Sampler:
         if kind.startswith("u"):
             return random.choice((0, 1, 2 ** (16 if kind == "uint16" else 32) - 1))
         if "time" in name or name.endswith("_ms"):
-            return random.choice((-1, 0, random.randrange(LATEST_MS if kind == "int64" else 2**31)))
+            latest = LATEST_MS if kind == "int64" else 2**31
+            return random.choice((0, random.randrange(latest), latest - 1))
         top = 2 ** (BITS[kind] - 1)
         return random.choice((-1, 0, -top, top - 1, random.randrange(-top, top)))
 

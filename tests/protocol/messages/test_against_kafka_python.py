@@ -1,4 +1,4 @@
-"""Every message in every version, both ways, against kafka-python's codec, which compiles Kafka's schemas its own way."""
+"""Every message in every version, both ways, against kafka-python's codec, which compiles Kafka's own JSON schemas."""
 
 from __future__ import annotations
 
