@@ -13,6 +13,7 @@ import protocol.messages.alter_configs as legacy
 import protocol.messages.incremental_alter_configs as incremental
 from coordinator.cluster.config_rules import ConfigRules
 from coordinator.cluster.decided import Decided
+from coordinator.cluster.features import MIN_ISR
 from coordinator.cluster.record import MetadataRecord
 from coordinator.cluster.registry import Registry
 from coordinator.cluster.resource import ConfigResource, ResourceType
@@ -20,7 +21,6 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.metadata_records.settings import ConfigRecord
 from protocol.metadata_records.topics import ClearElrRecord
 
-MIN_ISR = "min.insync.replicas"
 MAX_VALUE_LENGTH = 0x7FFF
 """A config record's value has a 16-bit length in the older of its readers."""
 

@@ -1,0 +1,55 @@
+"""Producer ids in blocks, each handed out once in the cluster's life (KIP-730; Kafka's ProducerIdControlManager)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from coordinator.cluster.decided import Decided
+from coordinator.cluster.registry import Registry
+from protocol.errors import ErrorCode, KafkaError
+from protocol.metadata_records.settings import ProducerIdsRecord
+
+BLOCK_SIZE = 1_000
+"""One record in the log per so many producers; a stop loses what is left of a block."""
+
+MAX_INT64 = (1 << 63) - 1
+
+
+class ProducerIdBlock(NamedTuple):
+    """Ids that are this broker's alone."""
+
+    first: int
+    size: int = BLOCK_SIZE
+
+
+def next_block(registry: Registry, broker_id: int) -> Decided[ProducerIdBlock]:
+    """AllocateProducerIds: the next block is this broker's. Raises KafkaError when it is not registered."""
+    broker = registry.brokers.get(broker_id)
+    if broker is None:
+        message = f"No broker registration found for broker id {broker_id}"
+        raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, message)
+    first = registry.producer_ids.next_id
+    if first > MAX_INT64 - BLOCK_SIZE:
+        message = "every producer id has been handed out"
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message)
+    record = ProducerIdsRecord(broker_id=broker_id, broker_epoch=broker.epoch, next_producer_id=first + BLOCK_SIZE)
+    return Decided([record], ProducerIdBlock(first))
+
+
+class ProducerIdPool:
+    """Hands the ids of a block out one by one, and asks for the next block when it is empty."""
+
+    def __init__(self, allocate: Callable[[], Awaitable[ProducerIdBlock]]) -> None:
+        self._allocate = allocate
+        self._next = 0
+        self._end = 0
+
+    async def next_id(self) -> int:
+        """A producer id that nobody had. Raises KafkaError."""
+        while self._next == self._end:
+            block = await self._allocate()
+            if self._next == self._end:  # else another waiter's block came first, and this one is given up
+                self._next, self._end = block.first, block.first + block.size
+        self._next += 1
+        return self._next - 1

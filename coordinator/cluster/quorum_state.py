@@ -1,0 +1,49 @@
+"""`quorum-state`: the quorum's epoch, its leader, and whom this node voted for (Kafka's FileQuorumStateStore)."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from protocol.types import NO_UUID, uuid_to_text
+from storage.checkpoint import CorruptCheckpoint
+from storage.disk import Disk
+
+QUORUM_STATE = "quorum-state"
+DATA_VERSION = 1
+"""Of kraft.version 1: voters are in the log, and a vote names a directory id (KIP-853)."""
+
+NOBODY = -1
+
+
+class QuorumState(NamedTuple):
+    """What this node knows of the quorum's last epoch."""
+
+    leader_id: int = NOBODY
+    leader_epoch: int = 0
+    voted_id: int = NOBODY
+
+
+def read_quorum_state(disk: Disk, directory: str) -> QuorumState:
+    """The state, that of a node which saw no epoch yet where there is no file. Raises CorruptCheckpoint."""
+    import json  # once per start
+
+    path = os.path.join(directory, QUORUM_STATE)
+    try:
+        text = disk.read_file(path)
+    except FileNotFoundError:
+        return QuorumState()
+    try:
+        found = json.loads(text)
+        return QuorumState(int(found["leaderId"]), int(found["leaderEpoch"]), int(found.get("votedId", NOBODY)))
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise CorruptCheckpoint(path, 1, repr(text), "a JSON object with leaderId and leaderEpoch") from None
+
+
+def write_quorum_state(disk: Disk, directory: str, state: QuorumState) -> None:
+    """Replace the file, atomically and durably: an epoch that this node has led in is never led in again."""
+    text = (
+        f'{{"leaderId":{state.leader_id},"leaderEpoch":{state.leader_epoch},"votedId":{state.voted_id},'
+        f'"votedDirectoryId":"{uuid_to_text(NO_UUID)}","data_version":{DATA_VERSION}}}'
+    )
+    disk.write_atomically(os.path.join(directory, QUORUM_STATE), text.encode())

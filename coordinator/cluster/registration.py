@@ -1,0 +1,174 @@
+"""What a node writes of itself into the metadata: that it is there, leads again, or goes.
+
+On one node the broker and its controller are the same process, so that registering, unfencing and the elections that
+follow are one batch. Source: Kafka's ActivationRecordsGenerator, ClusterControlManager.registerBroker and
+ReplicationControlManager (handleBrokerUnfenced, handleBrokerInControlledShutdown, handleBrokerFenced).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from coordinator.cluster.broker_info import Endpoint
+from coordinator.cluster.features import SUPPORTED, elr_safety_records
+from coordinator.cluster.options import ClusterOptions
+from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.registry import ELR_VERSION, Registry
+from coordinator.cluster.topic import LEADER_UNCHANGED, NO_LEADER, Partition
+from protocol.metadata_records.log import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
+from protocol.metadata_records.nodes import (
+    BrokerEndpoint,
+    BrokerFeature,
+    BrokerRegistrationChangeRecord,
+    ControllerEndpoint,
+    ControllerFeature,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+)
+from protocol.metadata_records.settings import FeatureLevelRecord
+from protocol.metadata_records.topics import PartitionChangeRecord
+from protocol.types import Uuid
+
+CONTROLLER_REGISTRATION_VERSION = 15
+"""metadata.version since which controllers register (3.7-IV0, KIP-919)."""
+
+YES = 1
+NO = -1
+
+
+def activation_records(
+    registry: Registry, bootstrap: Sequence[MetadataRecord], options: ClusterOptions
+) -> list[MetadataRecord]:
+    """What makes an empty log a cluster's: its features, in a metadata transaction (KIP-868)."""
+    elr = any(
+        isinstance(record, FeatureLevelRecord) and record.name == ELR_VERSION and record.feature_level > 0
+        for record in bootstrap
+    )
+    safety = elr_safety_records(registry, options.min_insync_replicas) if elr else ()
+    return [BeginTransactionRecord(name="Bootstrap records"), *bootstrap, *safety, EndTransactionRecord()]
+
+
+def abort_record() -> AbortTransactionRecord:
+    """Ends a metadata transaction that the last controller left open."""
+    return AbortTransactionRecord(reason="Controller failover")
+
+
+def registration_records(
+    registry: Registry,
+    options: ClusterOptions,
+    endpoints: Sequence[Endpoint],
+    log_dirs: Sequence[Uuid],
+    incarnation_ids: tuple[Uuid, Uuid],
+    *,
+    clean: bool,
+) -> list[MetadataRecord]:
+    """The node is there, as controller and broker, unfenced, and leads its partitions. The broker's epoch is the offset
+    that its record will have. After an unclean stop all of them get a new leader epoch, for consumers to notice that
+    records may be gone (KIP-320)."""
+    records: list[MetadataRecord] = []
+    if registry.metadata_version >= CONTROLLER_REGISTRATION_VERSION:
+        records.append(_controller(options, incarnation_ids[0]))
+    epoch = registry.offset + 1 + len(records)
+    records.append(_broker(options, endpoints, log_dirs, incarnation_ids[1], epoch))
+    records.append(BrokerRegistrationChangeRecord(broker_id=options.node_id, broker_epoch=epoch, fenced=NO))
+    records += leading_again(registry, options.node_id, clean=clean)
+    return records
+
+
+def _controller(options: ClusterOptions, incarnation_id: Uuid) -> RegisterControllerRecord:
+    endpoint = options.controller_listener
+    return RegisterControllerRecord(
+        controller_id=options.node_id,
+        incarnation_id=incarnation_id,
+        zk_migration_ready=False,
+        end_points=[
+            ControllerEndpoint(
+                name=endpoint.name, host=endpoint.host, port=endpoint.port, security_protocol=endpoint.security_protocol
+            )
+        ],
+        features=[
+            ControllerFeature(name=name, min_supported_version=levels.min_level, max_supported_version=levels.max_level)
+            for name, levels in SUPPORTED.items()
+        ],
+    )
+
+
+def _broker(
+    options: ClusterOptions, endpoints: Iterable[Endpoint], log_dirs: Sequence[Uuid], incarnation_id: Uuid, epoch: int
+) -> RegisterBrokerRecord:
+    return RegisterBrokerRecord(
+        broker_id=options.node_id,
+        incarnation_id=incarnation_id,
+        broker_epoch=epoch,
+        end_points=[
+            BrokerEndpoint(name=one.name, host=one.host, port=one.port, security_protocol=one.security_protocol)
+            for one in endpoints
+        ],
+        features=[
+            BrokerFeature(name=name, min_supported_version=levels.min_level, max_supported_version=levels.max_level)
+            for name, levels in SUPPORTED.items()
+        ],
+        rack=options.rack,
+        fenced=True,
+        log_dirs=list(log_dirs),
+    )
+
+
+def leading_again(registry: Registry, broker_id: int, *, clean: bool) -> Iterator[PartitionChangeRecord]:
+    """Elects the broker wherever nobody leads and it may, and wherever it still leads after an unclean stop."""
+    for topic in registry.topics():
+        for index, partition in topic.partitions.items():
+            leaderless = partition.leader == NO_LEADER and broker_id in _electable(partition)
+            if leaderless or (partition.leader == broker_id and not clean):
+                yield _elected(topic.topic_id, index, partition, broker_id)
+
+
+def _electable(partition: Partition) -> Sequence[int]:
+    return partition.isr or partition.elr or partition.last_known_elr or partition.replicas
+
+
+def _elected(topic_id: Uuid, index: int, partition: Partition, leader: int) -> PartitionChangeRecord:
+    """The leader starts a new epoch, alone in sync if it was not among the in-sync replicas."""
+    return PartitionChangeRecord(
+        partition_id=index,
+        topic_id=topic_id,
+        leader=leader,
+        isr=None if leader in partition.isr else [leader],
+        eligible_leader_replicas=[] if partition.elr else None,
+        last_known_elr=[] if partition.last_known_elr else None,
+    )
+
+
+def shutdown_records(registry: Registry, broker_id: int) -> list[MetadataRecord]:
+    """The broker goes in order: it leaves the in-sync sets, stays eligible to lead, and is fenced."""
+    broker = registry.brokers.get(broker_id)
+    if broker is None or broker.fenced:
+        return []
+    leaving = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker.epoch, in_controlled_shutdown=YES)
+    fenced = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker.epoch, fenced=YES)
+    return [leaving, *_departures(registry, broker_id), fenced]
+
+
+def _departures(registry: Registry, broker_id: int) -> Iterator[PartitionChangeRecord]:
+    for topic in registry.topics():
+        for index, partition in topic.partitions.items():
+            if broker_id in partition.isr:
+                yield _departed(registry, topic.topic_id, index, partition, broker_id)
+
+
+def _departed(
+    registry: Registry, topic_id: Uuid, index: int, partition: Partition, broker_id: int
+) -> PartitionChangeRecord:
+    """Without the broker: another in-sync replica leads, or, where it was the last, nobody until it is back."""
+    others = [one for one in partition.isr if one != broker_id]
+    heirs = [one for one in partition.replicas if one in others and registry.is_active(one)]
+    leader = LEADER_UNCHANGED
+    if partition.leader == broker_id:
+        leader = heirs[0] if heirs else NO_LEADER
+    record = PartitionChangeRecord(partition_id=index, topic_id=topic_id, leader=leader)
+    if others or registry.elr_enabled:
+        record.isr = others
+    if registry.elr_enabled and not others:
+        record.eligible_leader_replicas = [*partition.elr, broker_id]
+        record.last_known_elr = [broker_id]
+    return record

@@ -1,0 +1,114 @@
+"""Snapshots of the metadata log, and the bootstrap checkpoint, which has the same form (KIP-630).
+
+A file of batches: a control batch with the header, the records in the log's own form, a control batch with the footer.
+`<20-digit offset>-<10-digit epoch>.checkpoint` stands for all records before that offset. Source: Kafka's Snapshots,
+RecordsSnapshotWriter, BootstrapDirectory.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from coordinator.cluster.record import MetadataRecord, log_record
+from protocol.errors import ErrorCode, KafkaError
+from protocol.metadata_records import decode_record
+from protocol.records.batch import CONTROL, build, check_crc, iter_batches
+from protocol.records.control import (
+    KRaftVersionRecord,
+    QuorumRecord,
+    SnapshotFooterRecord,
+    SnapshotHeaderRecord,
+    VotersRecord,
+    decode_quorum_record,
+    quorum_record,
+)
+from protocol.records.record import Record, read_records
+from protocol.types import Buffer
+from storage.disk import Disk
+
+BOOTSTRAP = "bootstrap.checkpoint"
+CHECKPOINT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+
+RECORDS_PER_BATCH = 1_000
+"""A snapshot is read batch by batch: this many records keep its reader's memory small."""
+
+
+class SnapshotId(NamedTuple):
+    """What a snapshot stands for: every record before `offset`, the last of which has this epoch."""
+
+    offset: int
+    epoch: int
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.offset:020d}-{self.epoch:010d}.checkpoint"
+
+
+class Snapshot(NamedTuple):
+    """What a snapshot file holds: the state as records, and what the quorum says of itself."""
+
+    records: list[MetadataRecord]
+    quorum: list[QuorumRecord]
+
+
+def find_snapshots(names: Iterable[str]) -> list[SnapshotId]:
+    """The snapshots among a folder's files, oldest first."""
+    found = (CHECKPOINT.fullmatch(name) for name in names)
+    return sorted(SnapshotId(int(match[1]), int(match[2])) for match in found if match)
+
+
+def read_snapshot(disk: Disk, path: str) -> Snapshot:
+    """What is in the file. Raises KafkaError(CORRUPT_MESSAGE) or ProtocolError for one that is damaged or not whole."""
+    data = disk.read_file(path)
+    snapshot = Snapshot([], [])
+    for record, is_control in _records(path, data):
+        if not is_control:
+            snapshot.records.append(decode_record(record.value or b""))
+        elif (said := decode_quorum_record(record)) is not None:
+            snapshot.quorum.append(said)
+    if not snapshot.quorum or not isinstance(snapshot.quorum[-1], SnapshotFooterRecord):
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{path} has no footer: it was never finished")
+    return snapshot
+
+
+def _records(path: str, data: Buffer) -> Iterator[tuple[Record, bool]]:
+    """Each record, and whether it is one of the quorum's."""
+    for position, header in iter_batches(data):
+        if not check_crc(data, position, header):
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{path}: the batch at byte {position} is damaged")
+        for record in read_records(data, position, header):
+            yield record, bool(header.attributes & CONTROL)
+
+
+def write_snapshot(
+    disk: Disk,
+    path: str,
+    records: Sequence[MetadataRecord],
+    *,
+    metadata_version: int,
+    last_timestamp: int,
+    now_ms: int,
+    epoch: int = 0,
+    quorum: Sequence[KRaftVersionRecord | VotersRecord] = (),
+) -> None:
+    """Write a snapshot, atomically and durably. `last_timestamp` is that of the last record it stands for."""
+    header = SnapshotHeaderRecord(version=0, last_contained_log_timestamp=last_timestamp)
+    opening = [quorum_record(one, now_ms) for one in (header, *quorum)]
+    closing = [quorum_record(SnapshotFooterRecord(version=0), now_ms)]
+    body = [log_record(record, metadata_version, now_ms) for record in records]
+    out = build(opening, control=True, partition_leader_epoch=epoch)
+    offset = len(opening)
+    for start in range(0, len(body), RECORDS_PER_BATCH):
+        part = body[start : start + RECORDS_PER_BATCH]
+        out += build(part, base_offset=offset, partition_leader_epoch=epoch)
+        offset += len(part)
+    out += build(closing, control=True, base_offset=offset, partition_leader_epoch=epoch)
+    disk.write_atomically(path, out)
+
+
+def snapshot_path(folder: str, snapshot_id: SnapshotId) -> str:
+    """Where the snapshot is in the metadata log's folder."""
+    return os.path.join(folder, snapshot_id.file_name)
