@@ -16,8 +16,7 @@ import struct
 from bisect import bisect_left
 from collections.abc import Collection, Iterable
 
-from crc32c import crc32c
-
+from protocol.records.checksum import crc32c
 from storage.disk import Disk
 from storage.names import DELETED, SNAPSHOT, base_offset_of, segment_file
 from storage.producer_entry import NO_OFFSET, CachedBatch, ProducerEntry

@@ -16,9 +16,8 @@ from enum import IntEnum
 from mmap import mmap
 from typing import NamedTuple, TypeAlias
 
-from crc32c import crc32c
-
 from protocol.errors import ErrorCode, KafkaError
+from protocol.records.checksum import crc32c
 from protocol.records.compression import Compression, compress
 from protocol.records.record import Record, encode_records
 
