@@ -57,7 +57,7 @@ def read_entries(disk: Disk, path: str, parse: Callable[[str], T], expected: str
         raise CorruptCheckpoint(path, 1, lines[0], f"version {VERSION}")
     if len(lines) == 1:
         return []
-    count = _parse_line(path, 2, lines[1], int, "the number of entries")
+    count = _parse_line(path, 2, lines[1], parse_number, "the number of entries")
     entries = [_parse_line(path, number, line, parse, expected) for number, line in enumerate(lines[2:], 3)]
     if len(entries) != count:
         raise CorruptCheckpoint(path, 2, lines[1], f"the number of entries that follow, {len(entries)}")
@@ -108,9 +108,7 @@ def read_partition_metadata(disk: Disk, log_directory: str) -> Uuid | None:
     if not lines and not disk.exists(path):
         return None
     version_line, topic_id_line = [*lines, "", ""][:2]
-    version = _parse_line(path, 1, version_line, lambda line: int(_value(line, "version")), "'version: 0'")
-    if version < VERSION:
-        raise CorruptCheckpoint(path, 1, version_line, "'version: 0'")
+    _parse_line(path, 1, version_line, lambda line: parse_number(_value(line, "version")), "'version: 0'")
     return _parse_line(path, 2, topic_id_line, _parse_topic_id, "'topic_id: ' and 22 characters of base64")
 
 
@@ -118,6 +116,13 @@ def write_partition_metadata(disk: Disk, log_directory: str, topic_id: Uuid, *, 
     """Record the topic id that a partition's folder belongs to (KIP-516)."""
     text = f"version: {VERSION}\ntopic_id: {uuid_to_text(topic_id)}"
     disk.write_atomically(os.path.join(log_directory, PARTITION_METADATA), text.encode(), sync=sync)
+
+
+def parse_number(text: str) -> int:
+    """A number as checkpoints have them: ASCII digits and nothing else. Raises ValueError."""
+    if not (text.isascii() and text.isdecimal()):
+        raise ValueError(f"{text!r} is not a number")
+    return int(text)
 
 
 def _read_lines(disk: Disk, path: str) -> list[str]:
@@ -137,7 +142,7 @@ def _parse_line(path: str, number: int, line: str, parse: Callable[[str], T], ex
 
 def _parse_offset(line: str) -> tuple[TopicPartition, int]:
     topic, partition, offset = line.split()
-    return TopicPartition(topic, int(partition)), int(offset)
+    return TopicPartition(topic, parse_number(partition)), parse_number(offset)
 
 
 def _parse_topic_id(line: str) -> Uuid:

@@ -9,7 +9,7 @@ import os
 from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
-from storage.checkpoint import read_entries, write_entries
+from storage.checkpoint import parse_number, read_entries, write_entries
 from storage.disk import Disk
 
 LEADER_EPOCHS = "leader-epoch-checkpoint"
@@ -165,7 +165,5 @@ class LeaderEpochCache:
 
 
 def _parse(line: str) -> EpochEntry:
-    epoch, start_offset = map(int, line.split())
-    if epoch < 0 or start_offset < 0:
-        raise ValueError("epochs and offsets are not negative")
+    epoch, start_offset = map(parse_number, line.split())
     return EpochEntry(epoch, start_offset)

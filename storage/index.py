@@ -164,9 +164,11 @@ class SegmentIndex:
 
     def _truncate_to_entries(self, entries: int) -> None:
         """Keep the first entries. The file is written anew, not cut: a mapping of it may be in use by a reader."""
-        if entries >= self.entries and self._active is not None:
+        kept_bytes = entries * self.ENTRY.size
+        present = self._entries()
+        if len(present) == kept_bytes:
             return
-        kept = bytearray(self._entries()[: entries * self.ENTRY.size])
+        kept = bytearray(present[:kept_bytes])
         self._active = self._view = kept
         self._flushed_bytes = 0
         self._replace = True
@@ -180,7 +182,10 @@ class SegmentIndex:
     def _last_at_or_below(self, target: int, field: int) -> int:
         """The number of the last entry whose field is <= target, or -1."""
         entries = self._entries()
-        return bisect_right(range(len(entries) // self.ENTRY.size), target, key=self._column(entries, field)) - 1
+        count, value = len(entries) // self.ENTRY.size, self._column(entries, field)
+        if count and value(count - 1) <= target:
+            return count - 1  # where most readers are
+        return bisect_right(range(count), target, key=value) - 1
 
     def _first_at_or_above(self, target: int, field: int) -> int:
         """The number of the first entry whose field is >= target; `entries` when there is none."""
@@ -237,9 +242,8 @@ class OffsetIndex(SegmentIndex):
         active = self._active
         if active is None:
             active = self._activate()
-        last_offset = self.last_offset
         assert len(active) < self.max_entries * 8, f"{self.path}: append to a full index"
-        assert not active or offset > last_offset, f"{self.path}: offset {offset} after {last_offset}"
+        assert not active or offset > self.last_offset, f"{self.path}: offset {offset} after {self.last_offset}"
         active += self.ENTRY.pack(offset - self.base_offset, position)
 
     def truncate_to(self, offset: int) -> None:

@@ -84,6 +84,8 @@ class TimeIndex(SegmentIndex):
             raise CorruptIndex(f"{self.path}: last timestamp {last.timestamp} is below the first, {first.timestamp}")
         if last.offset < self.base_offset:
             raise CorruptIndex(f"{self.path}: last offset {last.offset} is below the base offset {self.base_offset}")
+        if entries > 1 and last.timestamp <= self.entry(entries - 2).timestamp:
+            raise CorruptIndex(f"{self.path}: the last timestamp, {last.timestamp}, is not above the one before it")
 
     def verify(self) -> None:
         """Check every entry. Raises CorruptIndex."""

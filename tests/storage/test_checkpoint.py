@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,14 @@ def test_what_is_written_is_read(
     assert read_offsets(Hasty(), path) == offsets
 
 
+@given(st.binary(max_size=60) | st.text("0123 orders\n-", max_size=60).map(str.encode))
+def test_any_bytes_are_offsets_or_an_error(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    path = tmp_path_factory.getbasetemp() / "any-bytes"
+    path.write_bytes(content)
+    with contextlib.suppress(CorruptCheckpoint):
+        read_offsets(DISK, str(path))
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -72,6 +81,7 @@ def test_what_is_written_is_read(
         ("garbage", "line 1: 'garbage' is not version 0"),
         ("0\nmany\n", "line 2: 'many' is not the number of entries"),
         ("0\n1\norders 0\n", "line 3: 'orders 0' is not '<topic> <partition> <offset>'"),
+        ("0\n1\norders 0 1_0\n", "line 3: 'orders 0 1_0' is not '<topic> <partition> <offset>'"),
         ("0\n1\norders zero 1\n", "line 3: 'orders zero 1' is not '<topic> <partition> <offset>'"),
         ("0\n2\norders 0 1\n", "line 2: '2' is not the number of entries that follow, 1"),
         ("0\n1\n\xff\xfe\n", "line 3: "),

@@ -166,6 +166,23 @@ def test_a_truncated_index_takes_appends(index: OffsetIndex, path: Path) -> None
     assert list(index_at(path)) == [(1010, 100), (1015, 180)]
 
 
+def test_a_reset_drops_a_torn_entry_too(path: Path) -> None:
+    path.write_bytes(b"\0\0\0")
+    index = index_at(path)
+    index.reset()
+    index.close()
+    assert path.read_bytes() == b""
+    index_at(path).sanity_check()
+
+
+def test_a_truncation_that_drops_nothing_leaves_the_file_alone(index: OffsetIndex, path: Path) -> None:
+    index.close()
+    inode = path.stat().st_ino
+    index.truncate_to(1036)
+    index.close()
+    assert path.stat().st_ino == inode
+
+
 def test_an_index_that_was_renamed_is_written_in_its_new_place(index: OffsetIndex, path: Path) -> None:
     index.flush()
     index.append(1040, 500)

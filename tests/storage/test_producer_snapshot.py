@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
+from crc32c import crc32c
+from hypothesis import given
+from hypothesis import strategies as st
 
 from protocol.records.batch import TRANSACTIONAL, BatchHeader
 from storage.disk import OsDisk
@@ -84,6 +88,14 @@ def test_a_count_that_does_not_fit_is_found_out() -> None:
     lying = encode_snapshot([ProducerEntry(1)])[:10]
     with pytest.raises(CorruptSnapshot):
         decode_snapshot(bytes(lying), "x")
+
+
+@given(st.binary(max_size=120), st.booleans())
+def test_any_bytes_are_producers_or_an_error(content: bytes, sealed: bool) -> None:
+    if sealed and len(content) >= 6:  # past the CRC, to where the count is believed
+        content = b"\0\1" + crc32c(content[6:]).to_bytes(4, "big") + content[6:]
+    with contextlib.suppress(CorruptSnapshot):
+        decode_snapshot(content, "x")
 
 
 def test_a_snapshot_is_taken_once_an_offset(tmp_path: Path) -> None:

@@ -96,6 +96,7 @@ def test_equal_offsets_go_together() -> None:
         "00000000000003e8",
         "00000000000003e80000000a 00000000000003e700000014",
         "00000000000003e8ffffffff",
+        "000000000000000000000000 000000000000000000000000",  # what is left of a preallocated file
     ],
 )
 def test_a_corrupt_index_is_found_out(path: Path, content: str) -> None:
