@@ -52,7 +52,17 @@ SHOWN_ERRORS = 3
 class AppendRules:
     """A topic's config as the append path wants it. `plain`: no record ever needs to be looked at."""
 
-    __slots__ = ("after_ms", "before_ms", "codec", "compact", "level", "log_append_time", "max_message_bytes", "plain", "segment_bytes")
+    __slots__ = (
+        "after_ms",
+        "before_ms",
+        "codec",
+        "compact",
+        "level",
+        "log_append_time",
+        "max_message_bytes",
+        "plain",
+        "segment_bytes",
+    )
 
     def __init__(self, config: LogConfig) -> None:
         self.max_message_bytes = config.max_message_bytes
@@ -127,7 +137,7 @@ def _several(
     if origin is Origin.CLIENT and len(found) > 1:
         for position, header in found:
             _check_batch(records, position, header, rules, origin)
-        raise KafkaError(ErrorCode.INVALID_RECORD, f"{len(found)} record batches for one partition: only one is allowed")
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"{len(found)} record batches for a partition: one is allowed")
     for position, header in found:
         _check_batch(records, position, header, rules, origin)
     return _all(records, found, rules, origin, next_offset, leader_epoch, now_ms)
@@ -247,7 +257,7 @@ def _converted(records: memoryview, rules: AppendRules, next_offset: int, leader
         size += header.size_bytes
     if not size:
         return NOTHING
-    batches = memoryview(bytearray(up_convert(records[:size])))
+    batches = memoryview(up_convert(records[:size], compression=rules.codec, level=rules.level))
     return _all(batches, list(iter_batches(batches)), rules, Origin.CLIENT, next_offset, leader_epoch, now_ms)
 
 
@@ -275,8 +285,10 @@ def _checked_size(prepared: Prepared, rules: AppendRules) -> Prepared:
 
 
 def _too_large(size: int, rules: AppendRules) -> KafkaError:
-    return KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"a batch of {size} bytes: max.message.bytes is {rules.max_message_bytes}")
+    limit = rules.max_message_bytes
+    return KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"a batch of {size} bytes: max.message.bytes is {limit}")
 
 
 def _larger_than_segment(size: int, rules: AppendRules) -> KafkaError:
-    return KafkaError(ErrorCode.RECORD_LIST_TOO_LARGE, f"{size} bytes of batches: segment.bytes is {rules.segment_bytes}")
+    limit = rules.segment_bytes
+    return KafkaError(ErrorCode.RECORD_LIST_TOO_LARGE, f"{size} bytes of batches: segment.bytes is {limit}")

@@ -59,8 +59,11 @@ def find_offset(buffer: memoryview, position: int, end: int, offset: int) -> Pla
 
 
 def header_at(buffer: memoryview, position: int) -> BatchHeader:
-    """The header of a batch of any format. A v0 or v1 message gets one that says the same: its offset is the last one
-    in it, it has no producer, and v0 has no timestamp. Raises KafkaError(CORRUPT_MESSAGE) when there are too few bytes."""
+    """The header of a batch of any format. Raises KafkaError(CORRUPT_MESSAGE) when there are too few bytes.
+
+    A v0 or v1 message gets one that says the same: its offset is the last one in it, it has no producer, and in v0 no
+    timestamp.
+    """
     if v2.magic_at(buffer, position) >= v2.MAGIC_V2:
         return v2.read_header(buffer, position)
     offset, length, crc, magic, attributes = _LEGACY_FRONT.unpack_from(buffer, position)
@@ -83,7 +86,7 @@ def check(buffer: memoryview, position: int, header: BatchHeader) -> None:
 def walk(window: Window, start: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
     """Position and header of the batches in [start, end) of a file; one that is cut by the end is left out.
 
-    Looks at the file through `window` a piece at a time. Raises KafkaError(CORRUPT_MESSAGE) for a length that cannot be.
+    Looks at the file through `window` a piece at a time. Raises KafkaError(CORRUPT_MESSAGE) for an impossible length.
     """
     position = start
     piece, piece_start = memoryview(b""), start

@@ -38,6 +38,9 @@ class FolderKind(Enum):
     STRAY = "-stray"
 
 
+_MARKED = (FolderKind.FUTURE, FolderKind.DELETE, FolderKind.STRAY)
+
+
 class Folder(NamedTuple):
     """What a folder's name says."""
 
@@ -70,12 +73,12 @@ def marked_folder_name(topic_partition: TopicPartition, kind: FolderKind, unique
 
 def parse_folder(name: str) -> Folder | None:
     """The inverse of both: a topic may have dots and dashes. None for a folder that is no partition's."""
-    kind = next((kind for kind in (FolderKind.DELETE, FolderKind.FUTURE, FolderKind.STRAY) if name.endswith(kind.value)), None)
-    if kind is not None:
+    kind = next((kind for kind in _MARKED if name.endswith(kind.value)), FolderKind.CURRENT)
+    if kind in _MARKED:
         name, dot, _ = name.rpartition(".")
         if not dot:
             return None
     topic, dash, partition = name.rpartition("-")
     if not (topic and dash and partition.isdecimal() and partition.isascii()):
         return None
-    return Folder(TopicPartition(topic, int(partition)), kind or FolderKind.CURRENT)
+    return Folder(TopicPartition(topic, int(partition)), kind)

@@ -12,7 +12,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
-from protocol.records.batch import BatchHeader
+from protocol.records.batch import LOG_OVERHEAD, BatchHeader
 from storage import names
 from storage.batches import READ_AHEAD_BYTES, Place, find_offset, walk
 from storage.config import LogConfig
@@ -31,7 +31,7 @@ EMPTY = memoryview(b"")
 
 
 class SegmentFile:
-    """An open file that closes itself when its last user lets go, so that a flush in a worker thread survives a close."""
+    """An open file, closed when its last user lets go: a flush in a worker thread survives a close."""
 
     __slots__ = ("_disk", "handle")
 
@@ -147,7 +147,17 @@ class Segment:
         if file is None:
             file = self._file = self._open_for_append()
         self._disk.pwritev(file.handle, buffers, position)
-        if not position:
+        self._note(batches, position)
+        self.size_bytes += size_bytes
+
+    def adopt(self, batches: Sequence[BatchHeader], size_bytes: int) -> None:
+        """Take over batches that someone else has written into the file, from its beginning on."""
+        self._note(batches, 0)
+        self.size_bytes = size_bytes
+
+    def _note(self, batches: Sequence[BatchHeader], position: int) -> None:
+        """Keep account of batches at this position: indexes, timestamps, places."""
+        if not position and batches:
             self.first_timestamp = batches[0].max_timestamp
         maximum = self._max_timestamp or self.max_timestamp
         offsets, positions = self._recent_offsets, self._recent_positions
@@ -158,10 +168,9 @@ class Segment:
                 self._index(batch.last_offset, position, maximum)
             offsets.append(batch.base_offset)
             positions.append(position)
-            position += batch.size_bytes
+            position += batch.batch_length + LOG_OVERHEAD
         if len(offsets) > 2 * RECENT_BATCHES:
-            del offsets[:RECENT_BATCHES], positions[:RECENT_BATCHES]
-        self.size_bytes += size_bytes
+            del offsets[:-RECENT_BATCHES], positions[:-RECENT_BATCHES]
 
     def _index(self, last_offset: int, position: int, maximum: TimestampOffset) -> None:
         if self.index_full:  # only within an append of several batches: the next one rolls
@@ -202,7 +211,9 @@ class Segment:
         found = self._disk.stat(self.path)
         return found.modified_ms if found else self.created_ms
 
-    def should_roll(self, size_bytes: int, max_timestamp: int, last_offset: int, config: LogConfig, now_ms: int) -> bool:
+    def should_roll(
+        self, size_bytes: int, max_timestamp: int, last_offset: int, config: LogConfig, now_ms: int
+    ) -> bool:
         """Whether an append must go to a new segment: no room by size, offsets or index, or the first batch is too old.
 
         Age is counted from the first batch's timestamp to the new one's, by the clock only when it has none.
@@ -228,7 +239,7 @@ class Segment:
     # Reading
 
     def view(self, start: int, end: int) -> memoryview:
-        """The bytes [start, end) of the file: of its mapping, but a copy of a little at the end of an active segment."""
+        """The bytes [start, end) of the file: of its mapping, or a copy of a little at the active segment's end."""
         mapping = self._map
         if end <= len(mapping):
             return mapping[start:end]

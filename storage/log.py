@@ -1,0 +1,440 @@
+"""One partition's log: a row of segments, and what is known of its producers, epochs and transactions.
+
+Appends and reads are for the broker's event loop; `flush` may run in a worker thread beside them. Kafka classes
+UnifiedLog and LocalLog.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records.batch import BatchHeader
+from protocol.types import TopicPartition, Uuid
+from storage import checkpoint
+from storage.append import AppendRules, Prepared, prepare
+from storage.config import LogConfig
+from storage.disk import Disk
+from storage.failure import OUT_OF_SPACE, LogDirFailure, LogDirFull, failing, failure
+from storage.markers import producing, take_over
+from storage.offsets_for_time import TimestampAndOffset, max_timestamp, offset_for_timestamp
+from storage.producer_entry import CachedBatch, Origin, Verification
+from storage.producer_state import ProducerBatch, ProducerState
+from storage.read import ReadResult, aborted_transactions, read, upper_bound_offset
+from storage.recovery import Loaded, load, rebuild_producers
+from storage.segment import Segment
+from storage.truncation import start_over, truncate
+from storage.txn_index import AbortedTxn
+
+NO_EPOCH = -1
+PRODUCER_EXPIRATION_MS = 24 * 60 * 60 * 1000
+"""Default of producer.id.expiration.ms."""
+
+
+class Appended(NamedTuple):
+    """Where an append went. A duplicate was not written again: the offsets are those of the first time."""
+
+    base_offset: int
+    last_offset: int
+    log_append_time_ms: int
+    """-1 unless the topic's timestamps are the broker's."""
+    log_start_offset: int
+    duplicate: bool
+
+
+class Log:
+    """A log of one partition. Create or open with `Log.open`; methods raise LogDirFailure when the disk fails."""
+
+    __slots__ = (
+        "_config",
+        "_disk",
+        "_generation",
+        "_rules",
+        "directory",
+        "epochs",
+        "high_watermark",
+        "last_flush_ms",
+        "last_leader_epoch",
+        "log_end_offset",
+        "log_start_offset",
+        "producer_state",
+        "recovered",
+        "recovery_point",
+        "segments",
+        "topic_id",
+        "topic_partition",
+    )
+
+    def __init__(
+        self,
+        directory: str,
+        topic_partition: TopicPartition,
+        config: LogConfig,
+        loaded: Loaded,
+        *,
+        disk: Disk,
+        now_ms: int,
+        topic_id: Uuid | None,
+    ) -> None:
+        """A log of what `recovery.load` found."""
+        self.directory = directory
+        self.topic_partition = topic_partition
+        self.topic_id = topic_id
+        self.segments = loaded.segments
+        self.log_start_offset = loaded.log_start_offset
+        self.log_end_offset = loaded.log_end_offset
+        self.recovery_point = loaded.recovery_point
+        self.high_watermark = loaded.log_start_offset
+        self.epochs = loaded.epochs
+        self.producer_state = loaded.producer_state
+        self.recovered = loaded.recovered
+        self.last_flush_ms = now_ms
+        self.last_leader_epoch = NO_EPOCH if loaded.epochs.latest_epoch is None else loaded.epochs.latest_epoch
+        self._disk = disk
+        self._generation = 0
+        self.config = config
+
+    @classmethod
+    def open(
+        cls,
+        directory: str,
+        topic_partition: TopicPartition,
+        config: LogConfig,
+        *,
+        disk: Disk,
+        now_ms: int,
+        recovery_point: int = 0,
+        log_start_offset: int = 0,
+        clean: bool = True,
+        topic_id: Uuid | None = None,
+        producer_expiration_ms: int = PRODUCER_EXPIRATION_MS,
+        verification_enabled: bool = False,
+    ) -> Log:
+        """Open the log in a folder, made if it is not there. Unless `clean`, everything from the recovery point on is
+        checked first; `recovered` then says what was cut. Raises LogDirFailure."""
+        with failing(os.path.dirname(directory), f"opening {topic_partition}"):
+            disk.mkdir(directory, parents=True)
+            producer_state = ProducerState(
+                directory, disk=disk, expiration_ms=producer_expiration_ms, verification_enabled=verification_enabled
+            )
+            loaded = load(
+                directory,
+                config,
+                producer_state,
+                disk=disk,
+                now_ms=now_ms,
+                recovery_point=recovery_point,
+                log_start_offset=log_start_offset,
+                clean=clean,
+            )
+            log = cls(directory, topic_partition, config, loaded, disk=disk, now_ms=now_ms, topic_id=None)
+            log._take_topic_id(topic_id)
+        return log
+
+    def __repr__(self) -> str:
+        return f"Log({self.directory}, {self.log_start_offset} to {self.log_end_offset})"
+
+    @property
+    def config(self) -> LogConfig:
+        """The topic's config; may be replaced at any time."""
+        return self._config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        self._config = config
+        self._rules = AppendRules(config)
+
+    @property
+    def log_dir(self) -> str:
+        """Which of log.dirs it is in."""
+        return os.path.dirname(self.directory)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of batches in all segments."""
+        return self.segments.size_bytes
+
+    def _take_topic_id(self, topic_id: Uuid | None) -> None:
+        """Compare with partition.metadata, or write it. Raises KafkaError(INCONSISTENT_TOPIC_ID)."""
+        found = checkpoint.read_partition_metadata(self._disk, self.directory)
+        if found is None and topic_id is not None:
+            checkpoint.write_partition_metadata(self._disk, self.directory, topic_id, sync=False)
+        elif found is not None and topic_id not in (None, found):
+            raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID, f"{self.directory} belongs to another topic of this name")
+        self.topic_id = found or topic_id
+
+    # Appending
+
+    def append(
+        self,
+        records: memoryview,
+        *,
+        leader_epoch: int,
+        now_ms: int,
+        origin: Origin = Origin.CLIENT,
+        guard: Verification | None = None,
+        transaction_version: int = 0,
+    ) -> Appended:
+        """Append batches (or messages of v0 and v1) at the end; they are stamped in place.
+
+        Base offset -1 says that there was no whole batch. Raises KafkaError, InvalidRecords, LogDirFailure or
+        LogDirFull, and has then written nothing.
+        """
+        prepared = prepare(
+            records, self._rules, origin, next_offset=self.log_end_offset, leader_epoch=leader_epoch, now_ms=now_ms
+        )
+        batches = prepared.batches
+        if not batches:
+            return Appended(-1, -1, -1, self.log_start_offset, False)
+        first, last = batches[0], batches[-1]
+        producers: Sequence[ProducerBatch] = ()
+        if first.producer_id >= 0 or len(batches) > 1:
+            producers = producing(prepared, transaction_version)
+            duplicate = self._check_producers(producers, origin, guard)
+            if duplicate is not None:
+                return Appended(
+                    duplicate.first_offset, duplicate.last_offset, duplicate.timestamp, self.log_start_offset, True
+                )
+        last_offset = last.base_offset + last.last_offset_delta
+        self._write(prepared, first, last_offset, now_ms)
+        if first.partition_leader_epoch != self.last_leader_epoch or len(batches) > 1:
+            self._assign_epochs(batches)
+        self.log_end_offset = last_offset + 1
+        if producers:
+            with failing(self.log_dir, f"writing the transaction index of {self.topic_partition}"):
+                take_over(producers, self.producer_state, self.segments.active)
+        self.producer_state.end_offset = last_offset + 1
+        log_append_time_ms = now_ms if self._rules.log_append_time and origin is not Origin.REPLICATION else -1
+        return Appended(first.base_offset, last_offset, log_append_time_ms, self.log_start_offset, False)
+
+    def _check_producers(
+        self, producers: Sequence[ProducerBatch], origin: Origin, guard: Verification | None
+    ) -> CachedBatch | None:
+        if len(producers) == 1:
+            header, _, marker = producers[0]
+            return self.producer_state.check(header, origin, marker=marker, guard=guard)
+        self.producer_state.check_all(producers, origin)
+        return None
+
+    def _write(self, prepared: Prepared, first: BatchHeader, last_offset: int, now_ms: int) -> None:
+        """The batches into the active segment, or a new one."""
+        active = self.segments.active
+        size = prepared.size_bytes
+        if active.should_roll(size, prepared.max_timestamp, last_offset, self._config, now_ms):
+            active = self.roll(now_ms, first.base_offset)
+        try:
+            active.append(prepared.buffers, prepared.batches, size)
+        except OSError as error:
+            raise self._append_failed(active, error) from error
+
+    def _append_failed(self, segment: Segment, error: OSError) -> LogDirFailure | LogDirFull:
+        """Take back the part that was written, so that the log goes on as it was once there is room."""
+        if error.errno not in OUT_OF_SPACE:
+            return failure(self.log_dir, f"appending to {self.topic_partition}", error)
+        try:
+            segment.cut_back()
+        except OSError as second:
+            return failure(self.log_dir, f"cutting {self.topic_partition} back after a failed append", second)
+        return LogDirFull(self.log_dir, f"{self.log_dir}: no room to append to {self.topic_partition}: {error}")
+
+    def _assign_epochs(self, batches: Sequence[BatchHeader]) -> None:
+        for batch in batches:
+            self.assign_leader_epoch(batch.partition_leader_epoch, batch.base_offset)
+
+    def assign_leader_epoch(self, leader_epoch: int, start_offset: int) -> None:
+        """Note that a leader epoch begins at the offset, as a new leader does before its first append."""
+        if leader_epoch >= 0 and leader_epoch != self.last_leader_epoch:
+            self.epochs.assign(leader_epoch, start_offset)
+            self.last_leader_epoch = leader_epoch
+
+    def roll(self, now_ms: int, next_offset: int | None = None) -> Segment:
+        """Begin a new segment at the end, or at `next_offset` if that is beyond it. Raises LogDirFailure, LogDirFull.
+
+        Takes a snapshot of the producers there, from which recovery can begin.
+        """
+        base_offset = max(self.log_end_offset, next_offset or 0)
+        old = self.segments.active
+        if base_offset == old.base_offset and not old.size_bytes:
+            return old
+        try:
+            segment = Segment.create(self.directory, base_offset, self._config, disk=self._disk, now_ms=now_ms)
+            self.producer_state.end_offset = base_offset
+            self.producer_state.take_snapshot(sync=False)
+            old.seal()
+        except OSError as error:
+            if error.errno not in OUT_OF_SPACE:
+                raise failure(self.log_dir, f"rolling {self.topic_partition}", error) from error
+            raise LogDirFull(self.log_dir, f"{self.log_dir}: no room to roll {self.topic_partition}") from error
+        self.segments.append(segment)
+        return segment
+
+    # Reading
+
+    def read(self, offset: int, max_bytes: int, *, max_offset: int | None = None, min_one: bool = True) -> ReadResult:
+        """Batches from `offset` on, those before `max_offset` (high watermark, last stable offset) only.
+
+        Not more than max_bytes, but with `min_one` the first batch whole whatever its size. One segment is read at a
+        time. Raises KafkaError(OFFSET_OUT_OF_RANGE).
+        """
+        end = self.log_end_offset
+        if not self.log_start_offset <= offset <= end:
+            raise self._out_of_range(offset)
+        limit = end if max_offset is None or max_offset > end else max_offset
+        if offset >= limit:
+            return ReadResult([], 0, offset)
+        try:
+            view = read(self.segments, offset, limit, end, max_bytes, min_one=min_one)
+        except OSError as error:
+            raise failure(self.log_dir, f"reading {self.topic_partition}", error) from error
+        size = len(view)
+        return ReadResult([view] if size else [], size, offset)
+
+    def _out_of_range(self, offset: int) -> KafkaError:
+        return KafkaError(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"{self.topic_partition} has offsets {self.log_start_offset} to {self.log_end_offset}, not {offset}",
+        )
+
+    def aborted_transactions(self, from_offset: int, to_offset: int) -> list[AbortedTxn]:
+        """The aborted transactions with records in [from, to), for a read-committed fetch of these offsets."""
+        with failing(self.log_dir, f"reading the transaction index of {self.topic_partition}"):
+            return aborted_transactions(self.segments, from_offset, to_offset)
+
+    def aborted_in(self, result: ReadResult) -> list[AbortedTxn]:
+        """The aborted transactions that a read-committed consumer needs to know of to use what was read."""
+        if not result.size_bytes:
+            return []
+        with failing(self.log_dir, f"reading the transaction index of {self.topic_partition}"):
+            to_offset = upper_bound_offset(self.segments, result, self.log_end_offset)
+            return aborted_transactions(self.segments, result.start_offset, to_offset)
+
+    def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
+        """The first record, from the log's start, with this timestamp or a later one; None when there is none."""
+        with failing(self.log_dir, f"looking up a timestamp in {self.topic_partition}"):
+            return offset_for_timestamp(self.segments, timestamp, self.log_start_offset)
+
+    def max_timestamp(self) -> TimestampAndOffset | None:
+        """The record with the largest timestamp, the first of several; None when none has one."""
+        with failing(self.log_dir, f"looking up the largest timestamp in {self.topic_partition}"):
+            return max_timestamp(self.segments)
+
+    # Watermarks
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """The first offset that a read-committed consumer may not see yet; None when no transaction is open."""
+        first = self.producer_state.first_unstable_offset
+        return None if first is None else max(first, self.log_start_offset)
+
+    def update_high_watermark(self, offset: int) -> None:
+        """All in-sync replicas have everything below: retention may go so far, and transactions there are stable."""
+        self.high_watermark = offset
+        self.producer_state.on_high_watermark_updated(offset)
+
+    def advance_log_start(self, offset: int) -> bool:
+        """Records below the offset are deleted, as by DeleteRecords; True if that is news.
+
+        Segments go when retention runs, the checkpoint keeps the offset. Raises KafkaError(OFFSET_OUT_OF_RANGE) beyond
+        the high watermark.
+        """
+        if offset > self.high_watermark:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"{self.topic_partition}: offset {offset} is beyond the high watermark, {self.high_watermark}",
+            )
+        if offset <= self.log_start_offset:
+            return False
+        self.log_start_offset = offset
+        self.recovery_point = max(self.recovery_point, offset)
+        self.epochs.truncate_from_start(offset)
+        self.producer_state.on_log_start_offset_incremented(offset)
+        return True
+
+    # Life
+
+    @property
+    def unflushed_messages(self) -> int:
+        """Offsets that a power failure may take."""
+        return self.log_end_offset - self.recovery_point
+
+    def flush(self, now_ms: int) -> None:
+        """Return when everything appended before the call is on the device; then the recovery point moves there.
+
+        May be called in a worker thread, one at a time. Raises LogDirFailure, after which nothing of the directory may
+        be flushed again.
+        """
+        end_offset, generation = self.log_end_offset, self._generation
+        if end_offset > self.recovery_point:
+            with failing(self.log_dir, f"flushing {self.topic_partition}"):
+                self.epochs.flush()
+                self.segments.flush(self.recovery_point)
+        if generation == self._generation:  # else the log was truncated meanwhile
+            self.recovery_point = max(self.recovery_point, end_offset)
+        self.last_flush_ms = now_ms
+
+    def close(self) -> None:
+        """Write the producers' snapshot and the indexes, and let go of all files. Flush first. Raises LogDirFailure."""
+        with failing(self.log_dir, f"closing {self.topic_partition}"):
+            self.producer_state.take_snapshot()
+            self.epochs.flush()
+            self.segments.close()
+
+    def truncate_to(self, offset: int, now_ms: int) -> bool:
+        """Drop the records from this offset on, as a follower does whose leader has others; True if there were any."""
+        self._generation += 1
+        if offset >= self.log_end_offset:
+            self.epochs.truncate_from_end(self.log_end_offset)
+            return False
+        if offset < self.segments.first.base_offset:
+            self.truncate_fully(offset, now_ms)
+            return True
+        with failing(self.log_dir, f"truncating {self.topic_partition}"):
+            removed = truncate(self.segments, offset, self._config, disk=self._disk, now_ms=now_ms)
+            self._set_aside(removed, now_ms)
+            self._ends_at(offset)
+            self.epochs.truncate_from_end(offset)
+            self.log_start_offset = min(self.log_start_offset, offset)
+            rebuild_producers(self.producer_state, self.segments, self.log_start_offset, offset, now_ms)
+        return True
+
+    def truncate_fully(self, offset: int, now_ms: int, log_start_offset: int | None = None) -> None:
+        """Drop all records; the next one gets this offset, as when a follower is too far behind its leader."""
+        self._generation += 1
+        with failing(self.log_dir, f"truncating {self.topic_partition}"):
+            removed = start_over(self.segments, offset, self._config, disk=self._disk, now_ms=now_ms)
+            self._set_aside(removed, now_ms)
+            self.epochs.clear()
+            self.producer_state.truncate_fully(offset)
+        self.log_start_offset = offset if log_start_offset is None else log_start_offset
+        self._ends_at(offset)
+
+    def _ends_at(self, offset: int) -> None:
+        self.log_end_offset = offset
+        self.recovery_point = min(self.recovery_point, offset)
+        self.high_watermark = min(self.high_watermark, offset)
+        self.last_leader_epoch = NO_EPOCH
+
+    def _set_aside(self, segments: Sequence[Segment], now_ms: int) -> None:
+        """Files of removed segments stay for file.delete.delay.ms: someone may be reading them."""
+        for segment in segments:
+            snapshot = self.producer_state.set_snapshot_aside(segment.base_offset)
+            self.segments.set_aside(segment, snapshot, now_ms + self._config.file_delete_delay_ms)
+
+    def delete_segments(self, segments: Sequence[Segment], now_ms: int) -> None:
+        """Remove the oldest segments, as retention decided; the log then starts after them. Raises LogDirFailure."""
+        if len(segments) == len(self.segments):
+            self.roll(now_ms)
+        with failing(self.log_dir, f"deleting segments of {self.topic_partition}"):
+            self.segments.replace(segments, [])
+            self.advance_log_start(self.segments.first.base_offset)
+            self._set_aside(segments, now_ms)
+
+    def relocate(self, directory: str) -> None:
+        """The folder was renamed, by the log manager."""
+        self.directory = directory
+        self.segments.relocate(directory)
+        self.epochs.relocate(directory)
+        self.producer_state.relocate(directory)
+

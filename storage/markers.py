@@ -1,0 +1,65 @@
+"""What the batches that have a producer mean to the log: who wrote them, and which transactions they end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from protocol.records.batch import CONTROL, BatchHeader
+from protocol.records.record import read_records
+from storage.append import Prepared
+from storage.producer_entry import CompletedTxn, EndMarker
+from storage.producer_state import ProducerBatch, ProducerState
+from storage.segment import Segment
+from storage.txn_index import AbortedTxn
+
+
+def marker_in(
+    buffer: memoryview, position: int, header: BatchHeader, transaction_version: int = 0
+) -> EndMarker | None:
+    """The marker in a control batch; None in one that compaction has emptied, or of another kind of control record.
+
+    Raises KafkaError(CORRUPT_MESSAGE).
+    """
+    from protocol.records.control import decode_marker  # only where there are transactions
+
+    record = next(read_records(buffer, position, header), None)
+    marker = None if record is None else decode_marker(record)
+    if record is None or marker is None:
+        return None
+    return EndMarker(not marker.is_commit, marker.coordinator_epoch, record.timestamp, transaction_version)
+
+
+def producing(prepared: Prepared, transaction_version: int) -> list[ProducerBatch]:
+    """The batches of an append that have a producer."""
+    found = []
+    for buffer, header in _bytes_of(prepared):
+        if header.producer_id >= 0:
+            marker = marker_in(buffer, 0, header, transaction_version) if header.attributes & CONTROL else None
+            found.append(ProducerBatch(header, header.base_offset, marker))
+    return found
+
+
+def _bytes_of(prepared: Prepared) -> Iterator[tuple[memoryview, BatchHeader]]:
+    """Each batch's own bytes: an append has a buffer for each, or one for all."""
+    if len(prepared.buffers) == len(prepared.batches):
+        yield from zip(map(memoryview, prepared.buffers), prepared.batches, strict=True)
+        return
+    whole, position = memoryview(prepared.buffers[0]), 0
+    for header in prepared.batches:
+        yield whole[position : position + header.size_bytes], header
+        position += header.size_bytes
+
+
+def take_over(batches: Sequence[ProducerBatch], state: ProducerState, segment: Segment) -> None:
+    """Batches with producers were written into the segment: tell the state, and note which transactions aborted."""
+    for header, base_offset, marker in batches:
+        completed = state.update(header, base_offset, header.max_timestamp, marker)
+        if completed is not None:
+            if completed.aborted:
+                segment.txn_index.append(_aborted(completed, state))
+            state.complete(completed)
+
+
+def _aborted(completed: CompletedTxn, state: ProducerState) -> AbortedTxn:
+    stable = state.last_stable_offset(completed)
+    return AbortedTxn(completed.producer_id, completed.first_offset, completed.last_offset, stable)

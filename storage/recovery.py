@@ -1,0 +1,353 @@
+"""Opening a log: what its folder holds becomes segments, offsets, epochs and producers.
+
+After a clean stop nothing is scanned. Otherwise every batch from the recovery point on is checked, the log is cut
+where the first bad one begins, and indexes, producers and epochs are rebuilt. Kafka class LogLoader.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records.batch import CONTROL, NO_PARTITION_LEADER_EPOCH, BatchHeader
+from storage.batches import check
+from storage.checkpoint import CorruptCheckpoint
+from storage.config import LogConfig
+from storage.disk import Disk
+from storage.epochs import LeaderEpochCache
+from storage.index import MAX_RELATIVE_OFFSET, CorruptIndex
+from storage.leftovers import tidy
+from storage.markers import marker_in, take_over
+from storage.names import DELETED, INDEX, LOG, TIME_INDEX, TXN_INDEX, base_offset_of, segment_file
+from storage.producer_state import ProducerBatch, ProducerState
+from storage.segment import Segment
+from storage.segments import Segments
+from storage.time_index import NO_TIMESTAMP, TimestampOffset
+
+
+class Cut(NamedTuple):
+    """Where a log was cut, for its operator to be told."""
+
+    path: str
+    position: int
+    """The segment file's size now."""
+    offset: int
+    """The first offset that is gone."""
+    bytes_lost: int
+    segments_lost: int
+    reason: str
+
+    def __str__(self) -> str:
+        more = f" and {self.segments_lost} later segments" if self.segments_lost else ""
+        where = f"byte {self.position}, offset {self.offset}"
+        return f"{self.path}: cut {self.bytes_lost} bytes{more} from {where} on: {self.reason}"
+
+
+class Recovered(NamedTuple):
+    """What opening a log after an unclean stop did."""
+
+    segments: int
+    """How many were scanned."""
+    bytes_scanned: int
+    cut: Cut | None
+    rebuilt: tuple[str, ...]
+    """Segments whose missing or damaged indexes were made anew, though they needed no recovery."""
+
+
+class Loaded(NamedTuple):
+    """A log as it was found, or made."""
+
+    segments: Segments
+    log_start_offset: int
+    log_end_offset: int
+    recovery_point: int
+    epochs: LeaderEpochCache
+    producer_state: ProducerState
+    recovered: Recovered
+
+
+def load(
+    directory: str,
+    config: LogConfig,
+    producer_state: ProducerState,
+    *,
+    disk: Disk,
+    now_ms: int,
+    recovery_point: int,
+    log_start_offset: int,
+    clean: bool,
+) -> Loaded:
+    """Open what is in a partition's folder, or begin it at `log_start_offset`. Raises OSError."""
+    names = tidy(directory, config, disk=disk, now_ms=now_ms)
+    producer_state.find_snapshots(names)
+    found = [_open(directory, name, config, disk, now_ms) for name in names if name.endswith(LOG)]
+    found = [segment for segment in found if segment is not None]
+    if not found:
+        return _begin(directory, config, producer_state, disk, now_ms, log_start_offset)
+    loader = _Loader(directory, found, producer_state, disk, now_ms, log_start_offset)
+    loader.rebuild_indexes(names, len(found) if clean else len(loader.below(recovery_point)))
+    if not clean:
+        loader.recover(recovery_point)
+    return loader.finish(config, recovery_point, clean)
+
+
+def _open(directory: str, name: str, config: LogConfig, disk: Disk, now_ms: int) -> Segment | None:
+    offset = base_offset_of(name)
+    info = disk.stat(os.path.join(directory, name))
+    if offset is None or info is None:
+        return None
+    return Segment(directory, offset, config, disk=disk, now_ms=now_ms, size_bytes=info.size_bytes, sealed=True)
+
+
+def _begin(
+    directory: str, config: LogConfig, producer_state: ProducerState, disk: Disk, now_ms: int, offset: int
+) -> Loaded:
+    """A new log."""
+    epochs = _load_epochs(directory, disk)
+    epochs.clear()
+    segment = Segment.create(directory, offset, config, disk=disk, now_ms=now_ms)
+    producer_state.truncate_fully(offset)
+    nothing = Recovered(0, 0, None, ())
+    return Loaded(Segments(directory, [segment], disk=disk), offset, offset, offset, epochs, producer_state, nothing)
+
+
+def _load_epochs(directory: str, disk: Disk) -> LeaderEpochCache:
+    """The epochs, none if the file is damaged: those of the batches that are recovered come back."""
+    try:
+        return LeaderEpochCache.load(directory, disk=disk)
+    except CorruptCheckpoint:
+        epochs = LeaderEpochCache(directory, disk=disk)
+        epochs.dirty = True
+        return epochs
+
+
+class _Loader:
+    """The steps of opening a log that has segments, in their order."""
+
+    def __init__(
+        self,
+        directory: str,
+        segments: list[Segment],
+        producer_state: ProducerState,
+        disk: Disk,
+        now_ms: int,
+        log_start_offset: int,
+    ) -> None:
+        self.directory = directory
+        self.disk = disk
+        self.now_ms = now_ms
+        self.log_start_offset = log_start_offset
+        self.segments = Segments(directory, segments, disk=disk)
+        self.producer_state = producer_state
+        self.epochs = _load_epochs(directory, disk)
+        self.scanned = 0
+        self.bytes_scanned = 0
+        self.cut: Cut | None = None
+        self.rebuilt: list[str] = []
+
+    def below(self, recovery_point: int) -> list[Segment]:
+        """Segments that are wholly below the recovery point, and so are on the disk as they were written."""
+        return list(self.segments)[: len(self.segments) - len(self.segments.since(recovery_point))]
+
+    def rebuild_indexes(self, names: list[str], count: int) -> None:
+        """Make the indexes of the first `count` segments anew where a file is missing or cannot be right."""
+        present = frozenset(names)
+        for segment in list(self.segments)[:count]:
+            if self.cut is None and not self._has_indexes(segment, present):
+                self.rebuilt.append(segment.path)
+                self._recover(segment)
+
+    def _has_indexes(self, segment: Segment, names: frozenset[str]) -> bool:
+        if not {segment_file(segment.base_offset, extension) for extension in (INDEX, TIME_INDEX)} <= names:
+            return False
+        try:
+            if segment_file(segment.base_offset, TXN_INDEX) in names:
+                segment.txn_index.sanity_check()
+            if segment is self.segments.active:
+                segment.index.sanity_check()
+                segment.time_index.sanity_check()
+        except CorruptIndex:
+            return False
+        return True
+
+    def recover(self, recovery_point: int) -> None:
+        """Check the segments from the recovery point on, up to the first bad batch."""
+        for segment in self.segments.since(recovery_point):
+            if self.cut is None and segment in self.segments:
+                self._recover(segment)
+
+    def _recover(self, segment: Segment) -> None:
+        """Check one segment and rebuild its indexes; what comes after a bad batch goes."""
+        rebuild_producers(self.producer_state, self.segments, self.log_start_offset, segment.base_offset, self.now_ms)
+        valid_bytes, next_offset, problem = scan(segment, self.producer_state, self.epochs)
+        self.scanned += 1
+        self.bytes_scanned += valid_bytes
+        if problem is not None:
+            self._cut(segment, valid_bytes, next_offset, problem)
+        self.producer_state.end_offset = self.segments.end_of(segment, next_offset)
+        self.producer_state.take_snapshot(sync=False)
+        if segment is not self.segments.active:
+            segment.index.seal()
+            segment.time_index.seal()
+            segment.release()
+
+    def _cut(self, segment: Segment, valid_bytes: int, next_offset: int, problem: str) -> None:
+        later = [other for other in self.segments if other.base_offset > segment.base_offset]
+        self.cut = Cut(segment.path, valid_bytes, next_offset, segment.size_bytes - valid_bytes, len(later), problem)
+        cut_in_place(segment, valid_bytes, self.disk)
+        if later:
+            self._drop(later)
+
+    def _drop(self, dropped: list[Segment]) -> None:
+        """Take segments out, with their snapshots. Nobody reads them yet, but Kafka keeps them a while, as we do."""
+        self.segments.replace(dropped, [])
+        for segment in dropped:
+            snapshot = self.producer_state.set_snapshot_aside(segment.base_offset)
+            segment.rename(DELETED)
+            segment.delete()
+            if snapshot is not None:
+                self.disk.unlink(snapshot, missing_ok=True)
+
+    def finish(self, config: LogConfig, recovery_point: int, clean: bool) -> Loaded:
+        """Where the log begins and ends, and its producers up to there."""
+        self.segments.active.sealed = False
+        log_end_offset = self.segments.active.read_next_offset()
+        self.segments.active.release()
+        if log_end_offset < self.log_start_offset:
+            self._start_over(config)
+            log_end_offset, clean = self.log_start_offset, False
+        log_start_offset = max(self.log_start_offset, self.segments.first.base_offset)
+        self.epochs.truncate_from_end(log_end_offset)
+        self.epochs.truncate_from_start(log_start_offset)
+        self.producer_state.remove_stray_snapshots(self.segments.base_offsets)
+        rebuild_producers(
+            self.producer_state, self.segments, log_start_offset, log_end_offset, self.now_ms, clean=clean
+        )
+        recovery_point = log_end_offset if clean else min(recovery_point, log_end_offset)
+        recovered = Recovered(self.scanned, self.bytes_scanned, self.cut, tuple(self.rebuilt))
+        return Loaded(
+            self.segments, log_start_offset, log_end_offset, recovery_point, self.epochs, self.producer_state, recovered
+        )
+
+    def _start_over(self, config: LogConfig) -> None:
+        """All segments end before the log's start: someone took newer ones away, and these are of no use."""
+        old = list(self.segments)
+        self.epochs.clear()
+        self.producer_state.truncate_fully(self.log_start_offset)
+        for segment in old:
+            segment.delete()
+        segment = Segment.create(self.directory, self.log_start_offset, config, disk=self.disk, now_ms=self.now_ms)
+        self.segments.replace(old, [segment])
+
+
+def scan(
+    segment: Segment, producer_state: ProducerState, epochs: LeaderEpochCache
+) -> tuple[int, int, str | None]:
+    """Check each batch of a segment, and rebuild its indexes, the producers and the epochs from it.
+
+    Returns how many bytes are good, the offset after them, and what is wrong with the next one, None if nothing is.
+    """
+    segment.index.reset()
+    segment.time_index.reset()
+    segment.txn_index.reset()
+    maximum = TimestampOffset(NO_TIMESTAMP, segment.base_offset)
+    epoch = NO_PARTITION_LEADER_EPOCH if epochs.latest_epoch is None else epochs.latest_epoch
+    valid_bytes, indexed_at, next_offset, problem = 0, 0, segment.base_offset, None
+    try:
+        for position, header in segment.batches():
+            view = segment.view(position, position + header.size_bytes)
+            check(view, 0, header)
+            _check_offsets(segment, header, next_offset)
+            if header.max_timestamp > maximum.timestamp:
+                maximum = TimestampOffset(header.max_timestamp, header.last_offset)
+            if position - indexed_at > segment.index_interval_bytes and not segment.index.is_full:
+                segment.index.append(header.last_offset, position)
+                segment.time_index.maybe_append(maximum.timestamp, maximum.offset, skip_full_check=True)
+                indexed_at = position
+            if header.partition_leader_epoch > epoch:
+                epoch = header.partition_leader_epoch
+                epochs.assign(epoch, header.base_offset)
+            _replay(segment, view, header, producer_state)
+            valid_bytes, next_offset = position + header.size_bytes, header.next_offset
+    except KafkaError as error:
+        problem = error.message
+    if problem is None and valid_bytes < segment.size_bytes:
+        problem = "the last batch is incomplete"
+    segment.max_timestamp = maximum
+    segment.time_index.maybe_append(maximum.timestamp, maximum.offset, skip_full_check=True)
+    return valid_bytes, next_offset, problem
+
+
+def _check_offsets(segment: Segment, header: BatchHeader, next_offset: int) -> None:
+    if header.base_offset < next_offset or header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
+        raise KafkaError(
+            ErrorCode.CORRUPT_MESSAGE,
+            f"a batch of offsets {header.base_offset} to {header.last_offset} where {next_offset} is next",
+        )
+
+
+def _replay(segment: Segment, view: memoryview, header: BatchHeader, producer_state: ProducerState) -> None:
+    """Take over a batch's producer, and the transaction that it ends."""
+    if header.producer_id < 0:
+        return
+    marker = marker_in(view, 0, header) if header.attributes & CONTROL else None
+    take_over([ProducerBatch(header, header.base_offset, marker)], producer_state, segment)
+
+
+def cut_in_place(segment: Segment, size_bytes: int, disk: Disk) -> None:
+    """Cut a segment's file, of which nobody has a view."""
+    segment.release()
+    handle = disk.open(segment.path)
+    try:
+        disk.ftruncate(handle, size_bytes)
+    finally:
+        disk.close(handle)
+    segment.size_bytes = size_bytes
+
+
+def rebuild_producers(
+    state: ProducerState,
+    segments: Segments,
+    log_start_offset: int,
+    log_end_offset: int,
+    now_ms: int,
+    *,
+    clean: bool = False,
+) -> None:
+    """Bring the producers up to date with a log that ends at this offset: from the newest snapshot, then by replay.
+
+    A log that was stopped cleanly and has no snapshot was written before there were any: it has no producers.
+    """
+    if clean and state.latest_snapshot_offset is None:
+        for offset in [*segments.base_offsets[-2:], log_end_offset]:
+            state.end_offset = offset
+            state.take_snapshot()
+        return
+    empty = state.is_empty and state.end_offset >= log_end_offset
+    state.truncate_and_reload(log_start_offset, log_end_offset, now_ms)
+    if log_end_offset > state.end_offset and not empty:
+        for segment in segments.since(state.end_offset):
+            if segment.base_offset < log_end_offset:
+                state.end_offset = max(segment.base_offset, state.end_offset, log_start_offset)
+                if segment.base_offset in segments.base_offsets[-2:]:
+                    state.take_snapshot(sync=False)
+                state.replay(_producing(segment, state.end_offset, log_end_offset))
+    state.end_offset = log_end_offset
+    state.take_snapshot(sync=False)
+
+
+def _producing(segment: Segment, start_offset: int, end_offset: int) -> Iterator[ProducerBatch]:
+    """The batches with producers in a range of a segment."""
+    place = segment.locate(start_offset)
+    if place is None:
+        return
+    for position, header in segment.batches(place.position):
+        if header.base_offset >= end_offset:
+            return
+        if header.producer_id >= 0:
+            marker = None
+            if header.attributes & CONTROL:
+                marker = marker_in(segment.view(position, position + header.size_bytes), 0, header)
+            yield ProducerBatch(header, header.base_offset, marker)
