@@ -81,7 +81,8 @@ class _Version(argparse.Action):
             found = version("odradek")
         except PackageNotFoundError:
             found = "(a source tree that is not installed)"
-        parser.exit(message=f"odradek {found}\n")
+        sys.stdout.write(f"odradek {found}\n")
+        parser.exit()
 
 
 def _load(options: argparse.Namespace) -> Loaded:

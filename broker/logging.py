@@ -47,6 +47,10 @@ class Logger:
         """Something that an operator must look at."""
         self._logger().error(event, **fields)
 
+    def critical(self, event: str, **fields: object) -> None:
+        """Why the broker cannot go on."""
+        self._logger().critical(event, **fields)
+
     def exception(self, event: str, **fields: object) -> None:
         """An error with the traceback of the exception that is being handled: a bug of our own."""
         self._logger().exception(event, **fields)

@@ -35,8 +35,7 @@ BANNED_CALLS: dict[str, tuple[frozenset[str], str]] = {
 
 # (module, call): why it may.
 ALLOWED_CALLS: dict[tuple[str, str], str] = {
-    ("broker/config.py", "open"): "reads server.properties before there is any storage",
-    ("broker/properties.py", "open"): "reads server.properties before there is any storage",
+    ("broker/cli.py", "open"): "reads server.properties before there is any storage",
 }
 
 # Randomness belongs to the package that knows the outside world.

@@ -60,14 +60,19 @@ def list_defaults() -> dict[str, str]:
 
 
 def check_broker(layers: Layers, configs: Texts, *, per_broker: bool) -> None:
-    """Raise ConfigError where these cannot be the dynamic configs of this broker, or else of all brokers."""
-    _none(NOT_DYNAMIC, filter(_fixed, configs))
-    _none(ONLY_PER_LISTENER, (name for name in configs if name in LISTENER_ONLY))
-    for name, text in configs.items():
+    """Raise ConfigError where these cannot be the dynamic configs of this broker, or else of all brokers.
+
+    What was there before, perhaps from a broker that knows more options, stands in nobody's way.
+    """
+    existing = layers.broker if per_broker else layers.cluster
+    new = {name: text for name, text in configs.items() if existing.get(name) != text}
+    _none(NOT_DYNAMIC, filter(_fixed, new))
+    _none(ONLY_PER_LISTENER, (name for name in new if name in LISTENER_ONLY))
+    for name, text in new.items():
         if (option := declared(name) or declared(base_name(name))) is not None:
             option.parse(text)
     if not per_broker:
-        _none(ONLY_PER_BROKER, filter(_per_broker, configs))
+        _none(ONLY_PER_BROKER, filter(_per_broker, new))
     after = layers.changed(broker=configs) if per_broker else layers.changed(cluster=configs)
     if after.problems and after.problems != layers.problems:
         raise ConfigError(f"requirement failed: {after.problems[-1]}")

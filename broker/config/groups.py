@@ -16,7 +16,7 @@ def _migration_policy(_name: str, value: object) -> str | None:
     return None if known else f"String must be one of (case insensitive): {', '.join(MIGRATION_POLICIES)}"
 
 
-MIGRATION_POLICY: Final = Check(f"{', '.join(MIGRATION_POLICIES)} (in any case)", _migration_policy)
+MIGRATION_POLICY: Final = Check(f"(case insensitive) [{', '.join(MIGRATION_POLICIES)}]", _migration_policy)
 
 
 class GroupOptions(Config):

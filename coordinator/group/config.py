@@ -39,7 +39,7 @@ def _offset_reset(name: str, value: object) -> str | None:
     )
 
 
-OFFSET_RESET: Final = Check("earliest, latest, by_duration:PnDTnHnMn.nS", _offset_reset)
+OFFSET_RESET: Final = Check("[latest, earliest, by_duration:PnDTnHnMn.nS]", _offset_reset)
 
 
 class GroupConfig(Config):

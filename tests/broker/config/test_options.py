@@ -1,0 +1,113 @@
+"""Every option is Apache Kafka 4.3.1's: name, type, default, bounds, importance, and who may change it when."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from broker.config import BrokerConfig
+from broker.config.known import REFUSED, why_ignored
+from broker.config.layers import family
+from coordinator.group.config import GroupConfig
+from protocol.config import Config, Option
+from storage.config import LogConfig
+
+KINDS: dict[str, type[Config]] = {"broker": BrokerConfig, "topic": LogConfig, "group": GroupConfig}
+
+# What is different on purpose; docs/configuration.md says so.
+OTHER_DEFAULTS = {
+    "node.id": "1",
+    "process.roles": "broker,controller",
+    "listeners": "PLAINTEXT://127.0.0.1:9092",
+    "log.dir": "data",
+    "controller.listener.names": "",
+}
+NOT_CHANGED_WHILE_RUNNING = ("listeners", "listener.security.protocol.map")
+CHECKED_AS_A_WHOLE = ("controller.quorum.voters", "controller.quorum.bootstrap.servers")
+
+
+class Known(NamedTuple):
+    """An option as Kafka has it; all texts."""
+
+    kind: str
+    name: str
+    type: str
+    default: str
+    valid: str
+    importance: str
+    internal: str
+    changes: str
+    other_names: str
+
+
+def known_options() -> list[Known]:
+    lines = Path(__file__).with_name("kafka_options.tsv").read_text().splitlines()
+    return [Known(*line.split("\t")) for line in lines if not line.startswith("#")]
+
+
+def declared_options() -> list[Known]:
+    return [known for known in known_options() if known.name in KINDS[known.kind].OPTIONS]
+
+
+def name_of(known: Known) -> str:
+    return f"{known.kind}-{known.name}"
+
+
+def valid(option: Option) -> str:
+    """What Kafka's ConfigDef.Validator says of itself, for the rules that an option has."""
+    rules = option.rules
+    if "check" in rules:
+        return rules["check"].valid
+    if "one_of" in rules:
+        return f"[{', '.join(rules['one_of'])}]"
+    low, high = rules.get("at_least"), rules.get("at_most")
+    return "" if low is None else f"[{low},...]" if high is None else f"[{low},...,{high}]"
+
+
+@pytest.mark.parametrize("known", declared_options(), ids=name_of)
+def test_an_option_is_as_kafka_has_it(known: Known) -> None:
+    option = KINDS[known.kind].OPTIONS[known.name]
+    default = option.text(option.default)
+    expected = OTHER_DEFAULTS.get(known.name, None if known.default == "<null>" else known.default)
+    assert (option.type.name, default) == (known.type, expected)
+    assert (option.importance, str(option.internal).lower()) == (known.importance, known.internal)
+    if known.changes != "-" and known.name not in NOT_CHANGED_WHILE_RUNNING:
+        assert option.update == known.changes
+
+
+@pytest.mark.parametrize("known", declared_options(), ids=name_of)
+def test_an_option_takes_what_kafka_takes(known: Known) -> None:
+    taken = "" if known.name in CHECKED_AS_A_WHOLE else known.valid
+    assert valid(KINDS[known.kind].OPTIONS[known.name]) == taken
+
+
+@pytest.mark.parametrize("known", declared_options(), ids=name_of)
+def test_an_option_has_the_other_names_that_it_has_in_kafka(known: Known) -> None:
+    option = KINDS[known.kind].OPTIONS[known.name]
+    names = option.synonyms if known.kind != "broker" or family(known.name) != (known.name,) else ()
+    assert ",".join(names) == known.other_names
+
+
+@pytest.mark.parametrize("kind", ["topic", "group"])
+def test_topics_and_groups_have_every_option(kind: str) -> None:
+    assert KINDS[kind].OPTIONS.keys() == {known.name for known in known_options() if known.kind == kind}
+
+
+def test_every_broker_option_is_there_or_accepted_or_refused() -> None:
+    names = {known.name for known in known_options() if known.kind == "broker"}
+    unknown = [name for name in names - BrokerConfig.OPTIONS.keys() - REFUSED.keys() if why_ignored(name) is None]
+    assert not unknown
+    assert not BrokerConfig.OPTIONS.keys() - names
+
+
+def test_no_option_is_there_and_ignored() -> None:
+    assert not [name for name in BrokerConfig.OPTIONS if why_ignored(name) is not None]
+
+
+@pytest.mark.parametrize("known", declared_options(), ids=name_of)
+def test_an_option_says_what_it_is_for(known: Known) -> None:
+    doc = KINDS[known.kind].OPTIONS[known.name].doc
+    assert doc.endswith(".")
+    assert "|" not in doc
