@@ -72,11 +72,6 @@ class LeaderEpochCache:
         """The oldest epoch that the log still has, or None."""
         return EpochEntry(self._epochs[0], self._offsets[0]) if self._epochs else None
 
-    @property
-    def latest_entry(self) -> EpochEntry | None:
-        """The newest epoch and where it began, or None."""
-        return EpochEntry(self._epochs[-1], self._offsets[-1]) if self._epochs else None
-
     def assign(self, epoch: int, start_offset: int) -> bool:
         """Note that the epoch begins at the offset; True if that is news.
 
@@ -110,16 +105,6 @@ class LeaderEpochCache:
         """The epoch in which the record at this offset was written, or None when it is older than all entries."""
         n = bisect_right(self._offsets, offset) - 1
         return self._epochs[n] if n >= 0 else None
-
-    def previous_epoch(self, epoch: int) -> int | None:
-        """The newest epoch below this one."""
-        n = bisect_left(self._epochs, epoch) - 1
-        return self._epochs[n] if n >= 0 else None
-
-    def next_epoch(self, epoch: int) -> int | None:
-        """The oldest epoch above this one."""
-        n = bisect_right(self._epochs, epoch)
-        return self._epochs[n] if n < len(self._epochs) else None
 
     def truncate_from_end(self, end_offset: int) -> bool:
         """The log now ends at this offset: epochs that begin there or later go. True if any did."""

@@ -69,14 +69,6 @@ class SegmentIndex:
         """Whether the segment must roll because no entry fits any more."""
         return self.entries >= self.max_entries
 
-    def can_append_offset(self, offset: int) -> bool:
-        """Whether the offset can be written relative to the base offset."""
-        return 0 <= offset - self.base_offset <= MAX_RELATIVE_OFFSET
-
-    def resize(self, max_size_bytes: int) -> None:
-        """Take over a changed `segment.index.bytes`."""
-        self.max_entries = max_size_bytes // self.ENTRY.size
-
     def flush(self, *, sync: bool = True) -> None:
         """Write what was appended since the last flush, and make it durable if `sync`."""
         active = self._active
@@ -232,13 +224,8 @@ class OffsetIndex(SegmentIndex):
         n = self._last_at_or_below(offset - self.base_offset, 0)
         return OffsetPosition(self.base_offset, 0) if n < 0 else self.entry(n)
 
-    def upper_bound(self, position: int) -> OffsetPosition | None:
-        """The first entry whose position is >= the given one: an upper bound on what a read up to there returns."""
-        n = self._first_at_or_above(position, 1)
-        return self.entry(n) if n < self.entries else None
-
     def append(self, offset: int, position: int) -> None:
-        """Add an entry. The caller has checked `is_full` and `can_append_offset`; offsets only ever grow."""
+        """Add an entry. The segment rolls when it `is_full`; offsets only ever grow."""
         active = self._active
         if active is None:
             active = self._activate()

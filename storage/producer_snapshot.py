@@ -13,7 +13,6 @@ from __future__ import annotations
 import logging
 import os
 import struct
-from bisect import bisect_left
 from collections.abc import Collection, Iterable
 
 from protocol.records.checksum import crc32c
@@ -48,11 +47,6 @@ class SnapshotFiles:
     def latest(self) -> int | None:
         """The offset of the newest snapshot."""
         return self.offsets[-1] if self.offsets else None
-
-    @property
-    def oldest(self) -> int | None:
-        """The offset of the oldest snapshot."""
-        return self.offsets[0] if self.offsets else None
 
     def path(self, offset: int) -> str:
         """The file of the snapshot at this offset."""
@@ -94,11 +88,6 @@ class SnapshotFiles:
         for offset in self.offsets.copy():
             if not low < offset <= high:
                 self.delete(offset)
-
-    def delete_before(self, limit: int) -> None:
-        """Delete the snapshots below this offset."""
-        for offset in self.offsets[: bisect_left(self.offsets, limit)]:
-            self.delete(offset)
 
     def delete_strays(self, segment_base_offsets: Collection[int]) -> None:
         """Delete those that belong to no segment, but for a newest one beyond all segments: a clean stop's."""

@@ -207,11 +207,6 @@ class ProducerState:
             return min(first, next(iter(self._ongoing))) if self._ongoing else first
         return next(iter(self._ongoing)) if self._ongoing else None
 
-    @property
-    def first_undecided_offset(self) -> int | None:
-        """The first offset of a transaction that is open; None without one."""
-        return next(iter(self._ongoing)) if self._ongoing else None
-
     def on_high_watermark_updated(self, high_watermark: int) -> None:
         """Transactions whose marker is below the high watermark are stable."""
         if self._unreplicated:
@@ -312,11 +307,6 @@ class ProducerState:
         """The offset of the newest snapshot file."""
         return self._snapshots.latest
 
-    @property
-    def oldest_snapshot_offset(self) -> int | None:
-        """The offset of the oldest snapshot file."""
-        return self._snapshots.oldest
-
     def find_snapshots(self, names: Iterable[str] | None = None) -> None:
         """Learn which snapshot files there are; `names` is what the log's folder holds, if that is known already."""
         self._snapshots.find(names)
@@ -324,10 +314,6 @@ class ProducerState:
     def remove_stray_snapshots(self, segment_base_offsets: Collection[int]) -> None:
         """Delete snapshots that belong to no segment, but for a newest one beyond all segments: a clean stop's."""
         self._snapshots.delete_strays(segment_base_offsets)
-
-    def delete_snapshots_before(self, offset: int) -> None:
-        """Delete the snapshots below this offset."""
-        self._snapshots.delete_before(offset)
 
     def set_snapshot_aside(self, offset: int) -> str | None:
         """Rename a deleted segment's snapshot to `.deleted` and say where; None when there is none."""

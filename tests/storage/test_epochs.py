@@ -41,7 +41,6 @@ def test_nothing_is_written_before_a_flush_nor_without_a_change(cache: LeaderEpo
 def test_a_log_without_the_file_has_no_epochs(tmp_path: Path) -> None:
     cache = LeaderEpochCache.load(str(tmp_path), disk=DISK)
     assert cache.latest_epoch is None
-    assert cache.latest_entry is None
     assert cache.earliest_entry is None
     assert cache.epoch_for_offset(0) is None
     assert not cache.dirty
@@ -78,11 +77,6 @@ def test_no_epoch_ends_in_an_empty_log(tmp_path: Path) -> None:
 )
 def test_an_offset_has_the_epoch_it_was_written_in(cache: LeaderEpochCache, offset: int, epoch: int | None) -> None:
     assert cache.epoch_for_offset(offset) == epoch
-
-
-def test_neighbours(cache: LeaderEpochCache) -> None:
-    assert [cache.previous_epoch(epoch) for epoch in (2, 3, 5, 9)] == [None, 2, 3, 7]
-    assert [cache.next_epoch(epoch) for epoch in (0, 2, 5, 7)] == [2, 3, 7, None]
 
 
 @pytest.mark.parametrize(

@@ -55,13 +55,6 @@ def test_a_lookup_finds_the_last_entry_at_or_below(index: OffsetIndex, offset: i
     assert index.lookup(offset) == found
 
 
-def test_the_upper_bound_is_the_first_entry_at_or_beyond_a_position(index: OffsetIndex) -> None:
-    assert index.upper_bound(0) == (1010, 100)
-    assert index.upper_bound(101) == (1020, 250)
-    assert index.upper_bound(400) == (1035, 400)
-    assert index.upper_bound(401) is None
-
-
 def test_the_file_is_kafka_s(index: OffsetIndex, path: Path) -> None:
     index.flush()
     assert path.read_bytes() == bytes.fromhex("0000000a00000064 00000014000000fa 0000002300000190")
@@ -121,20 +114,6 @@ def test_an_index_is_full_at_its_size_rounded_down(path: Path) -> None:
     assert fullness == [False, False, True]
     with pytest.raises(AssertionError, match="full"):
         index.append(1003, 3)
-
-
-def test_a_full_index_that_may_grow_is_not_full(path: Path) -> None:
-    index = index_at(path, fresh=True, max_size_bytes=8)
-    index.append(1001, 1)
-    index.resize(16)
-    assert not index.is_full
-
-
-def test_offsets_must_fit_an_int32_beyond_the_base(path: Path) -> None:
-    index = index_at(path, fresh=True)
-    assert index.can_append_offset(BASE + 2**31 - 1)
-    assert not index.can_append_offset(BASE + 2**31)
-    assert not index.can_append_offset(BASE - 1)
 
 
 @pytest.mark.parametrize(("offset", "left"), [(1000, 0), (1010, 0), (1011, 1), (1035, 2), (1036, 3)])

@@ -174,7 +174,6 @@ def test_a_transaction_is_unstable_from_its_first_offset_until_its_marker_is_rep
     append(state, batch(2, attributes=TRANSACTIONAL), 12)
     assert state.first_unstable_offset == 10
     assert append(state, marker_batch(), 13, marker=COMMIT) == CompletedTxn(PID, 10, 13, aborted=False)
-    assert state.first_undecided_offset is None
     assert state.first_unstable_offset == 10
     state.on_high_watermark_updated(13)
     assert state.first_unstable_offset == 10
@@ -225,7 +224,9 @@ def test_sequences_go_on_after_a_marker(state: ProducerState) -> None:
     append(state, batch(0, attributes=TRANSACTIONAL), 0)
     append(state, marker_batch(), 1, marker=COMMIT)
     append(state, batch(1, attributes=TRANSACTIONAL), 2)
-    assert state.first_undecided_offset == 2
+    assert state.first_unstable_offset == 0
+    state.on_high_watermark_updated(3)
+    assert state.first_unstable_offset == 2
 
 
 def test_after_a_marker_with_a_new_epoch_they_begin_again(state: ProducerState) -> None:
@@ -264,7 +265,7 @@ def test_a_plain_batch_within_a_transaction_is_refused(state: ProducerState) -> 
 def test_an_emptied_control_batch_means_nothing(state: ProducerState) -> None:
     append(state, batch(0, attributes=TRANSACTIONAL), 0)
     assert state.update(marker_batch(), 1, 900) is None
-    assert state.first_undecided_offset == 0
+    assert state.first_unstable_offset == 0
 
 
 def test_a_transaction_is_late_when_its_coordinator_must_have_aborted_it(state: ProducerState) -> None:
