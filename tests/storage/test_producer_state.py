@@ -7,65 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.errors import ErrorCode, KafkaError
-from protocol.records.batch import CONTROL, MAX_SEQUENCE, TRANSACTIONAL, BatchHeader
+from protocol.records.batch import MAX_SEQUENCE, TRANSACTIONAL
 from storage.disk import OsDisk
-from storage.producer_entry import CachedBatch, CompletedTxn, EndMarker, Origin
+from storage.producer_entry import CachedBatch, CompletedTxn, Origin
 from storage.producer_state import ProducerBatch, ProducerState
-
-PID = 4000
-DAY_MS = 86_400_000
-COMMIT = EndMarker(aborted=False, coordinator_epoch=1, timestamp=900)
-ABORT = EndMarker(aborted=True, coordinator_epoch=1, timestamp=900)
-
-
-def batch(
-    sequence: int,
-    *,
-    count: int = 1,
-    pid: int = PID,
-    epoch: int = 0,
-    attributes: int = 0,
-    timestamp: int = 500,
-) -> BatchHeader:
-    return BatchHeader(0, 49, 0, 2, 0, attributes, count - 1, timestamp, timestamp, pid, epoch, sequence, count)
-
-
-def marker_batch(*, pid: int = PID, epoch: int = 0) -> BatchHeader:
-    return batch(-1, pid=pid, epoch=epoch, attributes=TRANSACTIONAL | CONTROL)
+from tests.storage.producing import ABORT, COMMIT, DAY_MS, PID, append, batch, marker_batch, refused
 
 
 @pytest.fixture
 def state() -> ProducerState:
     return ProducerState("unwritten", disk=OsDisk(), expiration_ms=DAY_MS)
-
-
-@pytest.fixture
-def verified() -> ProducerState:
-    """As `state`, with KIP-890's verification of the first write of a transaction."""
-    return ProducerState("unwritten", disk=OsDisk(), expiration_ms=DAY_MS, verification_enabled=True)
-
-
-def append(
-    state: ProducerState,
-    header: BatchHeader,
-    offset: int,
-    *,
-    marker: EndMarker | None = None,
-    origin: Origin = Origin.CLIENT,
-) -> CompletedTxn | None:
-    """What the log does for a batch that is no duplicate."""
-    assert state.check(header, origin, marker=marker) is None
-    completed = state.update(header, offset, header.max_timestamp, marker)
-    if completed is not None:
-        state.complete(completed)
-    state.end_offset = offset + header.last_offset_delta + 1
-    return completed
-
-
-def refused(state: ProducerState, header: BatchHeader, origin: Origin = Origin.CLIENT, **more: EndMarker) -> ErrorCode:
-    with pytest.raises(KafkaError) as error:
-        state.check(header, origin, marker=more.get("marker"))
-    return error.value.code
 
 
 # Sequences
@@ -276,63 +227,6 @@ def test_a_transaction_is_late_when_its_coordinator_must_have_aborted_it(state: 
     assert state.has_late_transaction(limit + 1, 1000)
 
 
-# Verification (KIP-890)
-
-
-def test_a_transaction_s_first_write_needs_the_guard_that_is_in_place(verified: ProducerState) -> None:
-    first = batch(0, attributes=TRANSACTIONAL)
-    assert refused(verified, first) is ErrorCode.INVALID_TXN_STATE
-    guard = verified.start_verification(PID, 0, 0, supports_epoch_bump=True, now_ms=0)
-    assert verified.check(first, Origin.CLIENT, guard=guard) is None
-    verified.update(first, 0, 500)
-    assert verified.start_verification(PID, 1, 0, supports_epoch_bump=True, now_ms=0) is None
-    assert verified.check(batch(1, attributes=TRANSACTIONAL), Origin.CLIENT) is None
-
-
-def test_a_guard_from_before_an_abort_is_stale(verified: ProducerState) -> None:
-    stale = verified.start_verification(PID, 0, 0, supports_epoch_bump=False, now_ms=0)
-    verified.update(marker_batch(), 0, 900, ABORT)
-    verified.start_verification(PID, 0, 0, supports_epoch_bump=False, now_ms=0)
-    with pytest.raises(KafkaError, match="INVALID_TXN_STATE"):
-        verified.check(batch(0, attributes=TRANSACTIONAL), Origin.CLIENT, guard=stale)
-
-
-def test_an_older_transaction_s_marker_leaves_a_verification_of_its_new_epoch(verified: ProducerState) -> None:
-    guard = verified.start_verification(PID, 0, 1, supports_epoch_bump=True, now_ms=0)
-    verified.update(marker_batch(epoch=1), 0, 900, ABORT._replace(transaction_version=2))
-    assert verified.start_verification(PID, 0, 1, supports_epoch_bump=True, now_ms=0) is guard
-
-
-def test_markers_need_no_verification(verified: ProducerState) -> None:
-    assert verified.check(marker_batch(), Origin.COORDINATOR, marker=ABORT) is None
-
-
-def test_no_sequence_overtakes_the_lowest_that_waits(verified: ProducerState) -> None:
-    guard = verified.start_verification(PID, 5, 0, supports_epoch_bump=False, now_ms=0)
-    assert verified.start_verification(PID, 3, 0, supports_epoch_bump=False, now_ms=0) is guard
-    with pytest.raises(KafkaError, match="while 3 has yet to be written"):
-        verified.check(batch(5, attributes=TRANSACTIONAL), Origin.CLIENT, guard=guard)
-    assert verified.check(batch(3, attributes=TRANSACTIONAL), Origin.CLIENT, guard=guard) is None
-
-
-def test_with_epoch_bumps_an_unknown_producer_begins_at_zero(verified: ProducerState) -> None:
-    guard = verified.start_verification(PID, 4, 0, supports_epoch_bump=True, now_ms=0)
-    with pytest.raises(KafkaError, match="OUT_OF_ORDER_SEQUENCE_NUMBER"):
-        verified.check(batch(4, attributes=TRANSACTIONAL), Origin.CLIENT, guard=guard)
-
-
-def test_a_new_epoch_waits_for_its_own_lowest_sequence(verified: ProducerState) -> None:
-    guard = verified.start_verification(PID, 1, 0, supports_epoch_bump=False, now_ms=0)
-    verified.start_verification(PID, 9, 1, supports_epoch_bump=False, now_ms=0)
-    assert verified.check(batch(9, epoch=1, attributes=TRANSACTIONAL), Origin.CLIENT, guard=guard) is None
-
-
-def test_a_fenced_producer_is_not_verified(verified: ProducerState) -> None:
-    append(verified, batch(0, epoch=3), 0)
-    with pytest.raises(KafkaError, match="INVALID_PRODUCER_EPOCH"):
-        verified.start_verification(PID, 0, 2, supports_epoch_bump=True, now_ms=0)
-
-
 # Several batches
 
 
@@ -369,12 +263,6 @@ def test_idle_producers_are_forgotten_but_not_open_transactions(state: ProducerS
     state.remove_expired(1000 + DAY_MS)
     assert sorted(state.producers) == [2, 3]
     append(state, batch(44, pid=1), 3)
-
-
-def test_writes_never_verified_are_forgotten(verified: ProducerState) -> None:
-    guard = verified.start_verification(PID, 0, 0, supports_epoch_bump=True, now_ms=0)
-    verified.remove_expired(DAY_MS)
-    assert verified.start_verification(PID, 0, 0, supports_epoch_bump=True, now_ms=0) is not guard
 
 
 class Model:
