@@ -14,21 +14,20 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import BatchHeader
 from protocol.types import TopicPartition, Uuid
 from storage import checkpoint
-from storage.append import AppendRules, Prepared, prepare
+from storage.append import Prepared, prepare
 from storage.config import LogConfig
 from storage.disk import Disk
 from storage.failure import OUT_OF_SPACE, LogDirFailure, LogDirFull, failing, failure
+from storage.local_log import LocalLog
 from storage.markers import producing, take_over
 from storage.offsets_for_time import TimestampAndOffset, max_timestamp, offset_for_timestamp
 from storage.producer_entry import CachedBatch, Origin, Verification
 from storage.producer_state import ProducerBatch, ProducerState
 from storage.read import ReadResult, aborted_transactions, read, upper_bound_offset
-from storage.recovery import Loaded, load, rebuild_producers
+from storage.recovery import load
 from storage.segment import Segment
-from storage.truncation import start_over, truncate
 from storage.txn_index import AbortedTxn
 
-NO_EPOCH = -1
 PRODUCER_EXPIRATION_MS = 24 * 60 * 60 * 1000
 """Default of producer.id.expiration.ms."""
 
@@ -44,57 +43,10 @@ class Appended(NamedTuple):
     duplicate: bool
 
 
-class Log:
+class Log(LocalLog):
     """A log of one partition. Create or open with `Log.open`; methods raise LogDirFailure when the disk fails."""
 
-    __slots__ = (
-        "_config",
-        "_disk",
-        "_generation",
-        "_rules",
-        "directory",
-        "epochs",
-        "high_watermark",
-        "last_flush_ms",
-        "last_leader_epoch",
-        "log_end_offset",
-        "log_start_offset",
-        "producer_state",
-        "recovered",
-        "recovery_point",
-        "segments",
-        "topic_id",
-        "topic_partition",
-    )
-
-    def __init__(
-        self,
-        directory: str,
-        topic_partition: TopicPartition,
-        config: LogConfig,
-        loaded: Loaded,
-        *,
-        disk: Disk,
-        now_ms: int,
-        topic_id: Uuid | None,
-    ) -> None:
-        """A log of what `recovery.load` found."""
-        self.directory = directory
-        self.topic_partition = topic_partition
-        self.topic_id = topic_id
-        self.segments = loaded.segments
-        self.log_start_offset = loaded.log_start_offset
-        self.log_end_offset = loaded.log_end_offset
-        self.recovery_point = loaded.recovery_point
-        self.high_watermark = loaded.log_start_offset
-        self.epochs = loaded.epochs
-        self.producer_state = loaded.producer_state
-        self.recovered = loaded.recovered
-        self.last_flush_ms = now_ms
-        self.last_leader_epoch = NO_EPOCH if loaded.epochs.latest_epoch is None else loaded.epochs.latest_epoch
-        self._disk = disk
-        self._generation = 0
-        self.config = config
+    __slots__ = ()
 
     @classmethod
     def open(
@@ -132,29 +84,6 @@ class Log:
             log = cls(directory, topic_partition, config, loaded, disk=disk, now_ms=now_ms, topic_id=None)
             log._take_topic_id(topic_id)
         return log
-
-    def __repr__(self) -> str:
-        return f"Log({self.directory}, {self.log_start_offset} to {self.log_end_offset})"
-
-    @property
-    def config(self) -> LogConfig:
-        """The topic's config; may be replaced at any time."""
-        return self._config
-
-    @config.setter
-    def config(self, config: LogConfig) -> None:
-        self._config = config
-        self._rules = AppendRules(config)
-
-    @property
-    def log_dir(self) -> str:
-        """Which of log.dirs it is in."""
-        return os.path.dirname(self.directory)
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of batches in all segments."""
-        return self.segments.size_bytes
 
     def _take_topic_id(self, topic_id: Uuid | None) -> None:
         """Compare with partition.metadata, or write it. Raises KafkaError(INCONSISTENT_TOPIC_ID)."""
@@ -243,33 +172,6 @@ class Log:
         for batch in batches:
             self.assign_leader_epoch(batch.partition_leader_epoch, batch.base_offset)
 
-    def assign_leader_epoch(self, leader_epoch: int, start_offset: int) -> None:
-        """Note that a leader epoch begins at the offset, as a new leader does before its first append."""
-        if leader_epoch >= 0 and leader_epoch != self.last_leader_epoch:
-            self.epochs.assign(leader_epoch, start_offset)
-            self.last_leader_epoch = leader_epoch
-
-    def roll(self, now_ms: int, next_offset: int | None = None) -> Segment:
-        """Begin a new segment at the end, or at `next_offset` if that is beyond it. Raises LogDirFailure, LogDirFull.
-
-        Takes a snapshot of the producers there, from which recovery can begin.
-        """
-        base_offset = max(self.log_end_offset, next_offset or 0)
-        old = self.segments.active
-        if base_offset == old.base_offset and not old.size_bytes:
-            return old
-        try:
-            segment = Segment.create(self.directory, base_offset, self._config, disk=self._disk, now_ms=now_ms)
-            self.producer_state.end_offset = base_offset
-            self.producer_state.take_snapshot(sync=False)
-            old.seal()
-        except OSError as error:
-            if error.errno not in OUT_OF_SPACE:
-                raise failure(self.log_dir, f"rolling {self.topic_partition}", error) from error
-            raise LogDirFull(self.log_dir, f"{self.log_dir}: no room to roll {self.topic_partition}") from error
-        self.segments.append(segment)
-        return segment
-
     # Reading
 
     def read(self, offset: int, max_bytes: int, *, max_offset: int | None = None, min_one: bool = True) -> ReadResult:
@@ -332,109 +234,3 @@ class Log:
         """All in-sync replicas have everything below: retention may go so far, and transactions there are stable."""
         self.high_watermark = offset
         self.producer_state.on_high_watermark_updated(offset)
-
-    def advance_log_start(self, offset: int) -> bool:
-        """Records below the offset are deleted, as by DeleteRecords; True if that is news.
-
-        Segments go when retention runs, the checkpoint keeps the offset. Raises KafkaError(OFFSET_OUT_OF_RANGE) beyond
-        the high watermark.
-        """
-        if offset > self.high_watermark:
-            raise KafkaError(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"{self.topic_partition}: offset {offset} is beyond the high watermark, {self.high_watermark}",
-            )
-        if offset <= self.log_start_offset:
-            return False
-        self.log_start_offset = offset
-        self.recovery_point = max(self.recovery_point, offset)
-        self.epochs.truncate_from_start(offset)
-        self.producer_state.on_log_start_offset_incremented(offset)
-        return True
-
-    # Life
-
-    @property
-    def unflushed_messages(self) -> int:
-        """Offsets that a power failure may take."""
-        return self.log_end_offset - self.recovery_point
-
-    def flush(self, now_ms: int) -> None:
-        """Return when everything appended before the call is on the device; then the recovery point moves there.
-
-        May be called in a worker thread, one at a time. Raises LogDirFailure, after which nothing of the directory may
-        be flushed again.
-        """
-        end_offset, generation = self.log_end_offset, self._generation
-        if end_offset > self.recovery_point:
-            with failing(self.log_dir, f"flushing {self.topic_partition}"):
-                self.epochs.flush()
-                self.segments.flush(self.recovery_point)
-        if generation == self._generation:  # else the log was truncated meanwhile
-            self.recovery_point = max(self.recovery_point, end_offset)
-        self.last_flush_ms = now_ms
-
-    def close(self) -> None:
-        """Write the producers' snapshot and the indexes, and let go of all files. Flush first. Raises LogDirFailure."""
-        with failing(self.log_dir, f"closing {self.topic_partition}"):
-            self.producer_state.take_snapshot()
-            self.epochs.flush()
-            self.segments.close()
-
-    def truncate_to(self, offset: int, now_ms: int) -> bool:
-        """Drop the records from this offset on, as a follower does whose leader has others; True if there were any."""
-        self._generation += 1
-        if offset >= self.log_end_offset:
-            self.epochs.truncate_from_end(self.log_end_offset)
-            return False
-        if offset < self.segments.first.base_offset:
-            self.truncate_fully(offset, now_ms)
-            return True
-        with failing(self.log_dir, f"truncating {self.topic_partition}"):
-            removed = truncate(self.segments, offset, self._config, disk=self._disk, now_ms=now_ms)
-            self._set_aside(removed, now_ms)
-            self._ends_at(offset)
-            self.epochs.truncate_from_end(offset)
-            self.log_start_offset = min(self.log_start_offset, offset)
-            rebuild_producers(self.producer_state, self.segments, self.log_start_offset, offset, now_ms)
-        return True
-
-    def truncate_fully(self, offset: int, now_ms: int, log_start_offset: int | None = None) -> None:
-        """Drop all records; the next one gets this offset, as when a follower is too far behind its leader."""
-        self._generation += 1
-        with failing(self.log_dir, f"truncating {self.topic_partition}"):
-            removed = start_over(self.segments, offset, self._config, disk=self._disk, now_ms=now_ms)
-            self._set_aside(removed, now_ms)
-            self.epochs.clear()
-            self.producer_state.truncate_fully(offset)
-        self.log_start_offset = offset if log_start_offset is None else log_start_offset
-        self._ends_at(offset)
-
-    def _ends_at(self, offset: int) -> None:
-        self.log_end_offset = offset
-        self.recovery_point = min(self.recovery_point, offset)
-        self.high_watermark = min(self.high_watermark, offset)
-        self.last_leader_epoch = NO_EPOCH
-
-    def _set_aside(self, segments: Sequence[Segment], now_ms: int) -> None:
-        """Files of removed segments stay for file.delete.delay.ms: someone may be reading them."""
-        for segment in segments:
-            snapshot = self.producer_state.set_snapshot_aside(segment.base_offset)
-            self.segments.set_aside(segment, snapshot, now_ms + self._config.file_delete_delay_ms)
-
-    def delete_segments(self, segments: Sequence[Segment], now_ms: int) -> None:
-        """Remove the oldest segments, as retention decided; the log then starts after them. Raises LogDirFailure."""
-        if len(segments) == len(self.segments):
-            self.roll(now_ms)
-        with failing(self.log_dir, f"deleting segments of {self.topic_partition}"):
-            self.segments.replace(segments, [])
-            self.advance_log_start(self.segments.first.base_offset)
-            self._set_aside(segments, now_ms)
-
-    def relocate(self, directory: str) -> None:
-        """The folder was renamed, by the log manager."""
-        self.directory = directory
-        self.segments.relocate(directory)
-        self.epochs.relocate(directory)
-        self.producer_state.relocate(directory)
-

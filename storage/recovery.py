@@ -213,7 +213,7 @@ class _Loader:
     def finish(self, config: LogConfig, recovery_point: int, clean: bool) -> Loaded:
         """Where the log begins and ends, and its producers up to there."""
         self.segments.active.sealed = False
-        log_end_offset = self.segments.active.read_next_offset()
+        log_end_offset = self._log_end_offset()
         self.segments.active.release()
         if log_end_offset < self.log_start_offset:
             self._start_over(config)
@@ -230,6 +230,16 @@ class _Loader:
         return Loaded(
             self.segments, log_start_offset, log_end_offset, recovery_point, self.epochs, self.producer_state, recovered
         )
+
+    def _log_end_offset(self) -> int:
+        """Where the active segment ends; should it turn out to be damaged after all, it is recovered."""
+        active = self.segments.active
+        try:
+            return active.read_next_offset()
+        except KafkaError:
+            self.rebuilt.append(active.path)
+            self._recover(active)
+            return active.read_next_offset()
 
     def _start_over(self, config: LogConfig) -> None:
         """All segments end before the log's start: someone took newer ones away, and these are of no use."""

@@ -1,0 +1,253 @@
+"""The part of a log that is files: its segments roll, are flushed, truncated and deleted. Kafka class LocalLog."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from protocol.errors import ErrorCode, KafkaError
+from protocol.types import TopicPartition, Uuid
+from storage.append import AppendRules
+from storage.config import LogConfig
+from storage.disk import Disk
+from storage.failure import OUT_OF_SPACE, LogDirFull, failing, failure
+from storage.recovery import Loaded, rebuild_producers
+from storage.retention import Deletable, deletable
+from storage.segment import Segment
+from storage.truncation import start_over, truncate
+
+NO_EPOCH = -1
+
+
+class LocalLog:
+    """One partition's segments, with what is known of its producers and epochs, and the offsets that bound it."""
+
+    __slots__ = (
+        "_config",
+        "_disk",
+        "_generation",
+        "_rules",
+        "directory",
+        "epochs",
+        "high_watermark",
+        "last_flush_ms",
+        "last_leader_epoch",
+        "log_end_offset",
+        "log_start_offset",
+        "producer_state",
+        "recovered",
+        "recovery_point",
+        "segments",
+        "topic_id",
+        "topic_partition",
+    )
+
+    def __init__(
+        self,
+        directory: str,
+        topic_partition: TopicPartition,
+        config: LogConfig,
+        loaded: Loaded,
+        *,
+        disk: Disk,
+        now_ms: int,
+        topic_id: Uuid | None,
+    ) -> None:
+        """A log of what `recovery.load` found."""
+        self.directory = directory
+        self.topic_partition = topic_partition
+        self.topic_id = topic_id
+        self.segments = loaded.segments
+        self.log_start_offset = loaded.log_start_offset
+        self.log_end_offset = loaded.log_end_offset
+        self.recovery_point = loaded.recovery_point
+        self.high_watermark = loaded.log_start_offset
+        self.epochs = loaded.epochs
+        self.producer_state = loaded.producer_state
+        self.recovered = loaded.recovered
+        self.last_flush_ms = now_ms
+        self.last_leader_epoch = NO_EPOCH if loaded.epochs.latest_epoch is None else loaded.epochs.latest_epoch
+        self._disk = disk
+        self._generation = 0
+        self.config = config
+
+    def __repr__(self) -> str:
+        return f"Log({self.directory}, {self.log_start_offset} to {self.log_end_offset})"
+
+    @property
+    def config(self) -> LogConfig:
+        """The topic's config; may be replaced at any time."""
+        return self._config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        self._config = config
+        self._rules = AppendRules(config)
+
+    @property
+    def log_dir(self) -> str:
+        """Which of log.dirs it is in."""
+        return os.path.dirname(self.directory)
+
+    @property
+    def starts_inside_a_segment(self) -> bool:
+        """Whether records were deleted from the front of the oldest segment, which only a checkpoint can tell."""
+        return self.log_start_offset > self.segments.first.base_offset
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of batches in all segments."""
+        return self.segments.size_bytes
+
+    def assign_leader_epoch(self, leader_epoch: int, start_offset: int) -> None:
+        """Note that a leader epoch begins at the offset, as a new leader does before its first append."""
+        if leader_epoch >= 0 and leader_epoch != self.last_leader_epoch:
+            self.epochs.assign(leader_epoch, start_offset)
+            self.last_leader_epoch = leader_epoch
+
+    def roll(self, now_ms: int, next_offset: int | None = None) -> Segment:
+        """Begin a new segment at the end, or at `next_offset` if that is beyond it. Raises LogDirFailure, LogDirFull.
+
+        Takes a snapshot of the producers there, from which recovery can begin.
+        """
+        base_offset = max(self.log_end_offset, next_offset or 0)
+        old = self.segments.active
+        if base_offset == old.base_offset and not old.size_bytes:
+            return old
+        try:
+            segment = Segment.create(self.directory, base_offset, self._config, disk=self._disk, now_ms=now_ms)
+            self.producer_state.end_offset = base_offset
+            self.producer_state.take_snapshot(sync=False)
+            old.seal()
+        except OSError as error:
+            if error.errno not in OUT_OF_SPACE:
+                raise failure(self.log_dir, f"rolling {self.topic_partition}", error) from error
+            raise LogDirFull(self.log_dir, f"{self.log_dir}: no room to roll {self.topic_partition}") from error
+        self.segments.append(segment)
+        return segment
+
+    def advance_log_start(self, offset: int) -> bool:
+        """Records below the offset are deleted, as by DeleteRecords; True if that is news.
+
+        Segments go when retention runs, the checkpoint keeps the offset. Raises KafkaError(OFFSET_OUT_OF_RANGE) beyond
+        the high watermark.
+        """
+        if offset > self.high_watermark:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"{self.topic_partition}: offset {offset} is beyond the high watermark, {self.high_watermark}",
+            )
+        if offset <= self.log_start_offset:
+            return False
+        self.log_start_offset = offset
+        self.recovery_point = max(self.recovery_point, offset)
+        self.epochs.truncate_from_start(offset)
+        self.producer_state.on_log_start_offset_incremented(offset)
+        return True
+
+    @property
+    def unflushed_messages(self) -> int:
+        """Offsets that a power failure may take."""
+        return self.log_end_offset - self.recovery_point
+
+    def flush_is_due(self, now_ms: int) -> bool:
+        """Whether flush.messages or flush.ms asks for a flush now."""
+        unflushed = self.log_end_offset - self.recovery_point
+        config = self._config
+        return unflushed > 0 and (
+            unflushed >= config.flush_messages or now_ms - self.last_flush_ms >= config.flush_ms
+        )
+
+    def flush(self, now_ms: int) -> None:
+        """Return when everything appended before the call is on the device; then the recovery point moves there.
+
+        May be called in a worker thread, one at a time. Raises LogDirFailure, after which nothing of the directory may
+        be flushed again.
+        """
+        end_offset, generation = self.log_end_offset, self._generation
+        if end_offset > self.recovery_point:
+            with failing(self.log_dir, f"flushing {self.topic_partition}"):
+                self.epochs.flush()
+                self.segments.flush(self.recovery_point)
+        if generation == self._generation:  # else the log was truncated meanwhile
+            self.recovery_point = max(self.recovery_point, end_offset)
+        self.last_flush_ms = now_ms
+
+    def close(self) -> None:
+        """Write the producers' snapshot and the indexes, and let go of all files. Flush first. Raises LogDirFailure."""
+        with failing(self.log_dir, f"closing {self.topic_partition}"):
+            self.producer_state.take_snapshot()
+            self.epochs.flush()
+            self.segments.close()
+
+    def truncate_to(self, offset: int, now_ms: int) -> bool:
+        """Drop the records from this offset on, as a follower does whose leader has others; True if there were any."""
+        self._generation += 1
+        if offset >= self.log_end_offset:
+            self.epochs.truncate_from_end(self.log_end_offset)
+            return False
+        if offset < self.segments.first.base_offset:
+            self.truncate_fully(offset, now_ms)
+            return True
+        with failing(self.log_dir, f"truncating {self.topic_partition}"):
+            removed = truncate(self.segments, offset, self._config, disk=self._disk, now_ms=now_ms)
+            self._set_aside(removed, now_ms)
+            self._ends_at(offset)
+            self.epochs.truncate_from_end(offset)
+            self.log_start_offset = min(self.log_start_offset, offset)
+            rebuild_producers(self.producer_state, self.segments, self.log_start_offset, offset, now_ms)
+        return True
+
+    def truncate_fully(self, offset: int, now_ms: int, log_start_offset: int | None = None) -> None:
+        """Drop all records; the next one gets this offset, as when a follower is too far behind its leader."""
+        self._generation += 1
+        with failing(self.log_dir, f"truncating {self.topic_partition}"):
+            removed = start_over(self.segments, offset, self._config, disk=self._disk, now_ms=now_ms)
+            self._set_aside(removed, now_ms)
+            self.epochs.clear()
+            self.producer_state.truncate_fully(offset)
+        self.log_start_offset = offset if log_start_offset is None else log_start_offset
+        self._ends_at(offset)
+
+    def _ends_at(self, offset: int) -> None:
+        self.log_end_offset = offset
+        self.recovery_point = min(self.recovery_point, offset)
+        self.high_watermark = min(self.high_watermark, offset)
+        self.last_leader_epoch = NO_EPOCH
+
+    def _set_aside(self, segments: Sequence[Segment], now_ms: int) -> None:
+        """Files of removed segments stay for file.delete.delay.ms: someone may be reading them."""
+        for segment in segments:
+            snapshot = self.producer_state.set_snapshot_aside(segment.base_offset)
+            self.segments.set_aside(segment, snapshot, now_ms + self._config.file_delete_delay_ms)
+
+    def apply_retention(self, now_ms: int) -> list[Deletable]:
+        """Delete the segments that retention no longer covers; which ones, and why. Raises LogDirFailure."""
+        with failing(self.log_dir, f"looking for segments of {self.topic_partition} to delete"):
+            found = deletable(
+                list(self.segments),
+                self._config,
+                log_start_offset=self.log_start_offset,
+                log_end_offset=self.log_end_offset,
+                high_watermark=self.high_watermark,
+                now_ms=now_ms,
+            )
+        if found:
+            self.delete_segments([entry.segment for entry in found], now_ms)
+        return found
+
+    def delete_segments(self, segments: Sequence[Segment], now_ms: int) -> None:
+        """Remove the oldest segments, as retention decided; the log then starts after them. Raises LogDirFailure."""
+        if len(segments) == len(self.segments):
+            self.roll(now_ms)
+        with failing(self.log_dir, f"deleting segments of {self.topic_partition}"):
+            self.segments.replace(segments, [])
+            self.advance_log_start(self.segments.first.base_offset)
+            self._set_aside(segments, now_ms)
+
+    def relocate(self, directory: str) -> None:
+        """The folder was renamed, by the log manager."""
+        self.directory = directory
+        self.segments.relocate(directory)
+        self.epochs.relocate(directory)
+        self.producer_state.relocate(directory)

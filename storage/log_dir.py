@@ -1,0 +1,115 @@
+"""One of the broker's log directories: its checkpoints, and what opening it found."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from protocol.types import TopicPartition
+from storage import checkpoint
+from storage.checkpoint import CorruptCheckpoint
+from storage.disk import Disk, Space
+from storage.log import Log
+from storage.names import METADATA_TOPIC, Folder, parse_folder
+
+KEPT_OFFLINE = "a log directory that has failed stays offline until the broker restarts"
+
+OTHER_FOLDERS = frozenset({"remote-log-index-cache", "lost+found"})
+"""Folders that Kafka or the file system puts beside the partitions'."""
+
+
+class DirReport(NamedTuple):
+    """What was found when a log directory was opened, for the broker's log."""
+
+    path: str
+    clean: bool
+    """Whether the broker had been stopped in order."""
+    logs: int
+    warnings: tuple[str, ...]
+    """Checkpoints that could not be read, folders of no partition."""
+
+
+class ReplicaSize(NamedTuple):
+    """One partition's log in a directory, as DescribeLogDirs reports it."""
+
+    topic_partition: TopicPartition
+    size_bytes: int
+    log_end_offset: int
+    is_future: bool
+
+
+class LogDir:
+    """A directory of partitions' folders. Methods raise OSError."""
+
+    __slots__ = ("_disk", "clean", "error", "path", "stale", "warnings")
+
+    def __init__(self, path: str, *, disk: Disk) -> None:
+        self.path = path
+        self.error: Exception | None = None
+        """Why it is offline; None while it is not."""
+        self.clean = False
+        self.stale: set[TopicPartition] = set()
+        """Partitions that the checkpoints still speak of, though their logs are gone."""
+        self.warnings: list[str] = []
+        self._disk = disk
+
+    @property
+    def online(self) -> bool:
+        """Whether it is in use."""
+        return self.error is None
+
+    def open(self) -> list[tuple[str, Folder]]:
+        """Make it if need be, take the clean-shutdown marker, and list the partitions' folders."""
+        disk = self._disk
+        disk.mkdir(self.path, parents=True)
+        self.clean = checkpoint.has_clean_shutdown(disk, self.path)
+        checkpoint.delete_clean_shutdown(disk, self.path)
+        return list(self._folders())
+
+    def _folders(self) -> Iterable[tuple[str, Folder]]:
+        for name in self._disk.listdir(self.path):
+            path = os.path.join(self.path, name)
+            info = self._disk.stat(path)
+            if info is None or not info.is_directory or name in OTHER_FOLDERS:
+                continue
+            folder = parse_folder(name)
+            if folder is None:
+                self.warnings.append(f"{path}: not a folder of a partition")
+            elif folder.topic_partition.topic != METADATA_TOPIC:
+                yield path, folder
+
+    def recovery_points(self) -> dict[TopicPartition, int]:
+        """Up to where each log is known to be on the device; when the file is damaged, nothing is known of any."""
+        return self._offsets(checkpoint.RECOVERY_POINTS)
+
+    def log_start_offsets(self) -> dict[TopicPartition, int]:
+        """Where logs begin that begin inside a segment."""
+        return self._offsets(checkpoint.LOG_START_OFFSETS)
+
+    def _offsets(self, name: str) -> dict[TopicPartition, int]:
+        try:
+            return checkpoint.read_offsets(self._disk, os.path.join(self.path, name))
+        except CorruptCheckpoint as error:
+            self.warnings.append(str(error))
+            return {}
+
+    def write_checkpoints(self, logs: Iterable[Log]) -> None:
+        """Recovery points, and the log starts that the segments' names do not tell."""
+        logs = list(logs)
+        starts = {log.topic_partition: log.log_start_offset for log in logs if log.starts_inside_a_segment}
+        points = {log.topic_partition: log.recovery_point for log in logs}
+        self.stale.clear()
+        self._write(checkpoint.RECOVERY_POINTS, points)
+        self._write(checkpoint.LOG_START_OFFSETS, starts)
+
+    def _write(self, name: str, offsets: dict[TopicPartition, int]) -> None:
+        checkpoint.write_offsets(self._disk, os.path.join(self.path, name), offsets)
+
+    def mark_clean(self, broker_epoch: int) -> None:
+        """Everything in it has been closed: the next start need not check anything."""
+        checkpoint.write_clean_shutdown(self._disk, self.path, broker_epoch)
+
+    def space(self) -> Space:
+        """Size of its volume, and room on it."""
+        return self._disk.space(self.path)
