@@ -100,12 +100,15 @@ class _Source:
         for field in fields_of(cls):
             spec = field.wire
             where = absent if self.version not in spec.versions else plain
-            where = tagged if self.flexible and self.version in spec.tagged and where is plain else where
+            where = tagged if self.in_tags(field) and where is plain else where
             where.append(field)
         return plain, sorted(tagged, key=lambda field: field.wire.tag or 0), absent
 
     def nullable(self, field: Field) -> bool:
         return self.version in field.wire.nullable
+
+    def in_tags(self, field: Field) -> bool:
+        return self.flexible and self.version in field.wire.tagged
 
     def compact(self, field: Field) -> bool:
         return self.flexible and field.wire.flexible
@@ -230,11 +233,12 @@ class _DecoderSource(_Source):
         body += [f"{pad}  a.append(x)", f"{pad} o.{name} = a"]
 
     def nested(self, body: list[str], pad: str, field: Field, end: str) -> None:
-        """A struct in place; a nullable one has a signed byte before it, negative for null."""
+        """A struct in place; a nullable one has a signed byte before it, negative for null, or in a tag a varint, 0."""
         assert field.kind.struct is not None
         self.struct(field.kind.struct)
         if self.nullable(field):
-            body += [f"{pad}n = b[p]; p += 1", f"{pad}if n > 127: o.{field.name} = None", f"{pad}else:"]
+            null = "n == 0" if self.in_tags(field) else "n > 127"
+            body += [f"{pad}n = b[p]; p += 1", f"{pad}if {null}: o.{field.name} = None", f"{pad}else:"]
             pad += " "
         body.append(f"{pad}o.{field.name}, p = decode_{field.kind.struct.__name__}(b, p, {end})")
 
@@ -294,7 +298,8 @@ class _EncoderSource(_Source):
         short = kind.name == "string"
         if self.nullable(field):
             self.flush(body, pad, run)
-            null = r"b'\xff'" if kind.struct else r"b'\x00'" if compact else repr(b"\xff" * (2 if short else 4))
+            zero = compact and (kind.struct is None or self.in_tags(field))
+            null = repr(bytes(1) if zero else b"\xff" * (1 if kind.struct else 2 if short else 4))
             body += [f"{pad}if {value} is None: w({null})", f"{pad}else:"]
             pad += " "
         if kind.struct is not None:
@@ -345,10 +350,8 @@ class _EncoderSource(_Source):
             return f"{value} is not None"
         if field.kind.struct is None or field.wire.default is not IMPLICIT:
             return f"{value} != {self.default(field)}"
-        return (
-            " or ".join(self.differs(f"{value}.{inner.name}", inner) for inner in fields_of(field.kind.struct))
-            or "False"
-        )
+        parts = [self.differs(f"{value}.{inner.name}", inner) for inner in fields_of(field.kind.struct)]
+        return " or ".join([f"{value} is None", *parts] if self.nullable(field) else parts or ["False"])
 
     def tags(self, body: list[str], tagged: list[Field]) -> None:
         """The tag section, ascending; a field that has its default is left out (KIP-482)."""

@@ -69,7 +69,7 @@ class ConsumerGroupMemberMetadataValue:
     subscribed_topic_regex: str | None = wire(nullable="0+")
     rebalance_timeout_ms: int32 = wire(default=-1)
     server_assignor: str | None = wire(nullable="0+")
-    classic_member_metadata: ClassicMemberMetadata | None = wire(nullable="0+", tag=0, default=None)  # KIP-848
+    classic_member_metadata: ClassicMemberMetadata | None = wire(nullable="0+", tag=0)  # left out it is empty, not null
 
 
 @struct
@@ -147,7 +147,7 @@ class AssignedTopicPartitions:
 
     topic_id: uuid = wire()
     partitions: list[int32] = wire()
-    assignment_epochs: list[int32] | None = wire(nullable="0+", tag=0, default=None)
+    assignment_epochs: list[int32] | None = wire(nullable="0+", tag=0)  # left out it is empty, not null
 
 
 @message(16, versions="0")

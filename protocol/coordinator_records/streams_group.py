@@ -20,7 +20,7 @@ class StreamsGroupMetadataValue:
     epoch: int32 = wire()
     metadata_hash: int64 = wire()
     validated_topology_epoch: int32 = wire(tag=0, default=-1)
-    last_assignment_configs: list[LastAssignmentConfig] | None = wire(nullable="0+", tag=1, default=None)
+    last_assignment_configs: list[LastAssignmentConfig] | None = wire(nullable="0+", tag=1)  # likewise
 
 
 @struct
@@ -131,7 +131,7 @@ class StreamsGroupCurrentMemberAssignmentValue:
 class CurrentTaskIds:
     subtopology_id: str = wire()
     partitions: list[int32] = wire()
-    assignment_epochs: list[int32] | None = wire(nullable="0+", tag=0, default=None)
+    assignment_epochs: list[int32] | None = wire(nullable="0+", tag=0)  # left out it is empty, not null
 
 
 @message(23, versions="0")

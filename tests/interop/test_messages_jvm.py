@@ -1,0 +1,207 @@
+"""Every message and record against Kafka's own generated classes: they read our bytes and write the same ones.
+
+What Kafka 4.0 took away is compared with the classes of 3.9.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import pytest
+
+import protocol.coordinator_records as coordinator_records
+import protocol.metadata_records as metadata_records
+from bench.jars import apache_kafka
+from protocol.api_key import ApiKey
+from protocol.codec import encode
+from protocol.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from protocol.messages import messages_of
+from protocol.messages.header import RequestHeader, ResponseHeader
+from protocol.messages.principal import DefaultPrincipalData
+from protocol.records import control
+from protocol.schema import Kind, fields_of
+from tests.interop import jvm
+from tests.interop.processes import run
+from tests.protocol.messages.samples import samples, versions_of
+
+LAST_WITH_OLD_VERSIONS = "3.9.2"
+
+ONLY_IN_3_9 = {
+    ApiKey.PRODUCE: range(3),
+    ApiKey.FETCH: range(4),
+    ApiKey.LIST_OFFSETS: range(1),
+    ApiKey.LEADER_AND_ISR: range(8),
+    ApiKey.STOP_REPLICA: range(5),
+    ApiKey.UPDATE_METADATA: range(9),
+    ApiKey.CONTROLLED_SHUTDOWN: range(4),
+    ApiKey.OFFSET_COMMIT: range(2),
+    ApiKey.OFFSET_FETCH: range(1),
+    ApiKey.CREATE_TOPICS: range(2),
+    ApiKey.DELETE_TOPICS: range(1),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: range(2),
+    ApiKey.WRITE_TXN_MARKERS: range(1),
+    ApiKey.DESCRIBE_ACLS: range(1),
+    ApiKey.CREATE_ACLS: range(1),
+    ApiKey.DELETE_ACLS: range(1),
+    ApiKey.DESCRIBE_CONFIGS: range(1),
+    ApiKey.ALTER_REPLICA_LOG_DIRS: range(1),
+    ApiKey.DESCRIBE_LOG_DIRS: range(1),
+    ApiKey.CREATE_DELEGATION_TOKEN: range(1),
+    ApiKey.RENEW_DELEGATION_TOKEN: range(1),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: range(1),
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: range(1),
+    ApiKey.ALTER_PARTITION: range(2),
+}
+"""The versions that Kafka 4.0 removed (KIP-896)."""
+
+NEWER_THAN_4_3 = {
+    ApiKey.TXN_OFFSET_COMMIT: range(6, 7),
+    ApiKey.DELETE_GROUPS: range(3, 4),
+    ApiKey.STREAMS_GROUP_HEARTBEAT: range(1, 2),
+    ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: range(1),
+    ApiKey.UNREGISTER_CONTROLLER: range(1),
+}
+"""Kafka 4.4's additions, of which no class is to be had yet: tests/protocol/messages/test_newest.py has their bytes."""
+
+RENAMED = {
+    ("TxnOffsetCommitRequest", "generation_id_or_member_epoch"): "generationId",  # 4.4's new name
+    ("StreamsGroupHeartbeatResponse", "acceptable_recovery_lag_legacy"): "acceptableRecoveryLag",  # likewise
+}
+
+
+class Case(NamedTuple):
+    """A message, its version, and the Java class to read it with."""
+
+    java: str
+    value: Any
+    version: int
+
+
+def cases(java: str, cls: type, versions: Iterable[int]) -> list[Case]:
+    return [Case(java, value, version) for version in versions for value in samples(cls, version)]
+
+
+def api_cases(api: ApiKey, versions: Iterable[int]) -> list[Case]:
+    package, chosen = "org.apache.kafka.common.message", list(versions)
+    return [case for cls in messages_of(api)[1:] for case in cases(f"{package}.{cls.__name__}Data", cls, chosen)]
+
+
+def in_4_3(api: ApiKey) -> Iterable[int]:
+    elsewhere = {*ONLY_IN_3_9.get(api, ()), *NEWER_THAN_4_3.get(api, ())}
+    return (version for version in versions_of(messages_of(api).request) if version not in elsewhere)
+
+
+def other_cases() -> list[Case]:
+    """Headers, the consumer protocol, principals and control records."""
+    package = "org.apache.kafka.common.message"
+    headers = [
+        *cases(f"{package}.RequestHeaderData", RequestHeader, range(1, 3)),
+        *cases(f"{package}.ResponseHeaderData", ResponseHeader, range(2)),
+        *cases(f"{package}.DefaultPrincipalData", DefaultPrincipalData, range(1)),
+    ]
+    plain = [ConsumerProtocolSubscription, ConsumerProtocolAssignment]
+    plain += [control.LeaderChangeMessage, control.SnapshotHeaderRecord, control.SnapshotFooterRecord]
+    plain += [control.KRaftVersionRecord, control.VotersRecord]
+    return headers + [case for cls in plain for case in cases(f"{package}.{cls.__name__}", cls, versions_of(cls))]
+
+
+def metadata_cases() -> list[Case]:
+    classes = [metadata_records.record_class(record_type) for record_type in metadata_records.RECORDS]
+    package = "org.apache.kafka.common.metadata"
+    return [case for cls in classes for case in cases(f"{package}.{cls.__name__}", cls, versions_of(cls))]
+
+
+COORDINATORS = {
+    "group": coordinator_records.CONSUMER_OFFSETS,
+    "transaction": coordinator_records.TRANSACTION_STATE,
+    "share": coordinator_records.SHARE_GROUP_STATE,
+}
+
+
+def coordinator_cases(name: str) -> list[Case]:
+    package = f"org.apache.kafka.coordinator.{name}.generated"
+    classes = [cls for path in COORDINATORS[name].values() for cls in coordinator_records.record_classes(path)]
+    return [case for cls in classes for case in cases(f"{package}.{cls.__name__}", cls, versions_of(cls))]
+
+
+def answers(classpath: str, asked: list[Case]) -> list[str]:
+    """What the Java classes say to each case, asked in one go."""
+    lines = "".join(f"{case.java} {case.version} {encode(case.value, case.version).hex()}\n" for case in asked)
+    command = jvm.java(classpath, str(jvm.HERE / "RoundTrip.java"))
+    return run(command, stdin=lines.encode()).stdout.decode().splitlines()
+
+
+def compare(classpath: str, asked: list[Case]) -> None:
+    answered = answers(classpath, asked)
+    assert len(answered) == len(asked)
+    for case, answer in zip(asked, answered, strict=True):
+        assert not answer.startswith("! "), answer
+        written, _, read = answer.partition("\t")
+        assert written == encode(case.value, case.version).hex(), case
+        assert json.loads(read) == as_json(case.value, case.version, tags=json.loads(read)), case
+
+
+def as_json(value: Any, version: int, *, tags: dict[str, Any]) -> dict[str, Any]:
+    """Our message as Kafka's JSON converters put it; a tagged field at its default is left out there."""
+    said = {}
+    for field in fields_of(type(value)):
+        name = RENAMED.get((type(value).__name__, field.name)) or camel(field.name)
+        found = getattr(value, field.name)
+        if version not in field.wire.versions or (version in field.wire.tagged and name not in tags):
+            continue
+        if field.kind.name == "records" and found is not None:
+            said[f"{name}SizeInBytes"] = len(found)
+        else:
+            said[name] = plain(found, field.kind, version, tags.get(name))
+    return said
+
+
+def plain(found: Any, kind: Kind, version: int, theirs: Any) -> Any:
+    if found is None:
+        return None
+    if kind.struct is not None:
+        return as_json(found, version, tags=theirs or {})
+    if kind.items is not None:
+        counterparts = theirs or [None] * len(found)
+        pairs = zip(found, counterparts, strict=True)
+        return [plain(item, kind.items, version, counterpart) for item, counterpart in pairs]
+    if kind.name == "uuid":
+        return base64.urlsafe_b64encode(found).rstrip(b"=").decode()
+    return base64.b64encode(found).decode() if kind.name == "bytes" else found
+
+
+def camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def kafka_4_3() -> str:
+    return f"{apache_kafka()}/*"
+
+
+def kafka_3_9() -> str:
+    return f"{jvm.clients(LAST_WITH_OLD_VERSIONS)}/*:{kafka_4_3()}"
+
+
+def test_kafka_4_3_reads_and_writes_every_message_it_has_as_we_do() -> None:
+    compare(kafka_4_3(), [case for api in ApiKey for case in api_cases(api, in_4_3(api))])
+
+
+def test_kafka_3_9_reads_and_writes_the_versions_that_4_0_removed_as_we_do() -> None:
+    compare(kafka_3_9(), [case for api, versions in ONLY_IN_3_9.items() for case in api_cases(api, versions)])
+
+
+def test_kafka_reads_and_writes_headers_and_embedded_messages_as_we_do() -> None:
+    compare(kafka_4_3(), other_cases())
+
+
+def test_kafka_reads_and_writes_metadata_records_as_we_do() -> None:
+    compare(kafka_4_3(), metadata_cases())
+
+
+@pytest.mark.parametrize("coordinator", COORDINATORS)
+def test_kafka_reads_and_writes_coordinator_records_as_we_do(coordinator: str) -> None:
+    compare(kafka_4_3(), coordinator_cases(coordinator))
