@@ -11,6 +11,9 @@ from protocol.metadata_records.nodes import (
 )
 from protocol.types import Uuid
 
+ASSUMED_ONLINE = frozenset({bytes(16), bytes(15) + b"\x02"})
+"""DirectoryId.UNASSIGNED and MIGRATING: where the replica is will be known once its broker says so."""
+
 
 class Endpoint(NamedTuple):
     """One listener of a node; `security_protocol` is 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL."""
@@ -52,6 +55,10 @@ class Broker(NamedTuple):
     def active(self) -> bool:
         """Whether partitions may be led by it."""
         return not self.fenced and not self.in_controlled_shutdown
+
+    def has_online(self, directory: Uuid | None) -> bool:
+        """Whether a replica in this directory is served: one that is not yet assigned, or migrating, counts as."""
+        return directory is None or directory in ASSUMED_ONLINE or not self.log_dirs or directory in self.log_dirs
 
     def endpoint(self, listener: str) -> Endpoint | None:
         """Its address on a listener of this name."""

@@ -14,27 +14,50 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
+from coordinator.cluster.alter_configs import alter_configs, incremental_alter_configs
 from coordinator.cluster.broker_info import Endpoint
 from coordinator.cluster.config_rules import Checker, ConfigRules
+from coordinator.cluster.create_partitions import create_partitions
 from coordinator.cluster.create_topics import EVERYTHING, create_topics
 from coordinator.cluster.decided import MAX_RECORDS, Decided
 from coordinator.cluster.delete_topics import delete_topics
-from coordinator.cluster.features import bootstrap_records
+from coordinator.cluster.elect_leaders import elect_leaders
+from coordinator.cluster.features import bootstrap_records, update_features
 from coordinator.cluster.formatting import Identity, claim, random_uuid
 from coordinator.cluster.metadata_log import MetadataLog, Worker, open_metadata_log, sole_voter
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.producer_ids import ProducerIdBlock, ProducerIdPool, next_block
+from coordinator.cluster.reassignments import alter_partition_reassignments
 from coordinator.cluster.record import MetadataForm, MetadataRecord
-from coordinator.cluster.registration import abort_record, activation_records, registration_records, shutdown_records
+from coordinator.cluster.registration import (
+    abort_record,
+    activation_records,
+    directory_records,
+    registration_records,
+    shutdown_records,
+    unregister_records,
+)
 from coordinator.cluster.registry import METADATA_VERSION, Registry
 from coordinator.cluster.replay import load
 from coordinator.cluster.resource import ResourceType
 from coordinator.cluster.snapshot import BOOTSTRAP, read_snapshot
 from coordinator.runtime import Clock, Outcome, Runtime, Ticket, reply
 from protocol.errors import KafkaError
+from protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
+from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-from protocol.types import Uuid
+from protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+from protocol.types import TopicPartition, Uuid
 from storage.checkpoint import read_clean_shutdown
 from storage.disk import Disk
 
@@ -226,6 +249,47 @@ class Cluster:
         return await self._decide(
             lambda: delete_topics(self.registry, request, self.options, version, deletable, describable)
         )
+
+    async def create_partitions(self, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+        """CreatePartitions, of topics that may be altered."""
+        return await self._decide(lambda: create_partitions(self.registry, request))
+
+    async def alter_configs(self, request: AlterConfigsRequest) -> AlterConfigsResponse:
+        """AlterConfigs, of resources that may be altered."""
+        return await self._decide(lambda: alter_configs(self.registry, request, self.rules))
+
+    async def incremental_alter_configs(
+        self, request: IncrementalAlterConfigsRequest
+    ) -> IncrementalAlterConfigsResponse:
+        """IncrementalAlterConfigs, of resources that may be altered and are in the metadata (no broker loggers)."""
+        return await self._decide(lambda: incremental_alter_configs(self.registry, request, self.rules))
+
+    async def elect_leaders(self, request: ElectLeadersRequest) -> ElectLeadersResponse:
+        """ElectLeaders."""
+        return await self._decide(lambda: elect_leaders(self.registry, request))
+
+    async def alter_partition_reassignments(
+        self, request: AlterPartitionReassignmentsRequest
+    ) -> AlterPartitionReassignmentsResponse:
+        """AlterPartitionReassignments."""
+        return await self._decide(lambda: alter_partition_reassignments(self.registry, request))
+
+    async def update_features(self, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
+        """UpdateFeatures."""
+        return await self._decide(lambda: update_features(self.registry, request, self.options.min_insync_replicas))
+
+    async def unregister_broker(self, broker_id: int) -> None:
+        """UnregisterBroker."""
+        await self._decide(lambda: Decided(unregister_records(self.registry, broker_id), None))
+
+    async def assign_directories(self, places: Sequence[tuple[TopicPartition, Uuid]]) -> None:
+        """Record in which of this node's directories replicas are, after they were found or moved there."""
+        node_id = self.options.node_id
+        await self._decide(lambda: Decided([*directory_records(self.registry, node_id, places)], None))
+
+    async def write(self, records: Sequence[MetadataRecord]) -> None:
+        """Append records that another room decided on: ACLs, SCRAM credentials, quotas, delegation tokens."""
+        await self._decide(lambda: Decided(records, None))
 
     async def allocate_producer_ids(self) -> ProducerIdBlock:
         """A block of producer ids for this broker."""

@@ -23,8 +23,11 @@ class Placer:
         self._stripe = stripe
         self._load: Counter[Uuid] = Counter(registry.partitions_in)
 
-    def place(self, count: int, replication_factor: int) -> list[Partition]:
-        """New partitions in order. Raises KafkaError(INVALID_REPLICATION_FACTOR) if there are not enough brokers."""
+    def place(self, count: int, replication_factor: int, first: int = 0) -> list[Partition]:
+        """New partitions in order, from the index `first` on.
+
+        Raises KafkaError(INVALID_REPLICATION_FACTOR) if there are not enough brokers.
+        """
         brokers = sorted(self._registry.brokers)
         active = [broker_id for broker_id in brokers if self._registry.is_active(broker_id)]
         if not active:
@@ -37,7 +40,7 @@ class Placer:
                 f"{len(brokers)} broker(s) are registered or some brokers have all their log directories cordoned.",
             )
         fenced = [broker_id for broker_id in brokers if broker_id not in active]
-        return [self.build(self._stripe_of(active, fenced, replication_factor, index)) for index in range(count)]
+        return [self.build(self._stripe_of(active, fenced, replication_factor, first + at)) for at in range(count)]
 
     def _stripe_of(self, active: list[int], fenced: list[int], replication_factor: int, index: int) -> tuple[int, ...]:
         start = (self._stripe + index) % len(active)

@@ -14,7 +14,8 @@ from coordinator.cluster.features import SUPPORTED, elr_safety_records
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.record import MetadataRecord
 from coordinator.cluster.registry import ELR_VERSION, Registry
-from coordinator.cluster.topic import LEADER_UNCHANGED, NO_LEADER, Partition
+from coordinator.cluster.topic import LEADER_UNCHANGED, NO_LEADER, RECOVERED, RECOVERY_UNCHANGED, Partition
+from protocol.errors import ErrorCode, KafkaError
 from protocol.metadata_records.log import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from protocol.metadata_records.nodes import (
     BrokerEndpoint,
@@ -24,10 +25,11 @@ from protocol.metadata_records.nodes import (
     ControllerFeature,
     RegisterBrokerRecord,
     RegisterControllerRecord,
+    UnregisterBrokerRecord,
 )
 from protocol.metadata_records.settings import FeatureLevelRecord
 from protocol.metadata_records.topics import PartitionChangeRecord
-from protocol.types import Uuid
+from protocol.types import NO_UUID, TopicPartition, Uuid
 
 CONTROLLER_REGISTRATION_VERSION = 15
 """metadata.version since which controllers register (3.7-IV0, KIP-919)."""
@@ -136,7 +138,41 @@ def _elected(topic_id: Uuid, index: int, partition: Partition, leader: int) -> P
         isr=None if leader in partition.isr else [leader],
         eligible_leader_replicas=[] if partition.elr else None,
         last_known_elr=[] if partition.last_known_elr else None,
+        leader_recovery_state=RECOVERED if partition.leader_recovery_state else RECOVERY_UNCHANGED,
     )
+
+
+def unregister_records(registry: Registry, broker_id: int) -> list[MetadataRecord]:
+    """UnregisterBroker: a broker that is gone for good leaves every in-sync set, and is forgotten.
+
+    Raises KafkaError(BROKER_ID_NOT_REGISTERED); INVALID_REQUEST for the one that is asked, which is not gone.
+    """
+    broker = registry.brokers.get(broker_id)
+    if broker is None:
+        message = f"Broker ID {broker_id} is not currently registered"
+        raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, message)
+    if broker_id == registry.controller_id:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"Broker {broker_id} is running: stop it before it is unregistered."
+        )
+    gone = UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker.epoch)
+    return [*_departures(registry, broker_id), gone]
+
+
+def directory_records(
+    registry: Registry, broker_id: int, places: Iterable[tuple[TopicPartition, Uuid]]
+) -> Iterator[PartitionChangeRecord]:
+    """AssignReplicasToDirs: where the broker's replicas are, if the metadata says otherwise (KIP-858)."""
+    for (name, index), directory in places:
+        topic = registry.topic(name)
+        partition = None if topic is None else topic.partitions.get(index)
+        if topic is None or partition is None or broker_id not in partition.replicas:
+            continue
+        if partition.directory_of(broker_id) != directory:
+            known = partition.directories or (NO_UUID,) * len(partition.replicas)
+            at = partition.replicas.index(broker_id)
+            directories = [*known[:at], directory, *known[at + 1 :]]
+            yield PartitionChangeRecord(partition_id=index, topic_id=topic.topic_id, directories=directories)
 
 
 def shutdown_records(registry: Registry, broker_id: int) -> list[MetadataRecord]:

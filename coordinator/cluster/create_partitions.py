@@ -1,0 +1,83 @@
+"""Decides on CreatePartitions. Source: Kafka's ControllerApis and ReplicationControlManager.createPartitions of 4.3."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from coordinator.cluster.decided import MAX_RECORDS, Decided
+from coordinator.cluster.placement import Placer, check_assignment, check_some_active
+from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.registry import Registry
+from coordinator.cluster.topic import Partition, Topic
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.create_partitions import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+
+
+def create_partitions(registry: Registry, request: CreatePartitionsRequest) -> Decided[CreatePartitionsResponse]:
+    """More partitions of each topic, or an error for it. Raises KafkaError where there would be too many."""
+    named = Counter(topic.name for topic in request.topics)
+    placer = Placer(registry)
+    records: list[MetadataRecord] = []
+    results = []
+    for topic in {topic.name: topic for topic in request.topics}.values():
+        try:
+            if named[topic.name] > 1:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            records += _grow(registry, placer, topic)
+            results.append(_result(topic.name, None))
+        except KafkaError as error:
+            results.append(_result(topic.name, error))
+    if len(records) > MAX_RECORDS:
+        raise KafkaError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+    return Decided(() if request.validate_only else records, CreatePartitionsResponse(results=results))
+
+
+def _result(name: str, error: KafkaError | None) -> CreatePartitionsTopicResult:
+    if error is None:
+        return CreatePartitionsTopicResult(name=name, error_code=ErrorCode.NONE, error_message=None)
+    return CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=error.message)
+
+
+def _grow(registry: Registry, placer: Placer, wanted: CreatePartitionsTopic) -> list[MetadataRecord]:
+    topic = registry.topic(wanted.name)
+    if topic is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    existing = len(topic.partitions)
+    if wanted.count == existing:
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {existing} partition(s).")
+    if wanted.count < existing:
+        message = (
+            f"The topic {wanted.name} currently has {existing} partition(s); {wanted.count} would not be an increase."
+        )
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, message)
+    additional = wanted.count - existing
+    if additional > MAX_RECORDS:
+        raise KafkaError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+    if wanted.assignments is None:
+        partitions = placer.place(additional, topic.replication_factor, first=existing)
+    else:
+        partitions = _assigned(registry, placer, topic, additional, wanted.assignments)
+    return [partition.to_record(topic.topic_id, existing + at) for at, partition in enumerate(partitions)]
+
+
+def _assigned(
+    registry: Registry, placer: Placer, topic: Topic, additional: int, assignments: list[CreatePartitionsAssignment]
+) -> list[Partition]:
+    if len(assignments) != additional:
+        message = (
+            f"Attempted to add {additional} additional partition(s), but only {len(assignments)} assignment(s) were "
+            "specified."
+        )
+        raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+    partitions = []
+    for at, assignment in enumerate(assignments):
+        check_assignment(registry, assignment.broker_ids, topic.replication_factor)
+        check_some_active(registry, assignment.broker_ids, len(topic.partitions) + at)
+        partitions.append(placer.build(tuple(assignment.broker_ids)))
+    return partitions

@@ -1,0 +1,136 @@
+"""Answers DescribeTopicPartitions: partitions in order, page by page (KIP-966).
+
+Source: Kafka's DescribeTopicPartitionsRequestHandler and KRaftMetadataCache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from coordinator.cluster import names
+from coordinator.cluster.registry import Registry
+from coordinator.cluster.topic import NO_LEADER, Partition, Topic
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+from protocol.types import NO_UUID
+
+MAX_PARTITIONS = 2_000
+"""Default of max.request.partition.size.limit: how many partitions one response describes."""
+
+
+def describe_topic_partitions(
+    registry: Registry,
+    request: DescribeTopicPartitionsRequest,
+    listener: str,
+    may_describe: Callable[[str], bool] = lambda name: True,
+    max_partitions: int = MAX_PARTITIONS,
+) -> DescribeTopicPartitionsResponse:
+    """The named topics, or all, in order of name from the cursor on; a named one that may not be described is told so.
+
+    Raises KafkaError(INVALID_REQUEST) for a cursor that is none.
+    """
+    every = not request.topics
+    start = request.cursor
+    asked = _asked_for(registry, request)
+    allowed = [name for name in asked if may_describe(name)]
+    limit = max(min(max_partitions, request.response_partition_limit), 1)
+    first_index = {start.topic_name: start.partition_index} if start is not None else {}
+    response = _page(registry, allowed, listener, first_index, limit, every)
+    if not every:
+        response.topics += (
+            _topic(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for name in asked if name not in set(allowed)
+        )
+    return response
+
+
+def _asked_for(registry: Registry, request: DescribeTopicPartitionsRequest) -> list[str]:
+    cursor = request.cursor
+    if cursor is not None and cursor.partition_index < 0:
+        message = f"DescribeTopicPartitionsRequest cursor partition must be valid: {cursor}"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+    wanted = registry.topic_names() if not request.topics else sorted({topic.name for topic in request.topics})
+    if cursor is None:
+        return wanted
+    if request.topics and cursor.topic_name not in wanted:
+        message = f"DescribeTopicPartitionsRequest topic list should contain the cursor topic: {cursor.topic_name}"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+    return [name for name in wanted if name >= cursor.topic_name]
+
+
+def _page(
+    registry: Registry, wanted: Iterable[str], listener: str, first_index: dict[str, int], limit: int, every: bool
+) -> DescribeTopicPartitionsResponse:
+    response = DescribeTopicPartitionsResponse(topics=[])
+    for name in wanted:
+        if limit <= 0:
+            response.next_cursor = Cursor(topic_name=name, partition_index=first_index.get(name, 0))
+            break
+        topic = registry.topic(name)
+        if topic is None:
+            if not every:
+                response.topics.append(_topic(name, _absence(name)))
+            continue
+        first = first_index.get(name, 0)
+        end = min(first + limit, len(topic.partitions))
+        described = _topic(name, ErrorCode.NONE)
+        described.topic_id = topic.topic_id
+        described.partitions = [_partition(registry, topic, index, listener) for index in range(first, end)]
+        response.topics.append(described)
+        if end < len(topic.partitions):
+            response.next_cursor = Cursor(topic_name=name, partition_index=end)
+            break
+        limit -= max(end - first, 0)
+    return response
+
+
+def _absence(name: str) -> ErrorCode:
+    try:
+        names.validate(name)
+    except KafkaError as error:
+        return error.code
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _topic(name: str, error: ErrorCode) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=error, name=name, topic_id=NO_UUID, is_internal=names.is_internal(name), partitions=[]
+    )
+
+
+def _partition(registry: Registry, topic: Topic, index: int, listener: str) -> DescribeTopicPartitionsResponsePartition:
+    partition = topic.partitions[index]
+    return DescribeTopicPartitionsResponsePartition(
+        error_code=ErrorCode.NONE,
+        partition_index=index,
+        leader_id=partition.leader if is_reachable(registry, partition.leader, listener) else NO_LEADER,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.isr),
+        eligible_leader_replicas=list(partition.elr),
+        last_known_elr=list(partition.last_known_elr),
+        offline_replicas=offline_replicas(registry, partition, listener),
+    )
+
+
+def is_reachable(registry: Registry, broker_id: int, listener: str) -> bool:
+    """Whether the broker is unfenced and has a listener of this name."""
+    broker = registry.brokers.get(broker_id)
+    return broker is not None and not broker.fenced and broker.endpoint(listener) is not None
+
+
+def offline_replicas(registry: Registry, partition: Partition, listener: str) -> list[int]:
+    """The replicas on brokers that are fenced, gone or not on this listener, or in a directory that is offline."""
+    return [broker_id for broker_id in partition.replicas if _is_offline(registry, partition, broker_id, listener)]
+
+
+def _is_offline(registry: Registry, partition: Partition, broker_id: int, listener: str) -> bool:
+    if not is_reachable(registry, broker_id, listener):
+        return True
+    directory = partition.directory_of(broker_id)
+    return not registry.brokers[broker_id].has_online(directory)

@@ -1,0 +1,104 @@
+"""Decides on ElectLeaders (KIP-460). Source: Kafka's ReplicationControlManager.electLeaders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntEnum
+
+from coordinator.cluster.decided import Decided
+from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.registry import Registry
+from coordinator.cluster.topic import NO_LEADER, RECOVERING, Partition
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
+from protocol.metadata_records.topics import PartitionChangeRecord
+
+
+class ElectionType(IntEnum):
+    """Which leader is wanted: the first replica, if it is in sync; or any replica, where there is no leader at all."""
+
+    PREFERRED = 0
+    UNCLEAN = 1
+
+
+def elect_leaders(registry: Registry, request: ElectLeadersRequest) -> Decided[ElectLeadersResponse]:
+    """The named partitions, or all of them, and then only those are reported that had something to elect.
+
+    Raises KafkaError(INVALID_REQUEST) for an unknown kind of election.
+    """
+    if request.election_type not in (ElectionType.PREFERRED, ElectionType.UNCLEAN):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
+    kind = ElectionType(request.election_type)
+    records: list[MetadataRecord] = []
+    results = []
+    for name, indexes in _asked_for(registry, request):
+        elected = [(index, _elect(registry, name, index, kind, records)) for index in indexes]
+        if request.topic_partitions is None:
+            elected = [(index, error) for index, error in elected if _is_news(error)]
+        results.append(ReplicaElectionResult(topic=name, partition_result=[_result(*one) for one in elected]))
+    return Decided(records, ElectLeadersResponse(error_code=ErrorCode.NONE, replica_election_results=results))
+
+
+def _asked_for(registry: Registry, request: ElectLeadersRequest) -> Iterable[tuple[str, Iterable[int]]]:
+    if request.topic_partitions is None:
+        return [(topic.name, topic.partitions) for topic in registry.topics()]
+    return [(asked.topic, asked.partitions) for asked in request.topic_partitions]
+
+
+def _is_news(error: KafkaError | None) -> bool:
+    return error is None or error.code is not ErrorCode.ELECTION_NOT_NEEDED
+
+
+def _result(index: int, error: KafkaError | None) -> PartitionResult:
+    if error is None:
+        return PartitionResult(partition_id=index, error_code=ErrorCode.NONE, error_message=None)
+    return PartitionResult(partition_id=index, error_code=error.code, error_message=error.message)
+
+
+def _elect(
+    registry: Registry, name: str, index: int, kind: ElectionType, records: list[MetadataRecord]
+) -> KafkaError | None:
+    topic = registry.topic(name)
+    if topic is None:
+        return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
+    partition = topic.partitions.get(index)
+    if partition is None:
+        return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{index}")
+    if kind is ElectionType.PREFERRED and partition.leader == partition.preferred_leader:
+        return KafkaError(ErrorCode.ELECTION_NOT_NEEDED)
+    if kind is ElectionType.UNCLEAN and partition.leader != NO_LEADER:
+        return KafkaError(ErrorCode.ELECTION_NOT_NEEDED)
+    record = PartitionChangeRecord(partition_id=index, topic_id=topic.topic_id)
+    if kind is ElectionType.PREFERRED:
+        if not _may_lead(registry, partition, partition.preferred_leader):
+            return KafkaError(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE)
+        record.leader = partition.preferred_leader
+    elif not _elect_any(registry, partition, record):
+        return KafkaError(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE)
+    records.append(record)
+    return None
+
+
+def _may_lead(registry: Registry, partition: Partition, broker_id: int) -> bool:
+    return broker_id in (partition.isr or partition.elr) and registry.is_active(broker_id)
+
+
+def _elect_any(registry: Registry, partition: Partition, record: PartitionChangeRecord) -> bool:
+    """A clean leader if there is one, else any replica that is up, whose log then is the truth."""
+    active = [broker_id for broker_id in partition.replicas if registry.is_active(broker_id)]
+    if not active:
+        return False
+    clean = [broker_id for broker_id in active if _may_lead(registry, partition, broker_id)]
+    record.leader = (clean or active)[0]
+    if record.leader not in partition.isr:
+        record.isr = [record.leader]
+        record.eligible_leader_replicas = [] if partition.elr else None
+        record.last_known_elr = [] if partition.last_known_elr else None
+    if not clean:
+        record.leader_recovery_state = RECOVERING
+    return True

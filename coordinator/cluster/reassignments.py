@@ -1,0 +1,172 @@
+"""Decides on AlterPartitionReassignments and answers ListPartitionReassignments (KIP-455).
+
+An assignment whose replicas are all in sync already is complete at once, as every valid one is on a single node.
+Source: Kafka's ReplicationControlManager and PartitionReassignmentReplicas.
+"""
+
+from __future__ import annotations
+
+from coordinator.cluster.decided import Decided
+from coordinator.cluster.placement import Placer, check_assignment
+from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.registry import Registry
+from coordinator.cluster.topic import Partition, Topic
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+from protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
+from protocol.metadata_records.topics import PartitionChangeRecord
+from protocol.types import Uuid
+
+
+def alter_partition_reassignments(
+    registry: Registry, request: AlterPartitionReassignmentsRequest
+) -> Decided[AlterPartitionReassignmentsResponse]:
+    """A new assignment for each partition, or the end of one that is under way; each with its own result."""
+    reassignment = _Reassignment(registry, request.allow_replication_factor_change)
+    responses = [
+        ReassignableTopicResponse(
+            name=topic.name, partitions=[reassignment.alter(topic.name, partition) for partition in topic.partitions]
+        )
+        for topic in request.topics
+    ]
+    response = AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=request.allow_replication_factor_change,
+        error_code=ErrorCode.NONE,
+        error_message=None,
+        responses=responses,
+    )
+    return Decided(reassignment.records, response)
+
+
+class _Reassignment:
+    """The records of one request."""
+
+    def __init__(self, registry: Registry, may_change_factor: bool) -> None:
+        self._registry = registry
+        self._may_change_factor = may_change_factor
+        self._placer = Placer(registry)
+        self.records: list[MetadataRecord] = []
+
+    def alter(self, topic_name: str, target: ReassignablePartition) -> ReassignablePartitionResponse:
+        index = target.partition_index
+        try:
+            self._alter(topic_name, index, target.replicas)
+        except KafkaError as error:
+            return ReassignablePartitionResponse(
+                partition_index=index, error_code=error.code, error_message=error.message
+            )
+        return ReassignablePartitionResponse(partition_index=index, error_code=ErrorCode.NONE, error_message=None)
+
+    def _alter(self, topic_name: str, index: int, replicas: list[int] | None) -> None:
+        topic = self._registry.topic(topic_name)
+        if topic is None:
+            message = f"Unable to find a topic named {topic_name}."
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
+        partition = topic.partitions.get(index)
+        if partition is None:
+            message = f"Unable to find partition {topic_name}:{index}."
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
+        if replicas is None:
+            self._cancel(topic, index, partition)
+        else:
+            self._change(topic, index, partition, replicas)
+
+    def _cancel(self, topic: Topic, index: int, partition: Partition) -> None:
+        if not partition.reassigning:
+            raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+        original = [one for one in partition.replicas if one not in partition.adding_replicas]
+        isr = [one for one in partition.isr if one in original]
+        if not isr:
+            message = (
+                f"Unable to revert partition assignment for {topic.name}:{index} because it would require an unclean "
+                "leader election."
+            )
+            raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+        self._become(topic, index, partition, original, isr)
+
+    def _change(self, topic: Topic, index: int, partition: Partition, target: list[int]) -> None:
+        if not self._may_change_factor:
+            before = len(partition.replicas) - len(partition.adding_replicas)
+            if before != len(target):
+                message = f"The replication factor is changed from {before} to {len(target)}"
+                raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, message)
+        check_assignment(self._registry, target, None)
+        isr = [one for one in partition.isr if one in target]
+        if set(target) <= set(isr):
+            self._become(topic, index, partition, target, isr)
+            return
+        adding = sorted(set(target) - set(partition.replicas))
+        removing = sorted(set(partition.replicas) - set(target))
+        record = self._record(topic, index, partition, [*target, *removing])
+        record.adding_replicas = adding or None
+        record.removing_replicas = removing or None
+        self._append(record)
+
+    def _become(self, topic: Topic, index: int, partition: Partition, replicas: list[int], isr: list[int]) -> None:
+        """The partition has these replicas from now on, led by one that is in sync."""
+        record = self._record(topic, index, partition, replicas)
+        if tuple(isr) != partition.isr:
+            record.isr = isr
+        if partition.leader not in isr:
+            record.leader = next(one for one in replicas if one in isr)
+        if partition.adding_replicas:
+            record.adding_replicas = []
+        if partition.removing_replicas:
+            record.removing_replicas = []
+        self._append(record)
+
+    def _record(self, topic: Topic, index: int, partition: Partition, replicas: list[int]) -> PartitionChangeRecord:
+        record = PartitionChangeRecord(partition_id=index, topic_id=topic.topic_id)
+        if tuple(replicas) != partition.replicas:
+            record.replicas = replicas
+            record.directories = [self._directory(partition, broker_id) for broker_id in replicas]
+        return record
+
+    def _directory(self, partition: Partition, broker_id: int) -> Uuid:
+        known = partition.directory_of(broker_id)
+        return self._placer.directory(broker_id) if known is None else known
+
+    def _append(self, record: PartitionChangeRecord) -> None:
+        if record != PartitionChangeRecord(partition_id=record.partition_id, topic_id=record.topic_id):
+            self.records.append(record)
+
+
+def list_partition_reassignments(
+    registry: Registry, request: ListPartitionReassignmentsRequest
+) -> ListPartitionReassignmentsResponse:
+    """What is under way in the named partitions, or anywhere; topics without any are left out."""
+    topics = []
+    if request.topics is None:
+        asked = [(topic, list(topic.partitions)) for topic in registry.topics()]
+    else:
+        named = ((registry.topic(one.name), one.partition_indexes) for one in request.topics)
+        asked = [(topic, indexes) for topic, indexes in named if topic is not None]
+    for topic, indexes in asked:
+        ongoing = [_ongoing(index, topic.partitions[index]) for index in indexes if _is_reassigning(topic, index)]
+        if ongoing:
+            topics.append(OngoingTopicReassignment(name=topic.name, partitions=ongoing))
+    return ListPartitionReassignmentsResponse(error_code=ErrorCode.NONE, error_message=None, topics=topics)
+
+
+def _is_reassigning(topic: Topic, index: int) -> bool:
+    return index in topic.partitions and topic.partitions[index].reassigning
+
+
+def _ongoing(index: int, partition: Partition) -> OngoingPartitionReassignment:
+    return OngoingPartitionReassignment(
+        partition_index=index,
+        replicas=list(partition.replicas),
+        adding_replicas=list(partition.adding_replicas),
+        removing_replicas=list(partition.removing_replicas),
+    )
