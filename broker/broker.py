@@ -2,42 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import secrets
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
+from broker.config.layers import Layers
 from broker.fetch_sessions import FetchSessions
 from broker.replica.replicas import Replicas
+from coordinator.cluster.cluster import Cluster
+from coordinator.cluster.registry import Registry
+from protocol.errors import ErrorCode, error_code
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from storage.logs import Logs
 
 if TYPE_CHECKING:
     from broker.dispatch import Api
-    from coordinator.cluster import Cluster
-    from coordinator.cluster.registry import Registry
-    from storage.logs import Logs
+
+DEFAULT_COUNT = -1
+"""Partitions and replicas of an auto-created topic: the broker's defaults."""
+
+AUTO_CREATE_TIMEOUT_MS = 30_000
 
 
 class Broker:
     """One running broker, as its handlers see it."""
 
     def __init__(
-        self,
-        config: BrokerConfig,
-        clock: Clock,
-        cluster: Cluster,
-        logs: Logs,
-        replicas: Replicas,
-        fetch_sessions: FetchSessions,
-        apis: Sequence[Api],
+        self, config: BrokerConfig, layers: Layers, clock: Clock, cluster: Cluster, logs: Logs, apis: Sequence[Api]
     ) -> None:
-        self.config = config
+        self.layers = layers
+        """The configuration in force; replaced as a whole when a dynamic option changes."""
+        self.static_config = config
         self.clock = clock
         self.cluster = cluster
         self.logs = logs
-        self.replicas = replicas
-        self.fetch_sessions = fetch_sessions
         self.apis = apis
+        self.replicas = Replicas()
+        slots = config.max_incremental_fetch_session_cache_slots
+        self.fetch_sessions = FetchSessions(slots, lambda: secrets.randbelow(1 << 31))
+
+    @property
+    def config(self) -> BrokerConfig:
+        """What is in force now."""
+        return self.layers.effective
 
     @property
     def registry(self) -> Registry:
         return self.cluster.registry
+
+    async def auto_create_topics(self, names: Sequence[str]) -> Mapping[str, ErrorCode]:
+        """Creates topics with the broker's defaults; the errors of those that could not be."""
+        wanted = [
+            CreatableTopic(
+                name=name, num_partitions=DEFAULT_COUNT, replication_factor=DEFAULT_COUNT, assignments=[], configs=[]
+            )
+            for name in names
+        ]
+        request = CreateTopicsRequest(topics=wanted, timeout_ms=AUTO_CREATE_TIMEOUT_MS)
+        response = await self.cluster.create_topics(request)
+        return {each.name: error_code(each.error_code) for each in response.topics if each.error_code}

@@ -13,6 +13,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeAlias, cast
 
+from broker.config import BrokerConfig
 from broker.logging import get_logger
 from protocol.connection import FrameReader
 from protocol.errors import ProtocolError
@@ -27,9 +28,7 @@ WRITE_HIGH_WATER_BYTES = 512 * 1024
 MAX_WAITING_CONNECTIONS = 50
 """Connections over max.connections that are kept, unread, until a place is free; Kafka's listen backlog is the same."""
 
-Answer: TypeAlias = (
-    "list[Buffer] | Coroutine[Any, Any, list[Buffer] | None] | None"
-)
+Answer: TypeAlias = "list[Buffer] | Coroutine[Any, Any, list[Buffer] | None] | None"
 """Buffers to write, None for no answer, or something to await for either."""
 
 log = get_logger("broker.listener")
@@ -44,20 +43,18 @@ class Listener:
         answer: Callable[[ServerConnection, memoryview], Answer],
         *,
         max_request_bytes: int,
-        max_connections: int,
-        max_connections_per_ip: Callable[[str], int],
+        limits: Callable[[], BrokerConfig],
     ) -> None:
+        """`limits` is the configuration in force: its limits on connections may change while the broker runs."""
         self.name = name
         self.answer = answer
         self.max_request_bytes = max_request_bytes
-        self.max_connections = max_connections
-        self.max_connections_per_ip = max_connections_per_ip
+        self.limits = limits
         self.receive_buffer = memoryview(bytearray(RECEIVE_BUFFER_BYTES))
         self.connections: set[ServerConnection] = set()
         self.per_ip: Counter[str] = Counter()
         self.waiting: deque[ServerConnection] = deque()
-        self.host = ""
-        self.port = 0
+        self._empty = asyncio.Event()
 
     def connection(self) -> ServerConnection:
         """The protocol factory for `loop.create_server`."""
@@ -65,21 +62,25 @@ class Listener:
 
     def admit(self, connection: ServerConnection) -> bool:
         """Counts a new connection in, lets it wait, or says False: it must be closed."""
-        limit = self.max_connections_per_ip(connection.ip)
+        limits = self.limits()
+        limit = limits.connection_limits.get(connection.ip, limits.max_connections_per_ip)
         if self.per_ip[connection.ip] >= limit:
             log.warning("connection refused", peer=connection.peer, reason=f"max.connections.per.ip {limit} is reached")
             return False
-        if len(self.connections) >= self.max_connections and len(self.waiting) >= MAX_WAITING_CONNECTIONS:
+        is_full = len(self.connections) >= limits.max_connections
+        if is_full and len(self.waiting) >= MAX_WAITING_CONNECTIONS:
             log.warning(
-                "connection refused", peer=connection.peer, reason=f"max.connections {self.max_connections} is reached"
+                "connection refused",
+                peer=connection.peer,
+                reason=f"max.connections {limits.max_connections} is reached",
             )
             return False
         self.per_ip[connection.ip] += 1
-        if len(self.connections) < self.max_connections:
-            self.connections.add(connection)
-        else:
+        if is_full:
             self.waiting.append(connection)
             connection.hold()
+        else:
+            self.connections.add(connection)
         return True
 
     def release(self, connection: ServerConnection) -> None:
@@ -91,7 +92,9 @@ class Listener:
             self.connections.remove(connection)
         else:
             self.waiting.remove(connection)
-        while self.waiting and len(self.connections) < self.max_connections:
+        if not self.connections:
+            self._empty.set()
+        while self.waiting and len(self.connections) < self.limits().max_connections:
             admitted = self.waiting.popleft()
             self.connections.add(admitted)
             admitted.go_on()
@@ -102,8 +105,20 @@ class Listener:
             connection.close_if_idle()
 
     def close_all(self) -> None:
+        """Closes every connection once its answers have gone out."""
         for connection in (*self.connections, *self.waiting):
             connection.close()
+
+    async def emptied(self) -> None:
+        """Waits until no connection is left."""
+        while self.connections:
+            self._empty.clear()
+            await self._empty.wait()
+
+    def abort_all(self) -> None:
+        """Closes every connection now, whatever is still to be sent."""
+        for connection in (*self.connections, *self.waiting):
+            connection.transport.abort()
 
 
 class ServerConnection(asyncio.BufferedProtocol):

@@ -162,7 +162,13 @@ class ErrorCode(IntEnum):
 
 
 MESSAGES: dict[ErrorCode, str] = {code: code.message for code in ErrorCode}
+_BY_NUMBER: dict[int, ErrorCode] = {int(code): code for code in ErrorCode}
 RETRIABLE: frozenset[ErrorCode] = frozenset(code for code in ErrorCode if code.retriable)
+
+
+def error_code(number: int) -> ErrorCode:
+    """The code of this number, as a response carries it; UNKNOWN_SERVER_ERROR for one that is newer than this list."""
+    return _BY_NUMBER.get(number, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 class KafkaError(Exception):

@@ -224,6 +224,11 @@ class OffsetIndex(SegmentIndex):
         n = self._last_at_or_below(offset - self.base_offset, 0)
         return OffsetPosition(self.base_offset, 0) if n < 0 else self.entry(n)
 
+    def upper_bound(self, position: int) -> OffsetPosition | None:
+        """The first entry at or beyond a position in the segment file; None when there is none."""
+        n = self._first_at_or_above(position, 1)
+        return self.entry(n) if n < self.entries else None
+
     def append(self, offset: int, position: int) -> None:
         """Add an entry. The segment rolls when it `is_full`; offsets only ever grow."""
         active = self._active

@@ -8,8 +8,8 @@ never flexible, and a version that the broker does not know is answered in versi
 from __future__ import annotations
 
 from broker.broker import Broker
-
 from broker.dispatch import Api, Call
+from coordinator.cluster.features import SUPPORTED
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import (
     ApiVersion,
@@ -37,9 +37,9 @@ def api_versions(call: Call[ApiVersionsRequest]) -> ApiVersionsResponse:
 def served(broker: Broker, version: int) -> ApiVersionsResponse:
     registry = broker.registry
     supported = [
-        SupportedFeatureKey(name=name, min_version=versions.first, max_version=versions.last)
-        for name, versions in broker.supported_features.items()
-        if versions.first > 0 or version >= FIRST_ZERO_FEATURE_VERSION
+        SupportedFeatureKey(name=name, min_version=levels.min_level, max_version=levels.max_level)
+        for name, levels in SUPPORTED.items()
+        if levels.min_level > 0 or version >= FIRST_ZERO_FEATURE_VERSION
     ]
     finalized = [
         FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
@@ -50,7 +50,7 @@ def served(broker: Broker, version: int) -> ApiVersionsResponse:
         error_code=0,
         api_keys=api_ranges(broker),
         supported_features=supported,
-        finalized_features_epoch=registry.features_epoch,
+        finalized_features_epoch=registry.offset,
         finalized_features=finalized,
     )
 

@@ -21,15 +21,15 @@ INVALID_LOW_WATERMARK = -1
 
 def delete_records(call: Call[DeleteRecordsRequest]) -> DeleteRecordsResponse:
     topics = [
-        DeleteRecordsTopicResult(name=topic.name, partitions=[delete(call, topic.name, each) for each in topic.partitions])
+        DeleteRecordsTopicResult(
+            name=topic.name, partitions=[delete(call, topic.name, each) for each in topic.partitions]
+        )
         for topic in call.request.topics
     ]
     return DeleteRecordsResponse(topics=topics)
 
 
-def delete(
-    call: Call[DeleteRecordsRequest], topic: str, asked: DeleteRecordsPartition
-) -> DeleteRecordsPartitionResult:
+def delete(call: Call[DeleteRecordsRequest], topic: str, asked: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
     try:
         partition = call.broker.replicas.partition(topic, asked.partition_index)
         low_watermark = partition.delete_records(asked.offset)

@@ -1,7 +1,7 @@
 """DescribeCluster (60): the cluster's id, its controller and its nodes (KIP-700).
 
-v1 asks for brokers or controllers (KIP-919): this is a broker's listener, so controllers are not to be had on it; v2 may
-include fenced brokers (KIP-1073).
+v1 asks for brokers or controllers (KIP-919): this is a broker's listener, so controllers are not to be had on it;
+v2 may include fenced brokers (KIP-1073).
 """
 
 from __future__ import annotations

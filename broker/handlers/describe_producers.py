@@ -16,7 +16,9 @@ from storage.producer_entry import ProducerEntry
 
 def describe_producers(call: Call[DescribeProducersRequest]) -> DescribeProducersResponse:
     topics = [
-        TopicResponse(name=topic.name, partitions=[describe(call, topic.name, index) for index in topic.partition_indexes])
+        TopicResponse(
+            name=topic.name, partitions=[describe(call, topic.name, index) for index in topic.partition_indexes]
+        )
         for topic in call.request.topics
     ]
     return DescribeProducersResponse(topics=topics)

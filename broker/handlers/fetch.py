@@ -201,7 +201,7 @@ class Plan:
             records=fetched.read.parts[0] if fetched.read.parts else b"",
         )
         if self.call.request.isolation_level == READ_COMMITTED:
-            data.aborted_transactions = aborted(partition, wanted.fetch_offset, fetched)
+            data.aborted_transactions = aborted(partition, fetched)
         if self.call.version < FIRST_BATCH_VERSION and fetched.read.size_bytes:
             data.records = self._legacy(wanted, fetched.read.parts[0])
         return data
@@ -264,11 +264,9 @@ def diverging_epoch(partition: Partition, wanted: FetchedPartition) -> EpochEndO
     return None
 
 
-def aborted(partition: Partition, fetch_offset: int, fetched: Fetched) -> list[AbortedTransaction]:
+def aborted(partition: Partition, fetched: Fetched) -> list[AbortedTransaction]:
     """The aborted transactions whose records a read_committed consumer must leave out (KIP-98)."""
-    if not fetched.read.size_bytes:
-        return []
-    found = partition.log.aborted_transactions(fetch_offset, partition.log.upper_bound_offset(fetched.read))
+    found = partition.log.aborted_in(fetched.read)
     return [AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset) for each in found]
 
 

@@ -21,7 +21,7 @@ async def init_producer_id(call: Call[InitProducerIdRequest]) -> InitProducerIdR
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_EPOCH):
         return refused(ErrorCode.INVALID_REQUEST)
     try:
-        producer_id = await call.broker.producer_ids.next()
+        producer_id = await call.broker.cluster.next_producer_id()
     except KafkaError as error:
         return refused(error.code)
     return InitProducerIdResponse(error_code=0, producer_id=producer_id, producer_epoch=FIRST_EPOCH)

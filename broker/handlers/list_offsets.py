@@ -85,15 +85,20 @@ def find(call: Call[ListOffsetsRequest], partition: Partition, timestamp: int) -
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return UNKNOWN
     found = log.max_timestamp() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
-    return UNKNOWN if found is None or found[1] >= limit else found
+    if found is None or found.offset >= limit:
+        return UNKNOWN
+    return found.timestamp, found.offset, -1 if found.leader_epoch is None else found.leader_epoch
 
 
 def offsets_before(partition: Partition, timestamp: int, max_offsets: int) -> list[int]:
     """Version 0: starts of segments written before a time, newest first, led by the log's end for LATEST."""
     if timestamp == EARLIEST:
         return [partition.log_start_offset]
-    starts = [max(base, partition.log_start_offset) for base, modified_ms in partition.log.segment_times()
-              if timestamp == LATEST or modified_ms <= timestamp]  # fmt: skip
+    starts = [
+        max(segment.base_offset, partition.log_start_offset)
+        for segment in partition.log.segments
+        if timestamp == LATEST or segment.modified_ms() <= timestamp
+    ]
     newest_first = sorted({*starts, *((partition.high_watermark,) if timestamp == LATEST else ())}, reverse=True)
     return newest_first[: max(max_offsets, 0)]
 

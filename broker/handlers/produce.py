@@ -11,7 +11,7 @@ With acks=0 nothing is answered; an error then closes the connection, which is h
 from __future__ import annotations
 
 from broker.dispatch import Api, Call
-from protocol.errors import ErrorCode, InvalidRecords, KafkaError, ProtocolError
+from protocol.errors import ErrorCode, InvalidRecords, KafkaError, ProtocolError, error_code
 from protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceData,
@@ -40,7 +40,7 @@ def produce(call: Call[ProduceRequest]) -> ProduceResponse | None:
         return response
     errors = [p.error_code for topic in response.responses for p in topic.partition_responses if p.error_code]
     if errors:
-        raise ProtocolError(f"Produce with acks=0 failed with {ErrorCode(errors[0]).name}")
+        raise ProtocolError(f"Produce with acks=0 failed with {error_code(errors[0]).name}")
     return None
 
 

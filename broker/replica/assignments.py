@@ -8,38 +8,44 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from broker.clock import Clock
-from broker.config import BrokerConfig
+from broker.broker import Broker
+from broker.logging import get_logger
 from broker.replica.partition import Partition
-from broker.replica.replicas import Replicas
 from coordinator.cluster import topic
 from coordinator.cluster.changes import Change, ConfigChanged, PartitionChanged, PartitionCreated, TopicDeleted
-from coordinator.cluster.registry import Registry
-from coordinator.cluster.resource import ResourceType
+from coordinator.cluster.resource import DEFAULT_BROKER, ConfigResource, ResourceType
+from protocol.errors import KafkaError
 from protocol.types import TopicPartition
 from storage.config import LogConfig
-from storage.logs import Logs
+
+log = get_logger("broker.replica")
 
 
 class Assignments:
     """Subscribed to the registry: turns its changes into what `replicas` and `logs` hold."""
 
-    def __init__(
-        self, node_id: int, config: BrokerConfig, registry: Registry, logs: Logs, replicas: Replicas, clock: Clock
-    ) -> None:
-        self.node_id = node_id
-        self.config = config
-        self.registry = registry
-        self.logs = logs
-        self.replicas = replicas
-        self.clock = clock
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.node_id = broker.config.node_id
+        self.registry = broker.registry
+        self.logs = broker.logs
+        self.replicas = broker.replicas
 
     def take_over(self) -> None:
         """Everything that is assigned as the broker starts; then each change as it comes."""
         for each in self.registry.topics():
             for index, partition in each.partitions.items():
                 self.open(each, index, partition)
+        self._set_aside_strays()
+        self._configure_broker()
         self.registry.subscribe(self.changed)
+
+    def _set_aside_strays(self) -> None:
+        """Logs that the metadata does not know: kept on disk under another name, and not served."""
+        known = {partition.name for partition in self.replicas}
+        for name in [each.topic_partition for each in self.logs if each.topic_partition not in known]:
+            log.warning("stray log set aside", partition=str(name))
+            self.logs.set_stray_aside(name)
 
     def changed(self, change: Change) -> None:
         handle = HANDLERS.get(type(change))
@@ -47,45 +53,63 @@ class Assignments:
             handle(self, change)
 
     def log_config(self, name: str) -> LogConfig:
-        return self.config.log_config(self.registry.topic_configs(name))
+        return self.broker.config.log_config(self.registry.topic_configs(name))
 
     def open(self, owner: topic.Topic, index: int, assigned: topic.Partition) -> None:
         """The log of a partition that has a replica here, made if it is not there."""
-        directory = assigned.directory_of(self.node_id)
         if self.node_id not in assigned.replicas:
             return
         name = TopicPartition(owner.name, index)
-        log = self.logs.get(name) or self.logs.create(
-            name, owner.topic_id, self.log_config(owner.name), directory_id=directory, now_ms=self.clock.now_ms()
-        )
-        log.update_high_watermark(log.log_end_offset)
-        log.assign_leader_epoch(assigned.leader_epoch, log.log_end_offset)
-        self.replicas.add(Partition(name, owner.topic_id, log, assigned.leader, assigned.leader_epoch))
+        directory_id = assigned.directory_of(self.node_id)
+        log_dir = None if directory_id is None else self.broker.cluster.directory_of(directory_id)
+        config = self.log_config(owner.name)
+        try:
+            found = self.logs.create(name, owner.topic_id, config, self.broker.clock.now_ms(), log_dir=log_dir)
+        except KafkaError as error:
+            log.error("partition is not served", partition=str(name), reason=str(error))
+            return
+        found.update_high_watermark(found.log_end_offset)
+        found.assign_leader_epoch(assigned.leader_epoch, found.log_end_offset)
+        self.replicas.add(Partition(name, owner.topic_id, found, assigned.leader, assigned.leader_epoch))
 
     def _created(self, change: PartitionCreated) -> None:
-        self.open(change.topic, change.index, change.partition)
+        owner, index, partition = change
+        self.open(owner, index, partition)
 
     def _partition_changed(self, change: PartitionChanged) -> None:
-        partition = self.replicas.topic(change.topic.name).get(change.index)
+        owner, index, _, after = change
+        partition = self.replicas.topic(owner.name).get(index)
         if partition is None:
-            self.open(change.topic, change.index, change.after)
+            self.open(owner, index, after)
             return
-        partition.leader_id, partition.leader_epoch = change.after.leader, change.after.leader_epoch
-        partition.log.assign_leader_epoch(change.after.leader_epoch, partition.log.log_end_offset)
+        partition.leader_id, partition.leader_epoch = after.leader, after.leader_epoch
+        partition.log.assign_leader_epoch(after.leader_epoch, partition.log.log_end_offset)
         partition.wake_all()
 
     def _deleted(self, change: TopicDeleted) -> None:
         for index in change.topic.partitions:
             name = TopicPartition(change.topic.name, index)
             if self.replicas.remove(name) is not None:
-                self.logs.delete(name, self.clock.now_ms())
+                self.logs.delete(name, self.broker.clock.now_ms())
 
     def _configured(self, change: ConfigChanged) -> None:
+        if change.resource.type is ResourceType.BROKER:
+            self._configure_broker()
         if change.resource.type is not ResourceType.TOPIC:
             return
         config = self.log_config(change.resource.name)
         for partition in self.replicas.topic(change.resource.name).values():
             partition.log.config = config
+
+    def _configure_broker(self) -> None:
+        """The dynamic options of this broker, and those of all brokers, over what it was started with."""
+        own = ConfigResource(ResourceType.BROKER, str(self.node_id))
+        cluster, broker = self.registry.configs(DEFAULT_BROKER), self.registry.configs(own)
+        self.broker.layers = self.broker.layers.changed(cluster=dict(cluster), broker=dict(broker))
+        for problem in self.broker.layers.problems:
+            log.warning("dynamic option not used", problem=problem)
+        for partition in self.replicas:
+            partition.log.config = self.log_config(partition.name.topic)
 
 
 HANDLERS: dict[type, Callable[[Assignments, Any], None]] = {

@@ -13,8 +13,9 @@ from broker.waiting import Waiter
 from coordinator.cluster import names
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition, Uuid
-from storage.log import Appended, Log, ReadResult
+from storage.log import Appended, Log
 from storage.producer_entry import Origin
+from storage.read import ReadResult
 
 NO_EPOCH = -1
 """A client that does not know the leader epoch skips the check (KIP-320)."""
@@ -85,13 +86,15 @@ class Partition:
 
     def delete_records(self, offset: int) -> int:
         """Moves the log start offset up to `offset`, -1 for the high watermark; the log start offset from then on.
-        Raises KafkaError POLICY_VIOLATION on a topic that is only compacted, OFFSET_OUT_OF_RANGE beyond the watermark."""
+        Raises KafkaError: POLICY_VIOLATION on a topic that is only compacted, OFFSET_OUT_OF_RANGE beyond the end."""
         config = self.log.config
         if names.is_internal(self.name.topic):
             message = f"{self.name.topic} is internal: its records cannot be deleted"
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
         if config.compact and not config.delete:
-            raise KafkaError(ErrorCode.POLICY_VIOLATION, f"{self.name.topic} is compacted: its records cannot be deleted")
+            raise KafkaError(
+                ErrorCode.POLICY_VIOLATION, f"{self.name.topic} is compacted: its records cannot be deleted"
+            )
         if offset < HIGH_WATERMARK:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{self.name}: {offset} is no offset")
         self.log.advance_log_start(self.high_watermark if offset == HIGH_WATERMARK else offset)

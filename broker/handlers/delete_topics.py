@@ -1,0 +1,16 @@
+"""DeleteTopics (20): topics go at once from the metadata, and from the disk after file.delete.delay.ms.
+
+v1 adds the throttle time, v4 is flexible, v5 adds messages to errors, v6 deletes by id as well (KIP-516).
+"""
+
+from __future__ import annotations
+
+from broker.dispatch import Api, Call
+from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+
+
+async def delete_topics(call: Call[DeleteTopicsRequest]) -> DeleteTopicsResponse:
+    return await call.broker.cluster.delete_topics(call.request, call.version)
+
+
+API = Api(DeleteTopicsRequest, DeleteTopicsResponse, delete_topics)

@@ -1,0 +1,124 @@
+"""DescribeConfigs (32): every option of topics, brokers, groups and client metrics, and where its value comes from.
+
+v1 adds sources and synonyms (KIP-226), v2 is as v1, v3 adds types and documentation (KIP-569), v4 is flexible.
+Broker loggers (KIP-412) are those of a JVM: this broker has none, and says so by an empty list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from broker.config.describe import (
+    Row,
+    describe_all_brokers,
+    describe_broker,
+    describe_client_metrics,
+    describe_group,
+    describe_topic,
+)
+from broker.dispatch import Api, Call
+from coordinator.cluster import names
+from coordinator.cluster.resource import ConfigResource, ResourceType
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+
+def describe_configs(call: Call[DescribeConfigsRequest]) -> DescribeConfigsResponse:
+    return DescribeConfigsResponse(results=[describe(call, resource) for resource in call.request.resources])
+
+
+def describe(call: Call[DescribeConfigsRequest], asked: DescribeConfigsResource) -> DescribeConfigsResult:
+    result = DescribeConfigsResult(
+        error_code=0,
+        error_message=None,
+        resource_type=asked.resource_type,
+        resource_name=asked.resource_name,
+        configs=[],
+    )
+    try:
+        rows = ROWS.get(ResourceType.of(asked.resource_type), unknown_type)(call, asked.resource_name)
+    except KafkaError as error:
+        result.error_code, result.error_message = error.code, error.message
+        return result
+    keys = asked.configuration_keys
+    result.configs = [entry(call, row) for row in rows if not keys or row.name in keys]
+    return result
+
+
+def topic_rows(call: Call[DescribeConfigsRequest], name: str) -> list[Row]:
+    names.validate(name)
+    if call.broker.registry.topic(name) is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return describe_topic(call.broker.layers, call.broker.registry.topic_configs(name))
+
+
+def broker_rows(call: Call[DescribeConfigsRequest], name: str) -> list[Row]:
+    node_id = call.broker.config.node_id
+    if not name:
+        return describe_all_brokers(call.broker.layers)
+    if name != str(node_id):
+        message = f"Unexpected broker id, expected {node_id} or empty string, but received {name}"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+    return describe_broker(call.broker.layers)
+
+
+def logger_rows(call: Call[DescribeConfigsRequest], name: str) -> list[Row]:
+    node_id = call.broker.config.node_id
+    if name != str(node_id):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {node_id} but received {name}")
+    return []
+
+
+def group_rows(call: Call[DescribeConfigsRequest], name: str) -> list[Row]:
+    if not name:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
+    own = call.broker.registry.configs(ConfigResource(ResourceType.GROUP, name))
+    return describe_group(call.broker.layers, own)
+
+
+def client_metrics_rows(call: Call[DescribeConfigsRequest], name: str) -> list[Row]:
+    if not name:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
+    return describe_client_metrics(call.broker.registry.configs(ConfigResource(ResourceType.CLIENT_METRICS, name)))
+
+
+def unknown_type(call: Call[DescribeConfigsRequest], name: str) -> list[Row]:
+    raise KafkaError(ErrorCode.INVALID_REQUEST, "Unsupported resource type")
+
+
+ROWS: dict[ResourceType, Callable[[Call[DescribeConfigsRequest], str], list[Row]]] = {
+    ResourceType.TOPIC: topic_rows,
+    ResourceType.BROKER: broker_rows,
+    ResourceType.BROKER_LOGGER: logger_rows,
+    ResourceType.GROUP: group_rows,
+    ResourceType.CLIENT_METRICS: client_metrics_rows,
+}
+
+
+def entry(call: Call[DescribeConfigsRequest], row: Row) -> DescribeConfigsResourceResult:
+    """A row as the response has it; the value of a sensitive option is never told."""
+    synonyms = [
+        DescribeConfigsSynonym(name=name, value=None if row.sensitive else value, source=source)
+        for name, value, source in (row.synonyms if call.request.include_synonyms else ())
+    ]
+    return DescribeConfigsResourceResult(
+        name=row.name,
+        value=None if row.sensitive else row.value,
+        read_only=row.read_only,
+        is_default=row.is_default,
+        config_source=row.source,
+        is_sensitive=row.sensitive,
+        synonyms=synonyms,
+        config_type=row.type,
+        documentation=row.doc if call.request.include_documentation else None,
+    )
+
+
+API = Api(DescribeConfigsRequest, DescribeConfigsResponse, describe_configs)

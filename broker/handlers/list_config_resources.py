@@ -1,0 +1,54 @@
+"""ListConfigResources (74): what has configs, by type.
+
+v0 lists client metrics subscriptions (KIP-714, KIP-1000); v1 lists any type, all of them where none is named
+(KIP-1142).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from broker.dispatch import Api, Call
+from coordinator.cluster.registry import Registry
+from coordinator.cluster.resource import ResourceType
+from protocol.errors import ErrorCode
+from protocol.messages.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+
+ALL_TYPES = (
+    ResourceType.GROUP,
+    ResourceType.CLIENT_METRICS,
+    ResourceType.BROKER_LOGGER,
+    ResourceType.BROKER,
+    ResourceType.TOPIC,
+)
+
+
+def list_config_resources(call: Call[ListConfigResourcesRequest]) -> ListConfigResourcesResponse:
+    asked: Iterable[int] = call.request.resource_types or ALL_TYPES
+    if call.version == 0:
+        asked = (ResourceType.CLIENT_METRICS,)
+    types = [ResourceType.of(code) for code in asked]
+    if ResourceType.UNKNOWN in types:
+        return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, config_resources=[])
+    resources = [
+        ConfigResource(resource_name=name, resource_type=kind)
+        for kind in dict.fromkeys(types)
+        for name in resource_names(call.broker.registry, kind)
+    ]
+    return ListConfigResourcesResponse(error_code=0, config_resources=resources)
+
+
+def resource_names(registry: Registry, kind: ResourceType) -> list[str]:
+    """Topics and brokers have configs as they exist, groups and subscriptions once something is set."""
+    if kind is ResourceType.TOPIC:
+        return registry.topic_names()
+    if kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
+        return [str(broker_id) for broker_id in sorted(registry.brokers)]
+    return sorted(resource.name for resource in registry.configured() if resource.type is kind)
+
+
+API = Api(ListConfigResourcesRequest, ListConfigResourcesResponse, list_config_resources)

@@ -1,0 +1,89 @@
+"""What a broker does by itself, at intervals: checkpoints, retention, deletion, idle connections.
+
+Each job is a row of `JOBS`; those that wait for a disk run in a worker thread. A job that fails is logged and comes
+round again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from broker.broker import Broker
+from broker.config import BrokerConfig
+from broker.listener import Listener
+from broker.logging import get_logger
+from broker.workers import Workers
+
+log = get_logger("broker.housekeeping")
+
+DELETION_INTERVAL_MS = 5_000
+"""How often files are looked for whose time to be deleted has come; they wait for a minute before that."""
+
+IDLE_CHECKS = 2
+"""Looks at each connection within connections.max.idle.ms, so that one is closed at most half of it too late."""
+
+
+class Job(NamedTuple):
+    """What is done, and how often."""
+
+    name: str
+    interval_ms: Callable[[BrokerConfig], int]
+    run: Callable[[Housekeeping], None]
+    in_thread: bool = False
+
+
+class Housekeeping:
+    """Runs the jobs from `start` to `stop`."""
+
+    def __init__(self, broker: Broker, workers: Workers, listeners: Sequence[Listener]) -> None:
+        self.broker = broker
+        self.workers = workers
+        self.listeners = listeners
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        self._tasks = [asyncio.create_task(self._repeat(job), name=job.name) for job in JOBS]
+
+    def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+
+    async def _repeat(self, job: Job) -> None:
+        while True:
+            await asyncio.sleep(job.interval_ms(self.broker.config) / 1000)
+            try:
+                if job.in_thread:
+                    await self.workers.call(lambda: job.run(self))
+                else:
+                    job.run(self)
+            except Exception:
+                log.exception("housekeeping failed", job=job.name)
+
+    def close_idle_connections(self) -> None:
+        for listener in self.listeners:
+            listener.close_idle()
+
+    def checkpoint(self) -> None:
+        self.broker.logs.write_checkpoints()
+
+    def delete_files(self) -> None:
+        self.broker.logs.delete_expired(self.broker.clock.now_ms())
+
+    def apply_retention(self) -> None:
+        self.broker.logs.apply_retention(self.broker.clock.now_ms())
+
+    def forget_producers(self) -> None:
+        now_ms = self.broker.clock.now_ms()
+        for partition in self.broker.replicas:
+            partition.log.producer_state.remove_expired(now_ms)
+
+
+JOBS = (
+    Job("idle connections", lambda c: c.connections_max_idle_ms // IDLE_CHECKS, Housekeeping.close_idle_connections),
+    Job("checkpoints", lambda c: c.log_flush_offset_checkpoint_interval_ms, Housekeeping.checkpoint, in_thread=True),
+    Job("retention", lambda c: c.log_retention_check_interval_ms, Housekeeping.apply_retention),
+    Job("deletion", lambda c: DELETION_INTERVAL_MS, Housekeeping.delete_files, in_thread=True),
+    Job("producer ids", lambda c: c.producer_id_expiration_check_interval_ms, Housekeeping.forget_producers),
+)

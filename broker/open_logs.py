@@ -1,0 +1,55 @@
+"""Opens the logs that the log directories hold, and says what recovery had to cut."""
+
+from __future__ import annotations
+
+import secrets
+
+from broker.config import BrokerConfig
+from broker.logging import get_logger
+from coordinator.cluster.registry import Registry
+from protocol.errors import ErrorCode, KafkaError
+from storage.config import LogConfig
+from storage.disk import Disk
+from storage.logs import Logs
+
+NAME_BYTES = 16
+"""Randomness in the name of a deleted log's folder, as much as Kafka's UUID has."""
+
+PROGRESS_EVERY = 200
+"""Logs opened between two lines that say how far it is."""
+
+log = get_logger("broker.logs")
+
+
+def open_logs(config: BrokerConfig, registry: Registry, disk: Disk, now_ms: int) -> Logs:
+    """All logs; raises KafkaError when no directory can be used."""
+    logs = Logs(
+        config.data_dirs,
+        disk=disk,
+        unique=lambda: secrets.token_hex(NAME_BYTES),
+        recovery_threads=config.num_recovery_threads_per_data_dir,
+        producer_expiration_ms=config.producer_id_expiration_ms,
+    )
+
+    def config_of(topic: str) -> LogConfig:
+        return config.log_config(registry.topic_configs(topic))
+
+    for report in logs.load(config_of, now_ms, progress):
+        if not report.clean and report.logs:
+            log.info("recovered after an unclean stop", log_dir=report.path, logs=report.logs)
+        for warning in report.warnings:
+            log.warning("found while opening", log_dir=report.path, problem=warning)
+    for each in logs:
+        if each.recovered is not None and each.recovered.cut is not None:
+            log.warning("torn tail cut", partition=str(each.topic_partition), cut=str(each.recovered.cut))
+    for log_dir in logs.dirs.values():
+        if log_dir.error is not None:
+            log.error("log directory is offline", log_dir=log_dir.path, reason=str(log_dir.error))
+    if not logs.online_dirs():
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "no log directory can be used: see the errors above")
+    return logs
+
+
+def progress(log_dir: str, opened: int, total: int) -> None:
+    if opened % PROGRESS_EVERY == 0:
+        log.info("opening logs", log_dir=log_dir, opened=opened, total=total)

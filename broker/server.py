@@ -1,0 +1,197 @@
+"""The composition root: puts a broker together, serves until it is told to stop, takes it apart again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import os
+import signal
+import socket
+import sys
+
+import uvloop
+
+from broker import logging
+from broker.broker import Broker
+from broker.clock import SystemClock
+from broker.config import BrokerConfig
+from broker.config.alter import broker_checker, check_client_metrics, group_checker, list_defaults
+from broker.config.layers import Layers
+from broker.config.listeners import Listener as Address
+from broker.dispatch import Dispatcher
+from broker.endpoints import address, advertised, bind
+from broker.handlers import APIS
+from broker.housekeeping import Housekeeping
+from broker.listener import Listener
+from broker.lock import DirectoryInUse, DirectoryLock
+from broker.open_logs import open_logs
+from broker.replica.assignments import Assignments
+from broker.workers import Workers
+from coordinator.cluster.broker_info import Endpoint
+from coordinator.cluster.cluster import Cluster, Node
+from coordinator.cluster.formatting import WrongOwner
+from coordinator.cluster.options import ClusterOptions
+from coordinator.cluster.resource import ResourceType
+from protocol.errors import KafkaError
+from storage.checkpoint import CorruptCheckpoint
+from storage.disk import OsDisk
+
+CANNOT_START = 1
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+CLOSE_WITHIN_S = 5.0
+"""How long answers may take to go out once the broker is told to stop; what clients did not get, they ask for again."""
+
+METADATA_THREADS = 1
+"""Flushes of the metadata log, one at a time."""
+
+BACKGROUND_THREADS = 2
+"""Flushes, checkpoints and deletions of the logs: what waits for a disk, or holds one busy."""
+
+CONTROLLER_PORT = 9093
+"""What the metadata names as the controller's port: Kafka wants one there, nobody listens on it."""
+
+log = logging.get_logger("broker.server")
+
+
+def run(config: BrokerConfig) -> int:
+    """Serve until SIGTERM or SIGINT; the process's exit code: 1, with one line logged, where it cannot start."""
+    try:
+        with contextlib.ExitStack() as stack:
+            for directory in directories(config):
+                stack.callback(DirectoryLock(directory).release)
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                return runner.run(serve(config))
+    except (DirectoryInUse, WrongOwner, CorruptCheckpoint, KafkaError, OSError) as error:
+        log.error("cannot start", reason=str(error))
+        return CANNOT_START
+
+
+def directories(config: BrokerConfig) -> list[str]:
+    """The log directories and the metadata's, each once."""
+    return list(dict.fromkeys((*config.data_dirs, config.metadata_dir)))
+
+
+async def serve(config: BrokerConfig) -> int:
+    stop = asyncio.Event()
+    for number in STOP_SIGNALS:
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    server = Server(config, stop)
+    await server.start()
+    sys.stdout.write(f"ready {address(server.told[0])}\n")
+    sys.stdout.flush()
+    await stop.wait()
+    await server.stop()
+    return server.exit_code
+
+
+class Server:
+    """One broker's life: `start`, then clients, then `stop`."""
+
+    def __init__(self, config: BrokerConfig, stop: asyncio.Event) -> None:
+        self.config = config
+        self.exit_code = 0
+        self.told: list[Address] = []
+        self._stop = stop
+        self._clock = SystemClock()
+        self._disk = OsDisk()
+        self._metadata_worker = Workers(METADATA_THREADS, "metadata")
+        self._workers = Workers(BACKGROUND_THREADS, "background")
+        self._layers = Layers(config)
+        self._listeners: list[Listener] = []
+        self._sockets: list[asyncio.Server] = []
+
+    async def start(self) -> None:
+        """Sockets are bound first, so that a port in use costs nothing; they are served last."""
+        bound = [bind(listener, self.config.socket_listen_backlog_size) for listener in self.config.bound_listeners]
+        self.told = [advertised(listener, self.config.advertised) for _, listener in bound]
+        self.cluster = self._open_cluster()
+        self.logs = open_logs(self.config, self.cluster.registry, self._disk, self._clock.now_ms())
+        self.broker = Broker(self.config, self._layers, self._clock, self.cluster, self.logs, APIS)
+        self.cluster.register([Endpoint(one.name, one.host, one.port) for one in self.told])
+        assignments = Assignments(self.broker)
+        assignments.take_over()
+        self.housekeeping = Housekeeping(self.broker, self._workers, self._listeners)
+        self.housekeeping.start()
+        dispatcher = Dispatcher(self.broker, APIS)
+        for (sock, _), told in zip(bound, self.told, strict=True):
+            await self._listen(sock, told, dispatcher)
+        gc.collect()
+        gc.freeze()
+
+    def _open_cluster(self) -> Cluster:
+        node = Node(
+            log_dirs=tuple(self.config.data_dirs),
+            options=cluster_options(self.config, self.told),
+            metadata_log_dir=self.config.metadata_dir,
+            checkers={
+                ResourceType.BROKER: broker_checker(lambda: self._layers),
+                ResourceType.GROUP: group_checker(lambda: self._layers),
+                ResourceType.CLIENT_METRICS: check_client_metrics,
+            },
+            list_options={ResourceType.BROKER: list_defaults()},
+        )
+        return Cluster.open(
+            node,
+            disk=self._disk,
+            clock=self._clock,
+            worker=self._metadata_worker,
+            random_bytes=os.urandom,
+            on_failure=self._metadata_failed,
+        )
+
+    def _metadata_failed(self, error: KafkaError) -> None:
+        log.error("the metadata log failed; stopping", reason=str(error))
+        self.exit_code = CANNOT_START
+        self._stop.set()
+
+    async def _listen(self, sock: socket.socket, told: Address, dispatcher: Dispatcher) -> None:
+        listener = Listener(
+            told.name,
+            dispatcher.answer,
+            max_request_bytes=self.config.socket_request_max_bytes,
+            limits=lambda: self.broker.layers.effective,
+        )
+        server = await asyncio.get_running_loop().create_server(listener.connection, sock=sock)
+        self._listeners.append(listener)
+        self._sockets.append(server)
+
+    async def stop(self) -> None:
+        """No new connections, answers out, logs closed, and the marker that says so written last."""
+        for server in self._sockets:
+            server.close()
+        for listener in self._listeners:
+            listener.close_all()
+        await self._drained()
+        self.housekeeping.stop()
+        self._workers.close()
+        broker_epoch = self.cluster.broker_epoch
+        self.cluster.close()
+        self._metadata_worker.close()
+        self.logs.close(self._clock.now_ms(), broker_epoch)
+        log.info("stopped")
+
+    async def _drained(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_WITHIN_S):
+                for listener in self._listeners:
+                    await listener.emptied()
+        for listener in self._listeners:
+            listener.abort_all()
+
+
+def cluster_options(config: BrokerConfig, told: list[Address]) -> ClusterOptions:
+    """What cluster metadata needs of the configuration."""
+    return ClusterOptions(
+        node_id=config.node_id,
+        listeners=tuple(Endpoint(one.name, one.host, one.port) for one in told),
+        controller_listener=Endpoint("CONTROLLER", "127.0.0.1", CONTROLLER_PORT),
+        rack=config.broker_rack,
+        num_partitions=config.num_partitions,
+        default_replication_factor=config.default_replication_factor,
+        min_insync_replicas=config.min_insync_replicas,
+        delete_topic_enable=config.delete_topic_enable,
+        clamp_replication_factor=True,
+        static_configs=config.explicit,
+    )

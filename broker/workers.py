@@ -1,0 +1,30 @@
+"""Threads for work that waits for a disk: the event loop never does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class Workers:
+    """A few threads, used from the event loop; they start when there is work."""
+
+    def __init__(self, threads: int, name: str) -> None:
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
+
+    def run(self, work: Callable[[], None], then: Callable[[BaseException | None], None]) -> None:
+        """Does `work` in a thread; afterwards calls `then` on the loop, with what `work` raised if it did."""
+        future = asyncio.get_running_loop().run_in_executor(self._pool, work)
+        future.add_done_callback(lambda done: then(done.exception()))
+
+    async def call(self, work: Callable[[], T]) -> T:
+        """Does `work` in a thread and gives its result."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+
+    def close(self) -> None:
+        """Waits for the work that has begun."""
+        self._pool.shutdown()
