@@ -1,0 +1,187 @@
+"""AlterConfigs and IncrementalAlterConfigs: a resource's changes happen all or none."""
+
+from __future__ import annotations
+
+import pytest
+
+import protocol.messages.alter_configs as legacy
+import protocol.messages.incremental_alter_configs as incremental
+from coordinator.cluster.alter_configs import Operation, alter_configs, incremental_alter_configs
+from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.registry import Registry
+from coordinator.cluster.resource import ResourceType
+from protocol.errors import ErrorCode
+from protocol.metadata_records.settings import ConfigRecord
+from protocol.metadata_records.topics import ClearElrRecord
+from tests.coordinator.cluster import given
+from tests.coordinator.cluster.given import RULES, broker_config, topic_config
+
+Result = tuple[int, str | None]
+Change = tuple[Operation, str, str | None]
+SET, DELETE, APPEND, SUBTRACT = Operation
+
+
+def orders(**configs: str) -> Registry:
+    settings = [topic_config("orders", name.replace("_", "."), value) for name, value in configs.items()]
+    return given.registry(*given.topic("orders"), *settings)
+
+
+def resource(name: str, *changes: Change, kind: int = ResourceType.TOPIC) -> incremental.AlterConfigsResource:
+    return incremental.AlterConfigsResource(
+        resource_type=kind,
+        resource_name=name,
+        configs=[
+            incremental.AlterableConfig(name=key, config_operation=operation, value=value)
+            for operation, key, value in changes
+        ],
+    )
+
+
+def alter(
+    registry: Registry, *resources: incremental.AlterConfigsResource, validate_only: bool = False
+) -> tuple[list[MetadataRecord], list[Result]]:
+    request = incremental.IncrementalAlterConfigsRequest(resources=list(resources), validate_only=validate_only)
+    decided = incremental_alter_configs(registry, request, RULES)
+    return list(decided.records), [(one.error_code, one.error_message) for one in decided.response.responses]
+
+
+def replace(registry: Registry, name: str, **configs: str) -> tuple[list[MetadataRecord], list[Result]]:
+    wanted = [legacy.AlterableConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()]
+    whole = legacy.AlterConfigsResource(resource_type=ResourceType.TOPIC, resource_name=name, configs=wanted)
+    decided = alter_configs(registry, legacy.AlterConfigsRequest(resources=[whole], validate_only=False), RULES)
+    return list(decided.records), [(one.error_code, one.error_message) for one in decided.response.responses]
+
+
+OK = [(ErrorCode.NONE, None)]
+
+
+def test_a_config_is_set() -> None:
+    records, results = alter(orders(), resource("orders", (SET, "retention.ms", "5")))
+    assert (records, results) == ([topic_config("orders", "retention.ms", "5")], OK)
+
+
+def test_a_config_is_removed() -> None:
+    records, _ = alter(orders(retention_ms="5"), resource("orders", (DELETE, "retention.ms", None)))
+    assert records == [topic_config("orders", "retention.ms", None)]
+
+
+def test_a_value_that_stays_needs_no_record() -> None:
+    assert alter(orders(retention_ms="5"), resource("orders", (SET, "retention.ms", "5"))) == ([], OK)
+
+
+def test_a_brokers_value_that_stays_is_recorded_again_so_that_files_it_names_are_read_again() -> None:
+    registry = given.registry(broker_config("1", "ssl.keystore.location", "/k"))
+    change = resource("1", (SET, "ssl.keystore.location", "/k"), kind=ResourceType.BROKER)
+    assert alter(registry, change) == ([broker_config("1", "ssl.keystore.location", "/k")], OK)
+
+
+def test_a_list_is_appended_to_its_default_where_it_was_not_set() -> None:
+    records, _ = alter(orders(), resource("orders", (APPEND, "cleanup.policy", "compact")))
+    assert records == [topic_config("orders", "cleanup.policy", "delete,compact")]
+
+
+def test_appending_what_is_there_and_subtracting_what_is_not_change_nothing() -> None:
+    registry = orders(cleanup_policy="compact")
+    changes = (APPEND, "cleanup.policy", "compact"), (SUBTRACT, "follower.replication.throttled.replicas", "1:1")
+    records, _ = alter(registry, resource("orders", changes[0]))
+    assert records == []
+
+
+def test_a_list_is_subtracted_from() -> None:
+    registry = orders(cleanup_policy="compact,delete")
+    records, _ = alter(registry, resource("orders", (SUBTRACT, "cleanup.policy", "delete")))
+    assert records == [topic_config("orders", "cleanup.policy", "compact")]
+
+
+def test_only_lists_are_appended_to() -> None:
+    _, results = alter(orders(), resource("orders", (APPEND, "retention.ms", "5")))
+    assert results == [(ErrorCode.INVALID_CONFIG, "Can't APPEND to key retention.ms because its type is not LIST.")]
+
+
+def test_a_resource_changes_wholly_or_not_at_all() -> None:
+    good, bad = (SET, "retention.ms", "5"), (SET, "no.such", "1")
+    records, results = alter(orders(), resource("orders", good, bad))
+    assert (records, results) == ([], [(ErrorCode.INVALID_CONFIG, "Unknown topic config name: no.such")])
+
+
+def test_values_are_checked_together_with_those_that_are_there() -> None:
+    registry = orders(max_compaction_lag_ms="10")
+    _, results = alter(registry, resource("orders", (SET, "min.compaction.lag.ms", "20")))
+    assert results[0][0] == ErrorCode.INVALID_CONFIG
+
+
+def test_a_resource_that_fails_does_not_keep_another() -> None:
+    good = resource("orders", (SET, "retention.ms", "5"))
+    records, results = alter(orders(), resource("absent", (SET, "retention.ms", "5")), good)
+    assert records == [topic_config("orders", "retention.ms", "5")]
+    absent = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The topic 'absent' does not exist.")
+    assert results == [absent, (ErrorCode.NONE, None)]
+
+
+def test_a_validation_leaves_no_records() -> None:
+    assert alter(orders(), resource("orders", (SET, "retention.ms", "5")), validate_only=True) == ([], OK)
+
+
+def test_a_resource_named_twice_is_refused_once() -> None:
+    twice = resource("orders", (SET, "retention.ms", "5"))
+    assert alter(orders(), twice, twice) == ([], [(ErrorCode.INVALID_REQUEST, "Duplicate resource.")])
+
+
+@pytest.mark.parametrize(("kind", "name", "code", "message"), [
+    (99, "x", ErrorCode.UNSUPPORTED_VERSION, "Unknown resource type 99."),
+    (ResourceType.TOPIC, "", ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed."),
+    (ResourceType.BROKER, "x", ErrorCode.INVALID_REQUEST, "Unable to parse broker name as a base 10 number."),
+    (ResourceType.BROKER, "-1", ErrorCode.INVALID_REQUEST, "Invalid negative broker ID."),
+    (ResourceType.BROKER, "7", ErrorCode.BROKER_ID_NOT_REGISTERED, "No node with id 7 found."),
+    (ResourceType.GROUP, "", ErrorCode.INVALID_REQUEST, "Default group resources are not allowed."),
+])  # fmt: skip
+def test_a_resource_that_cannot_be_altered_is_told_why(kind: int, name: str, code: ErrorCode, message: str) -> None:
+    assert alter(orders(), resource(name, (SET, "a", "b"), kind=kind)) == ([], [(code, message)])
+
+
+def test_groups_and_client_metrics_have_configs_before_they_are_there() -> None:
+    change = resource("readers", (SET, "consumer.session.timeout.ms", "50000"), kind=ResourceType.GROUP)
+    records, results = alter(given.registry(), change)
+    assert results == OK
+    assert records == [
+        ConfigRecord(resource_type=32, resource_name="readers", name="consumer.session.timeout.ms", value="50000")
+    ]
+
+
+def test_a_new_minimum_of_in_sync_replicas_clears_who_was_eligible_by_the_old_one() -> None:
+    records, _ = alter(orders(), resource("orders", (SET, "min.insync.replicas", "2")))
+    assert records == [topic_config("orders", "min.insync.replicas", "2"), ClearElrRecord(topic_name="orders")]
+    records, _ = alter(orders(), resource("", (SET, "min.insync.replicas", "2"), kind=ResourceType.BROKER))
+    assert records == [broker_config("", "min.insync.replicas", "2"), ClearElrRecord(topic_name="")]
+
+
+@pytest.mark.parametrize(("broker", "operation"), [("1", SET), ("1", DELETE), ("", DELETE)])
+def test_the_minimum_of_in_sync_replicas_stays_the_clusters(broker: str, operation: Operation) -> None:
+    change = resource(broker, (operation, "min.insync.replicas", "2"), kind=ResourceType.BROKER)
+    registry = given.registry(broker_config("", "min.insync.replicas", "1"))
+    records, results = alter(registry, change)
+    assert records == []
+    assert "while ELR is enabled" in (results[0][1] or "")
+
+
+def test_a_value_that_no_record_can_hold_is_refused() -> None:
+    change = resource("1", (SET, "sasl.jaas.config", "x" * 32768), kind=ResourceType.BROKER)
+    _, results = alter(given.registry(), change)
+    assert results[0][0] == ErrorCode.INVALID_CONFIG
+
+
+def test_the_older_request_replaces_all_configs() -> None:
+    registry = orders(retention_ms="5", segment_ms="7")
+    records, results = replace(registry, "orders", retention_ms="6", retention_bytes="8")
+    assert records == [
+        topic_config("orders", "retention.ms", "6"),
+        topic_config("orders", "retention.bytes", "8"),
+        topic_config("orders", "segment.ms", None),
+    ]
+    assert results == OK
+
+
+def test_the_older_request_removes_nothing_when_it_fails() -> None:
+    records, results = replace(orders(retention_ms="5"), "orders", retention_bytes="x")
+    assert records == []
+    assert results[0][0] == ErrorCode.INVALID_CONFIG

@@ -1,0 +1,76 @@
+"""CreatePartitions."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator.cluster.create_partitions import create_partitions
+from coordinator.cluster.decided import Decided
+from protocol.errors import ErrorCode
+from protocol.messages.create_partitions import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+)
+from tests.coordinator.cluster import given
+from tests.coordinator.cluster.given import NODE, partition
+
+
+def grow(
+    *wanted: CreatePartitionsTopic, validate_only: bool = False
+) -> tuple[Decided[CreatePartitionsResponse], list[tuple[int, str | None]]]:
+    registry = given.registry(*given.topic("orders", 2))
+    request = CreatePartitionsRequest(topics=list(wanted), timeout_ms=1000, validate_only=validate_only)
+    decided = create_partitions(registry, request)
+    return decided, [(result.error_code, result.error_message) for result in decided.response.results]
+
+
+def orders(count: int, *assignments: list[int]) -> CreatePartitionsTopic:
+    given_by_hand = [CreatePartitionsAssignment(broker_ids=brokers) for brokers in assignments]
+    return CreatePartitionsTopic(name="orders", count=count, assignments=given_by_hand or None)
+
+
+def test_new_partitions_follow_the_old_ones() -> None:
+    decided, results = grow(orders(4))
+    assert decided.records == [partition(2), partition(3)]
+    assert results == [(ErrorCode.NONE, None)]
+
+
+def test_new_partitions_may_be_assigned_by_hand() -> None:
+    decided, _ = grow(orders(3, [NODE]))
+    assert decided.records == [partition(2)]
+
+
+def test_a_validation_leaves_no_records() -> None:
+    decided, results = grow(orders(4), validate_only=True)
+    assert (decided.records, results) == ((), [(ErrorCode.NONE, None)])
+
+
+@pytest.mark.parametrize(("wanted", "code", "message"), [
+    (orders(2), ErrorCode.INVALID_PARTITIONS, "Topic already has 2 partition(s)."),
+    (orders(1), ErrorCode.INVALID_PARTITIONS,
+     "The topic orders currently has 2 partition(s); 1 would not be an increase."),
+    (orders(4, [NODE]), ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+     "Attempted to add 2 additional partition(s), but only 1 assignment(s) were specified."),
+    (orders(3, [7]), ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+     "The manual partition assignment includes broker 7, but no such broker is registered."),
+    (CreatePartitionsTopic(name="absent", count=3, assignments=None), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.message),
+])  # fmt: skip
+def test_what_does_not_grow_is_told_why(wanted: CreatePartitionsTopic, code: ErrorCode, message: str) -> None:
+    decided, results = grow(wanted)
+    assert (decided.records, results) == ([], [(code, message)])
+
+
+def test_an_assignment_has_the_replication_factor_of_the_topic() -> None:
+    registry = given.registry(*given.topic("orders", 1, replicas=(NODE, 2)))
+    request = CreatePartitionsRequest(topics=[orders(2, [NODE])], timeout_ms=1000, validate_only=False)
+    (result,) = create_partitions(registry, request).response.results
+    assert result.error_code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert "not consistent with previous partitions, which have 2 replica(s)" in (result.error_message or "")
+
+
+def test_a_topic_named_twice_does_not_grow() -> None:
+    decided, results = grow(orders(3), orders(4))
+    assert (decided.records, results) == ([], [(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")])

@@ -1,0 +1,207 @@
+"""CreateTopics: the records of what is created, and the words for what is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator.cluster.config_rules import ConfigRules, ConfigSource
+from coordinator.cluster.create_topics import create_topics
+from coordinator.cluster.decided import Decided
+from coordinator.cluster.options import ClusterOptions
+from coordinator.cluster.registry import Registry
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from protocol.metadata_records.nodes import BrokerRegistrationChangeRecord
+from protocol.metadata_records.topics import TopicRecord
+from tests.coordinator.cluster import given
+from tests.coordinator.cluster.given import NODE, OPTIONS, RULES, creatable, partition, topic_config
+
+A, B = b"id-of-topic-a---", b"id-of-topic-b---"
+
+
+def create(
+    *topics: CreatableTopic,
+    registry: Registry | None = None,
+    options: ClusterOptions = OPTIONS,
+    validate_only: bool = False,
+    rules: ConfigRules = RULES,
+) -> Decided[CreateTopicsResponse]:
+    request = CreateTopicsRequest(topics=list(topics), validate_only=validate_only)
+    return create_topics(registry or given.registry(), request, options, rules, given.ids(A, B))
+
+
+def refusal(*topics: CreatableTopic, registry: Registry | None = None) -> tuple[int, str | None]:
+    decided = create(*topics, registry=registry)
+    assert not decided.records
+    (result,) = decided.response.topics
+    return result.error_code, result.error_message
+
+
+def test_a_topic_is_its_record_then_its_configs_then_its_partitions() -> None:
+    decided = create(creatable("orders", 2, 1, {"retention.ms": "1000"}))
+    assert decided.records == [
+        TopicRecord(name="orders", topic_id=A),
+        topic_config("orders", "retention.ms", "1000"),
+        partition(0, A),
+        partition(1, A),
+    ]
+
+
+def test_the_result_tells_id_counts_and_effective_configs() -> None:
+    (result,) = create(creatable("orders", 2, 1, {"retention.ms": "1000"})).response.topics
+    assert (result.topic_id, result.error_code, result.num_partitions, result.replication_factor) == (A, 0, 2, 1)
+    told = {config.name: (config.value, config.config_source) for config in result.configs or ()}
+    assert told["retention.ms"] == ("1000", ConfigSource.TOPIC)
+    assert told["segment.bytes"] == ("1073741824", ConfigSource.DEFAULT)
+    assert list(told) == sorted(told)
+
+
+def test_effective_configs_fall_back_to_the_brokers_in_their_units() -> None:
+    registry = given.registry(given.broker_config("", "log.segment.bytes", "2000000"))
+    registry.apply(given.broker_config(str(NODE), "log.flush.interval.ms", "7"))
+    rules = ConfigRules(NODE, {"log.retention.hours": "2", "log.segment.bytes": "9999999"})
+    (result,) = create(creatable("orders"), registry=registry, rules=rules).response.topics
+    told = {config.name: (config.value, config.config_source) for config in result.configs or ()}
+    assert told["retention.ms"] == ("7200000", ConfigSource.STATIC_BROKER)
+    assert told["segment.bytes"] == ("2000000", ConfigSource.DEFAULT_BROKER)
+    assert told["flush.ms"] == ("7", ConfigSource.BROKER)
+
+
+def test_configs_are_not_told_to_who_may_not_describe_them() -> None:
+    request = CreateTopicsRequest(topics=[creatable("orders", 3, 1)])
+    decided = create_topics(given.registry(), request, OPTIONS, RULES, given.ids(A), describable=())
+    (result,) = decided.response.topics
+    assert result.topic_config_error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert (result.configs, result.num_partitions, result.replication_factor) == ([], -1, -1)
+    assert len(decided.records) == 4
+
+
+def test_counts_left_open_are_the_brokers_defaults() -> None:
+    decided = create(creatable("orders"), options=OPTIONS._replace(num_partitions=3))
+    assert decided.records == given.topic("orders", 3, A)
+
+
+def test_a_validation_leaves_no_records() -> None:
+    decided = create(creatable("orders", 2, 1), validate_only=True)
+    assert decided.records == ()
+    assert decided.response.topics[0].num_partitions == 2
+
+
+def test_one_bad_topic_does_not_keep_the_others() -> None:
+    decided = create(creatable("bad name"), creatable("good"))
+    assert decided.records == given.topic("good", 1, A)
+    assert [one.error_code for one in decided.response.topics] == [ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.NONE]
+
+
+def test_a_topic_that_is_named_twice_is_created_not_once() -> None:
+    assert refusal(creatable("orders"), creatable("orders")) == (ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+
+
+def test_a_topic_that_is_there_is_not_created_again() -> None:
+    registry = given.registry(*given.topic("orders"))
+    assert refusal(creatable("orders"), registry=registry) == (
+        ErrorCode.TOPIC_ALREADY_EXISTS,
+        "Topic 'orders' already exists.",
+    )
+
+
+def test_names_that_differ_in_dot_and_underscore_only_collide() -> None:
+    registry = given.registry(*given.topic("a.b_c"))
+    assert refusal(creatable("a_b.c"), registry=registry) == (
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        "Topic 'a_b.c' collides with existing topic: a.b_c",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("", "the empty string is not allowed"),
+        (".", "'.' is not allowed"),
+        ("..", "'..' is not allowed"),
+        ("a" * 250, f"the length of '{'a' * 250}' is longer than the max allowed length 249"),
+        ("a b", "'a b' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"),
+        ("é", "'é' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"),
+    ],
+)
+def test_an_illegal_name_is_told_what_is_wrong_with_it(name: str, problem: str) -> None:
+    assert refusal(creatable(name)) == (ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {problem}")
+
+
+def test_the_metadata_log_is_no_topic_to_create() -> None:
+    assert refusal(creatable("__cluster_metadata")) == (
+        ErrorCode.INVALID_REQUEST,
+        "Creation of internal topic __cluster_metadata is prohibited.",
+    )
+
+
+@pytest.mark.parametrize(("partitions", "factor", "code"), [
+    (0, 1, ErrorCode.INVALID_PARTITIONS),
+    (-2, 1, ErrorCode.INVALID_PARTITIONS),
+    (1, 0, ErrorCode.INVALID_REPLICATION_FACTOR),
+    (1, -2, ErrorCode.INVALID_REPLICATION_FACTOR),
+])  # fmt: skip
+def test_counts_are_positive_or_left_open(partitions: int, factor: int, code: ErrorCode) -> None:
+    assert refusal(creatable("orders", partitions, factor))[0] == code
+
+
+def test_more_replicas_than_brokers_cannot_be() -> None:
+    assert refusal(creatable("orders", 1, 3)) == (
+        ErrorCode.INVALID_REPLICATION_FACTOR,
+        "Unable to replicate the partition 3 time(s): The target replication factor of 3 cannot be reached because "
+        "only 1 broker(s) are registered or some brokers have all their log directories cordoned.",
+    )
+
+
+def test_the_development_profile_lowers_the_replication_factor_to_the_brokers_there_are() -> None:
+    decided = create(creatable("orders", 1, 3), options=OPTIONS._replace(clamp_replication_factor=True))
+    assert decided.records == given.topic("orders", 1, A)
+    assert decided.response.topics[0].replication_factor == 1
+
+
+def test_nothing_is_placed_on_a_fenced_broker_alone() -> None:
+    registry = given.registry()
+    fenced = BrokerRegistrationChangeRecord(broker_id=NODE, broker_epoch=registry.brokers[NODE].epoch, fenced=1)
+    registry.apply(fenced)
+    code, message = refusal(creatable("orders"), registry=registry)
+    assert code == ErrorCode.INVALID_REPLICATION_FACTOR
+    assert message is not None
+    assert "All brokers are currently fenced" in message
+
+
+def test_an_assignment_by_hand_says_where_each_partition_goes() -> None:
+    decided = create(creatable("orders", assignments={1: [NODE], 0: [NODE]}))
+    assert decided.records == given.topic("orders", 2, A)
+
+
+@pytest.mark.parametrize(("assignments", "problem"), [
+    ({0: []}, "The manual partition assignment includes an empty replica list."),
+    ({0: [7]}, "The manual partition assignment includes broker 7, but no such broker is registered."),
+    ({0: [1, 1]}, "The manual partition assignment includes the broker 1 more than once."),
+    ({1: [1]}, "partitions should be a consecutive 0-based integer sequence"),
+])  # fmt: skip
+def test_an_impossible_assignment_is_refused(assignments: dict[int, list[int]], problem: str) -> None:
+    assert refusal(creatable("orders", assignments=assignments)) == (ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
+
+
+@pytest.mark.parametrize(("partitions", "factor", "what"), [(1, -1, "numPartitions"), (-1, 1, "replication factor")])
+def test_an_assignment_and_a_count_exclude_each_other(partitions: int, factor: int, what: str) -> None:
+    assert refusal(creatable("orders", partitions, factor, assignments={0: [1]})) == (
+        ErrorCode.INVALID_REQUEST,
+        f"A manual partition assignment was specified, but {what} was not set to -1.",
+    )
+
+
+@pytest.mark.parametrize(("configs", "problem"), [
+    ({"no.such": "1"}, "Unknown topic config name: no.such"),
+    ({"retention.ms": None}, "Null value not supported for topic configs: retention.ms"),
+    ({"retention.ms": "x"}, "Invalid value x for configuration retention.ms: Not a number of type LONG"),
+])  # fmt: skip
+def test_configs_are_validated(configs: dict[str, str | None], problem: str) -> None:
+    assert refusal(creatable("orders", configs=configs)) == (ErrorCode.INVALID_CONFIG, problem)
+
+
+def test_a_request_for_too_many_partitions_is_refused_whole() -> None:
+    with pytest.raises(KafkaError) as caught:
+        create(creatable("orders", 9_999, 1), creatable("more", 2, 1))
+    assert caught.value.code is ErrorCode.POLICY_VIOLATION

@@ -1,0 +1,318 @@
+"""The runtime: records before replies, replies after commits, nothing half done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Sequence
+
+import pytest
+
+from coordinator.runtime import RETRY_MS, Outcome, Runtime, Status, Ticket, reply
+from protocol.errors import ErrorCode, KafkaError
+from protocol.types import Buffer
+
+KEY = "the shard"
+
+
+class Alarm:
+    def __init__(self, clock: FakeClock, when_ms: int, then: Callable[[], None]) -> None:
+        self.when_ms, self.then, self.clock = when_ms, then, clock
+
+    def cancel(self) -> None:
+        self.clock.alarms.remove(self)
+
+
+class FakeClock:
+    def __init__(self) -> None:
+        self.time_ms = 1_000
+        self.alarms: list[Alarm] = []
+
+    def now_ms(self) -> int:
+        return self.time_ms
+
+    def call_at(self, when_ms: int, then: Callable[[], None]) -> Alarm:
+        self.alarms.append(Alarm(self, when_ms, then))
+        return self.alarms[-1]
+
+    def advance(self, by_ms: int) -> None:
+        self.time_ms += by_ms
+        due = [alarm for alarm in self.alarms if alarm.when_ms <= self.time_ms]
+        self.alarms = [alarm for alarm in self.alarms if alarm not in due]
+        for alarm in due:
+            alarm.then()
+
+
+class Counter:
+    """A shard whose state is a sum; who asks for `at_least` waits until it is reached, or told -1 at a deadline."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self.waiting: list[tuple[int, int, Ticket[int]]] = []  # sum, deadline, ticket
+
+    def add(self, amount: int, ticket: Ticket[int]) -> Outcome[int]:
+        if amount < 0:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "only upwards")
+        total = self.total + amount
+        reached = [reply(one, total) for least, _, one in self.waiting if least <= total]
+        self.waiting = [one for one in self.waiting if one[0] > total]
+        return Outcome([amount], [reply(ticket, total), *reached])
+
+    def at_least(self, least: int, ticket: Ticket[int], now_ms: int) -> Outcome[int]:
+        self.waiting.append((least, now_ms + 500, ticket))
+        return Outcome()
+
+    def read(self, ticket: Ticket[int]) -> Outcome[int]:
+        return Outcome(replies=[reply(ticket, self.total)])
+
+    def apply(self, record: int) -> None:
+        self.total += record
+
+    def expire(self, now_ms: int) -> Outcome[int]:
+        late = [reply(ticket, -1) for _, deadline_ms, ticket in self.waiting if deadline_ms <= now_ms]
+        self.waiting = [one for one in self.waiting if one[1] > now_ms]
+        return Outcome([1000], late)
+
+    def next_deadline_ms(self) -> int | None:
+        return min((deadline_ms for _, deadline_ms, _ in self.waiting), default=None)
+
+
+class Bytes:
+    """One byte per record of up to 127, two for a thousand."""
+
+    def encode(self, records: Sequence[int], now_ms: int) -> bytearray:
+        return bytearray(min(record, 255) for record in records)
+
+    def decode(self, batches: Buffer) -> Iterator[int]:
+        yield from bytes(batches)
+
+
+class Memory:
+    """A log in memory; commits when told to."""
+
+    def __init__(self, content: Sequence[int] = (), *, commit: bool = True) -> None:
+        self.content = bytearray(content)
+        self.commits_at_once = commit
+        self.waiting: list[tuple[int, Callable[[KafkaError | None], None]]] = []
+        self.refuses: KafkaError | None = None
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    def append(self, batches: bytearray) -> int:
+        if self.refuses is not None:
+            raise self.refuses
+        self.content += batches
+        return len(self.content)
+
+    def when_committed(self, offset: int, then: Callable[[KafkaError | None], None]) -> None:
+        if self.commits_at_once:
+            then(None)
+        else:
+            self.waiting.append((offset, then))
+
+    def commit(self, error: KafkaError | None = None) -> None:
+        waiting, self.waiting = self.waiting, []
+        for _, then in waiting:
+            then(error)
+
+    async def read(self) -> AsyncIterator[Buffer]:
+        for byte in bytes(self.content):
+            await self.gate.wait()
+            yield bytes([byte])
+
+
+class Setting:
+    """A runtime with one shard."""
+
+    def __init__(self, storage: Memory) -> None:
+        self.clock = FakeClock()
+        self.failures: list[tuple[Hashable, ErrorCode]] = []
+        self.runtime: Runtime[int] = Runtime(self.clock, lambda key, error: self.failures.append((key, error.code)))
+        self.shard = Counter()
+        self.storage = storage
+
+    def adopt(self) -> Setting:
+        self.runtime.adopt(KEY, self.shard, self.storage, Bytes())
+        return self
+
+    async def load(self) -> None:
+        await self.runtime.load(KEY, self.shard, self.storage, Bytes())
+
+    async def add(self, amount: int) -> int:
+        return await self.runtime.submit(KEY, lambda ticket, _: self.shard.add(amount, ticket))
+
+    async def at_least(self, least: int) -> int:
+        return await self.runtime.submit(KEY, lambda ticket, now_ms: self.shard.at_least(least, ticket, now_ms))
+
+    async def read(self) -> int:
+        return await self.runtime.submit(KEY, lambda ticket, _: self.shard.read(ticket))
+
+
+async def soon(work: asyncio.Future[int]) -> bool:
+    """Whether the work is done once everything that can run has run."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+    return work.done()
+
+
+async def test_an_answer_comes_with_its_records_appended_and_applied() -> None:
+    setting = Setting(Memory()).adopt()
+    assert await setting.add(3) == 3
+    assert (bytes(setting.storage.content), setting.shard.total) == (b"\x03", 3)
+
+
+async def test_an_answer_waits_for_the_commit_but_the_state_does_not() -> None:
+    setting = Setting(Memory(commit=False)).adopt()
+    answer = asyncio.ensure_future(setting.add(3))
+    assert not await soon(answer)
+    assert setting.shard.total == 3
+    setting.storage.commit()
+    assert await answer == 3
+
+
+async def test_a_read_waits_for_what_it_saw_to_be_committed() -> None:
+    setting = Setting(Memory(commit=False)).adopt()
+    answers = [asyncio.ensure_future(setting.add(3)), asyncio.ensure_future(setting.read())]
+    assert not await soon(answers[1])
+    assert [offset for offset, _ in setting.storage.waiting] == [1, 1]
+    setting.storage.commit()
+    assert await answers[1] == 3
+
+
+async def test_a_refused_request_leaves_nothing() -> None:
+    setting = Setting(Memory()).adopt()
+    with pytest.raises(KafkaError, match="only upwards"):
+        await setting.add(-1)
+    assert (bytes(setting.storage.content), setting.shard.total) == (b"", 0)
+
+
+async def test_a_parked_request_is_answered_by_another() -> None:
+    setting = Setting(Memory()).adopt()
+    parked = asyncio.ensure_future(setting.at_least(5))
+    assert not await soon(parked)
+    assert await setting.add(7) == 7
+    assert await parked == 7
+
+
+async def test_a_parked_request_whose_asker_is_gone_is_forgotten() -> None:
+    setting = Setting(Memory()).adopt()
+    parked = asyncio.ensure_future(setting.at_least(5))
+    await soon(parked)
+    parked.cancel()
+    await soon(parked)
+    assert await setting.add(7) == 7
+
+
+async def test_a_failed_append_is_its_requests_error_and_changes_no_state() -> None:
+    setting = Setting(Memory()).adopt()
+    parked = asyncio.ensure_future(setting.at_least(5))
+    await soon(parked)
+    setting.storage.refuses = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+    with pytest.raises(KafkaError) as caught:
+        await setting.add(7)
+    assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert setting.shard.total == 0
+    with pytest.raises(KafkaError):
+        await parked
+    setting.storage.refuses = None
+    assert await setting.add(1) == 1
+
+
+async def test_a_failed_commit_costs_the_shard_its_place() -> None:
+    setting = Setting(Memory(commit=False)).adopt()
+    parked = asyncio.ensure_future(setting.at_least(50))
+    answer = asyncio.ensure_future(setting.add(3))
+    await soon(answer)
+    setting.storage.commit(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
+    for work in (answer, parked):
+        with pytest.raises(KafkaError) as caught:
+            await work
+        assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert setting.failures == [(KEY, ErrorCode.KAFKA_STORAGE_ERROR)]
+    assert setting.runtime.status(KEY) is Status.FAILED
+    with pytest.raises(KafkaError) as caught:
+        await setting.read()
+    assert caught.value.code is ErrorCode.NOT_COORDINATOR
+
+
+async def test_loading_is_applying_and_requests_are_refused_until_it_is_done() -> None:
+    setting = Setting(Memory([1, 2, 4]))
+    setting.storage.gate.clear()
+    loading = asyncio.ensure_future(setting.load())
+    await asyncio.sleep(0)
+    with pytest.raises(KafkaError) as caught:
+        await setting.read()
+    assert caught.value.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    setting.storage.gate.set()
+    await loading
+    assert await setting.read() == 7
+
+
+async def test_a_shard_unloaded_while_it_loads_never_serves() -> None:
+    setting = Setting(Memory([1, 2, 4]))
+    setting.storage.gate.clear()
+    loading = asyncio.ensure_future(setting.load())
+    await asyncio.sleep(0)
+    setting.runtime.unload(KEY)
+    setting.storage.gate.set()
+    await loading
+    assert setting.runtime.status(KEY) is None
+    with pytest.raises(KafkaError) as caught:
+        await setting.read()
+    assert caught.value.code is ErrorCode.NOT_COORDINATOR
+
+
+async def test_unloading_sends_those_who_wait_elsewhere() -> None:
+    setting = Setting(Memory()).adopt()
+    parked = asyncio.ensure_future(setting.at_least(5))
+    await soon(parked)
+    setting.runtime.unload(KEY)
+    with pytest.raises(KafkaError) as caught:
+        await parked
+    assert caught.value.code is ErrorCode.NOT_COORDINATOR
+
+
+async def test_a_deadline_makes_records_and_replies() -> None:
+    setting = Setting(Memory()).adopt()
+    parked = asyncio.ensure_future(setting.at_least(5))
+    await soon(parked)
+    setting.clock.advance(499)
+    assert not await soon(parked)
+    setting.clock.advance(1)
+    assert await parked == -1
+    assert setting.shard.total == 1000
+    assert setting.clock.alarms == []
+
+
+async def test_one_timer_is_armed_at_the_earliest_deadline() -> None:
+    setting = Setting(Memory()).adopt()
+    first = asyncio.ensure_future(setting.at_least(5))
+    await soon(first)
+    setting.clock.advance(100)
+    second = asyncio.ensure_future(setting.at_least(6))
+    await soon(second)
+    assert [alarm.when_ms for alarm in setting.clock.alarms] == [1_500]
+    setting.clock.advance(400)
+    assert [alarm.when_ms for alarm in setting.clock.alarms] == [1_600]
+    assert await first == -1
+    setting.clock.advance(100)
+    assert await second == -1
+
+
+class Due(Counter):
+    """A shard with something to write at 1,500 ms."""
+
+    def next_deadline_ms(self) -> int | None:
+        return None if self.total else 1_500
+
+
+async def test_an_expiry_that_cannot_be_written_is_tried_again_later() -> None:
+    setting = Setting(Memory())
+    setting.shard = Due()
+    setting.adopt()
+    setting.storage.refuses = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
+    setting.clock.advance(500)
+    assert [alarm.when_ms for alarm in setting.clock.alarms] == [1_500 + RETRY_MS]
+    setting.storage.refuses = None
+    setting.clock.advance(RETRY_MS)
+    assert setting.shard.total == 1000
+    assert setting.clock.alarms == []
