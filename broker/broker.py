@@ -10,6 +10,7 @@ from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.config.layers import Layers
 from broker.fetch_sessions import FetchSessions
+from broker.replica.moves import Moves
 from broker.replica.replicas import Replicas
 from coordinator.cluster.cluster import Cluster
 from coordinator.cluster.registry import Registry
@@ -40,6 +41,7 @@ class Broker:
         self.logs = logs
         self.apis = apis
         self.replicas = Replicas()
+        self.moves = Moves(logs, cluster, clock)
         slots = config.max_incremental_fetch_session_cache_slots
         self.fetch_sessions = FetchSessions(slots, lambda: secrets.randbelow(1 << 31))
 

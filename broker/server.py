@@ -165,6 +165,7 @@ class Server:
             listener.close_all()
         await self._drained()
         self.housekeeping.stop()
+        self.broker.moves.stop()
         self._workers.close()
         broker_epoch = self.cluster.broker_epoch
         self.cluster.close()

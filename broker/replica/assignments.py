@@ -70,7 +70,9 @@ class Assignments:
             return
         found.update_high_watermark(found.log_end_offset)
         found.assign_leader_epoch(assigned.leader_epoch, found.log_end_offset)
-        self.replicas.add(Partition(name, owner.topic_id, found, assigned.leader, assigned.leader_epoch))
+        partition = Partition(name, owner.topic_id, found, assigned.leader, assigned.leader_epoch)
+        self.replicas.add(partition)
+        self.broker.moves.resume(partition)
 
     def _created(self, change: PartitionCreated) -> None:
         owner, index, partition = change
@@ -89,6 +91,7 @@ class Assignments:
     def _deleted(self, change: TopicDeleted) -> None:
         for index in change.topic.partitions:
             name = TopicPartition(change.topic.name, index)
+            self.broker.moves.forget(name)
             if self.replicas.remove(name) is not None:
                 self.logs.delete(name, self.broker.clock.now_ms())
 

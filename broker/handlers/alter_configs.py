@@ -1,0 +1,16 @@
+"""AlterConfigs (33): replaces all dynamic configs of a resource, as tools before KIP-339 do.
+
+v1 is as v0, v2 is flexible.
+"""
+
+from __future__ import annotations
+
+from broker.dispatch import Api, Call
+from protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+
+
+async def alter_configs(call: Call[AlterConfigsRequest]) -> AlterConfigsResponse:
+    return await call.broker.cluster.alter_configs(call.request)
+
+
+API = Api(AlterConfigsRequest, AlterConfigsResponse, alter_configs)

@@ -1,0 +1,21 @@
+"""AlterPartitionReassignments (45): moves partitions to other brokers (KIP-455).
+
+v1 may forbid a change of the replication factor (KIP-860). On one node there is only this broker to move to.
+"""
+
+from __future__ import annotations
+
+from broker.dispatch import Api, Call
+from protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
+
+
+async def alter_partition_reassignments(
+    call: Call[AlterPartitionReassignmentsRequest],
+) -> AlterPartitionReassignmentsResponse:
+    return await call.broker.cluster.alter_partition_reassignments(call.request)
+
+
+API = Api(AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse, alter_partition_reassignments)

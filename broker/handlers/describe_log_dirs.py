@@ -1,0 +1,65 @@
+"""DescribeLogDirs (35): what is in each log directory, and how large (KIP-113).
+
+v1 is as v0, v2 is flexible, v3 has an error of its own (KIP-784), v4 the sizes of the volumes (KIP-827), v5 says which
+directories take no new partitions (KIP-1066).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from broker.dispatch import Api, Call
+from protocol.errors import ErrorCode
+from protocol.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+from storage.log_dir import LogDir, ReplicaSize
+
+UNKNOWN = -1
+
+
+def describe_log_dirs(call: Call[DescribeLogDirsRequest]) -> DescribeLogDirsResponse:
+    asked = call.request.topics
+    wanted = None if asked is None else {topic.topic: frozenset(topic.partitions) for topic in asked}
+    results = [describe(call, log_dir, wanted) for log_dir in call.broker.logs.dirs.values()]
+    return DescribeLogDirsResponse(results=results)
+
+
+def describe(
+    call: Call[DescribeLogDirsRequest], log_dir: LogDir, wanted: Mapping[str, frozenset[int]] | None
+) -> DescribeLogDirsResult:
+    if not log_dir.online:
+        return DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=log_dir.path, topics=[])
+    topics: dict[str, list[DescribeLogDirsPartition]] = defaultdict(list)
+    for replica in call.broker.logs.sizes(log_dir.path):
+        topic, index = replica.topic_partition
+        if wanted is None or index in wanted.get(topic, ()):
+            topics[topic].append(describe_replica(call, replica))
+    space = log_dir.space()
+    return DescribeLogDirsResult(
+        error_code=0,
+        log_dir=log_dir.path,
+        topics=[DescribeLogDirsTopic(name=name, partitions=partitions) for name, partitions in topics.items()],
+        total_bytes=space.total_bytes,
+        usable_bytes=space.usable_bytes,
+    )
+
+
+def describe_replica(call: Call[DescribeLogDirsRequest], replica: ReplicaSize) -> DescribeLogDirsPartition:
+    """The lag is behind the high watermark; for a replica that is moving here, behind the one it is to replace."""
+    current = call.broker.logs.get(replica.topic_partition)
+    goal = UNKNOWN if current is None else current.log_end_offset if replica.is_future else current.high_watermark
+    return DescribeLogDirsPartition(
+        partition_index=replica.topic_partition.partition,
+        partition_size=replica.size_bytes,
+        offset_lag=UNKNOWN if current is None else max(goal - replica.log_end_offset, 0),
+        is_future_key=replica.is_future,
+    )
+
+
+API = Api(DescribeLogDirsRequest, DescribeLogDirsResponse, describe_log_dirs)

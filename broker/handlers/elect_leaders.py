@@ -1,0 +1,16 @@
+"""ElectLeaders (43): elects preferred or any leaders for partitions (KIP-183, KIP-460).
+
+v1 adds unclean elections, v2 is flexible. On one node the leader is the preferred one already.
+"""
+
+from __future__ import annotations
+
+from broker.dispatch import Api, Call
+from protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+
+
+async def elect_leaders(call: Call[ElectLeadersRequest]) -> ElectLeadersResponse:
+    return await call.broker.cluster.elect_leaders(call.request)
+
+
+API = Api(ElectLeadersRequest, ElectLeadersResponse, elect_leaders)

@@ -1,0 +1,19 @@
+"""ListPartitionReassignments (46): the reassignments that are going on (KIP-455)."""
+
+from __future__ import annotations
+
+from broker.dispatch import Api, Call
+from coordinator.cluster import reassignments
+from protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+
+
+def list_partition_reassignments(
+    call: Call[ListPartitionReassignmentsRequest],
+) -> ListPartitionReassignmentsResponse:
+    return reassignments.list_partition_reassignments(call.broker.registry, call.request)
+
+
+API = Api(ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse, list_partition_reassignments)

@@ -1,0 +1,14 @@
+"""UnregisterBroker (64): forgets a broker that is gone for good (KIP-631)."""
+
+from __future__ import annotations
+
+from broker.dispatch import Api, Call
+from protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+
+
+async def unregister_broker(call: Call[UnregisterBrokerRequest]) -> UnregisterBrokerResponse:
+    await call.broker.cluster.unregister_broker(call.request.broker_id)
+    return UnregisterBrokerResponse(error_code=0, error_message=None)
+
+
+API = Api(UnregisterBrokerRequest, UnregisterBrokerResponse, unregister_broker)

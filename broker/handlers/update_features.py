@@ -1,0 +1,16 @@
+"""UpdateFeatures (57): moves the level of a feature of the cluster (KIP-584).
+
+v1 adds validate-only and the kind of upgrade, v2 leaves out per-feature results (KIP-1022).
+"""
+
+from __future__ import annotations
+
+from broker.dispatch import Api, Call
+from protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+
+
+async def update_features(call: Call[UpdateFeaturesRequest]) -> UpdateFeaturesResponse:
+    return await call.broker.cluster.update_features(call.request)
+
+
+API = Api(UpdateFeaturesRequest, UpdateFeaturesResponse, update_features)

@@ -1,0 +1,72 @@
+"""Replicas on their way to another log directory: copied batch by batch beside the clients, then swapped (KIP-113)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+from broker.clock import Clock
+from broker.logging import get_logger
+from broker.replica.partition import Partition
+from coordinator.cluster.cluster import Cluster
+from protocol.errors import ErrorCode, KafkaError
+from protocol.types import TopicPartition
+from storage.logs import Logs
+
+log = get_logger("broker.moves")
+
+
+class Moves:
+    """One task per replica that moves; each step copies about a megabyte, between which clients are served."""
+
+    def __init__(self, logs: Logs, cluster: Cluster, clock: Clock) -> None:
+        self._logs = logs
+        self._cluster = cluster
+        self._clock = clock
+        self._tasks: dict[TopicPartition, asyncio.Task[None]] = {}
+
+    def begin(self, partition: Partition, path: str) -> None:
+        """Start to move a replica, or stop moving it where `path` is where it is. Raises KafkaError."""
+        if not os.path.isabs(path) or os.path.abspath(path) not in self._logs.dirs:
+            raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"{path} is not in log.dirs: {', '.join(self._logs.dirs)}")
+        path = os.path.abspath(path)
+        future = self._logs.future(partition.name)
+        if future is not None and future.log_dir == path:
+            return
+        self._cancel(partition.name)
+        if partition.log.log_dir != path:
+            self._logs.create_future(partition.name, path, self._clock.now_ms())
+            self._tasks[partition.name] = asyncio.create_task(self._move(partition))
+
+    def resume(self, partition: Partition) -> None:
+        """Go on with a move that a stop of the broker interrupted."""
+        if self._logs.future(partition.name) is not None:
+            self._tasks[partition.name] = asyncio.create_task(self._move(partition))
+
+    def forget(self, name: TopicPartition) -> None:
+        """The partition was deleted."""
+        task = self._tasks.pop(name, None)
+        if task is not None:
+            task.cancel()
+
+    def stop(self) -> None:
+        for task in self._tasks.values():
+            task.cancel()
+
+    def _cancel(self, name: TopicPartition) -> None:
+        self.forget(name)
+        self._logs.cancel_future(name, self._clock.now_ms())
+
+    async def _move(self, partition: Partition) -> None:
+        name = partition.name
+        try:
+            while not self._logs.copy_to_future(name, self._clock.now_ms()):  # noqa: ASYNC110 (clients take their turn)
+                await asyncio.sleep(0)
+            partition.log = self._logs.swap_future(name, self._clock.now_ms())
+            partition.wake_all()
+            await self._cluster.assign_directories([(name, self._cluster.directory_ids[partition.log.log_dir])])
+            log.info("replica moved", partition=str(name), log_dir=partition.log.log_dir)
+        except KafkaError as error:
+            log.error("replica was not moved", partition=str(name), reason=str(error))
+        finally:
+            self._tasks.pop(name, None)
