@@ -6,9 +6,13 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
+from protocol import coordinator_records, metadata_records
 from protocol.api_key import ApiKey
+from protocol.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from protocol.errors import ErrorCode
 from protocol.messages import messages_of
+from protocol.messages.header import RequestHeader, ResponseHeader
+from protocol.messages.principal import DefaultPrincipalData
 from protocol.schema import Field, Kind, fields_of, identity
 
 TEXTS = ("", "a", "topic-1", "naïve ☃ 𝕏", "x" * 130, "long" * 500)
@@ -21,9 +25,10 @@ LATEST_MS = 4_102_444_800_000
 class Sampler:
     """`emptiness` is how often what may be null, empty or at its default is so: 0 never, 1 always."""
 
-    def __init__(self, seed: str, emptiness: float) -> None:
+    def __init__(self, seed: str, emptiness: float, texts: tuple[str, ...] = TEXTS) -> None:
         self.random = Random(seed)
         self.emptiness = emptiness
+        self.texts = texts
 
     def message(self, cls: type, version: int, *, flexible: bool) -> Any:
         given = {}
@@ -54,7 +59,7 @@ class Sampler:
     def scalar(self, kind: str, name: str) -> Any:
         random = self.random
         if kind == "string":
-            return "" if self.empty() else random.choice(TEXTS)
+            return "" if self.empty() else random.choice(self.texts)
         if kind in ("bytes", "records"):
             return b"" if self.empty() else random.choice(BYTES)
         if kind == "bool":
@@ -88,3 +93,17 @@ def samples(cls: type, version: int, count: int = 4) -> Iterator[Any]:
 def client_messages() -> list[type]:
     """The requests and responses of every API."""
     return [cls for api in ApiKey for cls in messages_of(api)[1:]]
+
+
+def record_messages() -> list[type]:
+    """The records of the internal logs, keys and values."""
+    tables = (coordinator_records.CONSUMER_OFFSETS, coordinator_records.TRANSACTION_STATE)
+    paths = [path for table in (*tables, coordinator_records.SHARE_GROUP_STATE) for path in table.values()]
+    metadata = [metadata_records.record_class(record_type) for record_type in metadata_records.RECORDS]
+    return metadata + [cls for path in paths for cls in coordinator_records.record_classes(path)]
+
+
+def all_messages() -> list[type]:
+    """Everything that has a codec."""
+    others = [RequestHeader, ResponseHeader, DefaultPrincipalData]
+    return [*client_messages(), *record_messages(), *others, ConsumerProtocolSubscription, ConsumerProtocolAssignment]
