@@ -223,7 +223,8 @@ def _check_records(
         times_open = rules.before_ms != MAX_LONG or header.max_timestamp - now_ms > rules.after_ms
     if not keys_needed and not times_open:
         return
-    code, errors = ErrorCode.INVALID_RECORD, []
+    code = ErrorCode.INVALID_RECORD
+    errors: list[tuple[int, str | None]] = []
     earliest, latest = now_ms - rules.before_ms, now_ms + rules.after_ms
     for index, (_, timestamp, key_is_null) in enumerate(iter_raw(records, position, header)):
         if keys_needed and key_is_null:

@@ -42,7 +42,8 @@ def producing(prepared: Prepared, transaction_version: int) -> list[ProducerBatc
 def _bytes_of(prepared: Prepared) -> Iterator[tuple[memoryview, BatchHeader]]:
     """Each batch's own bytes: an append has a buffer for each, or one for all."""
     if len(prepared.buffers) == len(prepared.batches):
-        yield from zip(map(memoryview, prepared.buffers), prepared.batches, strict=True)
+        for buffer, header in zip(prepared.buffers, prepared.batches, strict=True):
+            yield memoryview(buffer), header
         return
     whole, position = memoryview(prepared.buffers[0]), 0
     for header in prepared.batches:

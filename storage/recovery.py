@@ -20,7 +20,7 @@ from storage.epochs import LeaderEpochCache
 from storage.index import MAX_RELATIVE_OFFSET, CorruptIndex
 from storage.leftovers import tidy
 from storage.markers import marker_in, take_over
-from storage.names import DELETED, INDEX, LOG, TIME_INDEX, TXN_INDEX, base_offset_of, segment_file
+from storage.names import INDEX, LOG, TIME_INDEX, TXN_INDEX, base_offset_of, segment_file
 from storage.producer_state import ProducerBatch, ProducerState
 from storage.segment import Segment
 from storage.segments import Segments
@@ -82,8 +82,8 @@ def load(
     """Open what is in a partition's folder, or begin it at `log_start_offset`. Raises OSError."""
     names = tidy(directory, config, disk=disk, now_ms=now_ms)
     producer_state.find_snapshots(names)
-    found = [_open(directory, name, config, disk, now_ms) for name in names if name.endswith(LOG)]
-    found = [segment for segment in found if segment is not None]
+    opened = (_open(directory, name, config, disk, now_ms) for name in names if name.endswith(LOG))
+    found = [segment for segment in opened if segment is not None]
     if not found:
         return _begin(directory, config, producer_state, disk, now_ms, log_start_offset)
     loader = _Loader(directory, found, producer_state, disk, now_ms, log_start_offset)
@@ -201,11 +201,10 @@ class _Loader:
             self._drop(later)
 
     def _drop(self, dropped: list[Segment]) -> None:
-        """Take segments out, with their snapshots. Nobody reads them yet, but Kafka keeps them a while, as we do."""
+        """Take segments out, with their snapshots. Nobody reads them yet: they can go at once."""
         self.segments.replace(dropped, [])
         for segment in dropped:
             snapshot = self.producer_state.set_snapshot_aside(segment.base_offset)
-            segment.rename(DELETED)
             segment.delete()
             if snapshot is not None:
                 self.disk.unlink(snapshot, missing_ok=True)

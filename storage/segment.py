@@ -368,12 +368,16 @@ class Segment:
         self.time_index.seal()
 
     def rename(self, suffix: str) -> None:
-        """Give all of the segment's files another suffix."""
+        """Give all of the segment's files another suffix. An index that was never written has none yet."""
         old = self.path
         self.suffix = suffix
         self._disk.rename(old, self.path)
         for index, extension in self._indexes():
-            index.rename(self.path_of(extension))
+            path = self.path_of(extension)
+            try:
+                index.rename(path)
+            except FileNotFoundError:
+                index.path = path
 
     def relocate(self, directory: str) -> None:
         """The log's directory was renamed."""

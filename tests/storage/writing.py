@@ -96,8 +96,9 @@ def write(log: Log, *values: str, timestamp: int = NOW_MS, now_ms: int = NOW_MS)
     return append(log, batch(*values, timestamp=timestamp), now_ms=now_ms)
 
 
-def end_transaction(log: Log, *, commit: bool, pid: int = PID, epoch: int = 0) -> Appended:
-    return append(log, marker(commit=commit, pid=pid, epoch=epoch), origin=Origin.COORDINATOR)
+def end_transaction(log: Log, *, commit: bool, pid: int = PID, epoch: int = 0, leader_epoch: int = 0) -> Appended:
+    end = marker(commit=commit, pid=pid, epoch=epoch)
+    return append(log, end, origin=Origin.COORDINATOR, leader_epoch=leader_epoch)
 
 
 def headers(log: Log) -> list[BatchHeader]:

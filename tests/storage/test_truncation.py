@@ -1,0 +1,137 @@
+"""Taking records back: a follower's log goes the way of its leader's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from protocol.errors import ErrorCode
+from storage.log import Log
+from storage.segments import Segments
+from tests.storage.writing import (
+    NOW_MS,
+    PID,
+    append,
+    base_offsets,
+    batch,
+    config,
+    end_transaction,
+    error_of,
+    open_log,
+    read_all,
+    values,
+    write,
+)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Log:
+    return open_log(tmp_path / "orders-0", config(segment_bytes=500))
+
+
+def fill(log: Log, count: int) -> list[str]:
+    written = [f"{n:050d}" for n in range(count)]
+    for value in written:
+        write(log, value)
+    return written
+
+
+@pytest.mark.parametrize("offset", range(21))
+def test_what_is_before_the_offset_stays_and_the_log_goes_on_there(log: Log, offset: int) -> None:
+    written = fill(log, 20)
+    assert log.truncate_to(offset, NOW_MS) == (offset < 20)
+    assert log.log_end_offset == offset
+    assert values(read_all(log)) == written[:offset]
+    assert write(log, "new").base_offset == offset
+    assert values(read_all(log)) == [*written[:offset], "new"]
+
+
+def test_the_truncated_log_is_what_a_restart_finds(log: Log, tmp_path: Path) -> None:
+    written = fill(log, 20)
+    log.truncate_to(7, NOW_MS)
+    for clean in (False, True):
+        reopened = open_log(tmp_path / "orders-0", log.config, clean=clean)
+        assert values(read_all(reopened)) == written[:7]
+        reopened.close()
+
+
+def test_the_recovery_point_does_not_stay_beyond_the_end(log: Log) -> None:
+    fill(log, 20)
+    log.flush(NOW_MS)
+    log.truncate_to(7, NOW_MS)
+    assert log.recovery_point == 7
+
+
+def test_epochs_beyond_the_end_are_forgotten(log: Log) -> None:
+    append(log, batch("a"), leader_epoch=1)
+    append(log, batch("b"), leader_epoch=2)
+    log.truncate_to(1, NOW_MS)
+    assert log.epochs.latest_epoch == 1
+    append(log, batch("b"), leader_epoch=2)
+    assert log.epochs.latest_epoch == 2
+
+
+def test_producers_are_as_they_were_at_that_offset(log: Log) -> None:
+    for sequence in range(10):
+        append(log, batch("x" * 50, pid=PID, sequence=sequence))
+    log.truncate_to(4, NOW_MS)
+    with error_of(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER):
+        append(log, batch("a", pid=PID, sequence=10))
+    assert append(log, batch("a", pid=PID, sequence=4)).base_offset == 4
+
+
+def test_an_aborted_transaction_whose_marker_is_taken_back_is_open_again(log: Log) -> None:
+    append(log, batch("a", pid=PID, transactional=True))
+    end_transaction(log, commit=False)
+    log.truncate_to(1, NOW_MS)
+    assert log.aborted_transactions(0, 10) == []
+    assert log.first_unstable_offset == 0
+
+
+def test_an_aborted_transaction_before_the_offset_stays_known(log: Log) -> None:
+    append(log, batch("a", pid=PID, transactional=True))
+    end_transaction(log, commit=False)
+    write(log, "b")
+    log.truncate_to(2, NOW_MS)
+    assert [aborted.first_offset for aborted in log.aborted_transactions(0, 10)] == [0]
+
+
+def test_a_log_can_begin_anew_anywhere(log: Log) -> None:
+    fill(log, 20)
+    log.truncate_fully(5000, NOW_MS)
+    assert (log.log_start_offset, log.log_end_offset, base_offsets(log)) == (5000, 5000, [5000])
+    assert write(log, "a").base_offset == 5000
+    assert values(read_all(log)) == ["a"]
+
+
+def test_truncation_below_the_first_segment_begins_anew(log: Log) -> None:
+    log.truncate_fully(100, NOW_MS)
+    fill(log, 5)
+    log.truncate_to(50, NOW_MS)
+    assert (log.log_start_offset, log.log_end_offset) == (50, 50)
+
+
+def test_files_of_dropped_segments_are_removed_after_their_delay(log: Log, tmp_path: Path) -> None:
+    fill(log, 20)
+    log.truncate_to(1, NOW_MS)
+    set_aside = list((tmp_path / "orders-0").glob("*.log.deleted"))
+    assert set_aside
+    log.segments.delete_expired(NOW_MS + 59_999)
+    assert all(path.exists() for path in set_aside)
+    log.segments.delete_expired(NOW_MS + 60_000)
+    assert list((tmp_path / "orders-0").glob("*.deleted")) == []
+
+
+def test_a_flush_that_a_truncation_overtakes_does_not_move_the_recovery_point(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(log, 20)
+
+    def truncate_and_write(_: Segments, __: int) -> None:
+        log.truncate_to(3, NOW_MS)
+        fill(log, 10)
+
+    monkeypatch.setattr(Segments, "flush", truncate_and_write)
+    log.flush(NOW_MS)
+    assert log.recovery_point == 0
