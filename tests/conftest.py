@@ -9,6 +9,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--peer", choices=("odradek", "apache"), default="odradek", help="the broker to test the clients with"
     )
+    parser.addoption("--kill-cycles", type=int, default=200, help="how often a broker under load is killed")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -42,9 +42,15 @@ def shared_broker(peer: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 @pytest.fixture
-def broker(peer: str, tmp_path: Path) -> Iterator[Broker]:
+def properties() -> dict[str, str]:
+    """The broker's properties; a module that needs others overrides this."""
+    return {}
+
+
+@pytest.fixture
+def broker(peer: str, tmp_path: Path, properties: dict[str, str]) -> Iterator[Broker]:
     """A broker of the test's own, to be killed and started again."""
-    broker = make_broker(peer, tmp_path / "data")
+    broker = make_broker(peer, tmp_path / "data", properties)
     broker.start()
     yield broker
     broker.stop()

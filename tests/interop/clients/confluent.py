@@ -13,9 +13,10 @@ from tests.interop.clients.driver import CONSUME_TIMEOUT_S, Kind
 
 
 class Confluent(NamedTuple):
-    def create(self, bootstrap: str, topic: str) -> None:
+    def create(self, bootstrap: str, topic: str, partitions: int = 1) -> None:
         admin = AdminClient({"bootstrap.servers": bootstrap})
-        admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)])[topic].result(CONSUME_TIMEOUT_S)
+        wanted = NewTopic(topic, num_partitions=partitions, replication_factor=1)
+        admin.create_topics([wanted])[topic].result(CONSUME_TIMEOUT_S)
 
     def produce(self, bootstrap: str, topic: str, values: Sequence[bytes], kind: Kind) -> None:
         self.produce_at(bootstrap, topic, [(0, value) for value in values], kind)

@@ -1,0 +1,101 @@
+"""Writers and a reader that go on while the broker is killed, and remember what they were told."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+
+PAUSE_S = 0.002
+FLUSH_TIMEOUT_S = 60
+# What librdkafka reports while a broker is away; all else that it reports is a fault.
+BROKER_IS_AWAY = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE})
+RECONNECT = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 100, "log_level": 0}
+
+
+class Writer(threading.Thread):
+    """Writes 0, 1, 2, … to a partition, and remembers the offset that each was acknowledged with."""
+
+    def __init__(self, bootstrap: str, where: tuple[str, int], settings: Mapping[str, object]) -> None:
+        super().__init__(daemon=True)
+        self.where = where
+        self.sent = 0
+        self.acknowledged: dict[int, int] = {}
+        self.failures: list[str] = []
+        self._producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", **RECONNECT, **settings})
+        self._stop_asked = threading.Event()
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self.failures.append(f"{message.value()!r}: {error}")
+        else:
+            self.acknowledged[message.offset()] = int(message.value())
+
+    def run(self) -> None:
+        topic, partition = self.where
+        while not self._stop_asked.is_set():
+            self._producer.produce(topic, str(self.sent), partition=partition, on_delivery=self._delivered)
+            self.sent += 1
+            self._producer.poll(PAUSE_S)
+
+    def finish(self) -> None:
+        """Stop writing and wait until all is acknowledged."""
+        self._stop_asked.set()
+        self.join()
+        left = self._producer.flush(FLUSH_TIMEOUT_S)
+        if left:
+            self.failures.append(f"{left} records were not acknowledged within {FLUSH_TIMEOUT_S} s")
+
+
+class Seen(NamedTuple):
+    """One record as a reader saw it."""
+
+    offset: int
+    number: int
+
+
+class Reader(threading.Thread):
+    """Reads partitions of a topic from their start, all the time, and remembers every record and every fault."""
+
+    def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
+        super().__init__(daemon=True)
+        self.topic = topic
+        self._bootstrap = bootstrap
+        self.seen: dict[int, list[Seen]] = {partition: [] for partition in range(partitions)}
+        self.faults: list[str] = []
+        settings = {"group.id": "unused", "enable.auto.commit": False, "auto.offset.reset": "error"}
+        self._consumer = Consumer({"bootstrap.servers": bootstrap, **settings, **RECONNECT})
+        self._consumer.assign([TopicPartition(topic, partition, 0) for partition in self.seen])
+        self._ends: dict[int, int] | None = None
+
+    def run(self) -> None:
+        while not self._is_done():
+            for message in self._consumer.consume(1000, timeout=0.1):
+                if message.error() is None:
+                    self.seen[message.partition()].append(Seen(message.offset(), int(message.value())))
+                elif message.error().code() not in BROKER_IS_AWAY:
+                    self.faults.append(str(message.error()))
+        self._consumer.close()
+
+    def _is_done(self) -> bool:
+        ends = self._ends
+        return ends is not None and all(
+            end == 0 or (self.seen[partition] and self.seen[partition][-1].offset + 1 >= end)
+            for partition, end in ends.items()
+        )
+
+    def finish(self, timeout_s: float = 60) -> None:
+        """Read to the ends that the broker tells now, and stop."""
+        deadline = time.monotonic() + timeout_s
+        asker = Consumer({"bootstrap.servers": self._bootstrap, "group.id": "unused"})
+        self._ends = {
+            partition: asker.get_watermark_offsets(TopicPartition(self.topic, partition), timeout=timeout_s)[1]
+            for partition in self.seen
+        }
+        asker.close()
+        self.join(max(0.0, deadline - time.monotonic()))
+        if self.is_alive():
+            self.faults.append(f"did not reach the ends {self._ends} within {timeout_s} s")
