@@ -1,0 +1,96 @@
+"""A member of a classic group: what it said when it joined, what it was assigned, and which answers it waits for.
+
+Source: org.apache.kafka.coordinator.group.classic.ClassicGroupMember.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import NamedTuple
+
+from coordinator.runtime import Ticket
+from protocol.messages.join_group import JoinGroupResponse
+from protocol.messages.sync_group import SyncGroupResponse
+
+NO_ASSIGNMENT = b""
+
+
+class Strategy(NamedTuple):
+    """An assignment strategy that a member can follow ("protocol" in Kafka's messages), and its metadata for it."""
+
+    name: str
+    metadata: bytes
+
+
+class ClassicMember:
+    """One member. Its tickets and `is_new` are of the moment; the rest is what a record of its group keeps."""
+
+    __slots__ = (
+        "assignment",
+        "client_host",
+        "client_id",
+        "instance_id",
+        "is_new",
+        "join_ticket",
+        "member_id",
+        "rebalance_timeout_ms",
+        "session_timeout_ms",
+        "strategies",
+        "sync_ticket",
+    )
+
+    def __init__(
+        self,
+        member_id: str,
+        *,
+        instance_id: str | None = None,
+        client_id: str = "",
+        client_host: str = "",
+        rebalance_timeout_ms: int,
+        session_timeout_ms: int,
+        strategies: tuple[Strategy, ...],
+        assignment: bytes = NO_ASSIGNMENT,
+    ) -> None:
+        self.member_id = member_id
+        self.instance_id = instance_id
+        self.client_id = client_id
+        self.client_host = client_host
+        self.rebalance_timeout_ms = rebalance_timeout_ms
+        self.session_timeout_ms = session_timeout_ms
+        self.strategies = strategies
+        self.assignment = assignment
+        self.is_new = False
+        """It joined a group that rebalances, and may have gone before it heard of its member id."""
+        self.join_ticket: Ticket[JoinGroupResponse] | None = None
+        self.sync_ticket: Ticket[SyncGroupResponse] | None = None
+
+    @property
+    def is_static(self) -> bool:
+        """Whether it keeps its place by an instance id (KIP-345)."""
+        return self.instance_id is not None
+
+    @property
+    def is_joining(self) -> bool:
+        """Whether it waits for the rebalance to complete."""
+        return self.join_ticket is not None
+
+    @property
+    def is_syncing(self) -> bool:
+        """Whether it waits for the leader's assignment."""
+        return self.sync_ticket is not None
+
+    @property
+    def is_excused(self) -> bool:
+        """Its silence is no fault while it waits for an answer; not of a new one, which may have gone meanwhile."""
+        return not self.is_new and (self.is_joining or self.is_syncing)
+
+    def metadata(self, strategy: str) -> bytes:
+        """What it said for a strategy; ValueError if it cannot follow that."""
+        for name, metadata in self.strategies:
+            if name == strategy:
+                return metadata
+        raise ValueError(f"member {self.member_id} does not know the strategy {strategy}")
+
+    def vote(self, candidates: Container[str]) -> str:
+        """The strategy that it likes best among those that all can follow."""
+        return next(name for name, _ in self.strategies if name in candidates)

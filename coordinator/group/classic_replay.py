@@ -1,0 +1,69 @@
+"""What the records of classic groups do to a shard as they are applied, and as it begins to serve."""
+
+from __future__ import annotations
+
+from coordinator.group.classic_group import EMPTY, STABLE, ClassicGroup
+from coordinator.group.classic_member import ClassicMember, Strategy
+from coordinator.group.records import GroupRecord
+from coordinator.group.state import Apply, GroupState
+from protocol.coordinator_records.classic_group import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+
+
+def group_metadata(state: GroupState, record: GroupRecord) -> None:
+    """A group is as the record says: a new one, or one that has lived through another rebalance."""
+    key, value = record.key, record.value
+    assert isinstance(key, GroupMetadataKey)
+    if value is None:
+        remove(state, key.group)
+        return
+    assert isinstance(value, GroupMetadataValue)
+    group = state.groups.get(key.group)
+    if not isinstance(group, ClassicGroup):
+        group = state.groups[key.group] = ClassicGroup(key.group)
+    if value.members or not group.members:
+        # A record without members that finds some was written as these made the group: it only says that it is there.
+        take(group, value)
+
+
+def remove(state: GroupState, group_id: str) -> None:
+    """The group is gone, or has become one of another type, whose records say so."""
+    group = state.groups.get(group_id)
+    if isinstance(group, ClassicGroup):
+        group.cancel_timers(state.timers)
+        del state.groups[group_id]
+
+
+def take(group: ClassicGroup, value: GroupMetadataValue) -> None:
+    """Have the group be what the record says; who is a member already keeps what only it has told."""
+    group.protocol = value.protocol_type or None
+    group.strategy = value.protocol
+    group.generation = value.generation
+    group.state = STABLE if value.members else EMPTY
+    group.since_ms = value.current_state_timestamp
+    for gone in group.members.keys() - {each.member_id for each in value.members}:
+        group.remove(gone)
+    for each in value.members:
+        known = group.members.get(each.member_id)
+        if known is None:
+            group.add(loaded_member(each, value.protocol), value.protocol_type)
+        else:
+            known.assignment = each.assignment
+    group.leader = value.leader
+    group.read_subscriptions()
+
+
+def loaded_member(each: MemberMetadata, strategy: str | None) -> ClassicMember:
+    """A member of a record, which has only what the chosen strategy needs."""
+    return ClassicMember(
+        each.member_id,
+        instance_id=each.group_instance_id,
+        client_id=each.client_id,
+        client_host=each.client_host,
+        rebalance_timeout_ms=each.session_timeout if each.rebalance_timeout == -1 else each.rebalance_timeout,
+        session_timeout_ms=each.session_timeout,
+        strategies=(Strategy(strategy or "", each.subscription),),
+        assignment=each.assignment,
+    )
+
+
+APPLY: dict[type, Apply] = {GroupMetadataKey: group_metadata}

@@ -1,0 +1,29 @@
+"""What the broker's options tell the group coordinator; the broker fills it in, by name, whenever they change.
+
+Each attribute is the option of Kafka's that has its name, with dots; the defaults are Kafka's.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class GroupSettings(NamedTuple):
+    """The options in force."""
+
+    group_initial_rebalance_delay_ms: int = 3_000
+    group_max_session_timeout_ms: int = 1_800_000
+    group_min_session_timeout_ms: int = 6_000
+    group_max_size: int = 0x7FFFFFFF
+    group_coordinator_rebalance_protocols: tuple[str, ...] = ("classic", "consumer", "streams")
+    offset_metadata_max_bytes: int = 4_096
+    offsets_retention_minutes: int = 10_080
+    offsets_retention_check_interval_ms: int = 600_000
+    group_consumer_assignors: tuple[str, ...] = ("uniform", "range")
+    group_consumer_max_size: int = 0x7FFFFFFF
+    group_consumer_migration_policy: str = "bidirectional"
+    group_consumer_regex_refresh_interval_ms: int = 600_000
+
+    @property
+    def offsets_retention_ms(self) -> int:
+        return self.offsets_retention_minutes * 60_000

@@ -1,0 +1,53 @@
+"""The group coordinator's shard: one per partition of `__consumer_offsets`, with all groups whose ids hash to it.
+
+Here is only what each protocol plugs into: which record is applied by whom. Decisions are functions of their own
+modules, (state, request, …, ticket, now_ms) → Outcome, and go through the runtime as
+
+    runtime.submit(partition, lambda ticket, now_ms: heartbeat(shard.state, request, client, ticket, now_ms))
+
+Source: GroupCoordinatorShard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from coordinator.group import classic_replay, offsets_replay
+from coordinator.group.records import AnyRecord, GroupOutcome
+from coordinator.group.state import Apply, GroupState, World
+
+Activate = Callable[[GroupState, int], None]
+"""(state, now_ms): sets the deadlines of a protocol's groups after they were loaded."""
+
+APPLY: Mapping[type, Apply] = {
+    **offsets_replay.APPLY,
+    **classic_replay.APPLY,
+}
+"""By the class of a record's key."""
+
+ACTIVATE: tuple[Activate, ...] = ()
+
+
+class GroupShard:
+    """`coordinator.runtime.Shard` of groups. Records of types that are in no table are left alone in the log."""
+
+    def __init__(self, world: World) -> None:
+        self.state = GroupState(world)
+
+    def apply(self, record: AnyRecord) -> None:
+        """The only writer of durable state."""
+        apply = APPLY.get(type(record.key))
+        if apply is not None:
+            apply(self.state, record)
+
+    def activate(self, now_ms: int) -> None:
+        """All records are loaded: set the deadlines."""
+        for activate in ACTIVATE:
+            activate(self.state, now_ms)
+
+    def expire(self, now_ms: int) -> GroupOutcome:
+        """What is due now."""
+        return self.state.timers.expire(now_ms)
+
+    def next_deadline_ms(self) -> int | None:
+        return self.state.timers.next_deadline_ms()

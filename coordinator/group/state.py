@@ -1,0 +1,78 @@
+"""What one shard holds, and what it is told of the world: the argument that every decision on groups starts with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from coordinator.cluster.topic import Topic
+from coordinator.group.config import GroupConfig
+from coordinator.group.group import Group
+from coordinator.group.offsets import Offsets
+from coordinator.group.settings import GroupSettings
+from coordinator.group.timers import Timers
+from protocol.errors import ErrorCode, KafkaError
+from protocol.types import Uuid
+
+G = TypeVar("G", bound=Group)
+
+
+Apply = Callable[["GroupState", Any], None]
+"""(state, record): takes a record in whose key is of the class that the table has it under."""
+
+
+class Client(NamedTuple):
+    """Who asks, in which version of the API."""
+
+    version: int
+    client_id: str = ""
+    host: str = ""
+    """As Kafka notes it of members: the address with a slash before it."""
+
+
+class Topics(Protocol):
+    """Topics as they are now; the cluster's registry is one."""
+
+    def topic(self, name: str) -> Topic | None: ...
+
+    def topic_by_id(self, topic_id: Uuid) -> Topic | None: ...
+
+    def topic_names(self) -> list[str]: ...
+
+
+class World(NamedTuple):
+    """What a shard cannot know by itself. The settings are asked for anew each time, since they change."""
+
+    settings: Callable[[], GroupSettings]
+    group_config: Callable[[str], GroupConfig]
+    topics: Topics
+    new_uuid: Callable[[], Uuid]
+    """Random bytes for a member id."""
+
+
+class GroupState:
+    """Groups, their offsets and their deadlines, of one partition of `__consumer_offsets`."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.groups: dict[str, Group] = {}
+        self.offsets = Offsets()
+        self.timers = Timers()
+
+    @property
+    def settings(self) -> GroupSettings:
+        return self.world.settings()
+
+    def group(self, group_id: str) -> Group:
+        """The group; raises GROUP_ID_NOT_FOUND."""
+        group = self.groups.get(group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        return group
+
+    def group_of(self, group_id: str, kind: type[G]) -> G:
+        """The group, if it is of this class; raises GROUP_ID_NOT_FOUND."""
+        group = self.group(group_id)
+        if not isinstance(group, kind):
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a {kind.__name__}.")
+        return group

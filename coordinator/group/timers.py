@@ -1,0 +1,93 @@
+"""Deadlines of a shard: a table of what is due when, and a heap that finds the earliest.
+
+A heartbeat moves a deadline on far more often than one passes, so moving it later costs one entry in the table: the
+heap keeps the old time, and puts the entry back when that comes. Source: Kafka's CoordinatorTimer.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Hashable
+from typing import NamedTuple
+
+from coordinator.group.records import GroupOutcome
+from coordinator.runtime import Reply
+
+Action = Callable[[int], GroupOutcome]
+"""What to decide once the deadline has passed: (now_ms) → Outcome."""
+
+NOTHING: GroupOutcome = GroupOutcome()
+
+
+class Timer(NamedTuple):
+    deadline_ms: int
+    action: Action
+
+
+class Timers:
+    """Timers by key, such as ("session", group id, member id); setting one again replaces it."""
+
+    def __init__(self) -> None:
+        self._timers: dict[Hashable, Timer] = {}
+        self._heap: list[tuple[int, int, Hashable]] = []
+        self._in_heap: dict[Hashable, int] = {}
+        """For each key, the earliest time at which the heap has it."""
+        self._count = 0
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._timers
+
+    def __len__(self) -> int:
+        return len(self._timers)
+
+    def set(self, key: Hashable, deadline_ms: int, action: Action) -> None:
+        """Have `action` decide once `deadline_ms` has come, instead of what was set under the key."""
+        self._timers[key] = Timer(deadline_ms, action)
+        if self._in_heap.get(key, deadline_ms + 1) > deadline_ms:
+            self._push(key, deadline_ms)
+
+    def cancel(self, key: Hashable) -> None:
+        """Forget the timer, if there is one."""
+        self._timers.pop(key, None)
+
+    def deadline_ms(self, key: Hashable) -> int | None:
+        """When the timer is due, None if it is not set."""
+        timer = self._timers.get(key)
+        return None if timer is None else timer.deadline_ms
+
+    def next_deadline_ms(self) -> int | None:
+        """When to come back: the earliest deadline, or a little earlier."""
+        return self._heap[0][0] if self._heap else None
+
+    def expire(self, now_ms: int) -> GroupOutcome:
+        """Run what is due, in order, up to the first that has records: the next one decides after they are applied."""
+        replies: list[Reply] = []
+        while self._heap and self._heap[0][0] <= now_ms:
+            timer = self._pop(now_ms)
+            if timer is None:
+                continue
+            outcome = timer.action(now_ms)
+            replies += outcome.replies
+            if outcome.records:
+                return GroupOutcome(outcome.records, replies)
+        return GroupOutcome((), replies) if replies else NOTHING
+
+    def _pop(self, now_ms: int) -> Timer | None:
+        """Take the heap's first entry; its timer if that is due, which is then set no more."""
+        at_ms, _, key = heapq.heappop(self._heap)
+        if self._in_heap.get(key) != at_ms:
+            return None
+        del self._in_heap[key]
+        timer = self._timers.get(key)
+        if timer is None:
+            return None
+        if timer.deadline_ms > now_ms:
+            self._push(key, timer.deadline_ms)
+            return None
+        del self._timers[key]
+        return timer
+
+    def _push(self, key: Hashable, deadline_ms: int) -> None:
+        self._count += 1  # keys need not be comparable
+        self._in_heap[key] = deadline_ms
+        heapq.heappush(self._heap, (deadline_ms, self._count, key))
