@@ -1,0 +1,144 @@
+"""One member of a consumer group: what it said of itself, its epochs, and what it owns.
+
+Source: Kafka's ConsumerGroupMember and MemberState (KIP-848, KIP-1251).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from coordinator.group.assignment import Assignment
+from protocol.coordinator_records.consumer_group import (
+    AssignedTopicPartitions,
+    ClassicMemberMetadata,
+    ClassicProtocol,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataValue,
+)
+from protocol.types import Uuid
+
+JOINING: Final = 0
+LEAVING: Final = -1
+LEAVING_FOR_A_WHILE: Final = -2
+"""The epoch of a static member that will be back: it keeps its partitions until its session ends."""
+
+Owned = Mapping[Uuid, Mapping[int, int]]
+"""Partitions by topic id, each with the member epoch it was assigned at."""
+
+NO_PARTITIONS: Owned = {}
+
+
+class MemberState(IntEnum):
+    """How far a member is on its way to the target assignment."""
+
+    STABLE = 0
+    UNREVOKED_PARTITIONS = 1
+    """It has not yet said that it gave up partitions which are another's now."""
+    UNRELEASED_PARTITIONS = 2
+    """It waits for partitions that others have not yet given up."""
+    UNKNOWN = 127
+    """A state of a later Kafka."""
+
+
+class Member(NamedTuple):
+    """A member as its last records tell it."""
+
+    member_id: str
+    member_epoch: int = JOINING
+    previous_member_epoch: int = -1
+    state: MemberState = MemberState.STABLE
+    instance_id: str | None = None
+    rack_id: str | None = None
+    rebalance_timeout_ms: int = -1
+    client_id: str = ""
+    client_host: str = ""
+    topic_names: frozenset[str] = frozenset()
+    topic_regex: str | None = ""
+    server_assignor: str | None = None
+    assigned: Owned = NO_PARTITIONS
+    pending_revocation: Owned = NO_PARTITIONS
+    classic: ClassicMemberMetadata | None = None
+    """Of a member that speaks the classic protocol."""
+
+    @property
+    def uses_classic_protocol(self) -> bool:
+        return self.classic is not None
+
+    @property
+    def classic_protocols(self) -> list[ClassicProtocol]:
+        """What it can follow, the one it prefers first; none if it speaks the consumer protocol."""
+        return [] if self.classic is None else self.classic.supported_protocols
+
+    @property
+    def classic_session_timeout_ms(self) -> int | None:
+        """What it asked for when it joined; None if it speaks the consumer protocol."""
+        return None if self.classic is None else self.classic.session_timeout_ms
+
+    @property
+    def regex(self) -> str | None:
+        """The regular expression that it subscribes to, if there is one: none may be told as empty, or as null."""
+        return self.topic_regex or None
+
+    def is_reconciled_to(self, assignment_epoch: int) -> bool:
+        """Whether it has all of the target assignment of this epoch."""
+        return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch
+
+    def at(self, member_epoch: int) -> Member:
+        """The member in a new epoch; a heartbeat that was under way may still have the one before."""
+        return self._replace(member_epoch=member_epoch, previous_member_epoch=self.member_epoch)
+
+    def assignment_epoch(self, topic_id: Uuid, partition: int) -> int | None:
+        """The epoch at which it was given a partition that it owns, or is to give up; None for others."""
+        for owned in (self.assigned, self.pending_revocation):
+            epoch = owned.get(topic_id, {}).get(partition)
+            if epoch is not None:
+                return epoch
+        return None
+
+    def described_by(self, value: ConsumerGroupMemberMetadataValue) -> Member:
+        """The member after a record of what it says of itself."""
+        return self._replace(
+            instance_id=value.instance_id,
+            rack_id=value.rack_id,
+            client_id=value.client_id,
+            client_host=value.client_host,
+            topic_names=frozenset(value.subscribed_topic_names),
+            topic_regex=value.subscribed_topic_regex,
+            rebalance_timeout_ms=value.rebalance_timeout_ms,
+            server_assignor=value.server_assignor,
+            classic=value.classic_member_metadata,
+        )
+
+    def moved_by(self, value: ConsumerGroupCurrentMemberAssignmentValue) -> Member:
+        """The member after a record of its epoch and partitions."""
+        known = value.state in MemberState.__members__.values()
+        return self._replace(
+            member_epoch=value.member_epoch,
+            previous_member_epoch=value.previous_member_epoch,
+            state=MemberState(value.state) if known else MemberState.UNKNOWN,
+            assigned=_owned(value.assigned_partitions, value.member_epoch),
+            pending_revocation=_owned(value.partitions_pending_revocation, value.member_epoch),
+        )
+
+
+def _owned(topics: Iterable[AssignedTopicPartitions], member_epoch: int) -> Owned:
+    """Records from before Kafka 4.3 have no epochs of assignment: the member's own fences nobody wrongly."""
+    result: dict[Uuid, dict[int, int]] = {}
+    for topic in topics:
+        epochs = topic.assignment_epochs
+        if epochs is None or len(epochs) != len(topic.partitions):
+            epochs = [max(member_epoch, 0)] * len(topic.partitions)
+        result[topic.topic_id] = dict(zip(topic.partitions, epochs, strict=True))
+    return result
+
+
+def at_epoch(assignment: Assignment, epoch: int) -> Owned:
+    """An assignment, all of it given at one epoch."""
+    return {topic_id: dict.fromkeys(sorted(partitions), epoch) for topic_id, partitions in assignment.items()}
+
+
+def without_epochs(owned: Owned) -> dict[Uuid, list[int]]:
+    """The partitions alone, in order."""
+    return {topic_id: sorted(partitions) for topic_id, partitions in owned.items()}
