@@ -161,6 +161,7 @@ def open_metadata_log(
 ) -> MetadataLog:
     """Open the log in a log directory, made if it is not there, and lead it in a new epoch.
 
+    A log that ends before its snapshot does, as one that was fetched from a leader may, begins anew at the snapshot.
     Raises LogDirFailure, CorruptCheckpoint.
     """
     folder = os.path.join(log_dir, FOLDER)
@@ -168,6 +169,10 @@ def open_metadata_log(
     log = Log.open(
         folder, TopicPartition(METADATA_TOPIC, 0), CONFIG, disk=disk, now_ms=now_ms, clean=False, topic_id=TOPIC_ID
     )
+    snapshot = next(iter(reversed(find_snapshots(disk.listdir(folder)))), None)
+    if snapshot is not None and snapshot.offset > log.log_end_offset:
+        log.truncate_fully(snapshot.offset, now_ms)
+        log.assign_leader_epoch(snapshot.epoch, snapshot.offset)
     epoch = max(read_quorum_state(disk, folder).leader_epoch, log.last_leader_epoch, 0) + 1
     write_quorum_state(disk, folder, QuorumState(leader_id=node_id, leader_epoch=epoch))
     opened = MetadataLog(log, epoch, clock, worker)

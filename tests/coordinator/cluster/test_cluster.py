@@ -1,0 +1,161 @@
+"""A cluster's metadata over restarts, clean and unclean, and over failing disks."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from coordinator.cluster.cluster import Cluster
+from coordinator.cluster.quorum_state import QuorumState, read_quorum_state
+from coordinator.cluster.registry import Registry
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from protocol.messages.delete_topics import DeleteTopicsRequest
+from protocol.records.batch import iter_batches
+from protocol.types import TopicPartition
+from storage.checkpoint import read_partition_metadata
+from tests.coordinator.cluster.given import creatable
+from tests.coordinator.cluster.worlds import ENDPOINTS, World
+
+ORDERS = TopicPartition("orders", 0)
+
+
+async def create(cluster: Cluster, name: str, partitions: int = 1) -> CreateTopicsResponse:
+    topics = [creatable(name, partitions, 1, {"retention.ms": "5"})]
+    return await cluster.create_topics(CreateTopicsRequest(topics=topics))
+
+
+def state(registry: Registry) -> dict[str, object]:
+    """All that a restart must bring back; brokers register anew each time."""
+    topics = {topic.name: (topic.topic_id, {**topic.partitions}) for topic in registry.topics()}
+    configs = {resource: dict(registry.configs(resource)) for resource in registry.configured()}
+    return {"topics": topics, "configs": configs, "features": registry.features, "producers": registry.producer_ids}
+
+
+async def test_a_new_cluster_is_registered_and_has_its_features(tmp_path: Path) -> None:
+    registry = World(tmp_path).open().registry
+    assert registry.features["metadata.version"] == 30
+    assert registry.brokers[1].active
+    assert registry.brokers[1].endpoints == tuple(ENDPOINTS)
+    assert (registry.controller_id, registry.controller_epoch) == (1, 1)
+
+
+async def test_what_was_created_is_there_after_a_restart(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    cluster = world.open()
+    await create(cluster, "orders", 3)
+    await create(cluster, "gone")
+    await cluster.delete_topics(DeleteTopicsRequest(topic_names=["gone"], timeout_ms=1000), version=5)
+    assert await cluster.next_producer_id() == 0
+    epochs = {at: one.leader_epoch for at, one in cluster.registry.topic("orders").partitions.items()}  # type: ignore[union-attr]
+    world.stop(cluster)
+    closed = state(cluster.registry)
+    again = world.open(register=False)
+    assert state(again.registry) == closed
+    assert again.clean
+    again.register(ENDPOINTS)
+    topic = again.registry.topic("orders")
+    assert topic is not None
+    assert {one.leader for one in topic.partitions.values()} == {1}
+    assert epochs == {0: 0, 1: 0, 2: 0}
+    assert again.registry.topic("gone") is None
+    assert await again.next_producer_id() == 1000
+
+
+async def test_after_a_crash_everything_is_there_and_leaders_have_a_new_epoch(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    cluster = world.open()
+    await create(cluster, "orders")
+    before = cluster.registry.partition(ORDERS)
+    assert before is not None
+    again = world.open()
+    assert not again.clean
+    after = again.registry.partition(ORDERS)
+    assert after == before._replace(leader_epoch=1, partition_epoch=1)
+
+
+async def test_each_start_leads_in_a_new_epoch_that_its_batches_carry(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    for epoch in (1, 2, 3):
+        cluster = world.open()
+        await create(cluster, f"topic-{epoch}")
+        assert read_quorum_state(world.disk, str(world.folder())) == QuorumState(leader_id=1, leader_epoch=epoch)
+        world.stop(cluster)
+    content = (world.folder() / f"{0:020}.log").read_bytes()
+    headers = [header for _, header in iter_batches(content)]
+    assert [header.partition_leader_epoch for header in headers if header.is_control] == [1, 2, 3]
+    assert [header.partition_leader_epoch for header in headers] == sorted(
+        header.partition_leader_epoch for header in headers
+    )
+    assert read_partition_metadata(world.disk, str(world.folder())) == bytes(15) + b"\x01"
+
+
+async def test_a_lost_quorum_state_does_not_bring_an_old_epoch_back(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.stop(world.open())
+    (world.folder() / "quorum-state").unlink()
+    assert world.open().log.epoch == 2
+
+
+async def test_a_torn_tail_of_the_metadata_is_cut(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    cluster = world.open()
+    await create(cluster, "orders")
+    with (world.folder() / f"{0:020}.log").open("ab") as log:
+        log.write(b"\x00" * 30)
+    assert world.open().registry.topic("orders") is not None
+
+
+async def test_an_answer_waits_until_its_records_are_on_the_device(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    cluster = world.open()
+    world.worker.at_once = False
+    first = asyncio.ensure_future(create(cluster, "first"))
+    await asyncio.sleep(0)
+    others = [asyncio.ensure_future(create(cluster, f"other-{at}")) for at in range(5)]
+    await asyncio.sleep(0)
+    assert not first.done()
+    assert len(world.worker.given) == 1
+    world.worker.work()
+    assert (await first).topics[0].error_code == ErrorCode.NONE
+    assert cluster.registry.topic("other-4") is not None
+    world.worker.work()
+    assert world.worker.given == []
+    assert {answer.topics[0].error_code for answer in await asyncio.gather(*others)} == {ErrorCode.NONE}
+
+
+async def test_a_failed_flush_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(tmp_path)
+    cluster = world.open()
+
+    def broken(handle: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(world.disk.__class__, "fsync", lambda self, handle: broken(handle))
+    monkeypatch.setattr(world.disk.__class__, "fdatasync", lambda self, handle: broken(handle))
+    with pytest.raises(KafkaError) as caught:
+        await create(cluster, "orders")
+    assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert [error.code for error in world.failures] == [ErrorCode.KAFKA_STORAGE_ERROR]
+    monkeypatch.undo()
+    with pytest.raises(KafkaError) as caught:
+        await create(cluster, "orders")
+    assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+
+
+async def test_partitions_go_to_the_emptiest_directory(tmp_path: Path) -> None:
+    world = World(tmp_path, ["one", "two"])
+    cluster = world.open()
+    await create(cluster, "orders", 4)
+    assert set(cluster.registry.partitions_in.values()) == {2}
+
+
+async def test_producer_ids_are_handed_out_once(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    cluster = world.open()
+    handed_out = [await cluster.next_producer_id() for _ in range(1001)]
+    assert handed_out == list(range(1001))
+    handed_out += await asyncio.gather(*(cluster.next_producer_id() for _ in range(1500)))
+    assert len(set(handed_out)) == 2501

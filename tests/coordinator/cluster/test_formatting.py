@@ -1,0 +1,79 @@
+"""Empty directories become a node's own, others' are refused."""
+
+from __future__ import annotations
+
+from itertools import chain, repeat
+from pathlib import Path
+
+import pytest
+
+from coordinator.cluster.features import bootstrap_records
+from coordinator.cluster.formatting import WrongOwner, random_uuid
+from coordinator.cluster.snapshot import read_snapshot
+from protocol.records.control import KRaftVersionRecord, SnapshotHeaderRecord, VotersRecord
+from protocol.types import uuid_to_text
+from storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
+from tests.coordinator.cluster.worlds import OPTIONS, World
+
+
+def test_an_empty_directory_becomes_a_node_of_a_new_cluster(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    cluster = world.open()
+    (directory,) = world.directories
+    written = read_meta_properties(world.disk, directory)
+    assert written == MetaProperties(cluster.registry.cluster_id, 1, cluster.directory_ids[directory])
+    assert cluster.directory_of(cluster.directory_ids[directory]) == directory
+
+
+def test_the_files_of_a_formatted_directory_are_those_of_kafka_storage(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.open()
+    (directory,) = world.directories
+    bootstrap = read_snapshot(world.disk, f"{directory}/bootstrap.checkpoint")
+    assert bootstrap.records == bootstrap_records()
+    voters = read_snapshot(world.disk, f"{directory}/__cluster_metadata-0/{0:020}-{0:010}.checkpoint")
+    assert voters.records == []
+    header, version, who, _ = voters.quorum
+    assert isinstance(header, SnapshotHeaderRecord)
+    assert version == KRaftVersionRecord(version=0, k_raft_version=1)
+    assert isinstance(who, VotersRecord)
+    assert [voter.voter_id for voter in who.voters] == [1]
+
+
+def test_a_cluster_may_be_named(tmp_path: Path) -> None:
+    assert World(tmp_path).open(cluster_id="my-cluster").registry.cluster_id == "my-cluster"
+
+
+def test_the_next_start_finds_the_same_cluster_and_directories(tmp_path: Path) -> None:
+    world = World(tmp_path, ["one", "two"])
+    first = world.open()
+    world.stop(first)
+    assert world.open().identity == first.identity
+
+
+def test_a_new_directory_joins_the_others(tmp_path: Path) -> None:
+    first = World(tmp_path, ["one"]).open()
+    first.close()
+    both = World(tmp_path, ["one", "two"]).open()
+    assert both.registry.cluster_id == first.registry.cluster_id
+    assert len(set(both.directory_ids.values())) == 2
+
+
+@pytest.mark.parametrize(("properties", "problem"), [
+    (MetaProperties("the-cluster", 2, None), r"owned by another broker \(node.id 2 in meta.properties, this one is 1"),
+    (MetaProperties("another", 1, None), r"belongs to another cluster \(cluster.id another in meta.properties"),
+])  # fmt: skip
+def test_what_belongs_to_another_is_refused(tmp_path: Path, properties: MetaProperties, problem: str) -> None:
+    world = World(tmp_path)
+    (directory,) = world.directories
+    world.disk.mkdir(directory)
+    write_meta_properties(world.disk, directory, properties)
+    with pytest.raises(WrongOwner, match=problem):
+        world.open(OPTIONS, cluster_id="the-cluster")
+
+
+def test_ids_are_random_but_never_look_like_an_option_of_a_command() -> None:
+    dash, reserved, good = b"\xfb" * 16, bytes(16), bytes(range(16))
+    drawn = chain([dash], repeat(good))
+    assert random_uuid(lambda _: next(drawn)) == bytes.fromhex("000102030405460788090a0b0c0d0e0f")
+    assert not uuid_to_text(random_uuid(lambda _: reserved)).startswith("-")

@@ -1,0 +1,140 @@
+"""AlterPartitionReassignments and ListPartitionReassignments, on one node and on what is left of several."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from coordinator.cluster.reassignments import alter_partition_reassignments, list_partition_reassignments
+from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.registry import Registry
+from protocol.errors import ErrorCode
+from protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsTopics,
+)
+from protocol.metadata_records.nodes import RegisterBrokerRecord
+from protocol.metadata_records.topics import PartitionChangeRecord
+from tests.coordinator.cluster import given
+from tests.coordinator.cluster.given import DIRECTORY, NODE, TOPIC_ID
+
+OTHER = 2
+OTHER_DIRECTORY = b"directory-two---"
+
+
+def reassign(
+    registry: Registry, replicas: list[int] | None, topic: str = "orders", index: int = 0, may_change: bool = True
+) -> tuple[list[MetadataRecord], int, str | None]:
+    partition = ReassignablePartition(partition_index=index, replicas=replicas)
+    request = AlterPartitionReassignmentsRequest(
+        topics=[ReassignableTopic(name=topic, partitions=[partition])], allow_replication_factor_change=may_change
+    )
+    decided = alter_partition_reassignments(registry, request)
+    (result,) = decided.response.responses[0].partitions
+    return list(decided.records), result.error_code, result.error_message
+
+
+def two_brokers(**state: Any) -> Registry:
+    second = RegisterBrokerRecord(
+        broker_id=OTHER,
+        incarnation_id=bytes(16),
+        broker_epoch=99,
+        end_points=[],
+        features=[],
+        rack=None,
+        fenced=False,
+        log_dirs=[OTHER_DIRECTORY],
+    )
+    return given.registry(second, *given.topic("orders", **state))
+
+
+def change(**fields: object) -> PartitionChangeRecord:
+    record = PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID)
+    for name, value in fields.items():
+        setattr(record, name, value)
+    return record
+
+
+def test_the_assignment_that_there_is_needs_no_record() -> None:
+    assert reassign(given.registry(*given.topic("orders")), [NODE]) == ([], ErrorCode.NONE, None)
+
+
+def test_a_broker_that_is_not_there_gets_no_replica() -> None:
+    assert reassign(given.registry(*given.topic("orders")), [7]) == (
+        [],
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        "The manual partition assignment includes broker 7, but no such broker is registered.",
+    )
+
+
+def test_without_a_reassignment_there_is_none_to_cancel() -> None:
+    registry = given.registry(*given.topic("orders"))
+    assert reassign(registry, None)[1] == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+
+
+@pytest.mark.parametrize(("topic", "index", "message"), [
+    ("absent", 0, "Unable to find a topic named absent."),
+    ("orders", 3, "Unable to find partition orders:3."),
+])  # fmt: skip
+def test_what_is_not_there_is_not_reassigned(topic: str, index: int, message: str) -> None:
+    registry = given.registry(*given.topic("orders"))
+    assert reassign(registry, [NODE], topic, index) == ([], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
+
+
+def test_a_replica_on_a_broker_that_is_gone_is_dropped_at_once() -> None:
+    registry = given.registry(*given.topic("orders", replicas=(NODE, OTHER), directories=(DIRECTORY, OTHER_DIRECTORY)))
+    records, code, _ = reassign(registry, [NODE])
+    assert code == ErrorCode.NONE
+    assert records == [change(replicas=[NODE], directories=[DIRECTORY])]
+
+
+def test_a_new_replica_is_added_while_the_old_one_stays_until_it_is_in_sync() -> None:
+    registry = two_brokers()
+    records, _, _ = reassign(registry, [OTHER])
+    assert records == [
+        change(
+            replicas=[OTHER, NODE],
+            directories=[OTHER_DIRECTORY, DIRECTORY],
+            adding_replicas=[OTHER],
+            removing_replicas=[NODE],
+        )
+    ]
+    registry.apply(records[0])
+    listed = list_partition_reassignments(registry, ListPartitionReassignmentsRequest())
+    (ongoing,) = listed.topics[0].partitions
+    assert (ongoing.replicas, ongoing.adding_replicas, ongoing.removing_replicas) == ([2, 1], [2], [1])
+    records, _, _ = reassign(registry, None)
+    assert records == [change(replicas=[NODE], directories=[DIRECTORY], adding_replicas=[], removing_replicas=[])]
+
+
+def test_replicas_that_only_change_places_change_at_once() -> None:
+    both = {"replicas": (NODE, OTHER), "isr": (NODE, OTHER), "directories": (DIRECTORY, OTHER_DIRECTORY)}
+    records, _, _ = reassign(two_brokers(**both), [OTHER, NODE])
+    assert records == [change(replicas=[OTHER, NODE], directories=[OTHER_DIRECTORY, DIRECTORY])]
+
+
+def test_a_leader_that_is_dropped_hands_over() -> None:
+    both = {"replicas": (NODE, OTHER), "isr": (NODE, OTHER), "directories": (DIRECTORY, OTHER_DIRECTORY)}
+    records, _, _ = reassign(two_brokers(**both), [OTHER])
+    assert records == [change(replicas=[OTHER], directories=[OTHER_DIRECTORY], isr=[OTHER], leader=OTHER)]
+
+
+def test_the_replication_factor_stays_when_it_must() -> None:
+    assert reassign(two_brokers(), [NODE, OTHER], may_change=False) == (
+        [],
+        ErrorCode.INVALID_REPLICATION_FACTOR,
+        "The replication factor is changed from 1 to 2",
+    )
+
+
+def test_nothing_is_under_way_on_one_node() -> None:
+    registry = given.registry(*given.topic("orders"))
+    assert list_partition_reassignments(registry, ListPartitionReassignmentsRequest()).topics == []
+    named = [ListPartitionReassignmentsTopics(name="orders", partition_indexes=[0, 9])]
+    assert list_partition_reassignments(registry, ListPartitionReassignmentsRequest(topics=named)).topics == []

@@ -1,0 +1,144 @@
+"""The registry: what records make of it, and what its subscribers are told."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator.cluster.changes import (
+    Change,
+    ConfigChanged,
+    FeatureChanged,
+    KeptChanged,
+    PartitionChanged,
+    PartitionCreated,
+    TopicCreated,
+    TopicDeleted,
+)
+from coordinator.cluster.registry import NO_CONFIGS
+from coordinator.cluster.resource import ConfigResource, ResourceType
+from protocol.metadata_records.security import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from protocol.metadata_records.settings import ClientQuotaRecord, EntityData, FeatureLevelRecord, ProducerIdsRecord
+from protocol.metadata_records.topics import PartitionChangeRecord, RemoveTopicRecord
+from protocol.types import TopicPartition
+from tests.coordinator.cluster import given
+from tests.coordinator.cluster.given import DIRECTORY, NODE, TOPIC_ID, topic_config
+
+ORDERS = ConfigResource(ResourceType.TOPIC, "orders")
+
+
+def test_a_topic_is_found_by_name_and_by_id() -> None:
+    registry = given.registry(*given.topic("orders", 2))
+    topic = registry.topic("orders")
+    assert topic is not None
+    assert registry.topic_by_id(TOPIC_ID) is topic
+    assert list(topic.partitions) == [0, 1]
+    assert registry.partition(TopicPartition("orders", 1)) == topic.partitions[1]
+    assert registry.partition(TopicPartition("orders", 2)) is None
+    assert registry.partitions_in[DIRECTORY] == 2
+
+
+def test_a_deleted_topic_leaves_nothing() -> None:
+    registry = given.registry(*given.topic("or.ders"), topic_config("or.ders", "retention.ms", "5"))
+    registry.apply(RemoveTopicRecord(topic_id=TOPIC_ID))
+    assert registry.topic("or.ders") is registry.topic_by_id(TOPIC_ID) is None
+    assert registry.topic_configs("or.ders") == NO_CONFIGS
+    assert registry.colliding("or_ders") is None
+    assert registry.partitions_in[DIRECTORY] == 0
+    for record in given.topic("or_ders"):
+        registry.apply(record)
+
+
+def test_a_topic_cannot_come_twice() -> None:
+    registry = given.registry(*given.topic("orders"))
+    with pytest.raises(KeyError):
+        registry.apply(given.topic("orders")[0])
+
+
+def test_every_change_of_a_leader_is_an_epoch_and_every_change_a_partition_epoch() -> None:
+    registry = given.registry(*given.topic("orders"))
+    change = PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, isr=[NODE])
+    registry.apply(change)
+    change.leader = NODE
+    registry.apply(change)
+    found = registry.partition(TopicPartition("orders", 0))
+    assert found is not None
+    assert (found.leader_epoch, found.partition_epoch) == (1, 2)
+
+
+def test_a_replica_that_moves_is_counted_where_it_is() -> None:
+    registry = given.registry(*given.topic("orders"))
+    registry.apply(PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, directories=[b"directory-two---"]))
+    assert (registry.partitions_in[DIRECTORY], registry.partitions_in[b"directory-two---"]) == (0, 1)
+
+
+def test_subscribers_are_told_each_change_after_it_is_made() -> None:
+    registry = given.registry()
+    told: list[Change] = []
+    registry.subscribe(told.append)
+    created, first = given.topic("orders")
+    setting = topic_config("orders", "retention.ms", "5")
+    for record in (created, setting, first, PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, leader=NODE)):
+        registry.apply(record)
+    topic = registry.topic("orders")
+    assert topic is not None
+    after = topic.partitions[0]
+    before = after._replace(leader_epoch=0, partition_epoch=0)
+    registry.apply(FeatureLevelRecord(name="group.version", feature_level=0))
+    registry.apply(RemoveTopicRecord(topic_id=TOPIC_ID))
+    assert told == [
+        TopicCreated(topic),
+        ConfigChanged(ORDERS, "retention.ms", "5"),
+        PartitionCreated(topic, 0, before),
+        PartitionChanged(topic, 0, before, after),
+        FeatureChanged("group.version", 0),
+        TopicDeleted(topic),
+    ]
+
+
+def test_records_of_other_rooms_are_kept_until_they_are_removed() -> None:
+    registry = given.registry()
+    told: list[Change] = []
+    registry.subscribe(told.append)
+    entry = AccessControlEntryRecord(
+        id=b"acl-one---------",
+        resource_type=2,
+        resource_name="orders",
+        pattern_type=3,
+        principal="User:a",
+        host="*",
+        operation=3,
+        permission_type=3,
+    )
+    key = ("acl", entry.id)
+    registry.apply(entry)
+    assert registry.kept == {key: entry}
+    registry.apply(RemoveAccessControlEntryRecord(id=entry.id))
+    assert registry.kept == {}
+    assert told == [KeptChanged(key), KeptChanged(key)]
+
+
+def test_a_quota_is_replaced_by_entity_and_key_and_taken_away() -> None:
+    registry = given.registry()
+    entity = [EntityData(entity_type="user", entity_name="a"), EntityData(entity_type="client-id", entity_name=None)]
+    for value in (1.0, 2.0):
+        registry.apply(ClientQuotaRecord(entity=entity, key="producer_byte_rate", value=value, remove=False))
+        entity.reverse()
+    (kept,) = registry.kept.values()
+    assert isinstance(kept, ClientQuotaRecord)
+    assert kept.value == 2.0
+    registry.apply(ClientQuotaRecord(entity=entity, key="producer_byte_rate", value=0.0, remove=True))
+    assert registry.kept == {}
+
+
+def test_producer_ids_go_on_where_the_last_block_ended() -> None:
+    registry = given.registry(ProducerIdsRecord(broker_id=NODE, broker_epoch=5, next_producer_id=3000))
+    assert registry.producer_ids.next_id == 3000
+
+
+def test_the_offset_counts_every_record() -> None:
+    registry = given.registry()
+    before = registry.offset
+    registry.apply(topic_config("orders", "retention.ms", "5"))
+    for record in given.topic("orders"):
+        registry.apply(record)
+    assert registry.offset == before + 3

@@ -1,0 +1,89 @@
+"""Loading: snapshots, what follows them, and transactions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from coordinator.cluster.features import bootstrap_records
+from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.registry import Registry
+from coordinator.cluster.replay import Replay
+from coordinator.cluster.snapshot import SnapshotId, write_snapshot
+from protocol.errors import KafkaError
+from protocol.messages.create_topics import CreateTopicsRequest
+from protocol.metadata_records.log import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
+from protocol.metadata_records.settings import FeatureLevelRecord
+from storage.disk import OsDisk
+from tests.coordinator.cluster import given
+from tests.coordinator.cluster.worlds import World
+
+BEGIN, END, ABORT = BeginTransactionRecord(name="b"), EndTransactionRecord(), AbortTransactionRecord(reason="r")
+LEVEL = FeatureLevelRecord(name="group.version", feature_level=1)
+
+
+def replayed(*records: MetadataRecord) -> tuple[dict[str, int], bool]:
+    registry = Registry("c")
+    replay = Replay(registry)
+    for record in records:
+        replay.feed(record)
+    return registry.features, replay.in_transaction
+
+
+def test_records_of_a_transaction_count_once_it_ends() -> None:
+    assert replayed(BEGIN, LEVEL) == ({}, True)
+    assert replayed(BEGIN, LEVEL, END) == ({"group.version": 1}, False)
+
+
+def test_records_of_an_aborted_transaction_are_void() -> None:
+    assert replayed(BEGIN, LEVEL, ABORT) == ({}, False)
+
+
+def put_snapshot(world: World, offset: int, *records: MetadataRecord) -> None:
+    path = world.folder() / SnapshotId(offset, 1).file_name
+    write_snapshot(
+        OsDisk(), str(path), [*bootstrap_records(), *records], metadata_version=30, last_timestamp=0, now_ms=0
+    )
+
+
+def test_a_snapshot_beyond_the_log_is_where_the_log_goes_on(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.stop(world.open())
+    put_snapshot(world, 5_000, *given.topic("orders"))
+    cluster = world.open()
+    assert cluster.registry.topic("orders") is not None
+    assert cluster.log.log.log_start_offset == 5_000
+    assert cluster.broker_epoch > 5_000
+    world.stop(cluster)
+    assert world.open().registry.topic("orders") is not None
+
+
+async def test_a_snapshot_within_the_log_is_followed_by_the_rest_of_it(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    cluster = world.open()
+    world.stop(cluster)
+    put_snapshot(world, cluster.log.end_offset, *given.topic("in-the-snapshot"))
+    cluster = world.open()
+    await cluster.create_topics(CreateTopicsRequest(topics=[given.creatable("after-it")]))
+    world.stop(cluster)
+    again = world.open(register=False)
+    assert again.registry.topic_names() == ["after-it", "in-the-snapshot"]
+    assert again.registry.offset == again.log.end_offset - 1
+
+
+def test_a_damaged_snapshot_is_named(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.stop(world.open())
+    (world.folder() / SnapshotId(9, 1).file_name).write_bytes(b"\x00" * 100)
+    with pytest.raises(KafkaError, match=r"0{19}9-0{9}1\.checkpoint"):
+        world.open()
+
+
+def test_a_metadata_version_of_the_future_is_refused(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    cluster = world.open()
+    world.stop(cluster)
+    put_snapshot(world, cluster.log.end_offset, FeatureLevelRecord(name="metadata.version", feature_level=31))
+    with pytest.raises(KafkaError, match=r"metadata.version 31: 30 is the newest known"):
+        world.open()

@@ -1,0 +1,94 @@
+"""A clock that is set by hand, a worker that works when it is told to, and clusters in a directory."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from coordinator.cluster.broker_info import Endpoint
+from coordinator.cluster.cluster import Cluster, Node
+from coordinator.cluster.options import ClusterOptions
+from coordinator.runtime import Timer
+from protocol.errors import KafkaError
+from storage.checkpoint import write_clean_shutdown
+from storage.disk import Disk, OsDisk
+
+ENDPOINTS = [Endpoint("PLAINTEXT", "127.0.0.1", 9092)]
+OPTIONS = ClusterOptions(listeners=tuple(ENDPOINTS))
+
+
+class HandClock:
+    """Time stands still; nothing here needs an alarm."""
+
+    def __init__(self) -> None:
+        self.time_ms = 1_700_000_000_000
+
+    def now_ms(self) -> int:
+        return self.time_ms
+
+    def call_at(self, when_ms: int, then: Callable[[], None]) -> Timer:
+        raise AssertionError("cluster metadata has no deadlines")
+
+
+class HandWorker:
+    """Does what it was given at once, or when `work` is called."""
+
+    def __init__(self, *, at_once: bool = True) -> None:
+        self.at_once = at_once
+        self.given: list[tuple[Callable[[], None], Callable[[BaseException | None], None]]] = []
+
+    def run(self, work: Callable[[], None], then: Callable[[BaseException | None], None]) -> None:
+        self.given.append((work, then))
+        if self.at_once:
+            self.work()
+
+    def work(self) -> None:
+        given, self.given = self.given, []
+        for work, then in given:
+            try:
+                work()
+            except OSError as error:
+                then(error)
+            except KafkaError as error:
+                then(error)
+            else:
+                then(None)
+
+
+class World:
+    """One node's directories, in which clusters are opened one after the other."""
+
+    def __init__(self, tmp_path: Path, directories: Sequence[str] = ("data",), disk: Disk | None = None) -> None:
+        self.directories = tuple(str(tmp_path / name) for name in directories)
+        self.disk = disk or OsDisk()
+        self.clock = HandClock()
+        self.worker = HandWorker()
+        self.failures: list[KafkaError] = []
+        self.random_bytes = random.Random(42).randbytes
+
+    def open(self, options: ClusterOptions = OPTIONS, cluster_id: str | None = None, register: bool = True) -> Cluster:
+        """A running node."""
+        self.clock.time_ms += 1_000
+        cluster = Cluster.open(
+            Node(self.directories, options, cluster_id=cluster_id),
+            disk=self.disk,
+            clock=self.clock,
+            worker=self.worker,
+            random_bytes=self.random_bytes,
+            on_failure=self.failures.append,
+        )
+        if register:
+            cluster.register(ENDPOINTS)
+        return cluster
+
+    def stop(self, cluster: Cluster) -> None:
+        """A clean stop, with the markers that the logs leave."""
+        epoch = cluster.broker_epoch
+        cluster.close()
+        for directory in self.directories:
+            write_clean_shutdown(self.disk, directory, epoch)
+
+    def folder(self) -> Path:
+        """Where the metadata log is."""
+        return Path(self.directories[0]) / "__cluster_metadata-0"
