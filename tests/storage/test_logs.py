@@ -1,0 +1,375 @@
+"""The log manager: several directories, and the logs' way through starts, stops, deletion and moves."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from pathlib import Path
+
+import pytest
+
+from protocol.errors import ErrorCode
+from protocol.types import TopicPartition
+from storage.config import LogConfig
+from storage.logs import DuplicateLog, Logs
+from tests.storage.writing import (
+    DISK,
+    NOW_MS,
+    base_offsets,
+    config,
+    error_of,
+    open_log,
+    read_all,
+    values,
+    write,
+)
+
+ID = bytes(range(16))
+OTHER_ID = bytes(range(1, 17))
+TOPIC = "orders"
+CONFIG = config(segment_bytes=300)
+
+
+def place(partition: int, topic: str = TOPIC) -> TopicPartition:
+    return TopicPartition(topic, partition)
+
+
+def start(*dirs: Path, threads: int = 2) -> Logs:
+    numbers = itertools.count()
+    logs = Logs(list(map(str, dirs)), disk=DISK, unique=lambda: f"{next(numbers):032x}", recovery_threads=threads)
+    logs.load(lambda _: CONFIG, NOW_MS)
+    return logs
+
+
+def create(logs: Logs, partition: int, *written: str) -> None:
+    log = logs.create(place(partition), ID, CONFIG, NOW_MS)
+    for value in written:
+        write(log, value)
+
+
+def contents(logs: Logs, partition: int) -> list[str]:
+    log = logs.get(place(partition))
+    assert log is not None
+    return values(read_all(log))
+
+
+def folders(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir() if path.is_dir())
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def disks(tmp_path: Path) -> tuple[Path, Path]:
+    return tmp_path / "one", tmp_path / "two"
+
+
+# Starting and stopping
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_all_logs_are_there_after_a_restart(data: Path, clean: bool, threads: int) -> None:
+    logs = start(data)
+    for partition in range(8):
+        create(logs, partition, *[f"{partition}-{n}" * 20 for n in range(6)])
+    if clean:
+        logs.close(NOW_MS)
+    again = start(data, threads=threads)
+    assert len(again) == 8
+    for partition in range(8):
+        assert contents(again, partition) == [f"{partition}-{n}" * 20 for n in range(6)]
+    assert all((log.recovered.segments == 0) == clean for log in again)
+
+
+def test_a_clean_stop_is_marked_and_the_mark_is_gone_once_started(data: Path) -> None:
+    logs = start(data)
+    create(logs, 0, "a")
+    logs.close(NOW_MS, broker_epoch=9)
+    marker = data / ".kafka_cleanshutdown"
+    assert marker.read_text() == '{"version":0,"brokerEpoch":9}'
+    start(data)
+    assert not marker.exists()
+
+
+def test_checkpoints_say_what_is_on_the_device_and_where_logs_begin(data: Path) -> None:
+    logs = start(data)
+    create(logs, 0, "a", "b")
+    create(logs, 1, "a")
+    log = logs.get(place(0))
+    assert log is not None
+    log.flush(NOW_MS)
+    log.advance_log_start(1)
+    logs.write_checkpoints()
+    assert (data / "recovery-point-offset-checkpoint").read_text() == "0\n2\norders 0 2\norders 1 0\n"
+    assert (data / "log-start-offset-checkpoint").read_text() == "0\n1\norders 0 1\n"
+
+
+def test_recovery_begins_at_the_checkpoint(data: Path) -> None:
+    logs = start(data)
+    create(logs, 0, *["x" * 100] * 10)
+    log = logs.get(place(0))
+    assert log is not None
+    log.flush(NOW_MS)
+    logs.write_checkpoints()
+    write(log, "y" * 10)
+    recovered = start(data).get(place(0))
+    assert recovered is not None
+    assert recovered.recovered.segments == 1
+
+
+def test_deleted_records_stay_deleted_over_a_crash(data: Path) -> None:
+    logs = start(data)
+    create(logs, 0, "a", "b", "c")
+    log = logs.get(place(0))
+    assert log is not None
+    log.advance_log_start(2)
+    logs.write_checkpoints()
+    assert contents(start(data), 0) == ["c"]
+
+
+def test_damaged_checkpoints_cost_a_longer_recovery_and_a_warning(data: Path) -> None:
+    logs = start(data)
+    create(logs, 0, "a", "b")
+    for name in ("recovery-point-offset-checkpoint", "log-start-offset-checkpoint"):
+        (data / name).write_text("garbage")
+    logs = Logs([str(data)], disk=DISK, unique=str)
+    (report,) = logs.load(lambda _: CONFIG, NOW_MS)
+    assert contents(logs, 0) == ["a", "b"]
+    assert len(report.warnings) == 2
+    assert "garbage" in report.warnings[0]
+
+
+def test_folders_of_no_partition_are_named_and_left_alone(data: Path) -> None:
+    (data / "backup of monday").mkdir(parents=True)
+    (data / "lost+found").mkdir()
+    (data / "__cluster_metadata-0").mkdir()
+    logs = Logs([str(data)], disk=DISK, unique=str)
+    (report,) = logs.load(lambda _: CONFIG, NOW_MS)
+    assert report.warnings == (f"{data}/backup of monday: not a folder of a partition",)
+    assert len(logs) == 0
+
+
+def test_progress_is_told_as_logs_are_opened(data: Path) -> None:
+    logs = start(data)
+    for partition in range(3):
+        create(logs, partition)
+    told: list[tuple[str, int, int]] = []
+    Logs([str(data)], disk=DISK, unique=str).load(lambda _: CONFIG, NOW_MS, lambda *step: told.append(step))
+    assert told == [(str(data), 1, 3), (str(data), 2, 3), (str(data), 3, 3)]
+
+
+def test_each_topic_has_its_own_config(data: Path) -> None:
+    logs = start(data)
+    create(logs, 0)
+    own = LogConfig(retention_ms=5)
+    again = Logs([str(data)], disk=DISK, unique=str)
+    again.load({TOPIC: own}.__getitem__, NOW_MS)
+    assert [log.config for log in again] == [own]
+
+
+# Creating
+
+
+def test_a_new_log_goes_where_there_are_fewest(disks: tuple[Path, Path]) -> None:
+    logs = start(*disks)
+    for partition in range(5):
+        create(logs, partition)
+    assert [len(logs.in_dir(str(directory))) for directory in disks] == [3, 2]
+
+
+def test_a_new_log_goes_where_it_is_told(disks: tuple[Path, Path]) -> None:
+    logs = start(*disks)
+    for partition in range(3):
+        logs.create(place(partition), ID, CONFIG, NOW_MS, log_dir=str(disks[1]))
+    assert len(folders(disks[1])) == 3
+    with error_of(ErrorCode.LOG_DIR_NOT_FOUND):
+        logs.create(place(9), ID, CONFIG, NOW_MS, log_dir="/elsewhere")
+
+
+def test_creating_a_log_again_gives_the_same_one(data: Path) -> None:
+    logs = start(data)
+    assert logs.create(place(0), ID, CONFIG, NOW_MS) is logs.create(place(0), ID, CONFIG, NOW_MS)
+
+
+def test_a_log_of_another_topic_of_the_name_is_not_taken_for_it(data: Path) -> None:
+    logs = start(data)
+    create(logs, 0)
+    with error_of(ErrorCode.INCONSISTENT_TOPIC_ID):
+        logs.create(place(0), OTHER_ID, CONFIG, NOW_MS)
+
+
+def test_the_topic_id_is_kept_beside_the_log(data: Path) -> None:
+    create(start(data), 0)
+    assert [log.topic_id for log in start(data)] == [ID]
+
+
+def test_long_names_with_dots_and_dashes_are_fine(data: Path) -> None:
+    name = "a.b_c-1-" + "x" * 241
+    logs = start(data)
+    write(logs.create(place(7, name), ID, CONFIG, NOW_MS), "a")
+    again = start(data)
+    assert [log.topic_partition for log in again] == [place(7, name)]
+    again.delete(place(7, name), NOW_MS)
+    assert len(folders(data)[0]) == 255
+
+
+# Deleting
+
+
+def test_a_deleted_log_s_folder_is_renamed_and_removed_later(data: Path) -> None:
+    logs = start(data)
+    create(logs, 0, "a")
+    logs.delete(place(0), NOW_MS)
+    assert logs.get(place(0)) is None
+    assert folders(data) == [f"orders-0.{0:032x}-delete"]
+    assert logs.delete_expired(NOW_MS + 59_999) == []
+    assert logs.delete_expired(NOW_MS + 60_000) == [f"{data}/orders-0.{0:032x}-delete"]
+    assert folders(data) == []
+
+
+def test_a_topic_can_be_made_again_at_once(data: Path) -> None:
+    logs = start(data)
+    create(logs, 0, "a", "b", "c")
+    log = logs.get(place(0))
+    assert log is not None
+    log.advance_log_start(2)
+    logs.write_checkpoints()
+    logs.delete(place(0), NOW_MS)
+    logs.create(place(0), OTHER_ID, CONFIG, NOW_MS)
+    assert contents(start(data), 0) == []
+    again = start(data).get(place(0))
+    assert again is not None
+    assert (again.topic_id, again.log_start_offset) == (OTHER_ID, 0)
+
+
+def test_what_was_being_deleted_is_removed_after_a_restart(data: Path) -> None:
+    logs = start(data)
+    create(logs, 0, "a")
+    logs.delete(place(0), NOW_MS)
+    again = start(data)
+    assert len(again) == 0
+    again.delete_expired(NOW_MS + 60_000)
+    assert folders(data) == []
+
+
+def test_who_reads_a_deleted_log_reads_on(data: Path) -> None:
+    logs = start(data)
+    create(logs, 0, "a")
+    log = logs.get(place(0))
+    assert log is not None
+    log.roll(NOW_MS)
+    (view,) = log.read(0, 1000).parts
+    before = bytes(view)
+    logs.delete(place(0), NOW_MS)
+    logs.delete_expired(NOW_MS + 60_000)
+    assert bytes(view) == before
+
+
+def test_a_log_that_the_cluster_does_not_know_is_set_aside(data: Path) -> None:
+    logs = start(data)
+    create(logs, 0, "a")
+    logs.set_stray_aside(place(0))
+    assert folders(data) == [f"orders-0.{0:032x}-stray"]
+    again = start(data)
+    assert len(again) == 0
+    assert list(again.strays.values()) == [place(0)]
+
+
+# Moving
+
+
+def test_a_log_moves_to_another_directory(disks: tuple[Path, Path]) -> None:
+    logs = start(*disks)
+    written = [f"{n}" * 100 for n in range(10)]
+    create(logs, 0, *written)
+    log = logs.get(place(0))
+    assert log is not None
+    log.advance_log_start(3)
+    logs.create_future(place(0), str(disks[1]), NOW_MS)
+    steps = 0
+    while not logs.copy_to_future(place(0), NOW_MS, max_bytes=300):
+        steps += 1
+    assert steps > 2
+    moved = logs.swap_future(place(0), NOW_MS)
+    assert (moved.log_dir, moved.log_start_offset) == (str(disks[1]), 3)
+    assert contents(logs, 0) == written[3:]
+    write(moved, "more")
+    assert folders(disks[1]) == ["orders-0"]
+    logs.delete_expired(NOW_MS + 60_000)
+    assert folders(disks[0]) == []
+    logs.close(NOW_MS)
+    assert contents(start(*disks), 0) == [*written[3:], "more"]
+
+
+def test_a_move_goes_on_after_a_restart(disks: tuple[Path, Path]) -> None:
+    logs = start(*disks)
+    create(logs, 0, "a", "b")
+    logs.create_future(place(0), str(disks[1]), NOW_MS)
+    logs.copy_to_future(place(0), NOW_MS, max_bytes=1)
+    again = start(*disks)
+    future = again.future(place(0))
+    assert future is not None
+    assert future.log_end_offset == 1
+    assert again.sizes(str(disks[1]))[0].is_future
+    assert again.copy_to_future(place(0), NOW_MS)
+    again.swap_future(place(0), NOW_MS)
+    assert contents(again, 0) == ["a", "b"]
+
+
+def test_a_move_can_be_called_off(disks: tuple[Path, Path]) -> None:
+    logs = start(*disks)
+    create(logs, 0, "a")
+    logs.create_future(place(0), str(disks[1]), NOW_MS)
+    logs.cancel_future(place(0), NOW_MS)
+    logs.delete_expired(NOW_MS + 60_000)
+    assert folders(disks[1]) == []
+    assert contents(logs, 0) == ["a"]
+
+
+def test_the_same_partition_in_two_directories_is_for_someone_to_sort_out(disks: tuple[Path, Path]) -> None:
+    for directory in disks:
+        open_log(directory / "orders-0")
+    with pytest.raises(DuplicateLog, match="orders-0 is both in"):
+        start(*disks)
+
+
+# By and by
+
+
+def test_a_flush_is_due_by_count_and_by_time(data: Path) -> None:
+    logs = start(data)
+    by_count = logs.create(place(0), ID, config(flush_messages=3), NOW_MS)
+    by_time = logs.create(place(1), ID, config(flush_ms=1000), NOW_MS)
+    write(by_count, "a", "b")
+    write(by_time, "a")
+    assert logs.due_flushes(NOW_MS + 999) == []
+    write(by_count, "c")
+    assert logs.due_flushes(NOW_MS + 999) == [by_count]
+    assert logs.due_flushes(NOW_MS + 1000) == [by_count, by_time]
+    for log in (by_count, by_time):
+        log.flush(NOW_MS + 1000)
+    assert logs.due_flushes(NOW_MS + 9000) == []
+
+
+def test_retention_goes_over_all_logs(data: Path) -> None:
+    logs = start(data)
+    for partition in range(3):
+        create(logs, partition, *["x" * 200] * 3)
+    for log in logs:
+        log.config = config(retention_bytes=1, retention_ms=-1)
+    done = logs.apply_retention(NOW_MS)
+    assert [(log.topic_partition.partition, len(found)) for log, found in done] == [(0, 2), (1, 2), (2, 2)]
+    assert [base_offsets(log) for log in logs] == [[2], [2], [2]]
+
+
+def test_sizes_are_those_of_the_files(data: Path) -> None:
+    logs = start(data)
+    create(logs, 0, *["x" * 200] * 3)
+    (size,) = logs.sizes(str(data))
+    files = (data / "orders-0").glob("*.log")
+    assert size.size_bytes == sum(os.path.getsize(file) for file in files)
+    assert (size.log_end_offset, size.is_future) == (3, False)
