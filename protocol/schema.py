@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Final, NamedTuple, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Any, Final, NamedTuple, TypeVar, Union, dataclass_transform, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
 
@@ -137,7 +138,7 @@ def kind_of(annotation: Any) -> Kind:
     origin = get_origin(annotation)
     if origin is list:
         return Kind("array", items=kind_of(get_args(annotation)[0]))
-    if origin is not None:  # X | None: null-ness is said by wire(nullable=…)
+    if origin in (Union, UnionType):  # X | None: null-ness is said by wire(nullable=…)
         return kind_of(next(arm for arm in get_args(annotation) if arm is not type(None)))
     if annotation in _PLAIN_KINDS:
         return Kind(_PLAIN_KINDS[annotation])
