@@ -1,0 +1,199 @@
+"""Disks that fill up or fail: nothing acknowledged is lost, and the log either goes on or its directory is given up."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from protocol.types import TopicPartition
+from storage.disk import Buffer, OsDisk
+from storage.failure import LogDirFailure, LogDirFull
+from storage.log import Log
+from storage.logs import Logs
+from tests.storage.writing import (
+    NOW_MS,
+    PID,
+    append,
+    base_offsets,
+    batch,
+    config,
+    open_log,
+    read_all,
+    values,
+    write,
+)
+
+FULL = OSError(errno.ENOSPC, "No space left on device")
+BROKEN = OSError(errno.EIO, "Input/output error")
+
+
+class BadDisk(OsDisk):
+    """A disk on which calls fail when a rule says so: (call, path) -> the error, or None."""
+
+    __slots__ = ("fault", "paths", "room")
+
+    def __init__(self) -> None:
+        self.fault: Callable[[str, str], OSError | None] = lambda call, path: None
+        self.room: int | None = None
+        """Bytes that can still be written before it is full."""
+        self.paths: dict[int, str] = {}
+
+    def _check(self, call: str, path: str) -> None:
+        error = self.fault(call, path)
+        if error is not None:
+            raise error
+
+    def open(self, path: str, *, writable: bool = True, create: bool = False, truncate: bool = False) -> int:
+        self._check("open", path)
+        handle = super().open(path, writable=writable, create=create, truncate=truncate)
+        self.paths[handle] = path
+        return handle
+
+    def pwritev(self, handle: int, buffers: Sequence[Buffer], offset: int) -> int:
+        self._check("write", self.paths[handle])
+        if self.room is not None:
+            data = b"".join(map(bytes, buffers))
+            if len(data) > self.room:
+                super().pwritev(handle, [data[: self.room]], offset)
+                self.room = 0
+                raise FULL
+            self.room -= len(data)
+        return super().pwritev(handle, buffers, offset)
+
+    def pread(self, handle: int, size_bytes: int, offset: int) -> bytes:
+        self._check("read", self.paths[handle])
+        return super().pread(handle, size_bytes, offset)
+
+    def fsync(self, handle: int) -> None:
+        self._check("fsync", self.paths[handle])
+        super().fsync(handle)
+
+    def rename(self, source: str, target: str) -> None:
+        self._check("rename", source)
+        super().rename(source, target)
+
+
+def fails(call: str, suffix: str = "", error: OSError = BROKEN) -> Callable[[str, str], OSError | None]:
+    return lambda called, path: error if called == call and path.endswith(suffix) else None
+
+
+@pytest.fixture
+def disk() -> BadDisk:
+    return BadDisk()
+
+
+@pytest.fixture
+def log(tmp_path: Path, disk: BadDisk) -> Log:
+    return open_log(tmp_path / "orders-0", config(segment_bytes=1000), disk=disk)
+
+
+@pytest.mark.parametrize("room", [0, 1, 60, 100])
+def test_a_full_disk_refuses_an_append_and_leaves_no_trace(log: Log, disk: BadDisk, tmp_path: Path, room: int) -> None:
+    write(log, "a")
+    size = log.size_bytes
+    disk.room = room
+    with pytest.raises(LogDirFull) as full:
+        append(log, batch("x" * 200, pid=PID))
+    assert (full.value.log_dir, full.value.code.name) == (str(tmp_path), "KAFKA_STORAGE_ERROR")
+    assert (log.log_end_offset, log.size_bytes) == (1, size)
+    assert os.path.getsize(log.segments.active.path) == size
+    assert values(read_all(log)) == ["a"]
+
+
+def test_once_there_is_room_a_full_log_goes_on(log: Log, disk: BadDisk, tmp_path: Path) -> None:
+    append(log, batch("a", pid=PID))
+    disk.room = 10
+    with pytest.raises(LogDirFull):
+        append(log, batch("b", pid=PID, sequence=1))
+    disk.room = None
+    assert append(log, batch("b", pid=PID, sequence=1)).base_offset == 1
+    assert values(read_all(open_log(tmp_path / "orders-0", clean=False))) == ["a", "b"]
+
+
+@pytest.mark.parametrize("call", ["open", "write"])
+def test_a_full_disk_refuses_a_roll_and_the_log_goes_on_later(log: Log, disk: BadDisk, call: str) -> None:
+    written = ["x" * 400, "y" * 400]
+    for value in written:
+        write(log, value)
+    disk.fault = fails(call, error=FULL)
+    for _ in range(2):
+        with pytest.raises(LogDirFull):
+            write(log, "z" * 400)
+    assert values(read_all(log)) == written
+    disk.fault = lambda call, path: None
+    write(log, "z" * 400)
+    assert values(read_all(log)) == [*written, "z" * 400]
+    assert base_offsets(log) == [0, 2]
+
+
+def test_a_write_error_gives_the_directory_up(log: Log, disk: BadDisk, tmp_path: Path) -> None:
+    disk.fault = fails("write", ".log")
+    with pytest.raises(LogDirFailure) as failed:
+        write(log, "a")
+    assert failed.value.log_dir == str(tmp_path)
+    assert "appending to orders-0" in failed.value.message
+    assert log.log_end_offset == 0
+
+
+def test_a_failed_fsync_gives_the_directory_up_and_does_not_move_the_recovery_point(log: Log, disk: BadDisk) -> None:
+    write(log, "a")
+    disk.fault = fails("fsync")
+    with pytest.raises(LogDirFailure):
+        log.flush(NOW_MS)
+    assert log.recovery_point == 0
+
+
+def test_an_error_of_reading_gives_the_directory_up(log: Log, disk: BadDisk) -> None:
+    write(log, "a")
+    disk.fault = fails("read")
+    with pytest.raises(LogDirFailure):
+        log.read(0, 1000)
+
+
+def test_a_file_that_someone_cut_is_an_error_of_reading(log: Log) -> None:
+    write(log, "a", "b")
+    os.truncate(log.segments.active.path, 20)
+    with pytest.raises(LogDirFailure):
+        log.read(0, 1000)
+    log.segments.active.sealed = True
+    with pytest.raises(LogDirFailure):
+        log.read(0, 1000)
+
+
+def two_disks(tmp_path: Path, disk: BadDisk) -> Logs:
+    logs = Logs([str(tmp_path / "good"), str(tmp_path / "bad")], disk=disk, unique=lambda: "0" * 32)
+    logs.load(lambda _: config(), NOW_MS)
+    for partition in range(4):
+        write(logs.create(TopicPartition("orders", partition), None, config(), NOW_MS), "a")
+    return logs
+
+
+def test_the_other_directories_serve_on(tmp_path: Path, disk: BadDisk) -> None:
+    logs = two_disks(tmp_path, disk)
+    gone = logs.fail(str(tmp_path / "bad"), BROKEN)
+    assert [name.partition for name in gone] == [1, 3]
+    assert [log.topic_partition.partition for log in logs] == [0, 2]
+    assert [log_dir.path for log_dir in logs.online_dirs()] == [str(tmp_path / "good")]
+    log = logs.create(TopicPartition("orders", 9), None, config(), NOW_MS)
+    assert log.log_dir == str(tmp_path / "good")
+
+
+def test_a_directory_that_cannot_be_opened_is_offline_from_the_start(tmp_path: Path, disk: BadDisk) -> None:
+    two_disks(tmp_path, disk)
+    disk.fault = lambda call, path: BROKEN if "/bad/orders-3" in path else None
+    logs = Logs([str(tmp_path / "good"), str(tmp_path / "bad")], disk=disk, unique=str)
+    logs.load(lambda _: config(), NOW_MS)
+    assert [log.topic_partition.partition for log in logs] == [0, 2]
+    assert isinstance(logs.dirs[str(tmp_path / "bad")].error, LogDirFailure)
+
+
+def test_a_directory_that_fails_while_closing_is_not_marked_clean(tmp_path: Path, disk: BadDisk) -> None:
+    logs = two_disks(tmp_path, disk)
+    disk.fault = lambda call, path: BROKEN if call == "fsync" and "/bad/" in path else None
+    logs.close(NOW_MS)
+    assert (tmp_path / "good" / ".kafka_cleanshutdown").exists()
+    assert not (tmp_path / "bad" / ".kafka_cleanshutdown").exists()
