@@ -48,6 +48,29 @@ check: lint ## lint and the unit tests; under two minutes
 test: lint ## check, then the tests with real clients; under fifteen minutes
 	$(BIN)/python -m pytest -q tests
 
+BENCH_SETUP := $(VENV)/.setup-bench
+BENCH := $(BIN)/python -m bench --loads "$(LOADS)" $(if $(PEERS),--peers "$(PEERS)") $(if $(RESULTS),--results "$(RESULTS)")
+
+$(BENCH_SETUP): requirements/bench.lock $(SETUP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench.lock
+	@touch $@
+
+.PHONY: bench
+bench: $(BENCH_SETUP) ## measure beside the peers: LOADS="produce consume" PEERS="odradek kafka" ROUNDS=3 RESULTS=bench/results
+	$(BENCH) $(if $(ROUNDS),--rounds $(ROUNDS))
+
+.PHONY: bench-smoke
+bench-smoke: $(BENCH_SETUP) ## show that the benchmark works: tiny loads, no timing asserted
+	$(BENCH) --smoke
+
+.PHONY: bench-plots
+bench-plots: $(BENCH_SETUP) ## draw the plots of the results in RESULTS anew
+	$(BIN)/python -m bench.plots $(RESULTS)
+
+.PHONY: profile
+profile: $(BENCH_SETUP) ## a flame graph of the broker under LOAD, as bench/results/local/profile-LOAD.svg
+	$(BIN)/python -m bench.profile $(or $(LOAD),produce)
+
 .PHONY: locks
 locks: ## write requirements/*.lock anew from pyproject.toml (needs uv)
 	$(call lock,run.lock,)

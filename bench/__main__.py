@@ -1,0 +1,86 @@
+"""The command line: `python -m bench [--loads …] [--peers …] [--rounds N]`. See docs/benchmarks.md."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from bench import report
+from bench.load import Load
+from bench.loads import LOADS, pick, smaller
+from bench.peers import PEERS
+from bench.plots import draw
+from bench.results import RESULTS, Result, result_of, save
+from bench.rounds import Rounds
+from bench.trial import allow_many_files
+
+# What shows that the instrument works: each tool and each way of measuring once, without the peer that needs Go.
+SMOKE_DIVISOR = 500
+SMOKE_LOADS = ("produce", "consume", "produce-lz4", "latency", "latency-steady", "idle-connections", "start-up")
+SMOKE_PEERS = ("odradek", "kafka", "floor")
+
+
+def words(text: str) -> list[str]:
+    """Names, apart from each other by commas or blanks."""
+    return text.replace(",", " ").split()
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="bench", description="The same load on Odradek and on its peers.")
+    parser.add_argument("--loads", type=words, default=[], help=f"of: rows, curves, {', '.join(LOADS)} (all)")
+    parser.add_argument("--peers", type=words, default=[], help=f"of: {', '.join(PEERS)} (all)")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds that count (3)")
+    parser.add_argument("--results", type=Path, default=RESULTS, help=f"folder of the JSON files ({RESULTS})")
+    parser.add_argument("--smoke", action="store_true", help="tiny sizes, one round: shows that the instrument works")
+    return parser.parse_args()
+
+
+def measured(loads: Sequence[Load], peers: Sequence[str], rounds: int, *, warm_up: bool) -> Iterator[Result]:
+    """Each load's result, as soon as it is there; the data of a load is gone with it."""
+    console = Console(stderr=True)
+    for load in loads:
+        with tempfile.TemporaryDirectory(prefix="odradek-bench-") as work, console.status("") as status:
+            one = Rounds(load, [PEERS[name] for name in peers], Path(work), status.update)
+            yield result_of(load, one.run(rounds, warm_up=warm_up))
+
+
+def unmeasured(results: Sequence[Result]) -> Iterator[str]:
+    """What a load shows but a peer's rounds did not give, without a reason."""
+    for result in results:
+        for name, row in result.peers.items():
+            if missing := row.lacks(result.figures):
+                yield f"{result.load}: {name}: no {', '.join(missing)}"
+
+
+def main() -> int:
+    """Measure, show, save, draw. The exit status is 1 when a peer failed that should have served."""
+    options = arguments()
+    allow_many_files()
+    try:
+        loads = pick(options.loads or (SMOKE_LOADS if options.smoke else ()))
+        peers = [PEERS[name].name for name in options.peers or (SMOKE_PEERS if options.smoke else PEERS)]
+    except KeyError as error:
+        print(f"bench: no load or peer is named {error}", file=sys.stderr)
+        return 2
+    if options.smoke:
+        loads, options.rounds = [smaller(load, SMOKE_DIVISOR) for load in loads], 1
+    console, results = Console(), []
+    for result in measured(loads, peers, options.rounds, warm_up=not options.smoke):
+        results.append(result)
+        save(options.results, result)
+        report.show(console, result)
+    if not options.smoke:
+        report.show_goals(console, results)
+    faults = list(unmeasured(results))
+    for line in (*faults, *map(str, draw(options.results))):
+        print(line)
+    return int(bool(faults) or report.any_failed(results))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

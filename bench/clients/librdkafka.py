@@ -1,0 +1,218 @@
+"""Loops around confluent-kafka, which is librdkafka: what its own tools do not offer in one program.
+
+    python -m bench.clients.librdkafka VERB HOST:PORT TOPIC PAYLOADS [--records N] …
+
+Prints a Work as JSON. librdkafka does its I/O in threads of its own; the loops below only feed and drain it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import cycle
+from pathlib import Path
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+from bench.figures import Work, percentiles_ms
+
+BATCH = 1_000
+POLL_S = 1.0
+STALLED_S = 30.0
+# The first messages find connections and caches cold; a tenth of them is left out of the latencies.
+WARM_UP_SHARE = 10
+NOW_BYTES = 8
+
+
+class Stalled(Exception):
+    """Nothing came for so long that something is wrong."""
+
+
+class Options(argparse.Namespace):
+    """The command line."""
+
+    verb: str
+    bootstrap: str
+    topic: str
+    payloads: Path
+    records: int
+    record_bytes: int
+    clients: int
+    partitions: int
+    rate: int
+    set: list[str]
+
+    @property
+    def client(self) -> dict[str, str]:
+        return {"bootstrap.servers": self.bootstrap, **dict(one.split("=", 1) for one in self.set)}
+
+
+def fail(error: KafkaError) -> None:
+    raise KafkaException(error)
+
+
+def producer_of(options: Options, **properties: str) -> Producer:
+    """A producer that tells of failed deliveries only."""
+
+    def delivered(error: KafkaError | None, _: object) -> None:
+        if error is not None:
+            fail(error)
+
+    fixed = {"delivery.report.only.error": True, "on_delivery": delivered, "socket.nagle.disable": True}
+    return Producer({**fixed, **options.client, **properties})
+
+
+@contextmanager
+def consumer_of(options: Options, group: str, **properties: str) -> Iterator[Consumer]:
+    fixed = {"group.id": group, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
+    consumer = Consumer({**fixed, "socket.nagle.disable": True, **options.client, **properties})
+    try:
+        yield consumer
+    finally:
+        consumer.close()
+
+
+def assign_from_start(consumer: Consumer, options: Options) -> None:
+    consumer.assign([TopicPartition(options.topic, number, 0) for number in range(options.partitions)])
+
+
+def take(consumer: Consumer, count: int) -> list[bytes]:
+    """The next `count` values; fewer when a second passes meanwhile.
+
+    Raises Stalled when none come, KafkaException when a partition fails.
+    """
+    deadline = time.monotonic() + STALLED_S
+    while time.monotonic() < deadline:
+        messages = consumer.consume(count, POLL_S)
+        for message in messages:
+            if (error := message.error()) is not None:
+                fail(error)
+        if messages:
+            return [message.value() or b"" for message in messages]
+    raise Stalled(f"no record for {STALLED_S} s")
+
+
+def produce(options: Options) -> Work:
+    """Records in turn by each producer and to each partition."""
+    producers = [producer_of(options) for _ in range(options.clients)]
+    values = cycle(options.payloads.read_bytes().split(b"\n"))
+    started = time.monotonic()
+    for number in range(options.records):
+        producer = producers[number % options.clients]
+        partition = number % options.partitions
+        while True:
+            try:
+                producer.produce(options.topic, next(values), partition=partition)
+                break
+            except BufferError:
+                producer.poll(POLL_S)
+    for producer in producers:
+        if left := producer.flush(STALLED_S):
+            raise Stalled(f"{left} records were not acknowledged within {STALLED_S} s")
+    return Work(options.records, options.records * options.record_bytes, time.monotonic() - started)
+
+
+def consume(options: Options) -> Work:
+    """All records of the topic, by each consumer for itself, by assignment."""
+
+    def drain(number: int) -> int:
+        with consumer_of(options, f"assigned-{number}") as consumer:
+            assign_from_start(consumer, options)
+            count = size_bytes = 0
+            while count < options.records:
+                values = take(consumer, min(BATCH, options.records - count))
+                count += len(values)
+                size_bytes += sum(map(len, values))
+            return size_bytes
+
+    started = time.monotonic()
+    with ThreadPoolExecutor(options.clients) as pool:
+        size_bytes = sum(pool.map(drain, range(options.clients)))
+    return Work(options.records * options.clients, size_bytes, time.monotonic() - started)
+
+
+def stamped(options: Options) -> bytes:
+    """A value that begins with the time it was made at."""
+    return time.monotonic_ns().to_bytes(NOW_BYTES, "big").ljust(options.record_bytes, b"x")
+
+
+def steadily(options: Options, producer: Producer) -> None:
+    """Produce at the rate, catching up after a pause rather than forgetting what was due."""
+    started = time.monotonic()
+    for number in range(options.records):
+        time.sleep(max(0.0, started + number / options.rate - time.monotonic()))
+        producer.produce(options.topic, stamped(options), partition=0)
+
+
+def latency(options: Options) -> Work:
+    """From produce to receipt by a waiting consumer: one after the other, or at a steady rate."""
+    producer = producer_of(options, **{"linger.ms": "0"})
+    taken_ns: list[int] = []
+    started = time.monotonic()
+    with consumer_of(options, "latency") as consumer:
+        assign_from_start(consumer, options)
+        if options.rate:
+            threading.Thread(target=steadily, args=(options, producer), daemon=True).start()
+        while len(taken_ns) < options.records:
+            if not options.rate:
+                producer.produce(options.topic, stamped(options), partition=0)
+            (value,) = take(consumer, 1)
+            taken_ns.append(time.monotonic_ns() - int.from_bytes(value[:NOW_BYTES], "big"))
+    seconds = time.monotonic() - started
+    counted = taken_ns[len(taken_ns) // WARM_UP_SHARE :]
+    return Work(options.records, options.records * options.record_bytes, seconds, percentiles_ms(counted))
+
+
+def join(options: Options) -> Work:
+    """From the making of a consumer to the first record of its assignment, each time in a new group."""
+    taken_ns: list[int] = []
+    started = time.monotonic()
+    for number in range(options.records):
+        began_ns = time.monotonic_ns()
+        with consumer_of(options, f"join-{began_ns}-{number}") as consumer:
+            consumer.subscribe([options.topic])
+            take(consumer, 1)
+            taken_ns.append(time.monotonic_ns() - began_ns)
+    return Work(options.records, 0, time.monotonic() - started, percentiles_ms(taken_ns))
+
+
+def commit(options: Options) -> Work:
+    """Offsets committed one by one, each awaited."""
+    taken_ns: list[int] = []
+    with consumer_of(options, f"commit-{options.topic}") as consumer:
+        consumer.commit(offsets=[TopicPartition(options.topic, 0, 0)], asynchronous=False)
+        started = time.monotonic()
+        for offset in range(options.records):
+            began_ns = time.monotonic_ns()
+            consumer.commit(offsets=[TopicPartition(options.topic, 0, offset)], asynchronous=False)
+            taken_ns.append(time.monotonic_ns() - began_ns)
+        seconds = time.monotonic() - started
+    return Work(options.records, 0, seconds, percentiles_ms(taken_ns))
+
+
+VERBS: Mapping[str, Callable[[Options], Work]] = {
+    verb.__name__: verb for verb in (produce, consume, latency, join, commit)
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("verb", choices=VERBS)
+    parser.add_argument("bootstrap")
+    parser.add_argument("topic")
+    parser.add_argument("payloads", type=Path)
+    for name, default in (("records", 1), ("record-bytes", 1_000), ("clients", 1), ("partitions", 1), ("rate", 0)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--set", action="append", default=[])
+    options = parser.parse_args(namespace=Options())
+    work = VERBS[options.verb](options)
+    print(json.dumps(work._replace(figures=dict(work.figures))._asdict()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""The figures that a round gives, and what is made of several rounds: medians, spreads, ratios. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+from types import MappingProxyType
+from typing import NamedTuple
+
+GB = 1_000_000_000
+MB = 1_000_000
+MILLION = 1_000_000
+
+Sample = Mapping[str, float]
+"""What one round measured: figures by key."""
+
+
+class Figure(NamedTuple):
+    """One measured quantity: how it is headed, in what unit, and with how many digits."""
+
+    key: str
+    title: str
+    unit: str
+    digits: int
+    less_is_better: bool = True
+
+
+FIGURES: Mapping[str, Figure] = {
+    figure.key: figure
+    for figure in (
+        Figure("cpu_s_per_gb", "CPU per GB", "s/GB", 3),
+        Figure("cpu_s_per_million", "CPU per million", "s/M", 3),
+        Figure("cpu_percent", "CPU while idle", "%", 2),
+        Figure("records_per_s", "throughput", "/s", 0, less_is_better=False),
+        Figure("mb_per_s", "throughput", "MB/s", 1, less_is_better=False),
+        Figure("mean_ms", "latency mean", "ms", 3),
+        Figure("p50_ms", "latency p50", "ms", 3),
+        Figure("p99_ms", "latency p99", "ms", 3),
+        Figure("p999_ms", "latency p99.9", "ms", 3),
+        Figure("ready_ms", "start to ready", "ms", 0),
+        Figure("metadata_ms", "start to Metadata", "ms", 0),
+        Figure("rss_idle_mb", "memory idle", "MB", 1),
+        Figure("rss_peak_mb", "memory peak", "MB", 1),
+        Figure("kb_per_connection", "memory per connection", "KB", 1),
+    )
+}
+
+
+class Spread(NamedTuple):
+    """The median of several rounds, between the least and the greatest of them."""
+
+    median: float
+    least: float
+    greatest: float
+    rounds: int
+
+
+def spread(values: Sequence[float]) -> Spread:
+    return Spread(median(values), min(values), max(values), len(values))
+
+
+def summarise(samples: Sequence[Sample]) -> dict[str, Spread]:
+    """The spread of each figure that was measured, in the order of FIGURES."""
+    measured = {key: [sample[key] for sample in samples if key in sample] for key in FIGURES}
+    return {key: spread(values) for key, values in measured.items() if values}
+
+
+def ratio(one: Mapping[str, Spread], base: Mapping[str, Spread], key: str) -> float | None:
+    """How many times `base`'s median `one`'s is; None when either lacks the figure or the base is zero."""
+    if key not in one or key not in base or not base[key].median:
+        return None
+    return one[key].median / base[key].median
+
+
+NOTHING: Sample = MappingProxyType({})
+
+
+class Work(NamedTuple):
+    """What a tool did: records (or requests) and payload bytes in so many seconds, and figures it measured itself."""
+
+    records: int
+    size_bytes: int
+    seconds: float
+    figures: Sample = NOTHING
+
+
+def per_work(work: Work, cpu_s: float) -> dict[str, float]:
+    """The broker's CPU seconds and the wall clock, each per unit of work."""
+    sample = {
+        "cpu_s_per_million": cpu_s / work.records * MILLION,
+        "records_per_s": work.records / work.seconds,
+        **work.figures,
+    }
+    if work.size_bytes:
+        sample |= {"cpu_s_per_gb": cpu_s / work.size_bytes * GB, "mb_per_s": work.size_bytes / MB / work.seconds}
+    return sample
+
+
+def percentiles_ms(latencies_ns: Sequence[int]) -> dict[str, float]:
+    """Nearest-rank p50, p99 and p99.9 of latencies in nanoseconds, as milliseconds, and their mean."""
+    ordered = sorted(latencies_ns)
+    ranks = {"p50_ms": 0.5, "p99_ms": 0.99, "p999_ms": 0.999}
+    last = len(ordered) - 1
+    at = {key: ordered[min(last, int(rank * len(ordered)))] / 1e6 for key, rank in ranks.items()}
+    return at | {"mean_ms": sum(ordered) / len(ordered) / 1e6}

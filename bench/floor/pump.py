@@ -1,0 +1,71 @@
+"""The other end of the floor: sends the bytes of a load, or takes them, as fast as it goes.
+
+    python -m bench.floor.pump HOST:PORT receive|send NAME CHUNK_BYTES SIZE_BYTES CONNECTIONS
+
+Prints a Work as JSON, which counts chunks as its records.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from bench import wire
+
+SHORT_BYTES = 64
+# What a producer has in flight on one connection before it waits, unless told otherwise.
+IN_FLIGHT = 5
+
+
+def push(connection: socket.socket, chunk_bytes: int, chunks: int) -> list[int]:
+    """Send chunks, some ahead of their answers; the time of each from sending to answer, in nanoseconds."""
+    chunk = b"x" * chunk_bytes
+    sent_ns: list[int] = []
+    taken_ns: list[int] = []
+    while len(taken_ns) < chunks:
+        while len(sent_ns) < min(chunks, len(taken_ns) + IN_FLIGHT):
+            sent_ns.append(time.monotonic_ns())
+            connection.sendall(chunk)
+        wire.receive(connection, SHORT_BYTES)
+        taken_ns.append(time.monotonic_ns() - sent_ns[len(taken_ns)])
+    return taken_ns
+
+
+def pull(connection: socket.socket, chunk_bytes: int, chunks: int) -> list[int]:
+    """Ask for chunks one by one; the time of each from request to its last byte, in nanoseconds."""
+    buffer = bytearray(chunk_bytes)
+    taken_ns: list[int] = []
+    for _ in range(chunks):
+        asked_ns = time.monotonic_ns()
+        connection.sendall(bytes(SHORT_BYTES))
+        if connection.recv_into(buffer, chunk_bytes, socket.MSG_WAITALL) != chunk_bytes:
+            raise ConnectionError("the floor closed")
+        taken_ns.append(time.monotonic_ns() - asked_ns)
+    return taken_ns
+
+
+FLOWS = {"receive": push, "send": pull}
+
+
+def main(bootstrap: str, flow: str, name: str, *sizes: str) -> None:
+    chunk_bytes, size_bytes, connections = map(int, sizes)
+    chunks = max(1, size_bytes // chunk_bytes)
+
+    def run(_: int) -> list[int]:
+        with wire.connect(bootstrap) as connection:
+            connection.settimeout(None)  # with one, MSG_WAITALL would not wait
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection.sendall(f"{flow} {name} {chunk_bytes}\n".encode())
+            return FLOWS[flow](connection, chunk_bytes, chunks)
+
+    started = time.monotonic()
+    with ThreadPoolExecutor(connections) as pool:
+        taken = sum(len(one) for one in pool.map(run, range(connections)))
+    print(json.dumps({"records": taken, "size_bytes": taken * chunk_bytes, "seconds": time.monotonic() - started}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

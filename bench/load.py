@@ -1,0 +1,117 @@
+"""What a load is made of: pure declarations, which bench.loads and bench.tools fill in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum, IntEnum
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.figures import Work
+
+
+class Api(IntEnum):
+    """The APIs that a load may need beyond Produce, Fetch and Metadata, by Kafka's names and keys."""
+
+    PRODUCE = 0
+    FETCH = 1
+    OFFSET_COMMIT = 8
+    OFFSET_FETCH = 9
+    FIND_COORDINATOR = 10
+    JOIN_GROUP = 11
+    HEARTBEAT = 12
+    SYNC_GROUP = 14
+    CREATE_TOPICS = 19
+    INIT_PRODUCER_ID = 22
+    ADD_PARTITIONS_TO_TXN = 24
+    END_TXN = 26
+    INCREMENTAL_ALTER_CONFIGS = 44
+    CONSUMER_GROUP_HEARTBEAT = 68
+    SHARE_GROUP_HEARTBEAT = 76
+    SHARE_FETCH = 78
+    SHARE_ACKNOWLEDGE = 79
+
+
+class Payload(Enum):
+    """What the values of records look like."""
+
+    RANDOM = "random letters, which no codec makes much smaller"
+    LOG_LINES = "lines of an access log, which lz4 makes a third as large"
+
+
+class Flow(Enum):
+    """What the floor does for a load: the same bytes, without the protocol."""
+
+    RECEIVE = "receive"
+    SEND = "send"
+
+
+class Method(Enum):
+    """How a round of a load is measured."""
+
+    TOOL = "run a tool to its end"
+    IDLE = "hold connections and do nothing"
+    START_UP = "start on an empty directory"
+
+
+class Job(NamedTuple):
+    """One run of a tool."""
+
+    bootstrap: str
+    topic: str
+    load: Load
+    number: int
+    """The round's, so that each may have a group of its own."""
+    work: Path
+    """Where files may be put."""
+
+
+class Tool(NamedTuple):
+    """A program that none of us wrote, or a thin loop around such a client: how it is called, what it printed."""
+
+    name: str
+    command: Callable[[Job], list[str]]
+    parse: Callable[[str, Job], Work]
+    before: Callable[[Job], list[str]] | None = None
+    """What has to be run first, uncounted."""
+
+
+NO_TOOL = Tool("no tool", lambda job: [], lambda output, job: Work(0, 0, 0.0))
+
+
+class Load(NamedTuple):
+    """One row of the benchmark. Sizes are for one round; `size_bytes` counts values, before compression."""
+
+    name: str
+    title: str
+    tool: Tool = NO_TOOL
+    records: int = 0
+    record_bytes: int = 1_000
+    payload: Payload = Payload.RANDOM
+    partitions: int = 1
+    client: tuple[str, ...] = ()
+    """Properties of the client, `key=value`; what is not named here is the client's own default."""
+    clients: int = 1
+    rate: int = 0
+    """Records per second that the tool keeps to; 0 is as fast as it goes."""
+    connections: int = 0
+    """Idle connections held meanwhile."""
+    filled_by: Load | None = None
+    """The load that fills the topic beforehand, uncounted."""
+    cold: bool = False
+    """Whether the topic's pages are dropped from memory before each round."""
+    needs: frozenset[Api] = frozenset()
+    flow: Flow | None = None
+    chunk_bytes: int = 16_384
+    """Bytes in one request of the floor: a batch for producers, a fetch for consumers."""
+    method: Method = Method.TOOL
+    rounds_at_least: int = 0
+    figures: tuple[str, ...] = ("cpu_s_per_gb", "cpu_s_per_million", "mb_per_s", "rss_peak_mb")
+
+    @property
+    def size_bytes(self) -> int:
+        return self.records * self.record_bytes
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        return dict(one.split("=", 1) for one in self.client)

@@ -1,0 +1,274 @@
+"""Every load, declared. Sizes give a round of about two seconds, so that a load over all peers takes about a minute."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from bench import tools
+from bench.load import Api, Flow, Load, Method, Payload
+
+GROUP = frozenset({Api.FIND_COORDINATOR, Api.JOIN_GROUP, Api.SYNC_GROUP, Api.HEARTBEAT, Api.OFFSET_FETCH})
+COMMIT = frozenset({Api.FIND_COORDINATOR, Api.OFFSET_COMMIT, Api.OFFSET_FETCH})
+CONSUMER_GROUP = frozenset({Api.FIND_COORDINATOR, Api.CONSUMER_GROUP_HEARTBEAT, Api.OFFSET_FETCH})
+SHARE = frozenset({Api.SHARE_GROUP_HEARTBEAT, Api.SHARE_FETCH, Api.SHARE_ACKNOWLEDGE, Api.INCREMENTAL_ALTER_CONFIGS})
+TRANSACTION = frozenset({Api.FIND_COORDINATOR, Api.INIT_PRODUCER_ID, Api.ADD_PARTITIONS_TO_TXN, Api.END_TXN})
+
+LEADER_ONLY = ("acks=1", "enable.idempotence=false")
+FETCH_BYTES = 1_048_576
+LATENCY = ("p50_ms", "p99_ms", "p999_ms", "mean_ms", "cpu_s_per_million")
+PER_REQUEST = ("cpu_s_per_million", "records_per_s", "rss_peak_mb")
+
+PRODUCE = Load(
+    name="produce",
+    title="produce 1 KB, acks=1",
+    tool=tools.PRODUCER_PERFORMANCE,
+    records=300_000,
+    client=LEADER_ONLY,
+    flow=Flow.RECEIVE,
+)
+PRODUCE_LZ4 = PRODUCE._replace(
+    name="produce-lz4",
+    title="produce 100 B, lz4",
+    records=2_000_000,
+    record_bytes=100,
+    payload=Payload.LOG_LINES,
+    client=(*LEADER_ONLY, "compression.type=lz4"),
+)
+CONSUME = Load(
+    name="consume",
+    title="consume 1 KB",
+    tool=tools.CONSUME,
+    records=500_000,
+    filled_by=PRODUCE._replace(records=500_000),
+    flow=Flow.SEND,
+    chunk_bytes=FETCH_BYTES,
+)
+LATENCY_LOW = Load(
+    name="latency",
+    title="end to end, one record after the other",
+    tool=tools.LATENCY,
+    records=3_000,
+    record_bytes=100,
+    figures=LATENCY,
+)
+
+LOADS: Mapping[str, Load] = {
+    load.name: load
+    for load in (
+        PRODUCE,
+        PRODUCE._replace(
+            name="produce-idempotent", title="produce 1 KB, idempotent, 6 partitions", partitions=6, client=()
+        ),
+        PRODUCE_LZ4,
+        PRODUCE._replace(
+            name="produce-unbatched",
+            title="produce 1 KB, unbatched",
+            records=50_000,
+            client=(*LEADER_ONLY, "batch.size=0"),
+            chunk_bytes=1_000,
+            figures=PER_REQUEST,
+        ),
+        PRODUCE._replace(
+            name="produce-many",
+            title="produce 100 B, 32 producers, 64 partitions",
+            tool=tools.PRODUCE,
+            records=500_000,
+            record_bytes=100,
+            clients=32,
+            partitions=64,
+            client=("acks=1", "linger.ms=5"),
+            flow=None,
+        ),
+        CONSUME,
+        CONSUME._replace(
+            name="consume-lz4",
+            title="consume 100 B, lz4",
+            records=2_000_000,
+            record_bytes=100,
+            payload=Payload.LOG_LINES,
+            filled_by=PRODUCE_LZ4,
+        ),
+        CONSUME._replace(
+            name="consume-group", title="consume 1 KB in a group (JVM)", tool=tools.CONSUMER_PERFORMANCE, needs=GROUP
+        ),
+        CONSUME._replace(
+            name="consume-fan-out",
+            title="consume 1 KB, 5 consumers",
+            records=150_000,
+            clients=5,
+            filled_by=PRODUCE._replace(records=150_000),
+        ),
+        CONSUME._replace(
+            name="consume-cold",
+            title="consume 1 KB, from disk",
+            records=200_000,
+            cold=True,
+            filled_by=PRODUCE._replace(records=200_000),
+        ),
+        CONSUME._replace(
+            name="consume-share",
+            title="consume 1 KB in a share group (JVM)",
+            tool=tools.SHARE_CONSUMER_PERFORMANCE,
+            records=150_000,
+            filled_by=PRODUCE._replace(records=150_000),
+            needs=SHARE,
+            flow=None,
+        ),
+        PRODUCE._replace(
+            name="produce-transactions",
+            title="produce 1 KB, transactions of 50 ms",
+            tool=tools.TRANSACTIONAL,
+            records=200_000,
+            client=(),
+            needs=TRANSACTION,
+            flow=None,
+        ),
+        LATENCY_LOW,
+        LATENCY_LOW._replace(
+            name="latency-steady", title="end to end, 1,000 records a second", records=3_000, rate=1_000
+        ),
+        LATENCY_LOW._replace(
+            name="latency-jvm",
+            title="end to end, one after the other (JVM)",
+            tool=tools.END_TO_END_LATENCY,
+            client=("acks=1",),
+            needs=COMMIT,
+            figures=("mean_ms", "cpu_s_per_million"),
+        ),
+        Load(
+            name="group-join",
+            title="join of a group to first record",
+            tool=tools.JOIN,
+            records=20,
+            filled_by=PRODUCE._replace(records=1_000),
+            needs=GROUP,
+            figures=("p50_ms", "p99_ms", "cpu_s_per_million"),
+        ),
+        Load(
+            name="group-join-consumer",
+            title="join of a group to first record, KIP-848",
+            tool=tools.JOIN,
+            records=20,
+            client=("group.protocol=consumer",),
+            filled_by=PRODUCE._replace(records=1_000),
+            needs=CONSUMER_GROUP,
+            figures=("p50_ms", "p99_ms", "cpu_s_per_million"),
+        ),
+        Load(
+            name="offset-commits",
+            title="offset commits, one by one",
+            tool=tools.COMMIT,
+            records=3_000,
+            needs=COMMIT,
+            figures=("records_per_s", "p50_ms", "p99_ms", "cpu_s_per_million"),
+        ),
+        Load(
+            name="idle-connections",
+            title="2,000 idle connections",
+            connections=2_000,
+            method=Method.IDLE,
+            figures=("kb_per_connection", "cpu_percent", "cpu_s_per_million", "rss_peak_mb"),
+        ),
+        PRODUCE._replace(
+            name="many-partitions",
+            title="produce 1 KB, 2,000 partitions",
+            tool=tools.PRODUCE,
+            records=200_000,
+            partitions=2_000,
+            client=("acks=1",),
+            flow=None,
+            figures=("cpu_s_per_gb", "mb_per_s", "rss_idle_mb", "rss_peak_mb"),
+        ),
+        Load(
+            name="start-up",
+            title="start on an empty directory",
+            method=Method.START_UP,
+            rounds_at_least=10,
+            figures=("ready_ms", "metadata_ms", "rss_idle_mb"),
+        ),
+    )
+}
+
+
+class Curve(NamedTuple):
+    """How a cost grows: the same load at several values of one thing."""
+
+    name: str
+    title: str
+    axis: str
+    figure: str
+    points: Mapping[int, Load]
+
+
+def curve(name: str, title: str, axis: str, figure: str, points: Mapping[int, Load]) -> Curve:
+    named = {
+        value: load._replace(name=f"{name}-{value}", title=f"{load.title}, {axis}: {value:,}")
+        for value, load in points.items()
+    }
+    return Curve(name, title, axis, figure, named)
+
+
+SMALL = PRODUCE._replace(records=200_000, title="produce 1 KB", flow=None)
+BATCHED = SMALL._replace(record_bytes=100, title="produce 100 B", figures=("cpu_s_per_million", "records_per_s"))
+
+CURVES: Mapping[str, Curve] = {
+    one.name: one
+    for one in (
+        curve(
+            "by-partitions",
+            "Produce 1 KB over more and more partitions",
+            "partitions",
+            "cpu_s_per_gb",
+            {
+                n: SMALL._replace(tool=tools.PRODUCE, client=("acks=1",), partitions=n)
+                for n in (1, 10, 100, 1_000, 10_000)
+            },
+        ),
+        curve(
+            "by-connections",
+            "Produce 1 KB beside more and more connections",
+            "connections",
+            "cpu_s_per_gb",
+            {n: SMALL._replace(connections=n - 1) for n in (1, 10, 100, 1_000, 5_000)},
+        ),
+        curve(
+            "by-batch-size",
+            "Produce 100 B records in larger and larger batches",
+            "batch size (bytes)",
+            "cpu_s_per_million",
+            {
+                n: BATCHED._replace(
+                    records=min(1_000_000, 50_000 * n // 100), client=(*LEADER_ONLY, f"batch.size={n}", "linger.ms=50")
+                )
+                for n in (100, 1_000, 10_000, 100_000, 1_000_000)
+            },
+        ),
+    )
+}
+
+
+def pick(words: Sequence[str]) -> list[Load]:
+    """The loads that words name: a load, a curve, `rows` (every load), `curves`, or nothing at all for everything.
+
+    Raises KeyError with the word that names none.
+    """
+    families = {
+        **{name: [load] for name, load in LOADS.items()},
+        **{name: list(one.points.values()) for name, one in CURVES.items()},
+        **{load.name: [load] for one in CURVES.values() for load in one.points.values()},
+        "rows": list(LOADS.values()),
+        "curves": [load for one in CURVES.values() for load in one.points.values()],
+    }
+    return [load for word in words or ("rows", "curves") for load in families[word]]
+
+
+def smaller(load: Load, divisor: int) -> Load:
+    """The same load in a fraction of its size, for showing that the instrument works."""
+    return load._replace(
+        records=max(load.clients, load.records // divisor),
+        partitions=max(1, min(load.partitions, 8)),
+        connections=min(load.connections, 20),
+        filled_by=smaller(load.filled_by, divisor) if load.filled_by else None,
+        rounds_at_least=0,
+    )

@@ -1,0 +1,14 @@
+"""The peers, in the order in which a round visits them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bench.peers.brokers import ApacheKafka, Kfake, Odradek
+from bench.peers.floor import Floor
+from bench.peers.peer import Peer
+
+BASE = ApacheKafka.name
+"""The peer that ratios are to."""
+
+PEERS: Mapping[str, type[Peer]] = {peer.name: peer for peer in (Odradek, ApacheKafka, Kfake, Floor)}

@@ -1,0 +1,115 @@
+"""The brokers that are compared: Odradek, Apache Kafka, and kfake of franz-go."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import ClassVar
+
+from bench import jars
+from bench.peers.peer import Peer, Unavailable, free_port, require
+
+BUILD_TIMEOUT_S = 600
+KFAKE = Path(__file__).with_name("kfake")
+
+# One node, so one replica of everything; and a group's first member does not wait for others to come.
+ONE_NODE = {
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+}
+
+
+class Odradek(Peer):
+    """`odradek run` of this tree."""
+
+    name = "odradek"
+    title = "Odradek"
+
+    def command(self) -> list[str]:
+        settings = [word for key, value in ONE_NODE.items() for word in ("--set", f"{key}={value}")]
+        odradek = str(Path(sys.executable).with_name("odradek"))
+        return [odradek, "run", "--listen", self.bootstrap, "--data", str(self.data), *settings]
+
+
+class ApacheKafka(Peer):
+    """Apache Kafka as a broker that is its own controller, with the JVM flags of its own start script."""
+
+    name = "kafka"
+    title = f"Apache Kafka {jars.APACHE_KAFKA}"
+    ready_line = re.compile(r"Kafka Server started")
+    FLAGS: ClassVar = (
+        *("-Xms1G", "-Xmx1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"),
+        *("-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent", "-Djava.awt.headless=true"),
+        "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+        "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info",
+    )
+    CLUSTER_ID = "b2RyYWRlay1iZW5jaC0tLQ"
+
+    @property
+    def template(self) -> Path:
+        return self.work / "formatted"
+
+    def prepare(self) -> None:
+        """Format a directory once: every start gets a copy, so that formatting is not in its time."""
+        require("java", "mvn")
+        if self.template.exists():
+            return
+        properties = self.write_properties(self.template, "127.0.0.1:1")
+        command = jars.tool("kafka.tools.StorageTool", "format", "-t", self.CLUSTER_ID, "-c", str(properties))
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        if ended.returncode:
+            raise Unavailable(f"formatting failed: {ended.stdout[-500:]}{ended.stderr[-500:]}")
+
+    def write_properties(self, data: Path, bootstrap: str) -> Path:
+        controller = f"127.0.0.1:{free_port()}"
+        settings = ONE_NODE | {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.voters": f"1@{controller}",
+            "listeners": f"PLAINTEXT://{bootstrap},CONTROLLER://{controller}",
+            "advertised.listeners": f"PLAINTEXT://{bootstrap}",
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": str(data),
+        }
+        file = self.work / "server.properties"
+        file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        return file
+
+    def lay_out(self) -> None:
+        shutil.copytree(self.template, self.data)
+
+    def command(self) -> list[str]:
+        properties = self.write_properties(self.data, self.bootstrap)
+        return ["java", *self.FLAGS, "-cp", f"{jars.apache_kafka()}/*", "kafka.Kafka", str(properties)]
+
+
+class Kfake(Peer):
+    """franz-go's kfake, which keeps its data on disk when it is given a directory; built once into .cache."""
+
+    name = "kfake"
+    title = "kfake (franz-go)"
+
+    @property
+    def binary(self) -> Path:
+        sources = b"".join((KFAKE / name).read_bytes() for name in ("main.go", "go.mod", "go.sum"))
+        return jars.CACHE / f"kfake-{hashlib.sha256(sources).hexdigest()[:12]}"
+
+    def prepare(self) -> None:
+        if self.binary.exists():
+            return
+        require("go")
+        command = ["go", "build", "-trimpath", "-o", str(self.binary), "."]
+        ended = subprocess.run(command, cwd=KFAKE, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False)
+        if ended.returncode:
+            raise Unavailable(f"building it failed: {ended.stderr[-500:]}")
+
+    def command(self) -> list[str]:
+        return [str(self.binary), self.bootstrap, str(self.data)]

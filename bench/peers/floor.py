@@ -1,0 +1,36 @@
+"""The floor as a peer: what the kernel alone costs."""
+
+from __future__ import annotations
+
+import time
+
+from bench import wire
+from bench.load import Load, Method, Tool
+from bench.peers.peer import READY_TIMEOUT_S, Peer, module
+from bench.tools import PUMP
+
+
+class Floor(Peer):
+    """bench.floor.server, as a process of its own."""
+
+    name = "floor"
+    title = "floor"
+
+    def command(self) -> list[str]:
+        return module("bench.floor.server", self.bootstrap, str(self.data))
+
+    def refusal(self, load: Load) -> str | None:
+        if load.method is Method.TOOL and load.flow is not None:
+            return None
+        return "has no protocol, so nothing like this"
+
+    def wait_until_serving(self) -> int:
+        self.wait_until_ready(READY_TIMEOUT_S)
+        wire.connect(self.bootstrap).close()
+        return time.monotonic_ns()
+
+    def tool(self, load: Load) -> Tool:
+        return PUMP
+
+    def create_topic(self, name: str, partitions: int) -> None:
+        """A file is made by its first byte."""

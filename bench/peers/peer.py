@@ -1,0 +1,154 @@
+"""What every peer is: a process with a ready line, a data directory, an address, and a cost."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import ClassVar
+
+from bench import wire
+from bench.load import Load, Tool
+
+READY_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 20.0
+ADMIN_TIMEOUT_S = 120.0
+LOG_TAIL_BYTES = 2_000
+
+
+class Unavailable(Exception):
+    """A peer that this machine cannot run, or that did not start; the message is the reason."""
+
+
+def free_port() -> int:
+    """A port that was free a moment ago: each peer is told its port, so that start-up can be timed from outside."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def require(*commands: str) -> None:
+    """Raises Unavailable when one of the commands is not installed."""
+    for command in commands:
+        if not shutil.which(command):
+            raise Unavailable(f"`{command}` is not installed")
+
+
+class Peer(ABC):
+    """One broker under load. Each start is on a fresh data directory; `stop` leaves nothing running."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    ready_line: ClassVar[re.Pattern[str]] = re.compile(r"^ready ")
+
+    def __init__(self, work: Path) -> None:
+        self.work = work / self.name
+        self.work.mkdir(parents=True, exist_ok=True)
+        self.data = self.work / "data"
+        self.log = self.work / "log.txt"
+        self.bootstrap = ""
+        self.started_ns = 0
+        self.ready_ns = 0
+        self._process: subprocess.Popen[str] | None = None
+        self._ready = threading.Event()
+        self._reader: threading.Thread | None = None
+
+    def prepare(self) -> None:  # noqa: B027 - most need nothing
+        """Get what a start needs, outside of what is timed. Raises Unavailable."""
+
+    @abstractmethod
+    def command(self) -> list[str]:
+        """The command line that serves on `bootstrap` with its data in `data`."""
+
+    def lay_out(self) -> None:  # noqa: B027 - most need nothing
+        """Put into the fresh data directory what must be there before a start."""
+
+    def start(self) -> None:
+        """Start the process and return at once; `wait_until_ready` follows."""
+        shutil.rmtree(self.data, ignore_errors=True)
+        self.bootstrap = f"127.0.0.1:{free_port()}"
+        self.lay_out()
+        command = self.command()
+        self._ready.clear()
+        self.started_ns = time.monotonic_ns()
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        self._reader = threading.Thread(target=self._read, args=(self._process,), daemon=True)
+        self._reader.start()
+
+    def _read(self, process: subprocess.Popen[str]) -> None:
+        """Keep the log, and the moment of the ready line. The end of the process wakes the waiter too."""
+        assert process.stdout is not None
+        with self.log.open("w") as log:
+            for line in process.stdout:
+                if not self._ready.is_set() and self.ready_line.search(line):
+                    self.ready_ns = time.monotonic_ns()
+                    self._ready.set()
+                log.write(line)
+                log.flush()
+        self._ready.set()
+
+    def wait_until_ready(self, timeout_s: float = READY_TIMEOUT_S) -> None:
+        """Raises Unavailable with the end of the log when the process ended or said nothing."""
+        assert self._process is not None
+        told = self._ready.wait(timeout_s)
+        if told and self._process.poll() is None and self.ready_ns >= self.started_ns:
+            return
+        self.stop()
+        raise Unavailable(f"{self.title} did not get ready: {self.tail()}")
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, f"{self.name} is not running"
+        return self._process.pid
+
+    def stop(self) -> None:
+        if self._process is None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._reader is not None:
+            self._reader.join()
+        self._process = None
+
+    def tail(self) -> str:
+        return self.log.read_bytes()[-LOG_TAIL_BYTES:].decode(errors="replace").strip() if self.log.exists() else ""
+
+    def refusal(self, load: Load) -> str | None:
+        """Why this running peer cannot serve a load; None when it can."""
+        missing = sorted(load.needs - wire.api_keys(self.bootstrap)) if load.needs else []
+        return f"does not serve {', '.join(f'{api.name} ({api.value})' for api in missing)}" if missing else None
+
+    def wait_until_serving(self) -> int:
+        """`time.monotonic_ns()` of the first request that was answered."""
+        return wire.wait_for_metadata(self.bootstrap, READY_TIMEOUT_S)
+
+    def tool(self, load: Load) -> Tool:
+        """What puts the load on this peer."""
+        return load.tool
+
+    def create_topic(self, name: str, partitions: int) -> None:
+        """Raises KafkaException with the broker's reason."""
+        from confluent_kafka.admin import AdminClient
+        from confluent_kafka.cimpl import NewTopic
+
+        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 3})
+        topic = NewTopic(name, num_partitions=partitions, replication_factor=1)
+        for created in admin.create_topics([topic], operation_timeout=ADMIN_TIMEOUT_S).values():
+            created.result(ADMIN_TIMEOUT_S)
+
+
+def module(name: str, *arguments: str) -> list[str]:
+    """The command line of a module of ours, in the interpreter that runs the bench."""
+    return [sys.executable, "-m", name, *arguments]

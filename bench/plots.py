@@ -1,0 +1,128 @@
+"""Plots of saved results: `python -m bench.plots [FOLDER]` draws them as SVG and PNG beside the JSON."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+from matplotlib import pyplot
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from bench.figures import FIGURES, ratio
+from bench.loads import CURVES, LOADS, Curve
+from bench.peers import BASE, PEERS
+from bench.results import RESULTS, Result, saved
+
+COLOURS = {"odradek": "#c0392b", "kafka": "#34495e", "kfake": "#2980b9", "floor": "#95a5a6"}
+FORMATS = ("svg", "png")
+LATENCY_FIGURES = ("p50_ms", "p99_ms", "p999_ms")
+BAR = 0.8
+
+
+def write(canvas: Canvas, folder: Path, name: str) -> list[Path]:
+    files = [folder / f"{name}.{ending}" for ending in FORMATS]
+    canvas.tight_layout()
+    for file in files:
+        canvas.savefig(file, dpi=120, metadata={"Date": None} if file.suffix == ".svg" else None)
+    pyplot.close(canvas)
+    return files
+
+
+def bars(axes: Axes, labels: Sequence[str], series: Mapping[str, Sequence[float | None]]) -> None:
+    """Horizontal bars in groups: a group for each label, a bar for each peer; a missing value is no bar."""
+    height = BAR / max(1, len(series))
+    for place, (peer, values) in enumerate(series.items()):
+        at = [row + place * height for row in range(len(labels))]
+        widths = [value or 0.0 for value in values]
+        drawn = axes.barh(at, widths, height, label=PEERS[peer].title, color=COLOURS[peer])
+        axes.bar_label(drawn, [f"{value:.2f}" if value is not None else "" for value in values], padding=2, fontsize=7)
+    axes.set_yticks([row + BAR / 2 - height / 2 for row in range(len(labels))], labels)
+    axes.invert_yaxis()
+    axes.legend(fontsize=8)
+
+
+def cpu_figure(result: Result) -> str | None:
+    """The figure of the broker's CPU that a load shows first."""
+    return next((key for key in result.figures if key.startswith("cpu_s_")), None)
+
+
+def costs(folder: Path, results: Sequence[Result]) -> list[Path]:
+    """CPU per unit of work on every load, as a ratio to the base peer."""
+    shown = [(one, key) for one in results if (key := cpu_figure(one)) and BASE in one.peers and one.load in LOADS]
+    if not shown:
+        return []
+    summaries = [{name: row.summary() for name, row in one.peers.items()} for one, _ in shown]
+    series = {
+        peer: [
+            ratio(summary.get(peer, {}), summary[BASE], key) for summary, (_, key) in zip(summaries, shown, strict=True)
+        ]
+        for peer in PEERS
+        if peer != BASE
+    }
+    canvas, axes = pyplot.subplots(figsize=(9, 1.5 + 0.55 * len(shown)))
+    bars(axes, [one.title for one, _ in shown], series)
+    axes.axvline(1.0, color=COLOURS[BASE], linewidth=1)
+    axes.set_xlabel(f"broker CPU per unit of work, {PEERS[BASE].title} = 1 (less is better)")
+    return write(canvas, folder, "costs")
+
+
+def latencies(folder: Path, results: Sequence[Result]) -> list[Path]:
+    """Percentiles of end-to-end latency, one panel a load."""
+    shown = [one for one in results if set(LATENCY_FIGURES) <= set(one.figures)]
+    if not shown:
+        return []
+    canvas, panels = pyplot.subplots(1, len(shown), figsize=(5.5 * len(shown), 3.5), squeeze=False)
+    for axes, one in zip(panels[0], shown, strict=True):
+        summaries = {name: row.summary() for name, row in one.peers.items() if row.samples}
+        series = {
+            name: [summary[key].median if key in summary else None for key in LATENCY_FIGURES]
+            for name, summary in summaries.items()
+        }
+        bars(axes, [FIGURES[key].title for key in LATENCY_FIGURES], series)
+        axes.set_title(one.title, fontsize=9)
+        axes.set_xlabel("ms (less is better)")
+    return write(canvas, folder, "latency")
+
+
+def growth(folder: Path, curve: Curve, results: Mapping[str, Result]) -> list[Path]:
+    """One curve: medians as lines, spreads as bands, both axes logarithmic."""
+    canvas, axes = pyplot.subplots(figsize=(6, 4))
+    for peer in PEERS:
+        measured = [
+            (value, results[load.name].peers[peer].summary()[curve.figure])
+            for value, load in curve.points.items()
+            if load.name in results and peer in results[load.name].peers
+            if curve.figure in results[load.name].peers[peer].summary()
+        ]
+        if measured:
+            values = [value for value, _ in measured]
+            axes.plot(values, [one.median for _, one in measured], "o-", color=COLOURS[peer], label=PEERS[peer].title)
+            least, greatest = zip(*((one.least, one.greatest) for _, one in measured), strict=True)
+            axes.fill_between(values, least, greatest, color=COLOURS[peer], alpha=0.15)
+    if not axes.lines:
+        pyplot.close(canvas)
+        return []
+    axes.set(xscale="log", yscale="log", xlabel=curve.axis, title=curve.title)
+    axes.set_ylabel(f"{FIGURES[curve.figure].title} ({FIGURES[curve.figure].unit})")
+    axes.legend(fontsize=8)
+    return write(canvas, folder, curve.name)
+
+
+def draw(folder: Path) -> list[Path]:
+    """Every plot that the results in a folder have the numbers for."""
+    results = {one.load: one for one in saved(folder)}
+    rows = [results[name] for name in LOADS if name in results]
+    files = costs(folder, rows) + latencies(folder, rows)
+    for curve in CURVES.values():
+        files += growth(folder, curve, results)
+    return files
+
+
+if __name__ == "__main__":
+    for made in draw(Path(sys.argv[1]) if len(sys.argv) > 1 else RESULTS):
+        print(made)

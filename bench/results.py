@@ -1,0 +1,97 @@
+"""Results as files: one JSON a load, so that a part can be measured anew without touching the rest."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.figures import Sample, Spread, summarise
+from bench.load import Load, Method
+
+RESULTS = Path(__file__).parent / "results" / "local"
+"""Where results go unless told otherwise: numbers of one machine and one moment, not kept."""
+
+
+class Row(NamedTuple):
+    """What became of one peer under one load: its rounds, or the reason why there are none."""
+
+    title: str
+    samples: list[Sample]
+    reason: str | None = None
+    failed: bool = False
+    """Whether the reason is a failure; otherwise the peer does not offer what the load needs."""
+
+    def lacks(self, figures: tuple[str, ...]) -> list[str]:
+        """The figures that some round did not give, of a row that has no reason for it."""
+        return [key for key in figures if not self.reason and not all(key in sample for sample in self.samples)]
+
+    def summary(self) -> dict[str, Spread]:
+        return summarise(self.samples)
+
+
+class Result(NamedTuple):
+    """One load on its peers, and the machine and time it was measured at."""
+
+    load: str
+    title: str
+    tool: str
+    records: int
+    record_bytes: int
+    figures: tuple[str, ...]
+    when: str
+    machine: str
+    peers: Mapping[str, Row]
+
+
+def machine() -> str:
+    """The processor, its cores, the kernel and the interpreter, in a line."""
+    found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    processor = found[1] if found else platform.machine()
+    return f"{processor}, {os.cpu_count()} cores, Linux {platform.release()}, Python {platform.python_version()}"
+
+
+def result_of(load: Load, peers: Mapping[str, Row]) -> Result:
+    return Result(
+        load=load.name,
+        title=load.title,
+        tool=load.tool.name if load.method is Method.TOOL else load.method.value,
+        records=load.records,
+        record_bytes=load.record_bytes,
+        figures=load.figures,
+        when=datetime.now(UTC).isoformat(timespec="seconds"),
+        machine=machine(),
+        peers=peers,
+    )
+
+
+def to_json(result: Result) -> str:
+    """The rounds as they were, and their summary for readers without a calculator."""
+    peers = {
+        name: row._asdict() | {"summary": {key: one._asdict() for key, one in row.summary().items()}}
+        for name, row in result.peers.items()
+    }
+    return json.dumps(result._asdict() | {"peers": peers}, indent=1) + "\n"
+
+
+def from_json(text: str) -> Result:
+    fields = json.loads(text)
+    peers = {
+        name: Row(row["title"], row["samples"], row["reason"], row["failed"]) for name, row in fields["peers"].items()
+    }
+    return Result(**{**fields, "figures": tuple(fields["figures"]), "peers": peers})
+
+
+def save(folder: Path, result: Result) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{result.load}.json").write_text(to_json(result))
+
+
+def saved(folder: Path) -> Iterator[Result]:
+    for file in sorted(folder.glob("*.json")):
+        yield from_json(file.read_text())

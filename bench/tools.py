@@ -1,0 +1,180 @@
+"""The tools that load a broker: Apache Kafka's own, and librdkafka's through confluent-kafka. Their output, parsed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+from bench import jars
+from bench.figures import Work
+from bench.load import Job, Tool
+from bench.payload import compressed_share, payload_file
+from bench.peers.peer import module
+
+PRODUCED = re.compile(
+    r"^(?P<records>\d+) records sent, (?P<rate>[\d.,]+) records/sec .*?(?P<mean>[\d.]+) ms avg latency"
+    r".*?(?P<p50>\d+) ms 50th.*?(?P<p99>\d+) ms 99th, (?P<p999>\d+) ms 99\.9th",
+    re.MULTILINE,
+)
+MEAN = re.compile(r"^Avg latency: ([\d.]+) ms", re.MULTILINE)
+MIB = 1 << 20
+
+
+class BadOutput(Exception):
+    """A tool ended well but did not print what it prints."""
+
+
+def pairs(flag: str, properties: tuple[str, ...]) -> list[str]:
+    return [word for one in properties for word in (flag, one)]
+
+
+def producer_performance(job: Job, *extra: str) -> list[str]:
+    load = job.load
+    return jars.tool(
+        "org.apache.kafka.tools.ProducerPerformance",
+        *("--bootstrap-server", job.bootstrap, "--topic", job.topic),
+        *("--num-records", str(load.records), "--throughput", str(load.rate or -1)),
+        *("--payload-file", str(payload_file(job.work, load.payload, load.record_bytes))),
+        *(("--command-property", *load.client) if load.client else ()),
+        *extra,
+    )
+
+
+def parse_producer_performance(output: str, job: Job) -> Work:
+    """The line of totals. Its latencies are from send to acknowledgement, in whole milliseconds."""
+    found = list(PRODUCED.finditer(output))
+    if not found:
+        raise BadOutput(f"no line of totals in {output[-500:]!r}")
+    total = found[-1]
+    records = int(total["records"])
+    latencies = {f"{key}_ms": float(total[key]) for key in ("mean", "p50", "p99", "p999")}
+    return Work(records, records * job.load.record_bytes, records / float(total["rate"].replace(",", "")), latencies)
+
+
+def group_of(job: Job) -> str:
+    return f"{job.topic}-{job.number}"
+
+
+def consumer_performance(job: Job) -> list[str]:
+    return jars.tool(
+        "org.apache.kafka.tools.ConsumerPerformance",
+        *("--bootstrap-server", job.bootstrap, "--topic", job.topic, "--num-records", str(job.load.records)),
+        *("--group", group_of(job), *pairs("--command-property", job.load.client)),
+    )
+
+
+def rows(output: str) -> Iterator[dict[str, str]]:
+    """The lines of comma-separated values below the last header, by the header's names."""
+    names: list[str] = []
+    for line in output.splitlines():
+        cells = [cell.strip() for cell in line.split(",")]
+        if cells[0] == "start.time":
+            names = cells
+        elif names and len(cells) == len(names):
+            yield dict(zip(names, cells, strict=True))
+
+
+def parse_consumer_performance(output: str, job: Job) -> Work:
+    """The row of totals; the time is what fetching took, without the wait for the group."""
+    try:
+        *_others, total = rows(output)
+        records, mib = int(total["data.consumed.in.nMsg"]), float(total["data.consumed.in.MB"])
+        seconds = int(total["fetch.time.ms"]) / 1000
+    except (KeyError, ValueError) as error:
+        raise BadOutput(f"no row of totals in {output[-500:]!r}") from error
+    if records < job.load.records:
+        raise BadOutput(f"{records} of {job.load.records} records came")
+    return Work(records, round(mib * MIB), seconds)
+
+
+def share_consumer_performance(job: Job) -> list[str]:
+    return jars.tool(
+        "org.apache.kafka.tools.ShareConsumerPerformance",
+        *("--bootstrap-server", job.bootstrap, "--topic", job.topic, "--group", group_of(job)),
+        *("--num-records", str(job.load.records)),
+    )
+
+
+def share_from_start(job: Job) -> list[str]:
+    """A share group begins at the end of a topic unless its group config says otherwise."""
+    return jars.tool(
+        "kafka.admin.ConfigCommand",
+        *("--bootstrap-server", job.bootstrap, "--alter", "--entity-type", "groups", "--entity-name", group_of(job)),
+        *("--add-config", "share.auto.offset.reset=earliest"),
+    )
+
+
+def end_to_end_latency(job: Job) -> list[str]:
+    load = job.load
+    return jars.tool(
+        "org.apache.kafka.tools.EndToEndLatency",
+        *("--bootstrap-server", job.bootstrap, "--topic", job.topic, "--num-records", str(load.records)),
+        *("--producer-acks", load.properties.get("acks", "all"), "--record-size", str(load.record_bytes)),
+    )
+
+
+def parse_end_to_end_latency(output: str, job: Job) -> Work:
+    """The mean only: the tool cuts its percentiles to whole milliseconds, and a good broker's are below one."""
+    found = MEAN.search(output)
+    if not found:
+        raise BadOutput(f"no average in {output[-500:]!r}")
+    mean_ms = float(found[1])
+    return Work(job.load.records, job.load.size_bytes, job.load.records * mean_ms / 1000, {"mean_ms": mean_ms})
+
+
+def librdkafka(verb: str, job: Job) -> list[str]:
+    load = job.load
+    return module(
+        "bench.clients.librdkafka",
+        *(verb, job.bootstrap, job.topic, str(payload_file(job.work, load.payload, load.record_bytes))),
+        *("--records", str(load.records), "--record-bytes", str(load.record_bytes)),
+        *("--clients", str(load.clients), "--partitions", str(load.partitions), "--rate", str(load.rate)),
+        *pairs("--set", load.client),
+    )
+
+
+def pump(job: Job) -> list[str]:
+    load = job.load
+    assert load.flow is not None
+    written_by = load.filled_by or load
+    share = compressed_share(payload_file(job.work, load.payload, load.record_bytes), written_by.properties)
+    return module(
+        "bench.floor.pump",
+        *(job.bootstrap, load.flow.value, job.topic, str(load.chunk_bytes)),
+        *(str(round(load.size_bytes * share)), str(load.clients)),
+    )
+
+
+def parse_pump(output: str, job: Job) -> Work:
+    """The floor's chunks, counted as what they stand for: records, and their values' bytes before compression."""
+    moved = parse_json(output, job)
+    records = job.load.records * job.load.clients
+    return moved._replace(records=records, size_bytes=records * job.load.record_bytes)
+
+
+def parse_json(output: str, _: Job) -> Work:
+    """The last line of one of our own loops: a Work as JSON."""
+    try:
+        return Work(**json.loads(output.splitlines()[-1]))
+    except (IndexError, ValueError, TypeError) as error:
+        raise BadOutput(f"no JSON at the end of {output[-500:]!r}") from error
+
+
+def of_librdkafka(verb: str) -> Tool:
+    return Tool(f"confluent-kafka: {verb}", lambda job: librdkafka(verb, job), parse_json)
+
+
+def transactional(job: Job) -> list[str]:
+    return producer_performance(job, "--transactional-id", job.topic, "--transaction-duration-ms", "50")
+
+
+PRODUCER_PERFORMANCE = Tool("ProducerPerformance", producer_performance, parse_producer_performance)
+TRANSACTIONAL = Tool("ProducerPerformance, transactional", transactional, parse_producer_performance)
+CONSUMER_PERFORMANCE = Tool("ConsumerPerformance", consumer_performance, parse_consumer_performance)
+SHARE_CONSUMER_PERFORMANCE = Tool(
+    "ShareConsumerPerformance", share_consumer_performance, parse_consumer_performance, share_from_start
+)
+END_TO_END_LATENCY = Tool("EndToEndLatency", end_to_end_latency, parse_end_to_end_latency)
+PRODUCE, CONSUME, LATENCY, JOIN, COMMIT = map(of_librdkafka, ("produce", "consume", "latency", "join", "commit"))
+PUMP = Tool("pump", pump, parse_pump)

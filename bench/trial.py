@@ -1,0 +1,159 @@
+"""One peer under one load: started, filled, measured round by round."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from bench import cost, wire
+from bench.figures import MB, MILLION, Sample, Work, per_work
+from bench.load import Job, Load, Method, Tool
+from bench.peers.peer import Peer, Unavailable
+
+TOOL_TIMEOUT_S = 300
+# How long a started broker is left alone before its idle memory is read, and idle connections are watched.
+SETTLE_S = 0.3
+WATCH_S = 3.0
+ERROR_LINES = 4
+KB = 1_000
+
+
+class ToolFailed(Exception):
+    """A tool ended badly; the message has its last words."""
+
+
+def run(command: list[str]) -> str:
+    """What a command prints on standard output. Raises ToolFailed."""
+    try:
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=TOOL_TIMEOUT_S, check=False)
+    except subprocess.TimeoutExpired:
+        raise ToolFailed(f"no end within {TOOL_TIMEOUT_S} s") from None
+    if ended.returncode:
+        said = f"{ended.stdout}\n{ended.stderr}".strip().splitlines()[-ERROR_LINES:]
+        raise ToolFailed(f"status {ended.returncode}: {' | '.join(said)}")
+    return ended.stdout
+
+
+def use(tool: Tool, job: Job) -> Work:
+    if tool.before is not None:
+        run(tool.before(job))
+    return tool.parse(run(tool.command(job)), job)
+
+
+def allow_many_files() -> None:
+    """As many open files as this user may have: connections are held by thousands."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+@contextmanager
+def held(bootstrap: str, count: int) -> Iterator[None]:
+    """So many open connections, each of which has been answered once."""
+    with ExitStack() as stack:
+        for _ in range(count):
+            connection = stack.enter_context(wire.connect(bootstrap))
+            wire.ask(connection, wire.API_VERSIONS_REQUEST)
+        yield
+
+
+def drop_from_memory(folder: Path) -> None:
+    """Write a folder's files to the disk and give their pages back, so that the next read comes from there."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            file = os.open(path, os.O_RDONLY)
+            os.fsync(file)
+            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(file)
+
+
+class Trial:
+    """One peer under one load. What goes wrong is raised; the caller makes a reason of it."""
+
+    def __init__(self, peer: Peer, load: Load, work: Path) -> None:
+        self.peer, self.load, self.work = peer, load, work
+        self._idle_bytes = 0
+        self._filled: set[str] = set()
+
+    def open(self) -> None:
+        """Start the peer, unless starting it is what is measured. Raises Unavailable with what it cannot serve."""
+        self.peer.prepare()
+        if self.load.method is not Method.START_UP:
+            self.start()
+        if reason := self.peer.refusal(self.load):
+            raise Unavailable(reason)
+
+    def start(self) -> Sample:
+        """The times from the start of the process, and the memory of a broker that has done nothing yet."""
+        self.peer.start()
+        served_ns = self.peer.wait_until_serving()
+        self.peer.wait_until_ready()
+        time.sleep(SETTLE_S)
+        self._idle_bytes = cost.memory(self.peer.pid).resident_bytes
+        started_ns = self.peer.started_ns
+        times = {"ready_ms": (self.peer.ready_ns - started_ns) / 1e6, "metadata_ms": (served_ns - started_ns) / 1e6}
+        return times | {"rss_idle_mb": self._idle_bytes / MB}
+
+    def close(self) -> None:
+        self.peer.stop()
+
+    def measure(self, number: int) -> Sample:
+        """One round. Rounds below zero warm the peer up; they are measured like the others."""
+        return METHODS[self.load.method](self, number)
+
+    def topic(self, number: int) -> str:
+        """The topic of a round, made and filled when the round needs it and it is not there yet."""
+        load = self.load
+        shared = load.filled_by is not None and not load.cold
+        name = load.name if shared else f"{load.name}-{number if number >= 0 else 'warm-up'}"
+        if name not in self._filled:
+            self.peer.create_topic(name, load.partitions)
+            self._filled.add(name)
+            if load.filled_by is not None:
+                job = Job(self.peer.bootstrap, name, load.filled_by, number, self.work)
+                use(self.peer.tool(load.filled_by), job)
+        if load.cold:
+            drop_from_memory(self.peer.data)
+        return name
+
+    def use_tool(self, number: int) -> Sample:
+        job = Job(self.peer.bootstrap, self.topic(number), self.load, number, self.work)
+        with held(self.peer.bootstrap, self.load.connections):
+            before = cost.cpu_seconds(self.peer.pid)
+            work = use(self.peer.tool(self.load), job)
+            spent = cost.cpu_seconds(self.peer.pid) - before
+        return per_work(work, spent) | self.memory()
+
+    def memory(self) -> dict[str, float]:
+        return {"rss_idle_mb": self._idle_bytes / MB, "rss_peak_mb": cost.memory(self.peer.pid).peak_bytes / MB}
+
+    def watch_idle(self, _: int) -> Sample:
+        """What connections cost to make (one request each), to hold, and in memory."""
+        count, pid = self.load.connections, self.peer.pid
+        before, began = cost.memory(pid).resident_bytes, cost.cpu_seconds(pid)
+        with held(self.peer.bootstrap, count):
+            made, grown = cost.cpu_seconds(pid), cost.memory(pid).resident_bytes - before
+            time.sleep(WATCH_S)
+            idle_s = cost.cpu_seconds(pid) - made
+        return self.memory() | {
+            "cpu_s_per_million": (made - began) / count * MILLION,
+            "cpu_percent": idle_s / WATCH_S * 100,
+            "kb_per_connection": max(0, grown) / count / KB,
+        }
+
+    def start_up(self, _: int) -> Sample:
+        try:
+            return self.start()
+        finally:
+            self.peer.stop()
+
+
+METHODS: Mapping[Method, Callable[[Trial, int], Sample]] = {
+    Method.TOOL: Trial.use_tool,
+    Method.IDLE: Trial.watch_idle,
+    Method.START_UP: Trial.start_up,
+}

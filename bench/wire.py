@@ -1,0 +1,79 @@
+"""Two requests by hand: which APIs a broker serves, and whether it answers Metadata. No client stands in between."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+
+METADATA, API_VERSIONS = 3, 18
+CLIENT_ID = b"bench"
+POLL_S = 0.002
+IO_TIMEOUT_S = 10.0
+
+
+def request(api_key: int, version: int, body: bytes = b"") -> bytes:
+    """A frame with request header v1."""
+    header = struct.pack(f">hhih{len(CLIENT_ID)}s", api_key, version, 1, len(CLIENT_ID), CLIENT_ID)
+    return struct.pack(">i", len(header) + len(body)) + header + body
+
+
+API_VERSIONS_REQUEST = request(API_VERSIONS, 0)
+# Version 1 with an empty array: brokers, and no topics.
+METADATA_REQUEST = request(METADATA, 1, struct.pack(">i", 0))
+
+
+def connect(bootstrap: str, timeout_s: float = IO_TIMEOUT_S) -> socket.socket:
+    host, _, port = bootstrap.rpartition(":")
+    return socket.create_connection((host, int(port)), timeout_s)
+
+
+def receive(connection: socket.socket, size: int) -> bytes:
+    """Exactly `size` bytes. Raises ConnectionError when the peer closes before that."""
+    parts = bytearray()
+    while len(parts) < size:
+        part = connection.recv(size - len(parts))
+        if not part:
+            raise ConnectionError("closed in the middle of an answer")
+        parts += part
+    return bytes(parts)
+
+
+def ask(connection: socket.socket, frame: bytes) -> bytes:
+    """The body of the answer to one request, after its correlation id."""
+    connection.sendall(frame)
+    (size,) = struct.unpack(">i", receive(connection, 4))
+    return receive(connection, size)[4:]
+
+
+def parse_api_versions(body: bytes) -> frozenset[int]:
+    """The API keys in the body of an ApiVersions response v0. Raises ValueError with the broker's error code."""
+    error, count = struct.unpack_from(">hi", body)
+    if error:
+        raise ValueError(f"ApiVersions 0 was answered with error code {error}")
+    return frozenset(key for key, _, _ in struct.iter_unpack(">hhh", body[6 : 6 + 6 * count]))
+
+
+def api_keys(bootstrap: str) -> frozenset[int]:
+    """The APIs that a broker advertises."""
+    with connect(bootstrap) as connection:
+        return parse_api_versions(ask(connection, API_VERSIONS_REQUEST))
+
+
+def names_a_broker(body: bytes) -> bool:
+    """Whether the body of a Metadata response v1 has at least one broker: before that nothing can be asked of it."""
+    return int(struct.unpack_from(">i", body)[0]) > 0
+
+
+def wait_for_metadata(bootstrap: str, timeout_s: float) -> int:
+    """`time.monotonic_ns()` of the first answered Metadata, asked for again and again. Raises TimeoutError."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        try:
+            with connect(bootstrap) as connection:
+                if names_a_broker(ask(connection, METADATA_REQUEST)):
+                    return time.monotonic_ns()
+        except OSError:
+            pass
+        time.sleep(POLL_S)
+    raise TimeoutError(f"{bootstrap} did not answer Metadata within {timeout_s} s")
