@@ -58,20 +58,19 @@ def fetch(call: Call[FetchRequest]) -> FetchResponse | Coroutine[Any, Any, Fetch
         or not plan.partitions
     ):
         return plan.response(gathered)
-    return fetch_later(plan, gathered)
+    return fetch_later(plan)
 
 
-async def fetch_later(plan: Plan, gathered: Gathered) -> FetchResponse:
+async def fetch_later(plan: Plan) -> FetchResponse:
+    """Looks again before it waits: an append may have come between the first look and this coroutine's first step."""
     request, clock = plan.call.request, plan.call.broker.clock
     deadline_ms = clock.monotonic_ms() + request.max_wait_ms
     while True:
+        gathered = plan.gather()
         left_ms = deadline_ms - clock.monotonic_ms()
-        if left_ms <= 0:
+        if gathered.size_bytes >= request.min_bytes or gathered.urgent or left_ms <= 0:
             return plan.response(gathered)
         await wait_for_bytes(gathered.watched, request.min_bytes - gathered.size_bytes, left_ms / 1000)
-        gathered = plan.gather()
-        if gathered.size_bytes >= request.min_bytes or gathered.urgent:
-            return plan.response(gathered)
 
 
 class Gathered:
