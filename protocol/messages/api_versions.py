@@ -7,25 +7,27 @@ from protocol.schema import IMPLICIT, message, struct, wire
 from protocol.types import int16, int32, int64
 
 
-@message(ApiKey.API_VERSIONS, versions="0-4", flexible="3+")
+@message(ApiKey.API_VERSIONS, versions="0-5", flexible="3+")
 class ApiVersionsRequest:
-    """A client's first words: who it is, and what does the broker speak?"""
+    """A client's first words: who it is, whom it means to reach, and what does the broker speak?"""
 
     client_software_name: str = wire(versions="3+", default="")  # KIP-511
     client_software_version: str = wire(versions="3+", default="")  # KIP-511
+    cluster_id: str | None = wire(versions="5+", nullable="5+", default=None)  # KIP-1242
+    node_id: int32 = wire(versions="5+", default=-1)  # KIP-1242
 
 
-@message(ApiKey.API_VERSIONS, versions="0-4", flexible="3+")
+@message(ApiKey.API_VERSIONS, versions="0-5", flexible="3+")
 class ApiVersionsResponse:
     """The version ranges of every API, and the features of the cluster."""
 
     error_code: int16 = wire()
     api_keys: list[ApiVersion] = wire()
     throttle_time_ms: int32 = wire(versions="1+", default=0)  # KIP-124
-    supported_features: list[SupportedFeatureKey] = wire(versions="3+", tag=0, default=IMPLICIT)  # KIP-511
-    finalized_features_epoch: int64 = wire(versions="3+", tag=1, default=-1)  # KIP-511
-    finalized_features: list[FinalizedFeatureKey] = wire(versions="3+", tag=2, default=IMPLICIT)  # KIP-511
-    zk_migration_ready: bool = wire(versions="3+", tag=3, default=False)  # KIP-511
+    supported_features: list[SupportedFeatureKey] = wire(versions="3+", tag=0, default=IMPLICIT)  # KIP-584
+    finalized_features_epoch: int64 = wire(versions="3+", tag=1, default=-1)  # KIP-584
+    finalized_features: list[FinalizedFeatureKey] = wire(versions="3+", tag=2, default=IMPLICIT)  # KIP-584
+    zk_migration_ready: bool = wire(versions="3+", tag=3, default=False)  # KIP-866
 
 
 @struct

@@ -93,7 +93,7 @@ class PartitionData:
     log_start_offset: int64 = wire(versions="5+", default=-1)  # KIP-107
     diverging_epoch: EpochEndOffset = wire(versions="12+", tag=0, default=IMPLICIT)  # KIP-595
     current_leader: LeaderIdAndEpoch = wire(versions="12+", tag=1, default=IMPLICIT)  # KIP-595
-    snapshot_id: SnapshotId = wire(versions="12+", tag=2, default=IMPLICIT)  # KIP-595
+    snapshot_id: SnapshotId = wire(versions="12+", tag=2, default=IMPLICIT)  # KIP-630
     aborted_transactions: list[AbortedTransaction] | None = wire(versions="4+", nullable="4+", default=None)  # KIP-98
     preferred_read_replica: int32 = wire(versions="11+", default=-1)  # KIP-392
     records: types.records | None = wire(nullable="0+")

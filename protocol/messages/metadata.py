@@ -43,7 +43,7 @@ class MetadataResponseBroker:
     node_id: int32 = wire()
     host: str = wire()
     port: int32 = wire()
-    rack: str | None = wire(versions="1+", nullable="1+", default=None)  # KIP-4
+    rack: str | None = wire(versions="1+", nullable="1+", default=None)  # KIP-36
 
 
 @struct

@@ -58,6 +58,7 @@ ONLY_IN_3_9 = {
 """The versions that Kafka 4.0 removed (KIP-896)."""
 
 NEWER_THAN_4_3 = {
+    ApiKey.API_VERSIONS: range(5, 6),
     ApiKey.TXN_OFFSET_COMMIT: range(6, 7),
     ApiKey.DELETE_GROUPS: range(3, 4),
     ApiKey.STREAMS_GROUP_HEARTBEAT: range(1, 2),

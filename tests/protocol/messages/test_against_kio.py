@@ -30,6 +30,7 @@ UNKNOWN_TO_KIO = {
     ApiKey.CONTROLLED_SHUTDOWN: "0-3",
     ApiKey.OFFSET_COMMIT: "0-1",
     ApiKey.OFFSET_FETCH: "0",
+    ApiKey.API_VERSIONS: "5",
     ApiKey.CREATE_TOPICS: "0-1",
     ApiKey.DELETE_TOPICS: "0",
     ApiKey.OFFSET_FOR_LEADER_EPOCH: "0-1",

@@ -21,7 +21,7 @@ NEWEST = {
     ApiKey.METADATA: 13,
     ApiKey.OFFSET_COMMIT: 10,
     ApiKey.OFFSET_FETCH: 10,
-    ApiKey.API_VERSIONS: 4,
+    ApiKey.API_VERSIONS: 5,
     ApiKey.INIT_PRODUCER_ID: 5,
     ApiKey.TXN_OFFSET_COMMIT: 6,
     ApiKey.SHARE_FETCH: 2,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from protocol.codec import decode, encode
+from protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatResponse
 from protocol.messages.streams_group_topology_description_update import (
@@ -33,6 +34,17 @@ def node(name: str, node_type: int) -> TopologyDescriptionNode:
 
 
 FRAMES = {
+    "ApiVersions 5 says whom the client means to reach (KIP-1242)": (
+        ApiVersionsRequest(client_software_name="n", client_software_version="v", cluster_id="c", node_id=1),
+        5,
+        "026e 0276 0263 00000001 00",
+    ),
+    "and need not": (ApiVersionsRequest(), 5, "01 01 00 ffffffff 00"),
+    "its response is as in 4": (
+        ApiVersionsResponse(error_code=0, api_keys=[ApiVersion(api_key=18, min_version=0, max_version=5)]),
+        5,
+        "0000 02 0012 0000 0005 00 00000000 00",
+    ),
     "TxnOffsetCommit 6 names topics by id (KIP-1319)": (
         TxnOffsetCommitRequest(
             transactional_id="t",
