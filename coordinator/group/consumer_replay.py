@@ -1,0 +1,155 @@
+"""What the records of consumer groups do to a shard as they are applied.
+
+Source: the replay methods of Kafka's GroupMetadataManager.
+"""
+
+from __future__ import annotations
+
+from coordinator.group.consumer_group import NO_EPOCH, ConsumerGroup
+from coordinator.group.consumer_member import NO_PARTITIONS, Member
+from coordinator.group.records import GroupRecord
+from coordinator.group.regex import Resolved
+from coordinator.group.state import Apply, GroupState
+from protocol.coordinator_records.consumer_group import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+)
+
+
+def _existing(state: GroupState, group_id: str) -> ConsumerGroup | None:
+    group = state.groups.get(group_id)
+    return group if isinstance(group, ConsumerGroup) else None
+
+
+def _group(state: GroupState, group_id: str) -> ConsumerGroup:
+    """The group that a record speaks of. A group of another type under its id can only be what is left of one that
+    became this: compaction may have taken its tombstone before the record that it was for."""
+    group = _existing(state, group_id)
+    if group is None:
+        group = state.groups[group_id] = ConsumerGroup(group_id)
+    return group
+
+
+def epoch(state: GroupState, record: GroupRecord) -> None:
+    """The group is at an epoch, or is gone."""
+    key, value = record.key, record.value
+    assert isinstance(key, ConsumerGroupMetadataKey)
+    if value is None:
+        gone = _existing(state, key.group_id)
+        if gone is not None:
+            gone.cancel_timers(state.timers)
+            del state.groups[key.group_id]
+        return
+    assert isinstance(value, ConsumerGroupMetadataValue)
+    group = _group(state, key.group_id)
+    group.epoch, group.metadata_hash = value.epoch, value.metadata_hash
+
+
+def partition_metadata(state: GroupState, record: GroupRecord) -> None:
+    """The group has, or has no longer, a record that its metadata hash has replaced."""
+    key = record.key
+    assert isinstance(key, ConsumerGroupPartitionMetadataKey)
+    group = _existing(state, key.group_id) if record.value is None else _group(state, key.group_id)
+    if group is not None:
+        group.has_partition_metadata = record.value is not None
+
+
+def member(state: GroupState, record: GroupRecord) -> None:
+    """A member said something new of itself, or is gone."""
+    key, value = record.key, record.value
+    assert isinstance(key, ConsumerGroupMemberMetadataKey)
+    if value is None:
+        group = _existing(state, key.group_id)
+        if group is not None and key.member_id in group.members:
+            group.remove(key.member_id)
+        return
+    assert isinstance(value, ConsumerGroupMemberMetadataValue)
+    group = _group(state, key.group_id)
+    group.put(group.members.get(key.member_id, Member(key.member_id)).described_by(value))
+
+
+def target_epoch(state: GroupState, record: GroupRecord) -> None:
+    """There is a new target assignment, whose members' records came before, or none any more."""
+    key, value = record.key, record.value
+    assert isinstance(key, ConsumerGroupTargetAssignmentMetadataKey)
+    if value is None:
+        gone = _existing(state, key.group_id)
+        if gone is not None:
+            gone.assignment_epoch, gone.assigned_at_ms = NO_EPOCH, 0
+        return
+    assert isinstance(value, ConsumerGroupTargetAssignmentMetadataValue)
+    group = _group(state, key.group_id)
+    group.assignment_epoch, group.assigned_at_ms = value.assignment_epoch, value.assignment_timestamp
+
+
+def target(state: GroupState, record: GroupRecord) -> None:
+    """A member shall come to own other partitions."""
+    key, value = record.key, record.value
+    assert isinstance(key, ConsumerGroupTargetAssignmentMemberKey)
+    if value is None:
+        group = _existing(state, key.group_id)
+        if group is not None:
+            group.remove_target(key.member_id)
+        return
+    assert isinstance(value, ConsumerGroupTargetAssignmentMemberValue)
+    assignment = {topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions}
+    _group(state, key.group_id).put_target(key.member_id, assignment)
+
+
+def current(state: GroupState, record: GroupRecord) -> None:
+    """A member moved to another epoch, or owns other partitions, or none as it is about to go."""
+    key, value = record.key, record.value
+    assert isinstance(key, ConsumerGroupCurrentMemberAssignmentKey)
+    if value is None:
+        group = _existing(state, key.group_id)
+        leaving = group.members.get(key.member_id) if group else None
+        if group is not None and leaving is not None:
+            group.put(
+                leaving._replace(
+                    member_epoch=NO_EPOCH,
+                    previous_member_epoch=NO_EPOCH,
+                    assigned=NO_PARTITIONS,
+                    pending_revocation=NO_PARTITIONS,
+                )
+            )
+        return
+    assert isinstance(value, ConsumerGroupCurrentMemberAssignmentValue)
+    group = _group(state, key.group_id)
+    group.put(group.members.get(key.member_id, Member(key.member_id)).moved_by(value))
+
+
+def regex(state: GroupState, record: GroupRecord) -> None:
+    """A pattern matched these topics, or is nobody's any more."""
+    key, value = record.key, record.value
+    assert isinstance(key, ConsumerGroupRegularExpressionKey)
+    if value is None:
+        group = _existing(state, key.group_id)
+        if group is not None:
+            group.put_resolved(key.regular_expression, None)
+        return
+    assert isinstance(value, ConsumerGroupRegularExpressionValue)
+    resolved = Resolved(frozenset(value.topics), value.version, value.timestamp)
+    _group(state, key.group_id).put_resolved(key.regular_expression, resolved)
+
+
+APPLY: dict[type, Apply] = {
+    ConsumerGroupMetadataKey: epoch,
+    ConsumerGroupPartitionMetadataKey: partition_metadata,
+    ConsumerGroupMemberMetadataKey: member,
+    ConsumerGroupTargetAssignmentMetadataKey: target_epoch,
+    ConsumerGroupTargetAssignmentMemberKey: target,
+    ConsumerGroupCurrentMemberAssignmentKey: current,
+    ConsumerGroupRegularExpressionKey: regex,
+}
+"""By the class of a record's key."""
