@@ -157,6 +157,10 @@ class LineClient:
                 raise AssertionError(f"{self.name}: `{command}` failed: {line.removeprefix('error ')}")
             answer.append(line)
 
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
     def errors(self) -> str:
         return self._log.read_bytes()[-4000:].decode(errors="replace")
 

@@ -11,7 +11,7 @@ from tests.interop.processes import LineClient
 
 
 class LineDriver:
-    """A process that takes the commands of Client.java; started at the first use."""
+    """A process that takes the commands of Client.java; started at the first use, and again when it has ended."""
 
     def __init__(self, start: Callable[[], LineClient], settings: Callable[[Kind], Mapping[str, str]]) -> None:
         self._start = start
@@ -19,7 +19,7 @@ class LineDriver:
         self._client: LineClient | None = None
 
     def _ask(self, command: str, *words: object, lines: Sequence[str] = ()) -> list[str]:
-        if self._client is None:
+        if self._client is None or not self._client.is_running:
             self._client = self._start()
         return self._client.ask(" ".join(map(str, (command, *words))), lines)
 
