@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from enum import Enum, IntEnum
 from pathlib import Path
@@ -66,17 +67,26 @@ class Job(NamedTuple):
     """Where files may be put."""
 
 
+Parse = Callable[[str, Job], Work]
+"""Reads what a tool printed."""
+
+
 class Tool(NamedTuple):
     """A program that none of us wrote, or a thin loop around such a client: how it is called, what it printed."""
 
     name: str
     command: Callable[[Job], list[str]]
-    parse: Callable[[str, Job], Work]
+    parse: Parse
     before: Callable[[Job], list[str]] | None = None
     """What has to be run first, uncounted."""
 
 
 NO_TOOL = Tool("no tool", lambda job: [], lambda output, job: Work(0, 0, 0.0))
+
+
+def module(name: str, *arguments: str) -> list[str]:
+    """The command line of a module of ours, in the interpreter that runs the bench."""
+    return [sys.executable, "-m", name, *arguments]
 
 
 class Load(NamedTuple):

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 
 from bench import jars
 from bench.figures import Work
-from bench.load import Job, Tool
+from bench.load import Job, Tool, module
 from bench.payload import compressed_share, payload_file
-from bench.peers.peer import module
 
 PRODUCED = re.compile(
     r"^(?P<records>\d+) records sent, (?P<rate>[\d.,]+) records/sec .*?(?P<mean>[\d.]+) ms avg latency"

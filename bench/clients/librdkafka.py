@@ -153,9 +153,11 @@ def latency(options: Options) -> Work:
     """From produce to receipt by a waiting consumer: one after the other, or at a steady rate."""
     producer = producer_of(options, **{"linger.ms": "0"})
     taken_ns: list[int] = []
-    started = time.monotonic()
     with consumer_of(options, "latency") as consumer:
         assign_from_start(consumer, options)
+        producer.produce(options.topic, stamped(options), partition=0)
+        take(consumer, 1)  # both ends are connected now
+        started = time.monotonic()
         if options.rate:
             threading.Thread(target=steadily, args=(options, producer), daemon=True).start()
         while len(taken_ns) < options.records:
@@ -163,7 +165,7 @@ def latency(options: Options) -> Work:
                 producer.produce(options.topic, stamped(options), partition=0)
             (value,) = take(consumer, 1)
             taken_ns.append(time.monotonic_ns() - int.from_bytes(value[:NOW_BYTES], "big"))
-    seconds = time.monotonic() - started
+        seconds = time.monotonic() - started
     counted = taken_ns[len(taken_ns) // WARM_UP_SHARE :]
     return Work(options.records, options.records * options.record_bytes, seconds, percentiles_ms(counted))
 

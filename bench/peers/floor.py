@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 from bench import wire
-from bench.load import Load, Method, Tool
-from bench.peers.peer import READY_TIMEOUT_S, Peer, module
+from bench.load import Load, Method, Tool, module
+from bench.peers.peer import READY_TIMEOUT_S, Peer
 from bench.tools import PUMP
 
 

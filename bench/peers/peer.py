@@ -6,7 +6,6 @@ import re
 import shutil
 import socket
 import subprocess
-import sys
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -147,8 +146,3 @@ class Peer(ABC):
         topic = NewTopic(name, num_partitions=partitions, replication_factor=1)
         for created in admin.create_topics([topic], operation_timeout=ADMIN_TIMEOUT_S).values():
             created.result(ADMIN_TIMEOUT_S)
-
-
-def module(name: str, *arguments: str) -> list[str]:
-    """The command line of a module of ours, in the interpreter that runs the bench."""
-    return [sys.executable, "-m", name, *arguments]

@@ -1,0 +1,68 @@
+"""Medians, spreads, ratios, costs per unit of work, and the goals that they are held against."""
+
+from __future__ import annotations
+
+from bench.figures import Spread, Work, per_work, percentiles_ms, ratio, spread, summarise
+from bench.goals import Goal, Verdict, verdicts
+from bench.results import Row
+
+
+def test_a_spread_is_the_median_between_the_extremes() -> None:
+    assert spread([3.0, 1.0, 2.0]) == Spread(2.0, 1.0, 3.0, 3)
+
+
+def test_a_summary_has_only_what_was_measured() -> None:
+    summary = summarise([{"mb_per_s": 1.0, "p50_ms": 5.0}, {"mb_per_s": 3.0}])
+    assert summary == {"mb_per_s": Spread(2.0, 1.0, 3.0, 2), "p50_ms": Spread(5.0, 5.0, 5.0, 1)}
+
+
+def test_a_ratio_is_of_medians() -> None:
+    ours, theirs = summarise([{"cpu_s_per_gb": 1.0}]), summarise([{"cpu_s_per_gb": 4.0}])
+    assert ratio(ours, theirs, "cpu_s_per_gb") == 0.25
+
+
+def test_there_is_no_ratio_to_nothing() -> None:
+    ours, zero = summarise([{"cpu_s_per_gb": 1.0}]), summarise([{"cpu_s_per_gb": 0.0}])
+    assert ratio(ours, zero, "cpu_s_per_gb") is None
+    assert ratio(ours, {}, "cpu_s_per_gb") is None
+
+
+def test_cost_is_per_gigabyte_and_per_million_records() -> None:
+    sample = per_work(Work(500_000, 500_000_000, 2.0, {"p50_ms": 1.5}), cpu_s=1.0)
+    assert sample == {
+        "cpu_s_per_million": 2.0,
+        "cpu_s_per_gb": 2.0,
+        "records_per_s": 250_000,
+        "mb_per_s": 250.0,
+        "p50_ms": 1.5,
+    }
+
+
+def test_work_without_bytes_has_no_cost_per_gigabyte() -> None:
+    assert set(per_work(Work(100, 0, 1.0), cpu_s=1.0)) == {"cpu_s_per_million", "records_per_s"}
+
+
+def test_percentiles_are_of_the_nearest_rank() -> None:
+    taken_ns = [number * 1_000_000 for number in range(1_000, 0, -1)]
+    assert percentiles_ms(taken_ns) == {"p50_ms": 501.0, "p99_ms": 991.0, "p999_ms": 1_000.0, "mean_ms": 500.5}
+
+
+def row(**figures: float) -> Row:
+    return Row("someone", [figures])
+
+
+def test_a_cost_is_to_stay_below_its_goal_and_a_throughput_above() -> None:
+    peers = {"odradek": row(cpu_s_per_gb=1.0, mb_per_s=90.0), "kafka": row(cpu_s_per_gb=4.0, mb_per_s=100.0)}
+    assert list(verdicts("produce", ("cpu_s_per_gb", "mb_per_s"), peers)) == [
+        Verdict(Goal("cpu_s_per_gb", "kafka", 0.45), 0.25, True),
+        Verdict(Goal("mb_per_s", "kafka", 1.0), 0.9, False),
+    ]
+
+
+def test_a_goal_against_a_peer_that_did_not_run_is_not_judged() -> None:
+    assert not list(verdicts("produce", ("cpu_s_per_gb",), {"odradek": row(cpu_s_per_gb=1.0)}))
+
+
+def test_a_round_without_a_figure_is_told_unless_the_row_has_a_reason() -> None:
+    assert row(mb_per_s=1.0).lacks(("mb_per_s", "p50_ms")) == ["p50_ms"]
+    assert row(mb_per_s=1.0)._replace(reason="no such API").lacks(("p50_ms",)) == []

@@ -1,0 +1,52 @@
+"""What is read from /proc, off the wire, and back from a file of results."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from bench import cost, wire
+from bench.cost import Memory
+from bench.loads import LOADS
+from bench.results import Row, from_json, result_of, to_json
+
+STAT = "42 (a (b) c) S 1 42 42 0 -1 4194560 100 0 0 0 250 50 7 7 20 0 9 0 100 1000 200 18446744073709551615"
+STATUS = "Name:\tx\nVmPeak:\t  999 kB\nVmHWM:\t    2048 kB\nVmRSS:\t    1024 kB\nThreads:\t9\n"
+
+
+def test_cpu_time_is_user_and_system_whatever_the_command_is_called() -> None:
+    assert cost.cpu_seconds_of(STAT) == 300 / cost.TICKS_PER_SECOND
+
+
+def test_memory_is_resident_now_and_at_its_peak() -> None:
+    assert cost.memory_of(STATUS) == Memory(1024 * 1024, 2048 * 1024)
+
+
+def test_a_process_that_is_ending_has_no_memory() -> None:
+    assert cost.memory_of("Name:\tx\nState:\tZ (zombie)\n") == Memory(0, 0)
+
+
+def test_a_request_is_framed_with_its_header() -> None:
+    assert bytes.fromhex("00000013 0003 0001 00000001 0005 62656e6368 00000000") == wire.METADATA_REQUEST
+
+
+def test_the_advertised_apis_are_read_from_api_versions_0() -> None:
+    body = struct.pack(">hi", 0, 2) + struct.pack(">hhh", 0, 0, 13) + struct.pack(">hhh", 18, 0, 4)
+    assert wire.parse_api_versions(body) == {0, 18}
+
+
+def test_an_error_to_api_versions_names_its_code() -> None:
+    with pytest.raises(ValueError, match="error code 35"):
+        wire.parse_api_versions(struct.pack(">hi", 35, 0))
+
+
+def test_metadata_without_a_broker_is_no_answer_yet() -> None:
+    assert not wire.names_a_broker(struct.pack(">ii", 0, 1))
+    assert wire.names_a_broker(struct.pack(">ii", 1, 1))
+
+
+def test_results_come_back_from_their_file_as_they_were() -> None:
+    peers = {"odradek": Row("Odradek", [{"mb_per_s": 1.0}]), "floor": Row("floor", [], "has no protocol")}
+    result = result_of(LOADS["produce"], peers)
+    assert from_json(to_json(result)) == result
