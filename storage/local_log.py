@@ -208,6 +208,7 @@ class LocalLog:
             self.producer_state.truncate_fully(offset)
         self.log_start_offset = offset if log_start_offset is None else log_start_offset
         self._ends_at(offset)
+        self.high_watermark = offset
 
     def _ends_at(self, offset: int) -> None:
         self.log_end_offset = offset

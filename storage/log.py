@@ -25,6 +25,7 @@ from storage.producer_entry import CachedBatch, Origin, Verification
 from storage.producer_state import ProducerBatch, ProducerState
 from storage.read import ReadResult, aborted_transactions, read, upper_bound_offset
 from storage.recovery import load
+from storage.rolling import should_roll
 from storage.segment import Segment
 from storage.txn_index import AbortedTxn
 
@@ -159,7 +160,7 @@ class Log(LocalLog):
         """The batches into the active segment, or a new one."""
         active = self.segments.active
         size = prepared.size_bytes
-        if active.should_roll(size, prepared.max_timestamp, last_offset, self._config, now_ms):
+        if should_roll(active, size, prepared.max_timestamp, last_offset, self._config, now_ms):
             active = self.roll(now_ms, first.base_offset)
         try:
             active.append(prepared.buffers, prepared.batches, size)
@@ -228,7 +229,7 @@ class Log(LocalLog):
     def max_timestamp(self) -> TimestampAndOffset | None:
         """The record with the largest timestamp, the first of several; None when none has one."""
         with failing(self.log_dir, f"looking up the largest timestamp in {self.topic_partition}"):
-            return max_timestamp(self.segments)
+            return max_timestamp(self.segments, self.log_start_offset)
 
     # Watermarks
 

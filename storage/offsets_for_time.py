@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from protocol.records.batch import MAGIC_V2, BatchHeader
+from protocol.records.batch import MAGIC_V2, NO_TIMESTAMP, BatchHeader
 from protocol.records.message_set import read_messages
 from protocol.records.record import iter_raw
 from storage.segment import Segment
@@ -21,30 +22,49 @@ class TimestampAndOffset(NamedTuple):
 
 def offset_for_timestamp(segments: Segments, timestamp: int, start_offset: int) -> TimestampAndOffset | None:
     """The first record at or after `start_offset` whose timestamp is at least the given one."""
-    segment = next((segment for segment in segments if segment.largest_timestamp() >= timestamp), None)
-    if segment is None:
-        return None
-    before = segment.time_index.lookup(timestamp).offset
-    position = segment.index.lookup(max(before, start_offset)).position
-    for at, header in segment.batches(position):
-        if header.max_timestamp >= timestamp:
-            for offset, found in _timestamps(segment, at, header):
-                if found >= timestamp and offset >= start_offset:
-                    return TimestampAndOffset(found, offset, _epoch(header))
+    for segment in segments.since(start_offset):
+        if segment.largest_timestamp() >= timestamp:
+            before = segment.time_index.lookup(timestamp).offset
+            position = segment.index.lookup(max(before, start_offset)).position
+            found = _first(segment, position, timestamp, start_offset)
+            if found is not None:
+                return found
     return None
 
 
-def max_timestamp(segments: Segments) -> TimestampAndOffset | None:
-    """The first record of the batch that has the largest timestamp of all, among those with that timestamp."""
-    segment = max(segments, key=lambda segment: segment.max_timestamp.timestamp)
+def max_timestamp(segments: Segments, start_offset: int) -> TimestampAndOffset | None:
+    """The record with the largest timestamp of those from `start_offset` on, the first of several in its batch."""
+    live = segments.since(start_offset)
+    segment = max(live, key=lambda segment: segment.max_timestamp.timestamp)
     largest, last_offset = segment.max_timestamp
     if largest < 0:
         return None
-    for at, header in segment.batches(segment.index.lookup(last_offset).position):
-        if header.max_timestamp == largest:
+    if last_offset >= start_offset:
+        found = _first(segment, segment.index.lookup(last_offset).position, largest, start_offset)
+        if found is not None:
+            return found
+    return _largest_of_all(live, start_offset)
+
+
+def _largest_of_all(segments: Sequence[Segment], start_offset: int) -> TimestampAndOffset | None:
+    """The record with the largest timestamp, when the one that the indexes know of was deleted."""
+    best: TimestampAndOffset | None = None
+    for segment in segments:
+        for at, header in segment.batches():
+            if header.max_timestamp > (NO_TIMESTAMP if best is None else best.timestamp):
+                for offset, found in _timestamps(segment, at, header):
+                    if offset >= start_offset and found > (NO_TIMESTAMP if best is None else best.timestamp):
+                        best = TimestampAndOffset(found, offset, _epoch(header))
+    return best
+
+
+def _first(segment: Segment, position: int, timestamp: int, start_offset: int) -> TimestampAndOffset | None:
+    """The first record from a batch's position on that is at least that late, and not deleted."""
+    for at, header in segment.batches(position):
+        if header.max_timestamp >= timestamp and header.last_offset >= start_offset:
             for offset, found in _timestamps(segment, at, header):
-                if found == largest:
-                    return TimestampAndOffset(largest, offset, _epoch(header))
+                if found >= timestamp and offset >= start_offset:
+                    return TimestampAndOffset(found, offset, _epoch(header))
     return None
 
 

@@ -258,9 +258,7 @@ def scan(
 
     Returns how many bytes are good, the offset after them, and what is wrong with the next one, None if nothing is.
     """
-    segment.index.reset()
-    segment.time_index.reset()
-    segment.txn_index.reset()
+    segment.reset_indexes()
     maximum = TimestampOffset(NO_TIMESTAMP, segment.base_offset)
     epoch = NO_PARTITION_LEADER_EPOCH if epochs.latest_epoch is None else epochs.latest_epoch
     valid_bytes, indexed_at, next_offset, problem = 0, 0, segment.base_offset, None

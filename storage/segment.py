@@ -17,7 +17,8 @@ from storage import names
 from storage.batches import READ_AHEAD_BYTES, Place, find_offset, walk
 from storage.config import LogConfig
 from storage.disk import Buffer, Disk
-from storage.index import MAX_RELATIVE_OFFSET, OffsetIndex
+from storage.index import OffsetIndex
+from storage.rolling import jitter_ms
 from storage.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
 from storage.txn_index import TransactionIndex
 
@@ -55,15 +56,16 @@ class Segment:
     __slots__ = (
         "_disk",
         "_file",
+        "_first_timestamp",
         "_indexed_at",
         "_map",
+        "_max_index_bytes",
         "_max_timestamp",
         "_recent_offsets",
         "_recent_positions",
         "base_offset",
         "created_ms",
         "directory",
-        "first_timestamp",
         "index",
         "index_full",
         "index_interval_bytes",
@@ -88,24 +90,20 @@ class Segment:
         sealed: bool = False,
         suffix: str = "",
     ) -> None:
+        self._disk = disk
         self.directory = directory
         self.base_offset = base_offset
         self.suffix = suffix
         self.size_bytes = size_bytes
         self.sealed = sealed
         self.created_ms = now_ms
-        self.first_timestamp: int | None = None
+        self._first_timestamp: int | None = None
         self.index_interval_bytes = config.index_interval_bytes
-        self.roll_jitter_ms = _jitter_ms(directory, base_offset, config)
+        self.roll_jitter_ms = jitter_ms(directory, base_offset, config)
         self.index_full = False
-        max_index_bytes = config.segment_index_bytes
-        path = self.path_of
-        self.index = OffsetIndex(path(names.INDEX), base_offset, disk=disk, max_size_bytes=max_index_bytes, fresh=fresh)
-        self.time_index = TimeIndex(
-            path(names.TIME_INDEX), base_offset, disk=disk, max_size_bytes=max_index_bytes, fresh=fresh
-        )
-        self.txn_index = TransactionIndex(path(names.TXN_INDEX), base_offset, disk=disk)
-        self._disk = disk
+        self._max_index_bytes = config.segment_index_bytes
+        self._make_indexes(fresh=fresh)
+        self.txn_index = TransactionIndex(self.path_of(names.TXN_INDEX), base_offset, disk=disk)
         self._file: SegmentFile | None = None
         self._map = EMPTY
         self._max_timestamp = TimestampOffset(NO_TIMESTAMP, base_offset) if fresh else None
@@ -125,6 +123,17 @@ class Segment:
         if config.preallocate:
             disk.ftruncate(segment._file.handle, config.segment_bytes)
         return segment
+
+    def _make_indexes(self, *, fresh: bool) -> None:
+        size, offset, disk = self._max_index_bytes, self.base_offset, self._disk
+        index, time_index = self.path_of(names.INDEX), self.path_of(names.TIME_INDEX)
+        self.index = OffsetIndex(index, offset, disk=disk, max_size_bytes=size, fresh=fresh)
+        self.time_index = TimeIndex(time_index, offset, disk=disk, max_size_bytes=size, fresh=fresh)
+
+    def reset_indexes(self) -> None:
+        """Forget all indexes, before they are made anew."""
+        self._make_indexes(fresh=True)
+        self.txn_index.reset()
 
     def __repr__(self) -> str:
         return f"Segment({self.path}, {self.size_bytes} bytes)"
@@ -158,7 +167,7 @@ class Segment:
     def _note(self, batches: Sequence[BatchHeader], position: int) -> None:
         """Keep account of batches at this position: indexes, timestamps, places."""
         if not position and batches:
-            self.first_timestamp = batches[0].max_timestamp
+            self._first_timestamp = batches[0].max_timestamp
         maximum = self._max_timestamp or self.max_timestamp
         offsets, positions = self._recent_offsets, self._recent_positions
         for batch in batches:
@@ -211,30 +220,14 @@ class Segment:
         found = self._disk.stat(self.path)
         return found.modified_ms if found else self.created_ms
 
-    def should_roll(
-        self, size_bytes: int, max_timestamp: int, last_offset: int, config: LogConfig, now_ms: int
-    ) -> bool:
-        """Whether an append must go to a new segment: no room by size, offsets or index, or the first batch is too old.
-
-        Age is counted from the first batch's timestamp to the new one's, by the clock only when it has none.
-        """
-        size = self.size_bytes
-        return (
-            size > config.segment_bytes - size_bytes
-            or self.index_full
-            or last_offset - self.base_offset > MAX_RELATIVE_OFFSET
-            or (size > 0 and self._age_ms(max_timestamp, now_ms) > config.max_segment_ms - self.roll_jitter_ms)
-        )
-
-    def _age_ms(self, timestamp: int, now_ms: int) -> int:
-        first = self.first_timestamp
+    @property
+    def first_timestamp(self) -> int:
+        """The first batch's largest timestamp, -1 when there is none: the segment's age counts from it."""
+        first = self._first_timestamp
         if first is None:
-            first = self.first_timestamp = self.first_batch_timestamp()
-        return timestamp - first if first >= 0 else now_ms - self.created_ms
-
-    def first_batch_timestamp(self) -> int:
-        """The first batch's largest timestamp, -1 when there is none."""
-        return next((header.max_timestamp for _, header in self.batches()), NO_TIMESTAMP)
+            first = next((header.max_timestamp for _, header in self.batches()), NO_TIMESTAMP)
+            self._first_timestamp = first
+        return first
 
     # Reading
 
@@ -349,8 +342,9 @@ class Segment:
 
     def close(self) -> None:
         """Write out the indexes and let go of every file; a later use opens them again."""
-        if self._file is not None:
+        if self._max_timestamp is not None:  # else nobody has looked at it, and there is nothing to write
             self._finish_indexes()
+        if self._file is not None:
             self._disk.ftruncate(self._file.handle, self.size_bytes)
         self.release()
 
@@ -398,12 +392,3 @@ class Segment:
         yield self.time_index, names.TIME_INDEX
         yield self.txn_index, names.TXN_INDEX
 
-
-def _jitter_ms(directory: str, base_offset: int, config: LogConfig) -> int:
-    """What segment.jitter.ms takes off segment.ms: spread over partitions and segments, but the same at every run."""
-    limit = min(config.segment_jitter_ms, config.segment_ms)
-    if not limit:
-        return 0
-    from zlib import crc32
-
-    return crc32(f"{os.path.basename(directory)}/{base_offset}".encode()) % limit
