@@ -6,7 +6,8 @@ A handler that need not wait runs inside the socket's callback: one request, no 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from broker.logging import get_logger
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from broker.listener import Answer, ServerConnection
 
 Request = TypeVar("Request")
+Fast = Callable[["Broker", int, int, memoryview, int], "list[Buffer] | None"]
+"""(broker, version, correlation id, frame, position) → the answer, or None where the general way must take it."""
+
 HEADER = struct.Struct(">hhih")
 """API key, API version, correlation id, length of the client id: the start of every request header since v1."""
 
@@ -71,12 +75,14 @@ class Api(NamedTuple):
 class Route:
     """An API with its codecs at hand, compiled at the first request of each version."""
 
-    __slots__ = ("api", "decoders", "encoders", "first", "flexible", "handle", "key", "last")
+    __slots__ = ("api", "decoders", "encoders", "fast", "fast_from", "first", "flexible", "handle", "key", "last")
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: Api, fast: tuple[Fast, int] | None) -> None:
         self.api = api
         self.key = api.key
         self.handle = api.handle
+        self.fast: Fast | None = None if fast is None else fast[0]
+        self.fast_from = 0 if fast is None else fast[1]
         self.first, self.last = api.versions
         self.flexible = identity(api.request).flexible.first
         self.decoders: dict[int, Decoder] = {}
@@ -100,9 +106,12 @@ class Route:
 class Dispatcher:
     """Answers frames by the table of APIs."""
 
-    def __init__(self, broker: Broker, apis: Iterable[Api]) -> None:
+    def __init__(
+        self, broker: Broker, apis: Iterable[Api], fast: Mapping[ApiKey, tuple[Fast, int]] = MappingProxyType({})
+    ) -> None:
+        """`fast` has short cuts for the usual requests of some APIs, and the versions from which they serve."""
         self.broker = broker
-        self.routes = {int(api.key): Route(api) for api in apis}
+        self.routes = {int(api.key): Route(api, fast.get(api.key)) for api in apis}
 
     def answer(self, connection: ServerConnection, frame: memoryview) -> Answer:
         """The answer to one request frame; ProtocolError closes the connection."""
@@ -119,11 +128,30 @@ class Dispatcher:
                 client_id = str(frame[HEADER.size : position], "utf-8")
             if version >= route.flexible:
                 position = skip_tags(frame, position)
-            request, _ = route.decoder(version)(frame, position, len(frame))
         except MALFORMED as error:
             raise ProtocolError(f"{api_name(key)} v{version}: {error}", offset=position) from error
-        except ProtocolError as error:
-            raise ProtocolError(f"{api_name(key)} v{version}: {error}", offset=error.offset) from error
+        if route.fast is not None and version >= route.fast_from:
+            buffers = route.fast(self.broker, version, correlation_id, frame, position)
+            if buffers is not None:
+                return buffers
+        return self.handle(route, version, correlation_id, client_id, connection, frame, position)
+
+    def handle(
+        self,
+        route: Route,
+        version: int,
+        correlation_id: int,
+        client_id: str | None,
+        connection: ServerConnection,
+        frame: memoryview,
+        position: int,
+    ) -> Answer:
+        """The general way: decode, handler, encode."""
+        try:
+            request, _ = route.decoder(version)(frame, position, len(frame))
+        except (*MALFORMED, ProtocolError) as error:
+            offset = error.offset if isinstance(error, ProtocolError) else position
+            raise ProtocolError(f"{route.key.name} v{version}: {error}", offset=offset) from error
         call = Call(route.api, version, correlation_id, client_id, connection, self.broker, request)
         try:
             response = route.handle(call)

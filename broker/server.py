@@ -21,6 +21,7 @@ from broker.config.layers import Layers
 from broker.config.listeners import Listener as Address
 from broker.dispatch import Dispatcher
 from broker.endpoints import address, advertised, bind
+from broker.fast import FAST
 from broker.handlers import APIS
 from broker.housekeeping import Housekeeping
 from broker.listener import Listener
@@ -99,7 +100,7 @@ class Server:
         self._metadata_worker = Workers(METADATA_THREADS, "metadata")
         self._workers = Workers(BACKGROUND_THREADS, "background")
         self._layers = Layers(config)
-        self._listeners: list[Listener] = []
+        self.listeners: list[Listener] = []
         self._sockets: list[asyncio.Server] = []
 
     async def start(self) -> None:
@@ -112,9 +113,9 @@ class Server:
         self.cluster.register([Endpoint(one.name, one.host, one.port) for one in self.told])
         assignments = Assignments(self.broker)
         assignments.take_over()
-        self.housekeeping = Housekeeping(self.broker, self._workers, self._listeners)
+        self.housekeeping = Housekeeping(self.broker, self._workers, self.listeners)
         self.housekeeping.start()
-        dispatcher = Dispatcher(self.broker, APIS)
+        dispatcher = Dispatcher(self.broker, APIS, FAST)
         for (sock, _), told in zip(bound, self.told, strict=True):
             await self._listen(sock, told, dispatcher)
         gc.collect()
@@ -154,14 +155,14 @@ class Server:
             limits=lambda: self.broker.layers.effective,
         )
         server = await asyncio.get_running_loop().create_server(listener.connection, sock=sock)
-        self._listeners.append(listener)
+        self.listeners.append(listener)
         self._sockets.append(server)
 
     async def stop(self) -> None:
         """No new connections, answers out, logs closed, and the marker that says so written last."""
         for server in self._sockets:
             server.close()
-        for listener in self._listeners:
+        for listener in self.listeners:
             listener.close_all()
         await self._drained()
         self.housekeeping.stop()
@@ -176,9 +177,9 @@ class Server:
     async def _drained(self) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_WITHIN_S):
-                for listener in self._listeners:
+                for listener in self.listeners:
                     await listener.emptied()
-        for listener in self._listeners:
+        for listener in self.listeners:
             listener.abort_all()
 
 

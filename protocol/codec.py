@@ -65,7 +65,13 @@ def encoder(cls: type, version: int) -> Encoder:
     return _compile("encode", cls, version)  # type: ignore[no-any-return]
 
 
-def _compile(direction: str, cls: type, version: int) -> Any:
+@cache
+def part_encoder(cls: type, part: type, version: int) -> Encoder:
+    """The compiled encoder of a struct as it stands in a message at a version."""
+    return _compile("encode", cls, version, part)  # type: ignore[no-any-return]
+
+
+def _compile(direction: str, cls: type, version: int, part: type | None = None) -> Any:
     known = identity(cls)
     if version not in known.versions:
         raise ValueError(f"{cls.__name__} has versions {known.versions}, not {version}")
@@ -75,7 +81,7 @@ def _compile(direction: str, cls: type, version: int) -> Any:
     filename = f"<{direction} {cls.__name__} v{version}>"
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
     exec(compile(text, filename, "exec"), source.scope)
-    return source.scope[f"{direction}_{cls.__name__}"]
+    return source.scope[f"{direction}_{(part or cls).__name__}"]
 
 
 class _Source:

@@ -1,0 +1,114 @@
+"""Produce without objects: a flexible request (version 9 and later) outside transactions, walked in place.
+
+The way through handlers/produce.py makes a dozen objects per request, which costs more than the append itself.
+Source of the layout: protocol/messages/produce.py, whose codec is the oracle.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from broker.handlers.produce import record_errors, refused
+from protocol.codec import part_encoder
+from protocol.errors import InvalidRecords, KafkaError
+from protocol.messages.produce import PartitionProduceResponse, ProduceResponse
+from protocol.primitives import read_uvarint_tail
+from protocol.types import Buffer
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.replica.partition import Partition
+
+FIRST_VERSION = 9
+FIRST_TOPIC_ID_VERSION = 13
+UUID_BYTES = 16
+
+REQUEST = struct.Struct(">hiB")
+"""Acks, timeout, count of topics."""
+PARTITION = struct.Struct(">iB")
+"""Partition, first byte of the records' length."""
+HEAD = struct.Struct(">iixB")
+"""Size, correlation id, no tags, count of topics."""
+HEAD_AFTER_SIZE = HEAD.size - 4
+ANSWER = struct.Struct(">ihqqqBBB")
+"""Partition, no error, base offset, append time, log start offset; then no record errors, no message, no tags."""
+END = bytes(5)
+"""Throttle time, no tags."""
+
+ONE_BYTE = 0x7F
+"""Counts and lengths up to it take one byte; all are one more than what they count (KIP-482)."""
+NOT_ACKNOWLEDGED = 0
+MAGIC, MAGIC_V2 = 16, 2
+ATTRIBUTES, TRANSACTIONAL = 22, 0x10
+BATCH_HEADER_BYTES = 61
+COUNTS = tuple(bytes((count,)) for count in range(ONE_BYTE + 1))
+
+
+def produce(broker: Broker, version: int, correlation_id: int, frame: memoryview, position: int) -> list[Buffer] | None:
+    """The answer to the request whose body is at `position`."""
+    try:
+        topics = parse(broker, version, frame, position)
+    except (IndexError, KeyError, struct.error):
+        return None
+    if topics is None:
+        return None
+    now_ms = broker.clock.now_ms()
+    parts: list[Buffer] = [b""]
+    for key, targets in topics:
+        parts += (key, COUNTS[len(targets) + 1])
+        for partition, index, records in targets:
+            try:
+                appended = partition.append(records, now_ms)
+            except KafkaError as error:
+                refuse(version, index, error, parts)
+            else:
+                parts.append(ANSWER.pack(index, 0, appended[0], appended[2], appended[3], 1, 0, 0))
+        parts.append(COUNTS[0])
+    parts.append(END)
+    parts[0] = HEAD.pack(sum(map(len, parts)) + HEAD_AFTER_SIZE, correlation_id, len(topics) + 1)
+    return [b"".join(parts)]
+
+
+def parse(
+    broker: Broker, version: int, frame: memoryview, position: int
+) -> list[tuple[bytes, list[tuple[Partition, int, memoryview]]]] | None:
+    """What is to be appended where, by topic: its name or id as the frame has it. None, or an error, is the unusual."""
+    if frame[position]:  # a transactional id
+        return None
+    acks, _, topic_count = REQUEST.unpack_from(frame, position + 1)
+    if acks == NOT_ACKNOWLEDGED or topic_count > ONE_BYTE:
+        return None
+    position += 1 + REQUEST.size
+    topics = []
+    for _ in range(topic_count - 1):
+        start = position
+        position += UUID_BYTES if version >= FIRST_TOPIC_ID_VERSION else frame[position]
+        key = bytes(frame[start:position])
+        partitions = broker.replicas.by_key[key]
+        targets = []
+        partition_count = frame[position]
+        position += 1
+        for _ in range(partition_count - 1):
+            index, size = PARTITION.unpack_from(frame, position)
+            position += PARTITION.size
+            if size > ONE_BYTE:
+                size, position = read_uvarint_tail(frame, position, size)
+            end = position + size - 1
+            records = frame[position:end]
+            unusual = size <= BATCH_HEADER_BYTES or records[MAGIC] != MAGIC_V2 or records[ATTRIBUTES] & TRANSACTIONAL
+            if unusual or frame[end]:  # tags of the partition
+                return None
+            targets.append((partitions[index], index, records))
+            position = end + 1
+        if partition_count > ONE_BYTE or frame[position]:  # tags of the topic
+            return None
+        position += 1
+        topics.append((key, targets))
+    return topics if position + 1 == len(frame) and not frame[position] else None
+
+
+def refuse(version: int, index: int, error: KafkaError, parts: list[Buffer]) -> None:
+    """A partition's answer with its error, as the general way encodes it."""
+    errors = record_errors(error) if isinstance(error, InvalidRecords) else []
+    part_encoder(ProduceResponse, PartitionProduceResponse, version)(refused(index, error, errors), parts.append)

@@ -1,0 +1,141 @@
+"""A whole broker in the test's own process, asked by frames: no socket between, all else as in production."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar, cast
+
+from broker.config import BrokerConfig
+from broker.listener import ServerConnection
+from broker.server import Server
+from protocol.codec import decode, encode
+from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from protocol.schema import identity
+
+R = TypeVar("R")
+CORRELATION_ID = 7
+
+
+class Wire(asyncio.Transport):
+    """What a connection writes, kept."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent = bytearray()
+        self.closing = False
+        self.reading = True
+
+    def get_extra_info(self, name: str, default: object = None) -> object:
+        return ("127.0.0.1", 1) if name == "peername" else default
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
+
+    def writelines(self, list_of_data: Any) -> None:
+        for data in list_of_data:
+            self.sent += data
+
+    def is_closing(self) -> bool:
+        return self.closing
+
+    def pause_reading(self) -> None:
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        self.reading = True
+
+    def close(self) -> None:
+        self.closing = True
+
+    abort = close
+
+    def take(self) -> list[bytes]:
+        """The frames written since the last call, without their sizes."""
+        frames, data = [], bytes(self.sent)
+        self.sent.clear()
+        while data:
+            size = struct.unpack_from(">i", data)[0]
+            frames.append(data[4 : 4 + size])
+            data = data[4 + size :]
+        return frames
+
+
+class Client:
+    """One connection to the broker."""
+
+    def __init__(self, server: Server) -> None:
+        self.wire = Wire()
+        self.connection = ServerConnection(server.listeners[0])
+        self.connection.connection_made(self.wire)
+
+    def send(self, data: bytes) -> None:
+        """Bytes as the socket might deliver them: into the listener's buffer, or where the connection wants them."""
+        while data:
+            room = self.connection.get_buffer(-1)
+            count = min(len(room), len(data))
+            room[:count] = data[:count]
+            data = data[count:]
+            self.connection.buffer_updated(count)
+
+    async def frames(self, count: int) -> list[bytes]:
+        """The next answers, as they are on the wire."""
+        async with asyncio.timeout(5):
+            while len(self.wire.sent) == 0 and not self.wire.closing:
+                await asyncio.sleep(0)
+        return self.wire.take()[:count]
+
+    async def ask(self, request: object, version: int, response: type[R]) -> R:
+        """One request, and its answer decoded."""
+        self.send(request_frame(request, version))
+        (frame,) = await self.frames(1)
+        return decode_response(frame, identity(type(request)).key, version, response)
+
+
+def request_frame(request: object, version: int) -> bytes:
+    """A request as a client frames it."""
+    known = identity(type(request))
+    head = struct.pack(">hhih", known.key, version, CORRELATION_ID, 4) + b"test"
+    body = head + (b"\0" if version in known.flexible else b"") + encode(request, version)
+    return struct.pack(">i", len(body)) + body
+
+
+def decode_response(frame: bytes, key: int, version: int, response: type[R]) -> R:
+    assert struct.unpack_from(">i", frame)[0] == CORRELATION_ID
+    has_tags = version in identity(response).flexible and key != 18
+    return decode(response, version, memoryview(frame), 5 if has_tags else 4)[0]
+
+
+class InProcess:
+    """`async with InProcess(tmp_path, {...options}) as broker`."""
+
+    def __init__(self, directory: Path, options: dict[str, str] | None = None) -> None:
+        texts = {"log.dirs": str(directory), "listeners": "PLAINTEXT://127.0.0.1:0", **(options or {})}
+        self.server = Server(BrokerConfig.parse(texts), asyncio.Event())
+
+    async def __aenter__(self) -> InProcess:
+        await self.server.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for listener in self.server.listeners:
+            for connection in (*listener.connections, *listener.waiting):
+                connection.connection_lost(None)
+        await self.server.stop()
+
+    def client(self) -> Client:
+        return Client(self.server)
+
+    async def create_topic(self, name: str, partitions: int = 1, **configs: str) -> bytes:
+        """A topic, its configs by attribute names (`max_message_bytes="100"`); its id."""
+        settings = [CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()]
+        topic = CreatableTopic(
+            name=name, num_partitions=partitions, replication_factor=1, assignments=[], configs=settings
+        )
+        response = await self.server.cluster.create_topics(CreateTopicsRequest(topics=[topic], timeout_ms=1000))
+        assert response.topics[0].error_code == 0, response
+        return cast(bytes, response.topics[0].topic_id)

@@ -1,0 +1,109 @@
+"""The short cut of Produce answers what the general way answers, byte for byte, and leaves to it what it must."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from broker.fast import FAST
+from broker.fast import produce as fast
+from protocol.api_key import ApiKey
+from protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from protocol.records.batch import build
+from protocol.records.record import Record
+from tests.broker.inprocess import InProcess, request_frame
+
+NOW_MS = 1_700_000_000_000
+
+
+def batch(count: int = 1, **fields: int) -> bytes:
+    records = [Record(offset=i, timestamp=NOW_MS + i, key=None, value=b"v" * 50, headers=[]) for i in range(count)]
+    return bytes(build(records, **fields))
+
+
+def request(topic_id: bytes, *partitions: tuple[int, bytes | None], acks: int = 1) -> ProduceRequest:
+    data = [PartitionProduceData(index=index, records=records) for index, records in partitions]
+    return ProduceRequest(
+        transactional_id=None,
+        acks=acks,
+        timeout_ms=1000,
+        topic_data=[TopicProduceData(name="t", topic_id=topic_id, partition_data=data)],
+    )
+
+
+VERSIONS = (fast.FIRST_VERSION, fast.FIRST_TOPIC_ID_VERSION)
+"""One that names topics, one that has their ids: the others have the same layout."""
+
+BAD_CRC = batch()[:-1] + b"!"
+
+CASES = {
+    "one record": [(0, batch())],
+    "several partitions": [(0, batch(3)), (2, batch(200)), (1, batch())],
+    "one of them refused": [(0, batch()), (1, BAD_CRC), (2, batch())],
+    "idempotent": [(0, batch(2, producer_id=9, producer_epoch=0, base_sequence=0))],
+    "out of order": [(0, batch(2, producer_id=9, producer_epoch=0, base_sequence=0)), (0, BAD_CRC)],
+    "unknown partition": [(0, batch()), (9, batch())],
+    "no records": [(0, None)],
+    "too few bytes": [(0, b"\0" * 30)],
+    "larger than a name's length byte": [(0, batch(400))],
+    "no partitions": [],
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+async def test_both_ways_answer_the_same(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fast_way = [await answer(tmp_path / "fast", version, case) for version in VERSIONS]
+    monkeypatch.setitem(FAST, ApiKey.PRODUCE, (lambda *_: None, 0))
+    assert fast_way == [await answer(tmp_path / "general", version, case) for version in VERSIONS]
+
+
+async def answer(directory: Path, version: int, case: str) -> bytes:
+    async with InProcess(directory / str(version)) as broker:
+        topic_id = await broker.create_topic("t", partitions=3)
+        client = broker.client()
+        client.send(request_frame(request(topic_id, *CASES[case]), version))
+        return b"".join(await client.frames(1)).replace(topic_id, bytes(16))
+
+
+async def test_the_usual_request_takes_the_short_cut(tmp_path: Path) -> None:
+    async with InProcess(tmp_path) as broker:
+        topic_id = await broker.create_topic("t")
+        frame = memoryview(bytearray(request_frame(request(topic_id, (0, batch())), 13)))
+        body = 4 + 10 + len(b"test") + 1
+        assert fast.produce(broker.server.broker, 13, 1, frame[: len(frame)], body) is not None
+
+
+@pytest.mark.parametrize(
+    "unusual",
+    [
+        request(bytes(16), (0, batch())),
+        request(bytes(16), (0, batch()), acks=0),
+        ProduceRequest(transactional_id="x", acks=-1, timeout_ms=0, topic_data=[]),
+    ],
+    ids=["unknown topic", "acks=0", "transactional id"],
+)
+async def test_the_unusual_is_left_alone(unusual: ProduceRequest, tmp_path: Path) -> None:
+    async with InProcess(tmp_path) as broker:
+        await broker.create_topic("t")
+        frame = memoryview(bytearray(request_frame(unusual, 13)))
+        assert fast.produce(broker.server.broker, 13, 1, frame, 4 + 10 + len(b"test") + 1) is None
+
+
+async def test_a_torn_request_appends_nothing(tmp_path: Path) -> None:
+    async with InProcess(tmp_path) as broker:
+        topic_id = await broker.create_topic("t", partitions=2)
+        whole = request_frame(request(topic_id, (0, batch()), (1, batch())), 13)
+        for cut in range(30, len(whole) - 1):
+            frame = memoryview(bytearray(whole[:cut]))
+            assert fast.produce(broker.server.broker, 13, 1, frame, 4 + 10 + len(b"test") + 1) is None
+        assert all(partition.log.log_end_offset == 0 for partition in broker.server.broker.replicas)
+
+
+async def test_what_was_appended_can_be_read(tmp_path: Path) -> None:
+    async with InProcess(tmp_path) as broker:
+        topic_id = await broker.create_topic("t")
+        client = broker.client()
+        for expected in (0, 3):
+            answer = await client.ask(request(topic_id, (0, batch(3))), 13, ProduceResponse)
+            assert answer.responses[0].partition_responses[0].base_offset == expected
