@@ -67,6 +67,8 @@ class ClassicGroup:
         """Members of this generation that have yet to ask for their assignment."""
         self.joining = 0
         """How many members wait for the rebalance to complete."""
+        self.initial_rebalance = False
+        """The rebalance under way began with an empty group, and is delayed (KIP-134)."""
         self.new_member_added = False
         """Someone new came while the first rebalance was delayed, which prolongs the delay."""
         self.subscribed_topics: frozenset[str] | None = None
@@ -231,6 +233,25 @@ class ClassicGroup:
         self.pending_joins.discard(member_id)
         self.pending_syncs.discard(member_id)
         return member
+
+    def rename(self, old: ClassicMember, member_id: str) -> ClassicMember:
+        """Put the same member under another id into its place; it waits for nothing."""
+        renamed = ClassicMember(
+            member_id,
+            instance_id=old.instance_id,
+            client_id=old.client_id,
+            client_host=old.client_host,
+            rebalance_timeout_ms=old.rebalance_timeout_ms,
+            session_timeout_ms=old.session_timeout_ms,
+            strategies=old.strategies,
+            assignment=old.assignment,
+        )
+        leads = self.leader == old.member_id
+        self.remove(old.member_id)
+        self.add(renamed, self.protocol_type)
+        if leads:
+            self.leader = member_id
+        return renamed
 
     def change_strategies(self, member: ClassicMember, strategies: tuple[Strategy, ...]) -> None:
         """The member joined again, and knows these strategies now."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from coordinator.group.classic_group import EMPTY, STABLE, ClassicGroup
 from coordinator.group.classic_member import ClassicMember, Strategy
+from coordinator.group.classic_rebalance import keep_session, prepare
+from coordinator.group.draft import Draft
 from coordinator.group.records import GroupRecord
 from coordinator.group.state import Apply, GroupState
 from protocol.coordinator_records.classic_group import GroupMetadataKey, GroupMetadataValue, MemberMetadata
@@ -64,6 +66,20 @@ def loaded_member(each: MemberMetadata, strategy: str | None) -> ClassicMember:
         strategies=(Strategy(strategy or "", each.subscription),),
         assignment=each.assignment,
     )
+
+
+def activate(state: GroupState, now_ms: int) -> None:
+    """The groups are loaded: their members have to give signs of life again."""
+    max_size = state.settings.group_max_size
+    for group in list(state.groups.values()):
+        if not isinstance(group, ClassicGroup):
+            continue
+        for member in group.members.values():
+            keep_session(state, group, member, now_ms)
+        if len(group.members) > max_size:
+            # There is no reply to give, nor a record: nobody has joined yet, and the rebalance timeout has to pass.
+            reason = f"{len(group.members)} members are more than group.max.size {max_size} allows"
+            prepare(state, group, Draft(), now_ms, reason)
 
 
 APPLY: dict[type, Apply] = {GroupMetadataKey: group_metadata}

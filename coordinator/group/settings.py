@@ -16,6 +16,8 @@ class GroupSettings(NamedTuple):
     group_min_session_timeout_ms: int = 6_000
     group_max_size: int = 0x7FFFFFFF
     group_coordinator_rebalance_protocols: tuple[str, ...] = ("classic", "consumer", "streams")
+    max_record_bytes: int = 1_048_588
+    """max.message.bytes of `__consumer_offsets`: what does not fit in a batch cannot be written."""
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_minutes: int = 10_080
     offsets_retention_check_interval_ms: int = 600_000

@@ -12,12 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from coordinator.group import classic_replay, offsets_replay
+from coordinator.group import classic_replay, offset_delete, offsets_replay
 from coordinator.group.records import AnyRecord, GroupOutcome
 from coordinator.group.state import Apply, GroupState, World
+from coordinator.runtime import Reply, Ticket
+from protocol.types import Uuid
 
 Activate = Callable[[GroupState, int], None]
 """(state, now_ms): sets the deadlines of a protocol's groups after they were loaded."""
+
+TopicsDeleted = Callable[[GroupState, Mapping[str, Uuid], int], GroupOutcome]
+"""(state, ids of the topics by name, now_ms) → Outcome: what their end means to a protocol's groups."""
 
 APPLY: Mapping[type, Apply] = {
     **offsets_replay.APPLY,
@@ -25,7 +30,12 @@ APPLY: Mapping[type, Apply] = {
 }
 """By the class of a record's key."""
 
-ACTIVATE: tuple[Activate, ...] = ()
+ACTIVATE: tuple[Activate, ...] = (
+    offset_delete.activate,
+    classic_replay.activate,
+)
+
+TOPICS_DELETED: tuple[TopicsDeleted, ...] = (offset_delete.topics_deleted,)
 
 
 class GroupShard:
@@ -44,6 +54,13 @@ class GroupShard:
         """All records are loaded: set the deadlines."""
         for activate in ACTIVATE:
             activate(self.state, now_ms)
+
+    def topics_deleted(self, topics: Mapping[str, Uuid], ticket: Ticket[None], now_ms: int) -> GroupOutcome:
+        """Topics are gone, names with their ids; a decision of the broker's own, whose ticket has no answer."""
+        outcomes = [topics_deleted(self.state, topics, now_ms) for topics_deleted in TOPICS_DELETED]
+        records = [record for outcome in outcomes for record in outcome.records]
+        replies = [reply for outcome in outcomes for reply in outcome.replies]
+        return GroupOutcome(records, (*replies, Reply(ticket, None)))
 
     def expire(self, now_ms: int) -> GroupOutcome:
         """What is due now."""

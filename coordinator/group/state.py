@@ -40,6 +40,10 @@ class Topics(Protocol):
     def topic_names(self) -> list[str]: ...
 
 
+def unnoted(event: str, **fields: object) -> None:
+    """For a shard whose doings nobody logs."""
+
+
 class World(NamedTuple):
     """What a shard cannot know by itself. The settings are asked for anew each time, since they change."""
 
@@ -48,6 +52,8 @@ class World(NamedTuple):
     topics: Topics
     new_uuid: Callable[[], Uuid]
     """Random bytes for a member id."""
+    note: Callable[..., None] = unnoted
+    """What an operator wants to find later: (event, group=…, …)."""
 
 
 class GroupState:
@@ -62,6 +68,15 @@ class GroupState:
     @property
     def settings(self) -> GroupSettings:
         return self.world.settings()
+
+    @property
+    def note(self) -> Callable[..., None]:
+        return self.world.note
+
+    def new_member_uuid(self) -> str:
+        """A random UUID as Java prints it, which is what classic member ids end with."""
+        text = self.world.new_uuid().hex()
+        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
     def group(self, group_id: str) -> Group:
         """The group; raises GROUP_ID_NOT_FOUND."""

@@ -46,6 +46,14 @@ class Timers:
         if self._in_heap.get(key, deadline_ms + 1) > deadline_ms:
             self._push(key, deadline_ms)
 
+    def postpone(self, key: Hashable, deadline_ms: int) -> bool:
+        """Have what is set under the key be due at another time; False if there is nothing."""
+        timer = self._timers.get(key)
+        if timer is None:
+            return False
+        self.set(key, deadline_ms, timer.action)
+        return True
+
     def cancel(self, key: Hashable) -> None:
         """Forget the timer, if there is one."""
         self._timers.pop(key, None)

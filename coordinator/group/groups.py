@@ -1,0 +1,115 @@
+"""Administration of groups of every type: ListGroups, DeleteGroups; and DescribeGroups, for classic ones.
+
+Source: GroupMetadataManager.listGroups and describeGroups, GroupCoordinatorShard.deleteGroups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from coordinator.group.classic_group import DEAD, STABLE, ClassicGroup
+from coordinator.group.classic_member import ClassicMember
+from coordinator.group.group import Group
+from coordinator.group.offset_delete import all_offsets_gone
+from coordinator.group.records import AnyRecord, GroupOutcome
+from coordinator.group.state import Client, GroupState
+from coordinator.runtime import Reply, Ticket
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.delete_groups import DeletableGroupResult
+from protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
+from protocol.messages.list_groups import ListedGroup, ListGroupsRequest
+
+FIRST_NOT_FOUND_VERSION = 6
+"""DescribeGroups tells since then that a group is not there (KIP-1043); before, it is Dead and without error."""
+
+
+def list_groups(
+    state: GroupState, request: ListGroupsRequest, ticket: Ticket[list[ListedGroup]], now_ms: int
+) -> GroupOutcome:
+    """The shard's groups of the wanted states and types, whatever their case; of all, where none is named."""
+    states = {name.lower().strip() for name in request.states_filter}
+    types = {name.lower() for name in request.types_filter}
+    found = [
+        _listed(group)
+        for group in state.groups.values()
+        if (not states or group.state_name.lower() in states) and (not types or group.type.value in types)
+    ]
+    return GroupOutcome((), (Reply(ticket, found),))
+
+
+def _listed(group: Group) -> ListedGroup:
+    return ListedGroup(
+        group_id=group.group_id,
+        protocol_type=group.protocol_type,
+        group_state=group.state_name,
+        group_type=group.type.value.capitalize(),
+    )
+
+
+def describe_classic(
+    state: GroupState, group_ids: Iterable[str], client: Client, ticket: Ticket[list[DescribedGroup]], now_ms: int
+) -> GroupOutcome:
+    """Classic groups by id; one of another type is not found, since its members say other things."""
+    described = [_describe(state, group_id, client.version) for group_id in group_ids]
+    return GroupOutcome((), (Reply(ticket, described),))
+
+
+def _describe(state: GroupState, group_id: str, version: int) -> DescribedGroup:
+    try:
+        group = state.group_of(group_id, ClassicGroup)
+    except KafkaError as error:
+        return _dead(group_id, error, version)
+    stable = group.state is STABLE
+    strategy = group.strategy or ""
+    return DescribedGroup(
+        error_code=0,
+        group_id=group_id,
+        group_state=group.state_name,
+        protocol_type=group.protocol_type,
+        protocol_data=strategy if stable else "",
+        members=[_member(member, strategy, stable) for member in group.members.values()],
+    )
+
+
+def _dead(group_id: str, error: KafkaError, version: int) -> DescribedGroup:
+    known = version >= FIRST_NOT_FOUND_VERSION
+    return DescribedGroup(
+        error_code=error.code if known else 0,
+        error_message=error.message if known else None,
+        group_id=group_id,
+        group_state=DEAD.value,
+        protocol_type="",
+        protocol_data="",
+        members=[],
+    )
+
+
+def _member(member: ClassicMember, strategy: str, stable: bool) -> DescribedGroupMember:
+    """What it said and was assigned means something as long as the generation holds."""
+    return DescribedGroupMember(
+        member_id=member.member_id,
+        group_instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        member_metadata=member.metadata(strategy) if stable else b"",
+        member_assignment=member.assignment if stable else b"",
+    )
+
+
+def delete_groups(
+    state: GroupState, group_ids: Sequence[str], ticket: Ticket[list[DeletableGroupResult]], now_ms: int
+) -> GroupOutcome:
+    """Groups without members go, with their offsets; each is answered on its own."""
+    records: list[AnyRecord] = []
+    results = []
+    for group_id in group_ids:
+        code, message = ErrorCode.NONE, None
+        try:
+            group = state.group(group_id)
+            group.check_delete()
+            records += all_offsets_gone(state, group_id)
+            records += group.tombstones()
+        except KafkaError as error:
+            code, message = error.code, error.message
+        results.append(DeletableGroupResult(group_id=group_id, error_code=code, error_message=message))
+    return GroupOutcome(records, (Reply(ticket, results),))

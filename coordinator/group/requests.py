@@ -1,0 +1,82 @@
+"""Requests of the classic protocol, which any group may get: they go to the protocol that the group speaks.
+
+A consumer group may have members that still speak the classic protocol (KIP-848), so each table has a row for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from coordinator.group import classic_heartbeat, classic_join, classic_leave, classic_sync
+from coordinator.group.classic_rebalance import join_refused
+from coordinator.group.group import Group, GroupType
+from coordinator.group.records import GroupOutcome
+from coordinator.group.state import Client, GroupState
+from coordinator.runtime import Reply, Ticket
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+Handle = Callable[[GroupState, Any, Any, Client, Any, int], GroupOutcome]
+"""(state, group, request, client, ticket, now_ms) → Outcome."""
+
+JOIN: Mapping[GroupType, Handle] = {}
+"""Groups with members, other than classic ones, that a classic member may join."""
+
+SYNC: Mapping[GroupType, Handle] = {GroupType.CLASSIC: classic_sync.sync}
+HEARTBEAT: Mapping[GroupType, Handle] = {GroupType.CLASSIC: classic_heartbeat.heartbeat}
+LEAVE: Mapping[GroupType, Handle] = {GroupType.CLASSIC: classic_leave.leave}
+
+CONVERTIBLE = frozenset({GroupType.CONSUMER, GroupType.STREAMS})
+"""Groups that become classic ones if a classic member joins them while they are empty."""
+
+
+def join_group(
+    state: GroupState, request: JoinGroupRequest, client: Client, ticket: Ticket[JoinGroupResponse], now_ms: int
+) -> GroupOutcome:
+    """A classic member joins whatever group there is."""
+    group = state.groups.get(request.group_id)
+    if group is None or group.type is GroupType.CLASSIC or (group.is_empty and group.type in CONVERTIBLE):
+        return classic_join.join(state, request, client, ticket, now_ms)
+    handle = JOIN.get(group.type)
+    if handle is None:
+        return GroupOutcome((), (Reply(ticket, join_refused("", ErrorCode.INCONSISTENT_GROUP_PROTOCOL)),))
+    return handle(state, group, request, client, ticket, now_ms)
+
+
+def sync_group(
+    state: GroupState, request: SyncGroupRequest, client: Client, ticket: Ticket[SyncGroupResponse], now_ms: int
+) -> GroupOutcome:
+    """Raises KafkaError."""
+    group, handle = _handler(state, SYNC, request.group_id)
+    if group.is_empty:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+    return handle(state, group, request, client, ticket, now_ms)
+
+
+def heartbeat(
+    state: GroupState, request: HeartbeatRequest, client: Client, ticket: Ticket[HeartbeatResponse], now_ms: int
+) -> GroupOutcome:
+    """Raises KafkaError."""
+    group, handle = _handler(state, HEARTBEAT, request.group_id)
+    return handle(state, group, request, client, ticket, now_ms)
+
+
+def leave_group(
+    state: GroupState, request: LeaveGroupRequest, client: Client, ticket: Ticket[LeaveGroupResponse], now_ms: int
+) -> GroupOutcome:
+    """Raises KafkaError."""
+    group, handle = _handler(state, LEAVE, request.group_id)
+    return handle(state, group, request, client, ticket, now_ms)
+
+
+def _handler(state: GroupState, table: Mapping[GroupType, Handle], group_id: str) -> tuple[Group, Handle]:
+    """The group and who handles the request; whoever thinks to be a member of another group is none."""
+    group = state.groups.get(group_id)
+    handle = None if group is None else table.get(group.type)
+    if group is None or handle is None:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group_id} not found.")
+    return group, handle
