@@ -19,6 +19,9 @@ from broker.config.sources import (
 
 CONFIG_ERROR = 2
 
+DEV_PROFILE = "odradek.profile=dev"
+"""What a broker without a file of options is: one to try things with."""
+
 DESCRIPTION = "A broker that speaks the Kafka protocol to stock clients, and stores what Apache Kafka stores."
 RUN_DESCRIPTION = """\
 Run a broker until SIGTERM or SIGINT. It prints "ready HOST:PORT" on standard output once it serves, and logs on
@@ -87,7 +90,7 @@ class _Version(argparse.Action):
 
 def _load(options: argparse.Namespace) -> Loaded:
     return load(
-        from_file(options.file, _read(options.file)) if options.file is not None else (),
+        from_file(options.file, _read(options.file)) if options.file is not None else from_assignments([DEV_PROFILE]),
         from_environment(os.environ),
         from_assignments(options.assignments),
         from_flags(options.data, options.listen),

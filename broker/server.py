@@ -194,6 +194,6 @@ def cluster_options(config: BrokerConfig, told: list[Address]) -> ClusterOptions
         default_replication_factor=config.default_replication_factor,
         min_insync_replicas=config.min_insync_replicas,
         delete_topic_enable=config.delete_topic_enable,
-        clamp_replication_factor=True,
+        clamp_replication_factor=config.odradek_profile == "dev",
         static_configs=config.explicit,
     )

@@ -19,6 +19,14 @@ class NodeOptions(Config):
         importance="high",
         doc="What this process does. One process is both broker and controller.",
     )
+    odradek_profile = option(
+        "odradek.profile",
+        STRING,
+        "production",
+        one_of=("dev", "production"),
+        doc="dev lowers a replication factor that one node cannot reach to what it can, where production refuses it as "
+        "Apache Kafka does. `odradek run` without a file of options is dev.",
+    )
     broker_rack = option(
         "broker.rack",
         STRING,
