@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.types import TopicPartition
-from storage.names import Folder, FolderKind, base_offset_of, folder_name, marked_folder_name, parse_folder, segment_file
+from storage.names import (
+    Folder,
+    FolderKind,
+    base_offset_of,
+    folder_name,
+    marked_folder_name,
+    parse_folder,
+    segment_file,
+)
 
 UNIQUE = "0123456789abcdef0123456789abcdef"
 TOPICS = st.text("abcXYZ019._-", min_size=1, max_size=249)
