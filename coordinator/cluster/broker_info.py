@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from protocol.metadata_records.nodes import (
+    BrokerEndpoint,
+    BrokerFeature,
     BrokerRegistrationChangeRecord,
+    ControllerEndpoint,
+    ControllerFeature,
     RegisterBrokerRecord,
     RegisterControllerRecord,
 )
@@ -64,6 +68,27 @@ class Broker(NamedTuple):
         """Its address on a listener of this name."""
         return next((endpoint for endpoint in self.endpoints if endpoint.name == listener), None)
 
+    def to_record(self) -> RegisterBrokerRecord:
+        """The record that registers this broker."""
+        return RegisterBrokerRecord(
+            broker_id=self.broker_id,
+            incarnation_id=self.incarnation_id,
+            broker_epoch=self.epoch,
+            end_points=[
+                BrokerEndpoint(name=one.name, host=one.host, port=one.port, security_protocol=one.security_protocol)
+                for one in self.endpoints
+            ],
+            features=[
+                BrokerFeature(name=name, min_supported_version=levels.min_level, max_supported_version=levels.max_level)
+                for name, levels in self.features.items()
+            ],
+            rack=self.rack,
+            fenced=self.fenced,
+            in_controlled_shutdown=self.in_controlled_shutdown,
+            log_dirs=list(self.log_dirs),
+            cordoned_log_dirs=None if self.cordoned_log_dirs is None else list(self.cordoned_log_dirs),
+        )
+
 
 class Controller(NamedTuple):
     """A registered controller."""
@@ -72,6 +97,24 @@ class Controller(NamedTuple):
     incarnation_id: Uuid
     endpoints: tuple[Endpoint, ...]
     features: dict[str, FeatureRange]
+
+    def to_record(self) -> RegisterControllerRecord:
+        """The record that registers this controller."""
+        return RegisterControllerRecord(
+            controller_id=self.controller_id,
+            incarnation_id=self.incarnation_id,
+            zk_migration_ready=False,
+            end_points=[
+                ControllerEndpoint(name=one.name, host=one.host, port=one.port, security_protocol=one.security_protocol)
+                for one in self.endpoints
+            ],
+            features=[
+                ControllerFeature(
+                    name=name, min_supported_version=levels.min_level, max_supported_version=levels.max_level
+                )
+                for name, levels in self.features.items()
+            ],
+        )
 
 
 def broker_from_record(record: RegisterBrokerRecord) -> Broker:

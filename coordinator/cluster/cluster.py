@@ -41,6 +41,7 @@ from coordinator.cluster.registry import METADATA_VERSION, Registry
 from coordinator.cluster.replay import load
 from coordinator.cluster.resource import ResourceType
 from coordinator.cluster.snapshot import BOOTSTRAP, read_snapshot
+from coordinator.cluster.snapshots import Snapshots
 from coordinator.runtime import Clock, Outcome, Runtime, Ticket, reply
 from protocol.errors import KafkaError
 from protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
@@ -104,6 +105,7 @@ class Cluster:
         identity: Identity,
         registry: Registry,
         log: MetadataLog,
+        snapshots: Snapshots,
         clock: Clock,
         new_uuid: Callable[[], Uuid],
         on_failure: Callable[[KafkaError], None],
@@ -114,6 +116,7 @@ class Cluster:
         self.log = log
         self.options = node.options
         self.rules = ConfigRules(node.options.node_id, node.options.static_configs, node.checkers, node.list_options)
+        self._snapshots = snapshots
         self.clean = False
         """Whether the last session ended in order; unknown before `Cluster.open` has looked."""
         self._new_uuid = new_uuid
@@ -157,11 +160,13 @@ class Cluster:
         voters = sole_voter(options.node_id, identity.directory_ids[node.metadata_dir], options.controller_listener)
         log = open_metadata_log(node.metadata_dir, options.node_id, voters, disk=disk, clock=clock, worker=worker)
         registry = Registry(identity.cluster_id)
-        in_transaction = load(registry, log, disk).in_transaction
+        replay = load(registry, log, disk)
         registry.controller_id, registry.controller_epoch = options.node_id, log.epoch
-        cluster = cls(node, identity, registry, log, clock, new_uuid, on_failure)
+        snapshots = Snapshots(registry, log, replay, disk, clock)
+        cluster = cls(node, identity, registry, log, snapshots, clock, new_uuid, on_failure)
         cluster.clean = cluster._was_clean(disk)
-        cluster._activate(in_transaction, disk)
+        cluster._activate(replay.in_transaction, disk)
+        snapshots.write_if_due()
         return cluster
 
     def _was_clean(self, disk: Disk) -> bool:
@@ -209,6 +214,7 @@ class Cluster:
         Raises LogDirFailure, and KafkaError if the log had failed before.
         """
         self._write(shutdown_records(self.registry, self.options.node_id))
+        self._snapshots.write_if_due()
         self.log.close()
 
     def _write(self, records: Sequence[MetadataRecord]) -> None:

@@ -74,6 +74,8 @@ class MetadataLog:
         self.epoch = epoch
         self.failed: KafkaError | None = None
         """Set once a flush failed: nothing more is appended, what was is not known to be there."""
+        self.appended_bytes = 0
+        """Of what was appended since the log was opened."""
         self._clock = clock
         self._worker = worker
         self._waiting: deque[Waiting] = deque()
@@ -96,6 +98,7 @@ class MetadataLog:
         appended = self.log.append(
             memoryview(batches), leader_epoch=self.epoch, now_ms=self._clock.now_ms(), origin=Origin.COORDINATOR
         )
+        self.appended_bytes += len(batches)
         return appended.last_offset + 1
 
     def when_committed(self, offset: int, then: Callable[[KafkaError | None], None]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from coordinator.cluster.broker_info import Endpoint
+from coordinator.cluster.broker_info import Broker, Controller, Endpoint
 from coordinator.cluster.features import SUPPORTED, elr_safety_records
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.record import MetadataRecord
@@ -18,13 +18,7 @@ from coordinator.cluster.topic import LEADER_UNCHANGED, NO_LEADER, RECOVERED, RE
 from protocol.errors import ErrorCode, KafkaError
 from protocol.metadata_records.log import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from protocol.metadata_records.nodes import (
-    BrokerEndpoint,
-    BrokerFeature,
     BrokerRegistrationChangeRecord,
-    ControllerEndpoint,
-    ControllerFeature,
-    RegisterBrokerRecord,
-    RegisterControllerRecord,
     UnregisterBrokerRecord,
 )
 from protocol.metadata_records.settings import FeatureLevelRecord
@@ -69,51 +63,22 @@ def registration_records(
     records may be gone (KIP-320)."""
     records: list[MetadataRecord] = []
     if registry.metadata_version >= CONTROLLER_REGISTRATION_VERSION:
-        records.append(_controller(options, incarnation_ids[0]))
+        controller = Controller(options.node_id, incarnation_ids[0], (options.controller_listener,), SUPPORTED)
+        records.append(controller.to_record())
     epoch = registry.offset + 1 + len(records)
-    records.append(_broker(options, endpoints, log_dirs, incarnation_ids[1], epoch))
+    broker = Broker(
+        broker_id=options.node_id,
+        epoch=epoch,
+        incarnation_id=incarnation_ids[1],
+        endpoints=tuple(endpoints),
+        features=SUPPORTED,
+        rack=options.rack,
+        log_dirs=tuple(log_dirs),
+    )
+    records.append(broker.to_record())
     records.append(BrokerRegistrationChangeRecord(broker_id=options.node_id, broker_epoch=epoch, fenced=NO))
     records += leading_again(registry, options.node_id, clean=clean)
     return records
-
-
-def _controller(options: ClusterOptions, incarnation_id: Uuid) -> RegisterControllerRecord:
-    endpoint = options.controller_listener
-    return RegisterControllerRecord(
-        controller_id=options.node_id,
-        incarnation_id=incarnation_id,
-        zk_migration_ready=False,
-        end_points=[
-            ControllerEndpoint(
-                name=endpoint.name, host=endpoint.host, port=endpoint.port, security_protocol=endpoint.security_protocol
-            )
-        ],
-        features=[
-            ControllerFeature(name=name, min_supported_version=levels.min_level, max_supported_version=levels.max_level)
-            for name, levels in SUPPORTED.items()
-        ],
-    )
-
-
-def _broker(
-    options: ClusterOptions, endpoints: Iterable[Endpoint], log_dirs: Sequence[Uuid], incarnation_id: Uuid, epoch: int
-) -> RegisterBrokerRecord:
-    return RegisterBrokerRecord(
-        broker_id=options.node_id,
-        incarnation_id=incarnation_id,
-        broker_epoch=epoch,
-        end_points=[
-            BrokerEndpoint(name=one.name, host=one.host, port=one.port, security_protocol=one.security_protocol)
-            for one in endpoints
-        ],
-        features=[
-            BrokerFeature(name=name, min_supported_version=levels.min_level, max_supported_version=levels.max_level)
-            for name, levels in SUPPORTED.items()
-        ],
-        rack=options.rack,
-        fenced=True,
-        log_dirs=list(log_dirs),
-    )
 
 
 def leading_again(registry: Registry, broker_id: int, *, clean: bool) -> Iterator[PartitionChangeRecord]:

@@ -11,6 +11,7 @@ from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.metadata_records import decode_record
 from protocol.metadata_records.log import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from protocol.records.batch import iter_batches
+from protocol.records.control import KRaftVersionRecord, QuorumRecord, VotersRecord, decode_quorum_record
 from protocol.records.record import Record, read_records
 from storage.disk import Disk
 
@@ -21,11 +22,22 @@ class Replay:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._transaction: list[MetadataRecord] | None = None
+        self.size_bytes = 0
+        """Of what was replayed after the snapshot."""
+        self.kraft_version = 0
+        self.voters: VotersRecord | None = None
 
     @property
     def in_transaction(self) -> bool:
         """Whether a metadata transaction is open: its records are void unless its end follows."""
         return self._transaction is not None
+
+    def feed_control(self, said: QuorumRecord | None) -> None:
+        """Note what the quorum says of itself."""
+        if isinstance(said, KRaftVersionRecord):
+            self.kraft_version = said.k_raft_version
+        elif isinstance(said, VotersRecord):
+            self.voters = said
 
     def feed(self, record: MetadataRecord) -> None:
         """Apply the record, or keep it until its transaction ends."""
@@ -55,9 +67,10 @@ def load(registry: Registry, log: MetadataLog, disk: Disk) -> Replay:
         raise _unreadable(log, f"begins at offset {start}, and there is no snapshot of what was before it")
     for piece in log.pieces(start):
         for position, header in iter_batches(piece):
-            if not header.is_control and header.last_offset >= start:
+            if header.last_offset >= start:
+                replay.size_bytes += header.size_bytes
                 for record in read_records(piece, position, header):
-                    _feed(replay, log, record)
+                    _feed(replay, log, record, is_control=header.is_control)
     registry.offset = log.end_offset - 1
     if registry.metadata_version > LATEST_METADATA_VERSION:
         raise _unreadable(
@@ -66,18 +79,24 @@ def load(registry: Registry, log: MetadataLog, disk: Disk) -> Replay:
     return replay
 
 
-def _load_snapshot(replay: Replay, log: MetadataLog, snapshot: SnapshotId, disk: Disk) -> None:
-    path = snapshot_path(log.log.directory, snapshot)
+def _load_snapshot(replay: Replay, log: MetadataLog, snapshot_id: SnapshotId, disk: Disk) -> None:
+    path = snapshot_path(log.log.directory, snapshot_id)
     try:
-        for record in read_snapshot(disk, path).records:
+        snapshot = read_snapshot(disk, path)
+        for record in snapshot.records:
             replay.feed(record)
+        for said in snapshot.quorum:
+            replay.feed_control(said)
     except (KafkaError, ProtocolError, KeyError) as error:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{path}: {error}") from error
 
 
-def _feed(replay: Replay, log: MetadataLog, record: Record) -> None:
+def _feed(replay: Replay, log: MetadataLog, record: Record, *, is_control: bool) -> None:
     try:
-        replay.feed(decode_record(record.value or b""))
+        if is_control:
+            replay.feed_control(decode_quorum_record(record))
+        else:
+            replay.feed(decode_record(record.value or b""))
     except (ProtocolError, KeyError) as error:
         raise _unreadable(log, f"offset {record.offset}: {error}") from error
 
