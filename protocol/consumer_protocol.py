@@ -53,15 +53,20 @@ def read(cls: type[T], data: Buffer) -> T:
 
     A version from the future is read as the newest known one: the format only ever grows at its end.
     """
-    if len(data) < _VERSION.size:
-        raise ProtocolError(f"{cls.__name__}: {len(data)} bytes are too few for its version", offset=0)
-    (version,) = _VERSION.unpack_from(data)
-    if version < 0:
-        raise ProtocolError(f"{cls.__name__} has version {version}", offset=0)
-    value, _ = decode(cls, min(version, identity(cls).versions.last), data, _VERSION.size)
+    value, _ = decode(cls, version_of(data), data, _VERSION.size)
     return value
 
 
 def write(value: ConsumerProtocolSubscription | ConsumerProtocolAssignment, version: int) -> bytes:
     """The bytes of a subscription or assignment, version first."""
     return _VERSION.pack(version) + encode(value, version)
+
+
+def version_of(data: Buffer) -> int:
+    """The version of a subscription or assignment, the newest known one for a later one; ProtocolError for none."""
+    if len(data) < _VERSION.size:
+        raise ProtocolError(f"consumer protocol: {len(data)} bytes are too few for a version", offset=0)
+    (version,) = _VERSION.unpack_from(data)
+    if version < 0:
+        raise ProtocolError(f"consumer protocol: version {version}", offset=0)
+    return min(version, identity(ConsumerProtocolAssignment).versions.last)

@@ -10,6 +10,7 @@ from coordinator.group.config import GroupConfig
 from coordinator.group.group import Group
 from coordinator.group.offsets import Offsets
 from coordinator.group.settings import GroupSettings
+from coordinator.group.subscription_metadata import TopicWatch
 from coordinator.group.timers import Timers
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import Uuid
@@ -40,6 +41,22 @@ class Topics(Protocol):
     def topic_names(self) -> list[str]: ...
 
 
+class MatchRequest(NamedTuple):
+    """Patterns that members of a group subscribe with, to be matched against all topics that the client may describe.
+
+    The result comes back as the decision `consumer_patterns.patterns_matched`.
+    """
+
+    group_id: str
+    member_id: str
+    patterns: tuple[str, ...]
+    client: Client
+
+
+def unmatched(request: MatchRequest) -> None:
+    """For a shard whose patterns nobody matches."""
+
+
 def unnoted(event: str, **fields: object) -> None:
     """For a shard whose doings nobody logs."""
 
@@ -54,6 +71,10 @@ class World(NamedTuple):
     """Random bytes for a member id."""
     note: Callable[..., None] = unnoted
     """What an operator wants to find later: (event, group=…, …)."""
+    match_topics: Callable[[MatchRequest], None] = unmatched
+    """Asks for a match, which takes a while, and returns at once."""
+    watch: TopicWatch | None = None
+    """The one that all shards of the broker share; a shard without has its own, which hears of no change."""
 
 
 class GroupState:
@@ -64,6 +85,7 @@ class GroupState:
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
         self.timers = Timers()
+        self.watch = world.watch or TopicWatch(world.topics)
 
     @property
     def settings(self) -> GroupSettings:

@@ -1,0 +1,59 @@
+"""What consumers put into messages of the classic protocol, told in the terms of the consumer protocol, and back.
+
+Assignments and subscriptions name topics there, here they go by id; topics that do not exist are left out.
+Source: Kafka's ConsumerProtocol, and the group coordinator's Utils.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from coordinator.group.assignment import Assignment
+from coordinator.group.state import Topics
+from protocol.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    TopicPartition,
+    read,
+    version_of,
+    write,
+)
+from protocol.types import Buffer, Uuid
+
+
+def assignment_bytes(partitions: Mapping[Uuid, Iterable[int]], metadata: Buffer, topics: Topics) -> bytes:
+    """An assignment as a member understands it that sent `metadata` when it joined. ProtocolError if that is none."""
+    assigned = []
+    for topic_id, indexes in partitions.items():
+        topic = topics.topic_by_id(topic_id)
+        if topic is not None:
+            assigned.append(TopicPartition(topic=topic.name, partitions=sorted(indexes)))
+    return write(ConsumerProtocolAssignment(assigned_partitions=assigned, user_data=None), version_of(metadata))
+
+
+def assignment_of(data: Buffer, topics: Topics) -> tuple[Assignment, bool]:
+    """The assignment in `data`, and whether an assignor of the client's own has put more into it. ProtocolError if it
+    is none."""
+    if not data:
+        return {}, False
+    assignment = read(ConsumerProtocolAssignment, data)
+    return _by_id(assignment.assigned_partitions, topics), bool(assignment.user_data)
+
+
+def subscription_of(data: Buffer) -> ConsumerProtocolSubscription:
+    """What a member sent as it joined. ProtocolError if it is none."""
+    return read(ConsumerProtocolSubscription, data)
+
+
+def owned_by(subscription: ConsumerProtocolSubscription, topics: Topics) -> Assignment:
+    """The partitions that a member said it owns."""
+    return _by_id(subscription.owned_partitions, topics)
+
+
+def _by_id(named: Iterable[TopicPartition], topics: Topics) -> Assignment:
+    result: dict[Uuid, frozenset[int]] = {}
+    for each in named:
+        topic = topics.topic(each.topic)
+        if topic is not None:
+            result[topic.topic_id] = frozenset(each.partitions)
+    return result
