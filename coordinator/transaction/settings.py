@@ -1,0 +1,17 @@
+"""What the broker's options tell the transaction coordinator.
+
+Each attribute is the option of Kafka's that has its name, with dots; the defaults are Kafka's.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class TransactionSettings(NamedTuple):
+    """The options in force."""
+
+    transaction_max_timeout_ms: int = 900_000
+    transactional_id_expiration_ms: int = 604_800_000
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int = 10_000
+    transaction_remove_expired_transaction_cleanup_interval_ms: int = 3_600_000

@@ -1,0 +1,265 @@
+"""The transaction coordinator's shard: one per partition of `__transaction_state`, with all ids that hash to it.
+
+A transaction ends in two steps. The decision is a record; once that is committed, the one who writes markers (who asks
+by `write_on` what to do next) puts one into every partition of the transaction; when all have it, a second record says
+so, and the id is free for its next transaction. A coordinator that loads a decided transaction begins with all of its
+markers again: to write one twice does no harm. Source: Kafka's TransactionCoordinator and TransactionStateManager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from itertools import islice
+from typing import NamedTuple, TypeAlias
+
+from coordinator.runtime import Outcome, Reply, Ticket, reply
+from coordinator.transaction import decisions
+from coordinator.transaction.decisions import NewProducerId
+from coordinator.transaction.markers import RETRY_MS, Markers, Written, markers_of
+from coordinator.transaction.records import TransactionRecord, forgotten, written
+from coordinator.transaction.settings import TransactionSettings
+from coordinator.transaction.state import AT_REST, ENDING, State
+from coordinator.transaction.transaction import Producer, Transaction, completed, new_transaction
+from protocol.errors import ErrorCode, KafkaError
+from protocol.types import TopicPartition
+
+TransactionOutcome: TypeAlias = Outcome[TransactionRecord]
+
+MAX_TOMBSTONES = 1_000
+"""In one batch, so that it stays far below max.message.bytes; the rest of what is expired follows at once."""
+
+NEVER = 1 << 62
+
+
+class World(NamedTuple):
+    """What a shard cannot know by itself. The settings and the version are asked for anew each time."""
+
+    settings: Callable[[], TransactionSettings]
+    transaction_version: Callable[[], int]
+    """The cluster's finalized feature."""
+    new_producer_id: NewProducerId
+
+
+class TransactionShard:
+    """`coordinator.runtime.Shard` of transactional ids."""
+
+    def __init__(self, world: World) -> None:
+        self.transactions: dict[str, Transaction] = {}
+        self._world = world
+        self._ongoing: dict[str, None] = {}
+        self._without_marker: dict[str, set[TopicPartition]] = {}
+        """What is left to do of decided transactions; unlike the rest it is not durable."""
+        self._failed: set[str] = set()
+        """Of these, whose markers wait for another try."""
+        self._retry_ms = NEVER
+        self._writer: Ticket[list[Markers]] | None = None
+        self._look_for_late_ms = 0
+        self._look_for_expired_ms = 0
+
+    # Records
+
+    def apply(self, record: TransactionRecord) -> None:
+        """The only writer of durable state."""
+        transactional_id, transaction = record
+        self._ongoing.pop(transactional_id, None)
+        self._without_marker.pop(transactional_id, None)
+        self._failed.discard(transactional_id)
+        if transaction is None:
+            self.transactions.pop(transactional_id, None)
+            return
+        self.transactions[transactional_id] = transaction
+        if transaction.state is State.ONGOING:
+            self._ongoing[transactional_id] = None
+        elif transaction.state in ENDING:
+            self._without_marker[transactional_id] = set(transaction.partitions)
+
+    # Requests
+
+    def init_producer_id(
+        self,
+        transactional_id: str,
+        timeout_ms: int,
+        expected: Producer | None,
+        ticket: Ticket[Producer],
+        now_ms: int,
+    ) -> TransactionOutcome:
+        """A producer with this id comes, and shuts out any before it. Raises INVALID_TRANSACTION_TIMEOUT,
+        PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, which also answers while an open transaction is aborted first."""
+        limit_ms = self._world.settings().transaction_max_timeout_ms
+        if not 0 < timeout_ms <= limit_ms:
+            raise KafkaError(
+                ErrorCode.INVALID_TRANSACTION_TIMEOUT,
+                f"{transactional_id}: a timeout of {timeout_ms} ms is not between 1 and {limit_ms}",
+            )
+        new_producer_id = self._world.new_producer_id
+        known = self.transactions.get(transactional_id)
+        if known is None:
+            known = new_transaction(transactional_id, new_producer_id(), timeout_ms, now_ms)
+        decisions.check_may_start(known, expected)
+        if known.state is State.ONGOING:
+            aborted = KafkaError(
+                ErrorCode.CONCURRENT_TRANSACTIONS, f"{transactional_id}: its open transaction is aborted first"
+            )
+            return self._fence(known, now_ms, [reply(ticket, aborted)])
+        after = decisions.starting(known, timeout_ms, expected, new_producer_id, now_ms)
+        return Outcome([written(after)], [reply(ticket, after.producer)])
+
+    def add_partitions(
+        self,
+        transactional_id: str,
+        producer: Producer,
+        partitions: Collection[TopicPartition],
+        client_version: int,
+        ticket: Ticket[None],
+        now_ms: int,
+    ) -> TransactionOutcome:
+        """Partitions join the transaction, which the first of them begin. Raises INVALID_REQUEST,
+        INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS."""
+        known = self._known(transactional_id)
+        decisions.check_producer(known, producer)
+        after = decisions.growing(known, partitions, client_version, now_ms)
+        records = () if after is None else (written(after),)
+        return Outcome(records, [reply(ticket, None)])
+
+    def verify_partitions(
+        self,
+        transactional_id: str,
+        producer: Producer,
+        partitions: Collection[TopicPartition],
+        ticket: Ticket[frozenset[TopicPartition]],
+    ) -> TransactionOutcome:
+        """Those of the partitions that are part of the producer's transaction (KIP-890). Raises as `add_partitions`."""
+        known = self._known(transactional_id)
+        decisions.check_producer(known, producer)
+        return Outcome((), [reply(ticket, known.partitions.intersection(partitions))])
+
+    def end(
+        self,
+        transactional_id: str,
+        producer: Producer,
+        committed: bool,
+        client_version: int,
+        ticket: Ticket[Producer],
+        now_ms: int,
+    ) -> TransactionOutcome:
+        """A producer commits or aborts; it is told what to go on with as soon as that is decided. Raises
+        INVALID_REQUEST, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE."""
+        after, goes_on_with = decisions.ending(
+            self._known(transactional_id),
+            producer,
+            committed=committed,
+            client_version=client_version,
+            new_producer_id=self._world.new_producer_id,
+            now_ms=now_ms,
+        )
+        answer = reply(ticket, goes_on_with)
+        return Outcome((), [answer]) if after is None else self._decided([after], [answer])
+
+    def _known(self, transactional_id: str) -> Transaction:
+        if not transactional_id:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
+        known = self.transactions.get(transactional_id)
+        if known is None:
+            raise KafkaError(
+                ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{transactional_id} has no producer here: it has to ask for one"
+            )
+        return known
+
+    # Ends
+
+    def _fence(self, known: Transaction, now_ms: int, replies: list[Reply]) -> TransactionOutcome:
+        version = self._world.transaction_version()
+        after = decisions.fencing(known, version, self._world.new_producer_id, now_ms)
+        return self._decided([after], replies)
+
+    def _decided(self, ending: list[Transaction], replies: list[Reply]) -> TransactionOutcome:
+        """Transactions are decided: once that is committed, who writes markers is told."""
+        if self._writer is not None:
+            replies.append(reply(self._writer, [markers_of(each, each.partitions) for each in ending]))
+            self._writer = None
+        return Outcome([written(each) for each in ending], replies)
+
+    def write_on(self, done: Written, ticket: Ticket[list[Markers]], now_ms: int) -> TransactionOutcome:
+        """The one who writes markers tells what came of the last ones, and waits for what is to be done next.
+
+        Partitions that it leaves out failed, and come round again after RETRY_MS. When it starts, or after an error,
+        it has nothing to tell, and is given all that is left.
+        """
+        for transactional_id, partitions in done.items():
+            left = self._without_marker.get(transactional_id)
+            if left is not None:
+                left.difference_update(partitions)
+                if left:
+                    self._failed.add(transactional_id)
+                    self._retry_ms = min(self._retry_ms, now_ms + RETRY_MS)
+        records = [
+            written(completed(self.transactions[transactional_id], now_ms))
+            for transactional_id, left in self._without_marker.items()
+            if not left
+        ]
+        work = self._markers_due(now_ms)
+        if work:
+            return Outcome(records, [reply(ticket, work)])
+        self._writer = ticket
+        return Outcome(records)
+
+    def _markers_due(self, now_ms: int) -> list[Markers]:
+        if self._retry_ms <= now_ms:
+            self._failed.clear()
+            self._retry_ms = NEVER
+        return [
+            markers_of(self.transactions[transactional_id], left)
+            for transactional_id, left in self._without_marker.items()
+            if left and transactional_id not in self._failed
+        ]
+
+    # Time
+
+    def next_deadline_ms(self) -> int | None:
+        """When `expire` is due."""
+        deadline_ms = self._retry_ms if self._writer is not None else NEVER
+        if self._ongoing:
+            deadline_ms = min(deadline_ms, self._look_for_late_ms)
+        if self.transactions:
+            deadline_ms = min(deadline_ms, self._look_for_expired_ms)
+        return None if deadline_ms == NEVER else deadline_ms
+
+    def expire(self, now_ms: int) -> TransactionOutcome:
+        """Markers that failed are tried again; transactions that took too long are aborted; idle ids are forgotten."""
+        if self._retry_ms <= now_ms and self._writer is not None:
+            work, writer = self._markers_due(now_ms), self._writer
+            if work:
+                self._writer = None
+                return Outcome((), [reply(writer, work)])
+        if self._ongoing and self._look_for_late_ms <= now_ms:
+            return self._abort_late(now_ms)
+        if self._look_for_expired_ms <= now_ms:
+            return self._forget_idle(now_ms)
+        return Outcome()
+
+    def _abort_late(self, now_ms: int) -> TransactionOutcome:
+        settings = self._world.settings()
+        self._look_for_late_ms = now_ms + settings.transaction_abort_timed_out_transaction_cleanup_interval_ms
+        version = self._world.transaction_version()
+        ending: list[Transaction] = []
+        for known in map(self.transactions.__getitem__, self._ongoing):
+            if known.started_ms + known.timeout_ms < now_ms:
+                try:
+                    ending.append(decisions.fencing(known, version, self._world.new_producer_id, now_ms))
+                except KafkaError:  # no producer id is at hand: the next look will find one
+                    continue
+        return self._decided(ending, []) if ending else Outcome()
+
+    def _forget_idle(self, now_ms: int) -> TransactionOutcome:
+        settings = self._world.settings()
+        idle = self._idle_since(now_ms - settings.transactional_id_expiration_ms)
+        records = [forgotten(transactional_id) for transactional_id in islice(idle, MAX_TOMBSTONES)]
+        if len(records) < MAX_TOMBSTONES:
+            interval_ms = settings.transaction_remove_expired_transaction_cleanup_interval_ms
+            self._look_for_expired_ms = now_ms + interval_ms
+        return Outcome(records)
+
+    def _idle_since(self, time_ms: int) -> Iterator[str]:
+        for transactional_id, known in self.transactions.items():
+            if known.state in AT_REST and known.updated_ms <= time_ms:
+                yield transactional_id

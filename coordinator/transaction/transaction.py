@@ -1,0 +1,201 @@
+"""A transactional id's producer and transaction, and every step that they take: a value in, the next value out.
+
+Versions: a client that speaks transactions v2 (KIP-890) has its epoch bumped at each end of a transaction, one that
+does not keeps it. Source: org.apache.kafka.coordinator.transaction.TransactionMetadata, as of 4.3.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from coordinator.transaction.state import AT_REST, FOLLOWS, State
+from protocol.errors import ErrorCode, KafkaError
+from protocol.types import TopicPartition
+
+NO_PRODUCER_ID = -1
+NO_EPOCH = -1
+NO_TIMESTAMP = -1
+MAX_EPOCH = 0x7FFF
+LAST_CLIENT_EPOCH = MAX_EPOCH - 1
+"""No client gets the highest epoch, so that there is always one left to fence with."""
+
+V2 = 2
+"""The transaction.version whose transactions end with a new epoch."""
+
+
+class Producer(NamedTuple):
+    """What a producer is known by."""
+
+    producer_id: int
+    epoch: int
+
+
+class Transaction(NamedTuple):
+    """All that is known of one transactional id."""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    timeout_ms: int
+    state: State
+    updated_ms: int
+    partitions: frozenset[TopicPartition] = frozenset()
+    started_ms: int = NO_TIMESTAMP
+    previous_producer_id: int = NO_PRODUCER_ID
+    """The producer id before the last step, which is mostly the same one."""
+    next_producer_id: int = NO_PRODUCER_ID
+    """What the producer id will be once the markers are written, where its epochs ran out."""
+    last_epoch: int = NO_EPOCH
+    """The epoch before the current one, if its producer may still ask by it. It is not written: whoever loads the
+    transaction does not know it."""
+    client_version: int = 0
+    """The transaction.version that the client last spoke."""
+
+    @property
+    def producer(self) -> Producer:
+        return Producer(self.producer_id, self.epoch)
+
+    @property
+    def bumps_epoch(self) -> bool:
+        return self.client_version >= V2
+
+    @property
+    def is_epoch_exhausted(self) -> bool:
+        return is_epoch_exhausted(self.epoch)
+
+
+def is_epoch_exhausted(epoch: int) -> bool:
+    """Whether a client at this epoch gets no other one: a new producer id is due."""
+    return epoch >= LAST_CLIENT_EPOCH
+
+
+def new_transaction(transactional_id: str, producer_id: int, timeout_ms: int, now_ms: int) -> Transaction:
+    """An id that was never seen, or is long forgotten; its producer has no epoch before `next_epoch` gives it one."""
+    return Transaction(transactional_id, producer_id, NO_EPOCH, timeout_ms, State.EMPTY, now_ms)
+
+
+def _step(before: Transaction, after: Transaction) -> Transaction:
+    assert before.state in FOLLOWS[after.state], (
+        f"{before.transactional_id}: {after.state.text} cannot follow {before.state.text}"
+    )
+    return after._replace(previous_producer_id=before.producer_id)
+
+
+# A producer comes (InitProducerId)
+
+
+def next_epoch(known: Transaction, timeout_ms: int, expected_epoch: int | None, now_ms: int) -> Transaction:
+    """A producer starts, or goes on after an error with the epoch that it expects to be the current one (KIP-360).
+
+    Asking again by the previous epoch is a retry and changes no epoch. Raises PRODUCER_FENCED.
+    """
+    epoch, last_epoch = known.epoch + 1, NO_EPOCH
+    if expected_epoch is not None:
+        if known.epoch in (NO_EPOCH, expected_epoch):
+            last_epoch = known.epoch
+        elif expected_epoch == known.last_epoch:
+            epoch, last_epoch = known.epoch, known.last_epoch
+        else:
+            raise KafkaError(
+                ErrorCode.PRODUCER_FENCED,
+                f"{known.transactional_id}: its producer is at epoch {known.epoch}, not at {expected_epoch}",
+            )
+    return _at_rest(known, timeout_ms, now_ms)._replace(epoch=epoch, last_epoch=last_epoch)
+
+
+def next_producer_id(
+    known: Transaction, producer_id: int, timeout_ms: int, now_ms: int, *, keep_last_epoch: bool
+) -> Transaction:
+    """The epochs of the producer id ran out: start again with another; `keep_last_epoch` to know the retry."""
+    last_epoch = known.epoch if keep_last_epoch else NO_EPOCH
+    return _at_rest(known, timeout_ms, now_ms)._replace(producer_id=producer_id, epoch=0, last_epoch=last_epoch)
+
+
+def _at_rest(known: Transaction, timeout_ms: int, now_ms: int) -> Transaction:
+    after = known._replace(
+        state=State.EMPTY,
+        timeout_ms=timeout_ms,
+        partitions=frozenset(),
+        started_ms=NO_TIMESTAMP,
+        updated_ms=now_ms,
+    )
+    return _step(known, after)
+
+
+# A transaction grows
+
+
+def with_partitions(
+    known: Transaction, partitions: Iterable[TopicPartition], client_version: int, now_ms: int
+) -> Transaction:
+    """Partitions join the transaction; the first of them begin it."""
+    after = known._replace(
+        state=State.ONGOING,
+        partitions=known.partitions.union(partitions),
+        started_ms=now_ms if known.state in AT_REST else known.started_ms,
+        updated_ms=now_ms,
+        client_version=client_version,
+    )
+    return _step(known, after)
+
+
+# A transaction ends
+
+
+def prepared(
+    known: Transaction, *, committed: bool, client_version: int, next_producer_id: int, now_ms: int
+) -> Transaction:
+    """The decision, from here on final. Under transactions v2 the epoch is bumped already now, so that the markers
+    have a higher one than any late record; `next_producer_id` takes over where the epochs ran out."""
+    state = State.PREPARE_COMMIT if committed else State.PREPARE_ABORT
+    after = known._replace(
+        state=state,
+        next_producer_id=next_producer_id,
+        updated_ms=now_ms,
+        client_version=client_version,
+        started_ms=now_ms if known.state in AT_REST else known.started_ms,
+    )
+    if client_version >= V2:
+        after = after._replace(epoch=min(known.epoch + 1, MAX_EPOCH), last_epoch=known.epoch)
+    return _step(known, after)
+
+
+def fenced(known: Transaction, version: int, next_producer_id: int, now_ms: int) -> Transaction:
+    """Abort an ongoing transaction over its producer's head, whose epoch is of no use from then on.
+
+    `version` is the cluster's transaction.version. Under v2 every end bumps the epoch; before, it is done here.
+    """
+    epoch = known.epoch if version >= V2 else min(known.epoch + 1, MAX_EPOCH)
+    last_epoch = known.last_epoch if version >= V2 else NO_EPOCH
+    fence = known._replace(state=State.PREPARE_EPOCH_FENCE, epoch=epoch, last_epoch=last_epoch)
+    version = version if version >= V2 else 0
+    return prepared(
+        _step(known, fence),
+        committed=False,
+        client_version=version,
+        next_producer_id=next_producer_id,
+        now_ms=now_ms,
+    )
+
+
+def completed(known: Transaction, now_ms: int) -> Transaction:
+    """Every partition has its marker."""
+    state = State.COMPLETE_COMMIT if known.state is State.PREPARE_COMMIT else State.COMPLETE_ABORT
+    producer_id, epoch = after_markers(known)
+    after = known._replace(
+        state=state,
+        producer_id=producer_id,
+        epoch=epoch,
+        next_producer_id=NO_PRODUCER_ID,
+        partitions=frozenset(),
+        updated_ms=now_ms,
+    )
+    return _step(known, after)
+
+
+def after_markers(ending: Transaction) -> Producer:
+    """What its client goes on with."""
+    if ending.bumps_epoch and ending.next_producer_id != NO_PRODUCER_ID:
+        return Producer(ending.next_producer_id, 0)
+    return ending.producer
