@@ -49,7 +49,7 @@ def histories(draw: st.DrawFn) -> list[MetadataRecord]:
     """Records in an order in which a controller could have written them."""
     topics: dict[str, tuple[bytes, int]] = {}
     records: list[MetadataRecord] = []
-    for step in range(draw(st.integers(min_value=0, max_value=25))):
+    for step in range(draw(st.integers(min_value=0, max_value=15))):
         name = draw(st.sampled_from(NAMES))
         if name not in topics:
             topics[name] = bytes([step + 1]) * 16, draw(st.integers(min_value=1, max_value=3))
@@ -94,7 +94,7 @@ def changes(name: str, topic_id: bytes, partitions: int) -> st.SearchStrategy[Me
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=50, deadline=None)
 @for_any(histories())
 def test_an_image_is_all_that_there_is(history: list[MetadataRecord]) -> None:
     registry = given.registry(*history)

@@ -1,0 +1,187 @@
+"""The metadata log against Apache Kafka's own: formatting, decoding, and a directory that goes there and back."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from coordinator.cluster.snapshot import find_snapshots, read_snapshot
+from protocol.messages.create_topics import CreateTopicsRequest
+from protocol.messages.delete_topics import DeleteTopicsRequest
+from protocol.types import uuid_to_text
+from storage.disk import OsDisk
+from tests.coordinator.cluster.given import creatable
+from tests.coordinator.cluster.worlds import World
+from tests.interop import jvm
+from tests.interop.brokers import ApacheKafka, cluster_id
+
+pytestmark = pytest.mark.odradek_only
+
+CONTROLLER = "127.0.0.1:9093"
+DISK = OsDisk()
+Said = tuple[str, object]
+
+
+def format_with_kafka(data: Path) -> None:
+    settings = {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.quorum.bootstrap.servers": CONTROLLER,
+        "listeners": f"PLAINTEXT://127.0.0.1:9092,CONTROLLER://{CONTROLLER}",
+        "controller.listener.names": "CONTROLLER",
+        "log.dirs": str(data),
+    }
+    properties = data.with_name("format.properties")
+    properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+    jvm.tool("kafka-storage", "format", "-t", "4L6g3nShT-eMCtK--X86sw", "-c", str(properties), "--standalone")
+
+
+def dumped(data: Path) -> Iterator[Said]:
+    """What kafka-dump-log reads in the metadata log: kind of each record, and what it says."""
+    log = data / "__cluster_metadata-0" / f"{0:020}.log"
+    told = jvm.tool("kafka-dump-log", "--cluster-metadata-decoder", "--files", str(log))
+    assert "isvalid: false" not in told
+    for line in told.splitlines():
+        if found := re.search(r"payload: (.*)$", line):
+            payload = json.loads(found[1])
+            yield payload["type"], payload["data"]
+        elif found := re.search(r"headerKeys: \[\] (\w+):? (\{.*)$", line):
+            yield found[1], json.loads(found[2])
+
+
+def topics_of(said: list[Said]) -> dict[str, str]:
+    """Ids of the topics that records made and did not remove."""
+    topics: dict[str, str] = {}
+    for kind, data in said:
+        assert isinstance(data, dict)
+        if kind == "TOPIC_RECORD":
+            topics[data["name"]] = data["topicId"]
+        elif kind == "REMOVE_TOPIC_RECORD":
+            topics = {name: topic_id for name, topic_id in topics.items() if topic_id != data["topicId"]}
+    return topics
+
+
+def topics_told(kafka: ApacheKafka) -> dict[str, tuple[str, int, str]]:
+    """Each topic's id, partitions and configs, as kafka-topics tells them; every partition has its leader."""
+    told = jvm.tool("kafka-topics", "--bootstrap-server", kafka.bootstrap, "--describe")
+    assert "Leader: none" not in told
+    found = re.findall(r"Topic: (\S+)\s+TopicId: (\S+)\s+PartitionCount: (\d+).*Configs: (\S*)", told)
+    return {name: (topic_id, int(count), configs) for name, topic_id, count, configs in found}
+
+
+def topics_known(world: World) -> dict[str, tuple[str, int, str]]:
+    """The same, as we read them in the directory."""
+    registry = world.open(register=False).registry
+    return {
+        topic.name: (
+            uuid_to_text(topic.topic_id),
+            len(topic.partitions),
+            ",".join(f"{name}={value}" for name, value in sorted(registry.topic_configs(topic.name).items())),
+        )
+        for topic in registry.topics()
+    }
+
+
+async def fill(world: World) -> None:
+    """Topics and what else a session of ours writes."""
+    cluster = world.open()
+    topics = [creatable("orders", 3, 1, {"retention.ms": "864000000"}), creatable("pay.ments", 1, 1), creatable("gone")]
+    await cluster.create_topics(CreateTopicsRequest(topics=topics))
+    await cluster.delete_topics(DeleteTopicsRequest(topic_names=["gone"], timeout_ms=1000), version=5)
+    await cluster.next_producer_id()
+    world.stop(cluster)
+
+
+def test_a_directory_is_formatted_as_kafka_storage_formats_it(tmp_path: Path) -> None:
+    theirs, world = tmp_path / "theirs", World(tmp_path, ["ours"])
+    theirs.mkdir()
+    format_with_kafka(theirs)
+    cluster = world.open(register=False)
+    ours = tmp_path / "ours"
+    assert read_snapshot(DISK, str(ours / "bootstrap.checkpoint")) == read_snapshot(
+        DISK, str(theirs / "bootstrap.checkpoint")
+    )
+    name = f"__cluster_metadata-0/{0:020}-{0:010}.checkpoint"
+    mine, other = (read_snapshot(DISK, str(folder / name)) for folder in (ours, theirs))
+    assert (mine.records, len(mine.quorum)) == (other.records, len(other.quorum))
+    told = repr(mine.quorum[2]).replace(repr(cluster.directory_ids[str(ours)]), "…")
+    assert told == re.sub(r"voter_directory_id=b(['\"]).*?\1,", "voter_directory_id=…,", repr(other.quorum[2]))
+    assert (ours / name).stat().st_size == (theirs / name).stat().st_size
+
+
+async def test_kafka_dump_log_reads_every_record(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    await fill(world)
+    said = list(dumped(tmp_path / "data"))
+    assert [kind for kind, _ in said[:4]] == ["LeaderChange", "KRaftVersion", "KRaftVoters", "BEGIN_TRANSACTION_RECORD"]
+    kinds = {kind for kind, _ in said}
+    assert kinds >= {
+        "FEATURE_LEVEL_RECORD",
+        "CONFIG_RECORD",
+        "END_TRANSACTION_RECORD",
+        "REGISTER_CONTROLLER_RECORD",
+        "REGISTER_BROKER_RECORD",
+        "BROKER_REGISTRATION_CHANGE_RECORD",
+        "TOPIC_RECORD",
+        "PARTITION_RECORD",
+        "PARTITION_CHANGE_RECORD",
+        "REMOVE_TOPIC_RECORD",
+        "PRODUCER_IDS_RECORD",
+    }
+    ids = {name: topic_id for name, (topic_id, _, _) in topics_known(world).items()}
+    assert topics_of(said) == ids
+
+
+async def test_kafka_opens_our_directory_and_we_open_it_again(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    await fill(world)
+    before = topics_known(world)
+    world.stop(world.open())
+    kafka = ApacheKafka(tmp_path / "data", formatted=True)
+    kafka.start()
+    try:
+        told = topics_told(kafka)
+        assert {name: one[:2] for name, one in told.items()} == {name: one[:2] for name, one in before.items()}
+        assert "retention.ms=864000000" in told["orders"][2]
+        where = ("--bootstrap-server", kafka.bootstrap)
+        jvm.tool("kafka-topics", *where, "--create", "--topic", "theirs", "--partitions", "2")
+        jvm.tool("kafka-topics", *where, "--alter", "--topic", "orders", "--partitions", "5")
+    finally:
+        kafka.stop()
+    after = topics_known(world)
+    assert {name: after[name][1] for name in after} == {"orders": 5, "pay.ments": 1, "theirs": 2}
+    assert world.open().registry.cluster_id == cluster_id(tmp_path / "data")
+
+
+async def test_a_log_whose_beginning_is_only_in_a_snapshot_of_kafka_is_read(tmp_path: Path) -> None:
+    settings = {"metadata.log.max.record.bytes.between.snapshots": "2000", "metadata.max.idle.interval.ms": "20"}
+    kafka = ApacheKafka(tmp_path / "data", settings)
+    kafka.start()
+    world = World(tmp_path)
+    try:
+        where = ("--bootstrap-server", kafka.bootstrap)
+        for topic in ("first", "second"):
+            jvm.tool("kafka-topics", *where, "--create", "--topic", topic, "--partitions", "7")
+        jvm.tool("kafka-topics", *where, "--delete", "--topic", "second")
+        before = topics_told(kafka)
+    finally:
+        kafka.stop()
+    *_, latest = find_snapshots(file.name for file in world.folder().iterdir())
+    assert latest.offset > 0
+    for file in world.folder().glob(f"{0:020}.*"):
+        file.unlink()
+    after = topics_known(world)
+    assert {name: one[:2] for name, one in after.items()} == {name: one[:2] for name, one in before.items()}
+    cluster = world.open()
+    await cluster.create_topics(CreateTopicsRequest(topics=[creatable("third")]))
+    world.stop(cluster)
+    again = ApacheKafka(tmp_path / "data", settings, formatted=True)
+    again.start()
+    try:
+        assert set(topics_told(again)) == {"first", "third"}
+    finally:
+        again.stop()
