@@ -23,6 +23,10 @@ from protocol.types import Buffer
 
 R = TypeVar("R")
 A = TypeVar("A")
+E = TypeVar("E")
+"""Records as a storage takes them: whole batches, or what a storage that gathers makes batches of."""
+E_in = TypeVar("E_in", contravariant=True)
+E_out = TypeVar("E_out", covariant=True)
 
 RETRY_MS = 1_000
 """How long an expiry waits whose records could not be appended: a full disk, or too few replicas, takes its time."""
@@ -77,11 +81,11 @@ class Shard(Protocol[R]):
         ...
 
 
-class Form(Protocol[R]):
-    """How a shard's records are written in batches."""
+class Form(Protocol[R, E_out]):
+    """How a shard's records are written."""
 
-    def encode(self, records: Sequence[R], now_ms: int) -> bytearray:
-        """One batch, or several, of all of the records."""
+    def encode(self, records: Sequence[R], now_ms: int) -> E_out:
+        """All of the records, for the storage. Raises KafkaError for what cannot be written."""
         ...
 
     def decode(self, batches: Buffer) -> Iterable[R]:
@@ -89,11 +93,14 @@ class Form(Protocol[R]):
         ...
 
 
-class Storage(Protocol):
+class Storage(Protocol[E_in]):
     """The partition under a shard."""
 
-    def append(self, batches: bytearray) -> int:
-        """Append all or nothing, without waiting for a disk; the offset after the last record. Raises KafkaError."""
+    def append(self, encoded: E_in) -> int:
+        """Append all or nothing, without waiting for a disk; the offset after the last record. Raises KafkaError.
+
+        It may gather what it is given and write it a little later; if that fails, nothing of it will be committed.
+        """
         ...
 
     def when_committed(self, offset: int, then: Callable[[KafkaError | None], None]) -> None:
@@ -139,12 +146,15 @@ REFUSALS = {
 class _Hosted(Generic[R]):
     """A shard, its partition, and the requests that wait for it."""
 
-    __slots__ = ("appended_to", "form", "shard", "status", "storage", "waiting")
+    __slots__ = ("append", "appended_to", "decode", "shard", "status", "waiting", "when_committed")
 
-    def __init__(self, shard: Shard[R], storage: Storage, form: Form[R]) -> None:
+    def __init__(self, shard: Shard[R], storage: Storage[E], form: Form[R, E]) -> None:
         self.shard = shard
-        self.storage = storage
-        self.form = form
+        self.append: Callable[[Sequence[R], int], int] = lambda records, now_ms: storage.append(
+            form.encode(records, now_ms)
+        )
+        self.when_committed = storage.when_committed
+        self.decode = form.decode
         self.status = Status.LOADING
         self.appended_to = 0
         self.waiting: dict[object, asyncio.Future[object]] = {}
@@ -175,22 +185,34 @@ class Runtime(Generic[R]):
         self._timer: Timer | None = None
         self._alarm_ms = 0
 
-    async def load(self, key: Hashable, shard: Shard[R], storage: Storage, form: Form[R]) -> None:
-        """Host a new shard and build its state from its log; returns when it serves, or was unloaded meanwhile."""
+    async def load(
+        self,
+        key: Hashable,
+        shard: Shard[R],
+        storage: Storage[E],
+        form: Form[R, E],
+        loaded: Callable[[int], None] | None = None,
+    ) -> None:
+        """Host a new shard and build its state from its log; returns when it serves, or was unloaded meanwhile.
+
+        `loaded` is told the time when all is there, to set deadlines by it.
+        """
         hosted = self._hosted[key] = _Hosted(shard, storage, form)
         try:
             async for piece in storage.read():
                 if self._hosted.get(key) is not hosted:
                     return
-                for record in form.decode(piece):
+                for record in hosted.decode(piece):
                     shard.apply(record)
         except KafkaError as error:
             self._fail(key, hosted, error)
             raise
         if self._hosted.get(key) is hosted:
+            if loaded is not None:
+                loaded(self._clock.now_ms())
             self._activate(hosted)
 
-    def adopt(self, key: Hashable, shard: Shard[R], storage: Storage, form: Form[R]) -> None:
+    def adopt(self, key: Hashable, shard: Shard[R], storage: Storage[E], form: Form[R, E]) -> None:
         """Host a shard that its owner has loaded."""
         self._hosted[key] = hosted = _Hosted(shard, storage, form)
         self._activate(hosted)
@@ -209,6 +231,13 @@ class Runtime(Generic[R]):
     async def submit(self, key: Hashable, decision: Decision[A, R]) -> A:
         """Decide, write, and wait for the answer's release. Raises KafkaError: the decision's own, the append's, or
         COORDINATOR_LOAD_IN_PROGRESS and NOT_COORDINATOR where there is no serving shard."""
+        return await self.begin(key, decision)
+
+    def begin(self, key: Hashable, decision: Decision[A, R]) -> asyncio.Future[A]:
+        """Decide and write; the answer's future, which is done already if nothing had to be waited for.
+
+        Raises as `submit` does, as far as the answer is not the future's.
+        """
         hosted = self._serving(key)
         ticket: Ticket[A] = Ticket()
         now_ms = self._clock.now_ms()
@@ -217,9 +246,14 @@ class Runtime(Generic[R]):
         hosted.waiting[ticket] = future  # type: ignore[assignment]  # the reply to a ticket has the ticket's type
         try:
             self._write(key, hosted, outcome, now_ms)
-            return await future
-        finally:
+        except KafkaError:
             hosted.waiting.pop(ticket, None)
+            if future.done():
+                future.exception()  # it is the one that is raised here
+            raise
+        if not future.done():
+            future.add_done_callback(lambda _: hosted.waiting.pop(ticket, None))
+        return future
 
     def _serving(self, key: Hashable) -> _Hosted[R]:
         hosted = self._hosted.get(key)
@@ -238,7 +272,7 @@ class Runtime(Generic[R]):
         the answer to all whom the outcome would have answered, and is raised."""
         if outcome.records:
             try:
-                hosted.appended_to = hosted.storage.append(hosted.form.encode(outcome.records, now_ms))
+                hosted.appended_to = hosted.append(outcome.records, now_ms)
             except KafkaError as error:
                 hosted.release([Reply(ticket, error) for ticket, _ in outcome.replies])
                 self._arm(hosted, now_ms + RETRY_MS)
@@ -246,7 +280,7 @@ class Runtime(Generic[R]):
             for record in outcome.records:
                 hosted.shard.apply(record)
         if outcome.records or outcome.replies:
-            hosted.storage.when_committed(
+            hosted.when_committed(
                 hosted.appended_to, lambda error: self._committed(key, hosted, outcome.replies, error)
             )
         self._arm(hosted)
