@@ -146,32 +146,33 @@ class LocalLog:
         return True
 
     @property
-    def unflushed_messages(self) -> int:
-        """Offsets that a power failure may take."""
-        return self.log_end_offset - self.recovery_point
+    def must_flush(self) -> bool:
+        """Whether flush.messages asks for a flush before what was appended is acknowledged."""
+        return self.log_end_offset - self.recovery_point >= self._config.flush_messages
 
-    def flush_is_due(self, now_ms: int) -> bool:
-        """Whether flush.messages or flush.ms asks for a flush now."""
-        unflushed = self.log_end_offset - self.recovery_point
-        config = self._config
-        return unflushed > 0 and (
-            unflushed >= config.flush_messages or now_ms - self.last_flush_ms >= config.flush_ms
-        )
+    def due_flush(self, now_ms: int) -> int | None:
+        """Up to where to flush now: to the end by flush.messages or flush.ms, else what was rolled; None if nothing."""
+        end, point = self.log_end_offset, self.recovery_point
+        if end > point and (self.must_flush or now_ms - self.last_flush_ms >= self._config.flush_ms):
+            return end
+        rolled = self.segments.active.base_offset
+        return rolled if rolled > point else None
 
-    def flush(self, now_ms: int) -> None:
+    def flush(self, now_ms: int, up_to: int | None = None) -> None:
         """Return when everything appended before the call is on the device; then the recovery point moves there.
 
-        May be called in a worker thread, one at a time. Raises LogDirFailure, after which nothing of the directory may
-        be flushed again.
+        With `up_to`, only the segments that begin before that offset. May be called in a worker thread, one at a time.
+        Raises LogDirFailure, after which nothing of the directory may be flushed again.
         """
-        end_offset, generation = self.log_end_offset, self._generation
+        end_offset, generation = self.log_end_offset if up_to is None else up_to, self._generation
         if end_offset > self.recovery_point:
             with failing(self.log_dir, f"flushing {self.topic_partition}"):
                 self.epochs.flush()
-                self.segments.flush(self.recovery_point)
+                self.segments.flush(self.recovery_point, end_offset)
         if generation == self._generation:  # else the log was truncated meanwhile
             self.recovery_point = max(self.recovery_point, end_offset)
-        self.last_flush_ms = now_ms
+        if up_to is None or up_to > self.segments.active.base_offset:
+            self.last_flush_ms = now_ms
 
     def close(self) -> None:
         """Write the producers' snapshot and the indexes, and let go of all files. Flush first. Raises LogDirFailure."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from threading import Lock
 from typing import NamedTuple
 
 from protocol.types import TopicPartition
@@ -12,8 +13,6 @@ from storage.checkpoint import CorruptCheckpoint
 from storage.disk import Disk, Space
 from storage.log import Log
 from storage.names import METADATA_TOPIC, Folder, parse_folder
-
-KEPT_OFFLINE = "a log directory that has failed stays offline until the broker restarts"
 
 OTHER_FOLDERS = frozenset({"remote-log-index-cache", "lost+found"})
 """Folders that Kafka or the file system puts beside the partitions'."""
@@ -42,7 +41,7 @@ class ReplicaSize(NamedTuple):
 class LogDir:
     """A directory of partitions' folders. Methods raise OSError."""
 
-    __slots__ = ("_disk", "clean", "error", "path", "stale", "warnings")
+    __slots__ = ("_disk", "_writing", "clean", "error", "path", "stale", "warnings")
 
     def __init__(self, path: str, *, disk: Disk) -> None:
         self.path = path
@@ -53,6 +52,7 @@ class LogDir:
         """Partitions that the checkpoints still speak of, though their logs are gone."""
         self.warnings: list[str] = []
         self._disk = disk
+        self._writing = Lock()
 
     @property
     def online(self) -> bool:
@@ -94,14 +94,15 @@ class LogDir:
             self.warnings.append(str(error))
             return {}
 
-    def write_checkpoints(self, logs: Iterable[Log]) -> None:
-        """Recovery points, and the log starts that the segments' names do not tell."""
-        logs = list(logs)
-        starts = {log.topic_partition: log.log_start_offset for log in logs if log.starts_inside_a_segment}
-        points = {log.topic_partition: log.recovery_point for log in logs}
-        self.stale.clear()
-        self._write(checkpoint.RECOVERY_POINTS, points)
-        self._write(checkpoint.LOG_START_OFFSETS, starts)
+    def write_checkpoints(self, logs_in: Callable[[str], Iterable[Log]]) -> None:
+        """Recovery points, and the log starts that the segments' names do not tell. For any thread."""
+        with self._writing:
+            gone = self.stale.copy()  # before the logs are looked at, so that none is forgotten that goes meanwhile
+            logs = list(logs_in(self.path))
+            starts = {log.topic_partition: log.log_start_offset for log in logs if log.starts_inside_a_segment}
+            self._write(checkpoint.RECOVERY_POINTS, {log.topic_partition: log.recovery_point for log in logs})
+            self._write(checkpoint.LOG_START_OFFSETS, starts)
+            self.stale -= gone
 
     def _write(self, name: str, offsets: dict[TopicPartition, int]) -> None:
         checkpoint.write_offsets(self._disk, os.path.join(self.path, name), offsets)

@@ -1,7 +1,7 @@
 """All logs of the broker, over its log directories. Kafka class LogManager.
 
-Everything but `load`, `close`, `delete_expired` and `Log.flush` is for the event loop; those may take long, and run in
-worker threads. A directory that fails goes offline with its logs, the others serve on.
+For the event loop, but for what may take long and runs in worker threads beside it: `load`, `flush_due`,
+`write_checkpoints`, `delete_expired`, `close`. A directory that fails goes offline with its logs, the others serve on.
 """
 
 from __future__ import annotations
@@ -206,9 +206,9 @@ class Logs:
             for log in self.in_dir(path)
         ]
 
-    def _all(self) -> Iterator[Log]:
-        yield from self._logs.values()
-        yield from self._futures.values()
+    def _all(self) -> list[Log]:
+        """A list made at one go: worker threads ask too, while logs come and go."""
+        return [*self._logs.values(), *self._futures.values()]
 
     # Creating and deleting
 
@@ -302,7 +302,7 @@ class Logs:
             with failing(os.path.dirname(doomed.directory), f"removing {doomed.directory}"):
                 self.disk.rmtree(doomed.directory)
             self._doomed.remove(doomed)
-        for log in list(self._all()):
+        for log in self._all():
             with failing(log.log_dir, f"removing deleted segments of {log.topic_partition}"):
                 log.segments.delete_expired(now_ms)
         return [doomed.directory for doomed in due]
@@ -346,14 +346,20 @@ class Logs:
 
     # What happens by and by
 
-    def due_flushes(self, now_ms: int) -> list[Log]:
-        """The logs to be flushed now, by flush.ms and flush.messages."""
-        return [log for log in self._all() if log.flush_is_due(now_ms)]
+    def flush_due(self, now_ms: int) -> int:
+        """Flush the logs that flush.ms or flush.messages ask for, and segments that were rolled; how many logs.
+
+        Raises LogDirFailure for the first directory that fails.
+        """
+        due = [(log, up_to) for log in self._all() if (up_to := log.due_flush(now_ms)) is not None]
+        for log, up_to in due:
+            log.flush(now_ms, up_to)
+        return len(due)
 
     def apply_retention(self, now_ms: int) -> list[tuple[Log, list[Deletable]]]:
         """Delete the segments that their topics' retention no longer covers; which ones, for the broker's log."""
         done = []
-        for log in list(self._all()):
+        for log in self._all():
             found = log.apply_retention(now_ms)
             if found:
                 done.append((log, found))
@@ -364,7 +370,7 @@ class Logs:
         for log_dir in self.online_dirs():
             if path in (None, log_dir.path):
                 with failing(log_dir.path, "writing the checkpoints"):
-                    log_dir.write_checkpoints(self.in_dir(log_dir.path))
+                    log_dir.write_checkpoints(self.in_dir)
 
     # The end
 
@@ -384,12 +390,11 @@ class Logs:
         """Flush and close all logs, and mark each directory in which that worked as clean. Failed ones are offline."""
         for log_dir in self.online_dirs():
             try:
-                logs = self.in_dir(log_dir.path)
-                for log in logs:
+                for log in self.in_dir(log_dir.path):
                     log.flush(now_ms)
                     log.close()
                 with failing(log_dir.path, "closing"):
-                    log_dir.write_checkpoints(logs)
+                    log_dir.write_checkpoints(self.in_dir)
                     log_dir.mark_clean(broker_epoch)
             except LogDirFailure as error:
                 self.fail(log_dir.path, error)

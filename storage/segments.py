@@ -103,13 +103,15 @@ class Segments:
         """When `delete_expired` next has something to do."""
         return min((entry.due_ms for entry in self._set_aside), default=None)
 
-    def flush(self, recovery_point: int) -> None:
-        """Return when all of the batches from the recovery point on are on the device. Raises OSError.
+    def flush(self, recovery_point: int, end_offset: int) -> None:
+        """Return when the batches between these offsets are on the device. Raises OSError.
 
         Beside it, segments may be rolled, deleted and replaced.
         """
         new_names = False
         for segment in self.since(recovery_point):
+            if segment.base_offset >= end_offset:
+                break
             try:
                 segment.flush()
             except FileNotFoundError:

@@ -346,13 +346,25 @@ def test_a_flush_is_due_by_count_and_by_time(data: Path) -> None:
     by_time = logs.create(place(1), ID, config(flush_ms=1000), NOW_MS)
     write(by_count, "a", "b")
     write(by_time, "a")
-    assert logs.due_flushes(NOW_MS + 999) == []
+    assert logs.flush_due(NOW_MS + 999) == 0
     write(by_count, "c")
-    assert logs.due_flushes(NOW_MS + 999) == [by_count]
-    assert logs.due_flushes(NOW_MS + 1000) == [by_count, by_time]
-    for log in (by_count, by_time):
-        log.flush(NOW_MS + 1000)
-    assert logs.due_flushes(NOW_MS + 9000) == []
+    assert [log.must_flush for log in (by_count, by_time)] == [True, False]
+    assert logs.flush_due(NOW_MS + 999) == 1
+    assert logs.flush_due(NOW_MS + 1000) == 1
+    assert (by_count.recovery_point, by_time.recovery_point) == (3, 1)
+    assert logs.flush_due(NOW_MS + 9000) == 0
+
+
+def test_what_was_rolled_is_flushed_in_any_case(data: Path) -> None:
+    logs = start(data)
+    log = logs.create(place(0), ID, config(), NOW_MS)
+    write(log, "a", "b")
+    assert logs.flush_due(NOW_MS) == 0
+    log.roll(NOW_MS)
+    write(log, "c")
+    assert logs.flush_due(NOW_MS) == 1
+    assert log.recovery_point == 2
+    assert logs.flush_due(NOW_MS) == 0
 
 
 def test_retention_goes_over_all_logs(data: Path) -> None:

@@ -128,7 +128,7 @@ def test_a_flush_that_a_truncation_overtakes_does_not_move_the_recovery_point(
 ) -> None:
     fill(log, 20)
 
-    def truncate_and_write(_: Segments, __: int) -> None:
+    def truncate_and_write(*_: object) -> None:
         log.truncate_to(3, NOW_MS)
         fill(log, 10)
 
