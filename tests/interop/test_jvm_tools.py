@@ -168,11 +168,13 @@ def test_kafka_log_dirs_tells_the_size_on_disk(tools: Tools, shared_broker: Brok
     assert directory["partitions"] == [{"partition": f"{filled}-0", "size": size, "offsetLag": 0, "isFuture": False}]
 
 
-def test_kafka_dump_log_reads_the_segments_and_indexes(tools: Tools, shared_broker: Broker, topic: str) -> None:
-    tools("kafka-topics", "--create", "--topic", topic, "--config", "index.interval.bytes=100")
+def test_kafka_dump_log_reads_the_segments_and_indexes(broker: Broker, topic: str) -> None:
+    create = ("--create", "--topic", topic, "--config", "index.interval.bytes=100")
+    Tools(broker.bootstrap)("kafka-topics", *create)
     for start in range(0, len(VALUES), 10):
-        Confluent().produce(tools.bootstrap, topic, VALUES[start : start + 10], Kind())
-    segment = shared_broker.data / f"{topic}-0" / f"{0:020}"
+        Confluent().produce(broker.bootstrap, topic, VALUES[start : start + 10], Kind())
+    broker.stop()
+    segment = broker.data / f"{topic}-0" / f"{0:020}"
     dumped = jvm.tool("kafka-dump-log", "--files", f"{segment}.log", "--print-data-log")
     assert re.findall(r"payload: (value .*)", dumped) == [value.decode() for value in VALUES]
     assert "isvalid: true" in dumped
