@@ -21,6 +21,9 @@ log = get_logger("broker.housekeeping")
 DELETION_INTERVAL_MS = 5_000
 """How often files are looked for whose time to be deleted has come; they wait for a minute before that."""
 
+FLUSH_INTERVAL_MS = 1_000
+"""How often logs are looked for that are to be flushed: by flush.ms, or because a segment was rolled."""
+
 IDLE_CHECKS = 2
 """Looks at each connection within connections.max.idle.ms, so that one is closed at most half of it too late."""
 
@@ -68,6 +71,9 @@ class Housekeeping:
     def checkpoint(self) -> None:
         self.broker.logs.write_checkpoints()
 
+    def flush(self) -> None:
+        self.broker.logs.flush_due(self.broker.clock.now_ms())
+
     def delete_files(self) -> None:
         self.broker.logs.delete_expired(self.broker.clock.now_ms())
 
@@ -83,6 +89,7 @@ class Housekeeping:
 JOBS = (
     Job("idle connections", lambda c: c.connections_max_idle_ms // IDLE_CHECKS, Housekeeping.close_idle_connections),
     Job("checkpoints", lambda c: c.log_flush_offset_checkpoint_interval_ms, Housekeeping.checkpoint, in_thread=True),
+    Job("flushes", lambda c: FLUSH_INTERVAL_MS, Housekeeping.flush, in_thread=True),
     Job("retention", lambda c: c.log_retention_check_interval_ms, Housekeeping.apply_retention),
     Job("deletion", lambda c: DELETION_INTERVAL_MS, Housekeeping.delete_files, in_thread=True),
     Job("producer ids", lambda c: c.producer_id_expiration_check_interval_ms, Housekeeping.forget_producers),
