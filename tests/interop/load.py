@@ -63,7 +63,7 @@ class Reader(threading.Thread):
     def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
         super().__init__(daemon=True)
         self.topic = topic
-        self._bootstrap = bootstrap
+        self._servers = bootstrap
         self.seen: dict[int, list[Seen]] = {partition: [] for partition in range(partitions)}
         self.faults: list[str] = []
         settings = {"group.id": "unused", "enable.auto.commit": False, "auto.offset.reset": "error"}
@@ -90,7 +90,7 @@ class Reader(threading.Thread):
     def finish(self, timeout_s: float = 60) -> None:
         """Read to the ends that the broker tells now, and stop."""
         deadline = time.monotonic() + timeout_s
-        asker = Consumer({"bootstrap.servers": self._bootstrap, "group.id": "unused"})
+        asker = Consumer({"bootstrap.servers": self._servers, "group.id": "unused"})
         self._ends = {
             partition: asker.get_watermark_offsets(TopicPartition(self.topic, partition), timeout=timeout_s)[1]
             for partition in self.seen
