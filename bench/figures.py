@@ -41,6 +41,7 @@ FIGURES: Mapping[str, Figure] = {
         Figure("metadata_ms", "start to Metadata", "ms", 0),
         Figure("rss_idle_mb", "memory idle", "MB", 1),
         Figure("rss_peak_mb", "memory peak", "MB", 1),
+        Figure("private_mb", "memory without mapped files", "MB", 1),
         Figure("kb_per_connection", "memory per connection", "KB", 1),
     )
 }

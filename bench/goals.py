@@ -46,6 +46,7 @@ GENERAL = (
     Goal("mb_per_s", "kafka", 1.0),
     Goal("rss_idle_mb", "kafka", 0.2),
     Goal("rss_peak_mb", "kafka", 0.3),
+    Goal("private_mb", "kafka", 0.3),
     *(Goal(figure, "kfake", 1.0) for figure in CPU),
     *(Goal(figure, "floor", 2.0) for figure in CPU),
 )

@@ -116,7 +116,7 @@ class Load(NamedTuple):
     """Bytes in one request of the floor: a batch for producers, a fetch for consumers."""
     method: Method = Method.TOOL
     rounds_at_least: int = 0
-    figures: tuple[str, ...] = ("cpu_s_per_gb", "cpu_s_per_million", "mb_per_s", "rss_peak_mb")
+    figures: tuple[str, ...] = ("cpu_s_per_gb", "cpu_s_per_million", "mb_per_s", "rss_peak_mb", "private_mb")
 
     @property
     def size_bytes(self) -> int:

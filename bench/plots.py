@@ -20,7 +20,9 @@ from bench.results import RESULTS, Result, saved
 
 COLOURS = {"odradek": "#c0392b", "kafka": "#34495e", "kfake": "#2980b9", "floor": "#95a5a6"}
 FORMATS = ("svg", "png")
-LATENCY_FIGURES = ("p50_ms", "p99_ms", "p999_ms")
+LATENCY = ("p50_ms", "p99_ms", "p999_ms")
+START_TIMES = ("ready_ms", "metadata_ms")
+IDLE_MEMORY = ("rss_idle_mb",)
 BAR = 0.8
 
 
@@ -71,22 +73,32 @@ def costs(folder: Path, results: Sequence[Result]) -> list[Path]:
     return write(canvas, folder, "costs")
 
 
-def latencies(folder: Path, results: Sequence[Result]) -> list[Path]:
-    """Percentiles of end-to-end latency, one panel a load."""
-    shown = [one for one in results if set(LATENCY_FIGURES) <= set(one.figures)]
+def panels(folder: Path, name: str, shown: Sequence[tuple[Result, Sequence[str]]]) -> list[Path]:
+    """Medians of some figures of one unit, a panel for each result."""
     if not shown:
         return []
-    canvas, panels = pyplot.subplots(1, len(shown), figsize=(5.5 * len(shown), 3.5), squeeze=False)
-    for axes, one in zip(panels[0], shown, strict=True):
+    canvas, grid = pyplot.subplots(1, len(shown), figsize=(5.5 * len(shown), 3.5), squeeze=False)
+    for axes, (one, keys) in zip(grid[0], shown, strict=True):
         summaries = {name: row.summary() for name, row in one.peers.items() if row.samples}
         series = {
-            name: [summary[key].median if key in summary else None for key in LATENCY_FIGURES]
+            name: [summary[key].median if key in summary else None for key in keys]
             for name, summary in summaries.items()
         }
-        bars(axes, [FIGURES[key].title for key in LATENCY_FIGURES], series)
+        bars(axes, [FIGURES[key].title for key in keys], series)
         axes.set_title(one.title, fontsize=9)
-        axes.set_xlabel("ms (less is better)")
-    return write(canvas, folder, "latency")
+        axes.set_xlabel(f"{FIGURES[keys[0]].unit} (less is better)")
+    return write(canvas, folder, name)
+
+
+def latencies(folder: Path, results: Sequence[Result]) -> list[Path]:
+    """Percentiles of end-to-end latency, one panel a load."""
+    return panels(folder, "latency", [(one, LATENCY) for one in results if set(LATENCY) <= set(one.figures)])
+
+
+def start_up(folder: Path, results: Sequence[Result]) -> list[Path]:
+    """How long a start takes, and how much memory a started broker has."""
+    starts = [one for one in results if START_TIMES[0] in one.figures]
+    return panels(folder, "start-up", [(one, keys) for one in starts for keys in (START_TIMES, IDLE_MEMORY)])
 
 
 def growth(folder: Path, curve: Curve, results: Mapping[str, Result]) -> list[Path]:
@@ -117,7 +129,7 @@ def draw(folder: Path) -> list[Path]:
     """Every plot that the results in a folder have the numbers for."""
     results = {one.load: one for one in saved(folder)}
     rows = [results[name] for name in LOADS if name in results]
-    files = costs(folder, rows) + latencies(folder, rows)
+    files = costs(folder, rows) + latencies(folder, rows) + start_up(folder, rows)
     for curve in CURVES.values():
         files += growth(folder, curve, results)
     return files

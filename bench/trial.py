@@ -129,7 +129,13 @@ class Trial:
         return per_work(work, spent) | self.memory()
 
     def memory(self) -> dict[str, float]:
-        return {"rss_idle_mb": self._idle_bytes / MB, "rss_peak_mb": cost.memory(self.peer.pid).peak_bytes / MB}
+        """Idle before the first round, at its peak so far, and now."""
+        now = cost.memory(self.peer.pid)
+        return {
+            "rss_idle_mb": self._idle_bytes / MB,
+            "rss_peak_mb": now.peak_bytes / MB,
+            "private_mb": now.private_bytes / MB,
+        }
 
     def watch_idle(self, _: int) -> Sample:
         """What connections cost to make (one request each), to hold, and in memory."""

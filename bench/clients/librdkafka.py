@@ -27,6 +27,12 @@ STALLED_S = 30.0
 # The first messages find connections and caches cold; a tenth of them is left out of the latencies.
 WARM_UP_SHARE = 10
 NOW_BYTES = 8
+RETRY_S = 0.05
+NOT_YET = (
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+)
 
 
 class Stalled(Exception):
@@ -183,11 +189,24 @@ def join(options: Options) -> Work:
     return Work(options.records, 0, time.monotonic() - started, percentiles_ms(taken_ns))
 
 
+def commit_first(consumer: Consumer, topic: str) -> None:
+    """One commit, asked for until the coordinator is there: a broker's first group has it make its topic."""
+    deadline = time.monotonic() + STALLED_S
+    while True:
+        try:
+            consumer.commit(offsets=[TopicPartition(topic, 0, 0)], asynchronous=False)
+            return
+        except KafkaException as error:
+            if time.monotonic() > deadline or error.args[0].code() not in NOT_YET:
+                raise
+            time.sleep(RETRY_S)
+
+
 def commit(options: Options) -> Work:
     """Offsets committed one by one, each awaited."""
     taken_ns: list[int] = []
     with consumer_of(options, f"commit-{options.topic}") as consumer:
-        consumer.commit(offsets=[TopicPartition(options.topic, 0, 0)], asynchronous=False)
+        commit_first(consumer, options.topic)
         started = time.monotonic()
         for offset in range(options.records):
             began_ns = time.monotonic_ns()

@@ -12,7 +12,7 @@ from bench.loads import LOADS
 from bench.results import Row, from_json, result_of, to_json
 
 STAT = "42 (a (b) c) S 1 42 42 0 -1 4194560 100 0 0 0 250 50 7 7 20 0 9 0 100 1000 200 18446744073709551615"
-STATUS = "Name:\tx\nVmPeak:\t  999 kB\nVmHWM:\t    2048 kB\nVmRSS:\t    1024 kB\nThreads:\t9\n"
+STATUS = "Name:\tx\nVmPeak:\t  999 kB\nVmHWM:\t    2048 kB\nVmRSS:\t    1024 kB\nRssAnon:\t     512 kB\nThreads:\t9\n"
 
 
 def test_cpu_time_is_user_and_system_whatever_the_command_is_called() -> None:
@@ -20,11 +20,11 @@ def test_cpu_time_is_user_and_system_whatever_the_command_is_called() -> None:
 
 
 def test_memory_is_resident_now_and_at_its_peak() -> None:
-    assert cost.memory_of(STATUS) == Memory(1024 * 1024, 2048 * 1024)
+    assert cost.memory_of(STATUS) == Memory(1024 * 1024, 2048 * 1024, 512 * 1024)
 
 
 def test_a_process_that_is_ending_has_no_memory() -> None:
-    assert cost.memory_of("Name:\tx\nState:\tZ (zombie)\n") == Memory(0, 0)
+    assert cost.memory_of("Name:\tx\nState:\tZ (zombie)\n") == Memory(0, 0, 0)
 
 
 def test_a_request_is_framed_with_its_header() -> None:
