@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from coordinator.group import classic_replay, offset_delete, offsets_replay
+from coordinator.group import classic_replay, consumer_fencing, consumer_replay, offset_delete, offsets_replay
 from coordinator.group.records import AnyRecord, GroupOutcome
 from coordinator.group.state import Apply, GroupState, World
 from coordinator.runtime import Reply, Ticket
@@ -27,12 +27,14 @@ TopicsDeleted = Callable[[GroupState, Mapping[str, Uuid], int], GroupOutcome]
 APPLY: Mapping[type, Apply] = {
     **offsets_replay.APPLY,
     **classic_replay.APPLY,
+    **consumer_replay.APPLY,
 }
 """By the class of a record's key."""
 
 ACTIVATE: tuple[Activate, ...] = (
     offset_delete.activate,
     classic_replay.activate,
+    consumer_fencing.activate,
 )
 
 TOPICS_DELETED: tuple[TopicsDeleted, ...] = (offset_delete.topics_deleted,)
