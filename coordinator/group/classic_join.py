@@ -84,19 +84,19 @@ class Joining:
 def join(
     state: GroupState, request: JoinGroupRequest, client: Client, ticket: Ticket[JoinGroupResponse], now_ms: int
 ) -> GroupOutcome:
-    """A member joins a group that is classic, or is not there yet."""
-    group = state.groups.get(request.group_id)
-    is_new = group is None
-    if group is None:
-        if request.member_id:
-            draft = Draft()
-            draft.answer(ticket, join_refused(request.member_id, ErrorCode.UNKNOWN_MEMBER_ID))
-            return draft.outcome()
-        group = state.groups[request.group_id] = ClassicGroup(request.group_id, since_ms=now_ms)
-    assert isinstance(group, ClassicGroup)
-    joining = Joining(state, group, request, client, ticket, now_ms)
-    if is_new:
-        joining.draft.records.append(created(group))
+    """A member joins a group that is classic, or is not there yet, or is of another type but empty: that one ends."""
+    present = state.groups.get(request.group_id)
+    if isinstance(present, ClassicGroup):
+        joining = Joining(state, present, request, client, ticket, now_ms)
+    elif request.member_id:
+        draft = Draft()
+        draft.answer(ticket, join_refused(request.member_id, ErrorCode.UNKNOWN_MEMBER_ID))
+        return draft.outcome()
+    else:
+        new = state.groups[request.group_id] = ClassicGroup(request.group_id, since_ms=now_ms)
+        joining = Joining(state, new, request, client, ticket, now_ms)
+        joining.draft.records += [*(present.tombstones() if present else ()), created(new)]
+    group = joining.group
     if not _has_room(group, request.member_id, state.settings.group_max_size):
         group.remove(request.member_id)
         joining.refuse(ErrorCode.GROUP_MAX_SIZE_REACHED)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from coordinator.group import classic_heartbeat, classic_join, classic_leave, classic_sync
+from coordinator.group import classic_heartbeat, classic_join, classic_leave, classic_sync, consumer_classic
 from coordinator.group.classic_rebalance import join_refused
 from coordinator.group.group import Group, GroupType
 from coordinator.group.records import GroupOutcome
@@ -23,12 +23,21 @@ from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 Handle = Callable[[GroupState, Any, Any, Client, Any, int], GroupOutcome]
 """(state, group, request, client, ticket, now_ms) → Outcome."""
 
-JOIN: Mapping[GroupType, Handle] = {}
+JOIN: Mapping[GroupType, Handle] = {GroupType.CONSUMER: consumer_classic.join}
 """Groups with members, other than classic ones, that a classic member may join."""
 
-SYNC: Mapping[GroupType, Handle] = {GroupType.CLASSIC: classic_sync.sync}
-HEARTBEAT: Mapping[GroupType, Handle] = {GroupType.CLASSIC: classic_heartbeat.heartbeat}
-LEAVE: Mapping[GroupType, Handle] = {GroupType.CLASSIC: classic_leave.leave}
+SYNC: Mapping[GroupType, Handle] = {
+    GroupType.CLASSIC: classic_sync.sync,
+    GroupType.CONSUMER: consumer_classic.sync,
+}
+HEARTBEAT: Mapping[GroupType, Handle] = {
+    GroupType.CLASSIC: classic_heartbeat.heartbeat,
+    GroupType.CONSUMER: consumer_classic.heartbeat,
+}
+LEAVE: Mapping[GroupType, Handle] = {
+    GroupType.CLASSIC: classic_leave.leave,
+    GroupType.CONSUMER: consumer_classic.leave,
+}
 
 CONVERTIBLE = frozenset({GroupType.CONSUMER, GroupType.STREAMS})
 """Groups that become classic ones if a classic member joins them while they are empty."""
