@@ -46,7 +46,16 @@ check: lint ## lint and the unit tests; under two minutes
 
 .PHONY: test
 test: lint ## check, then the tests with real clients; under fifteen minutes
-	$(BIN)/python -m pytest -q tests
+	$(BIN)/python -m pytest tests
+
+.PHONY: soak
+soak: $(SETUP) ## kill a broker under load, CYCLES times (5000)
+	$(BIN)/python -m pytest tests/interop/test_kill.py --kill-cycles=$(or $(CYCLES),5000)
+
+.PHONY: docs
+docs: $(SETUP) ## write the generated pages anew
+	$(BIN)/python -m docs.configuration
+	$(BIN)/python -m docs.protocol
 
 BENCH_SETUP := $(VENV)/.setup-bench
 BENCH := $(BIN)/python -m bench --loads "$(LOADS)" $(if $(PEERS),--peers "$(PEERS)") $(if $(RESULTS),--results "$(RESULTS)")
