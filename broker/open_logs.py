@@ -29,6 +29,7 @@ def open_logs(config: BrokerConfig, registry: Registry, disk: Disk, now_ms: int)
         unique=lambda: secrets.token_hex(NAME_BYTES),
         recovery_threads=config.num_recovery_threads_per_data_dir,
         producer_expiration_ms=config.producer_id_expiration_ms,
+        verification_enabled=config.transaction_partition_verification_enable,
     )
 
     def config_of(topic: str) -> LogConfig:

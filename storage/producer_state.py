@@ -135,17 +135,19 @@ class ProducerState:
     ) -> None:
         epoch = header.producer_epoch
         if origin is not Origin.REPLICATION and header.is_transactional and not entry.has_ongoing_transaction(epoch):
-            self._check_transaction_start(entry, header, guard)
+            self._check_transaction_start(entry, header, origin, guard)
         if not header.is_control:
             entry.check_data(header, origin, self._verifications.get(header.producer_id))
         elif marker is not None:
             entry.check_marker(epoch, marker, origin)
 
-    def _check_transaction_start(self, entry: ProducerEntry, header: BatchHeader, guard: Verification | None) -> None:
+    def _check_transaction_start(
+        self, entry: ProducerEntry, header: BatchHeader, origin: Origin, guard: Verification | None
+    ) -> None:
         if header.producer_epoch < entry.epoch:
             raise _fenced(entry, header.producer_epoch)
-        if not self.verification_enabled or header.is_control:
-            return
+        if not self.verification_enabled or header.is_control or origin is not Origin.CLIENT:
+            return  # the group coordinator asks before it decides: its offsets are gathered, and can't be refused here
         if guard is None or self._verifications.get(header.producer_id) is not guard:
             raise KafkaError(
                 ErrorCode.INVALID_TXN_STATE,

@@ -111,8 +111,10 @@ class Assignments:
         self.broker.layers = self.broker.layers.changed(cluster=dict(cluster), broker=dict(broker))
         for problem in self.broker.layers.problems:
             log.warning("dynamic option not used", problem=problem)
+        self.logs.verification_enabled = self.broker.config.transaction_partition_verification_enable
         for partition in self.replicas:
             partition.log.config = self.log_config(partition.name.topic)
+            partition.log.producer_state.verification_enabled = self.logs.verification_enabled
 
 
 HANDLERS: dict[type, Callable[[Assignments, Any], None]] = {

@@ -12,9 +12,10 @@ from typing import NamedTuple
 from broker.waiting import Waiter
 from coordinator.cluster import names
 from protocol.errors import ErrorCode, KafkaError
+from protocol.records.batch import BatchHeader
 from protocol.types import TopicPartition, Uuid
 from storage.log import Appended, Log
-from storage.producer_entry import Origin
+from storage.producer_entry import Origin, Verification
 from storage.read import ReadResult
 
 NO_EPOCH = -1
@@ -68,15 +69,47 @@ class Partition:
         """The offset a consumer may read up to."""
         return self.high_watermark if isolation_level == READ_UNCOMMITTED else self.last_stable_offset
 
-    def append(self, records: memoryview, now_ms: int, origin: Origin = Origin.CLIENT) -> Appended:
-        """Appends and wakes who waits for it; raises KafkaError with nothing written."""
+    def append(
+        self, records: memoryview, now_ms: int, origin: Origin = Origin.CLIENT, guard: Verification | None = None
+    ) -> Appended:
+        """Appends and wakes who waits for it; raises KafkaError with nothing written. `guard` is what
+        `start_verification` gave for a transaction's first records."""
         log = self.log
-        appended = log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin)
+        appended = log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin, guard=guard)
         log.update_high_watermark(log.log_end_offset)
         if self.waiters:
             for waiter in tuple(self.waiters):
                 waiter.appended(len(records))
         return appended
+
+    def start_verification(self, header: BatchHeader, *, supports_epoch_bump: bool, now_ms: int) -> Verification | None:
+        """What a transactional batch needs to be appended once its coordinator has vouched for it; None when its
+        transaction is known to be open here. Raises INVALID_PRODUCER_EPOCH (KIP-890)."""
+        return self.log.producer_state.start_verification(
+            header.producer_id,
+            header.base_sequence,
+            header.producer_epoch,
+            supports_epoch_bump=supports_epoch_bump,
+            now_ms=now_ms,
+        )
+
+    def end_transaction(self, marker: memoryview, transaction_version: int, now_ms: int) -> int:
+        """Appends the marker that commits or aborts a producer's transaction; the offset behind it. Raises KafkaError
+        with nothing written: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED.
+
+        Whoever waits looks again: what was held back until now may be all that it waits for.
+        """
+        log = self.log
+        log.append(
+            marker,
+            leader_epoch=self.leader_epoch,
+            now_ms=now_ms,
+            origin=Origin.COORDINATOR,
+            transaction_version=transaction_version,
+        )
+        log.update_high_watermark(log.log_end_offset)
+        self.wake_all()
+        return log.log_end_offset
 
     def fetch(self, offset: int, max_bytes: int, isolation_level: int, at_least_one: bool) -> Fetched:
         """Whole batches from the one that holds `offset` on; raises KafkaError OFFSET_OUT_OF_RANGE."""
