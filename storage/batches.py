@@ -10,6 +10,7 @@ from zlib import crc32
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records import batch as v2
 from protocol.records.batch import BatchHeader
+from storage.index import OffsetPosition
 
 Window = Callable[[int, int], memoryview]
 """A function from (start, end) to those bytes of a file."""
@@ -56,6 +57,14 @@ def find_offset(buffer: memoryview, position: int, end: int, offset: int) -> Pla
         if magic < v2.MAGIC_V2 and last_offset >= offset:
             return Place(position, length + v2.LOG_OVERHEAD, last_offset)
     return position
+
+
+def leads_to_batch(window: Window, base_offset: int, entry: OffsetPosition, end: int) -> bool:
+    """Whether at an entry of a segment's offset index there is a batch that it can have been made for."""
+    if not 0 <= entry.position <= end - _PLACE.size:
+        return False
+    found, length, magic, _ = _PLACE.unpack(window(entry.position, entry.position + _PLACE.size))
+    return bool(length >= _MIN_LENGTH_V0 and magic <= v2.MAGIC_V2 and base_offset <= found <= entry.offset)
 
 
 def header_at(buffer: memoryview, position: int) -> BatchHeader:

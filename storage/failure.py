@@ -37,9 +37,14 @@ def failure(log_dir: str, doing: str, error: OSError) -> LogDirFailure:
 
 
 @contextmanager
-def failing(log_dir: str, doing: str) -> Iterator[None]:
-    """Turn any OSError of the block into LogDirFailure."""
+def failing(log_dir: str, doing: str, *, may_be_full: bool = False) -> Iterator[None]:
+    """Turn any OSError of the block into LogDirFailure.
+
+    With `may_be_full`, a lack of room into LogDirFull: for what can be tried again later as if nothing had happened.
+    """
     try:
         yield
     except OSError as error:
+        if may_be_full and error.errno in OUT_OF_SPACE:
+            raise LogDirFull(log_dir, f"{log_dir}: {doing}: {error}") from error
         raise failure(log_dir, doing, error) from error

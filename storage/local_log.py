@@ -10,7 +10,7 @@ from protocol.types import TopicPartition, Uuid
 from storage.append import AppendRules
 from storage.config import LogConfig
 from storage.disk import Disk
-from storage.failure import OUT_OF_SPACE, LogDirFull, failing, failure
+from storage.failure import failing
 from storage.recovery import Loaded, rebuild_producers
 from storage.retention import Deletable, deletable
 from storage.segment import Segment
@@ -114,15 +114,11 @@ class LocalLog:
         old = self.segments.active
         if base_offset == old.base_offset and not old.size_bytes:
             return old
-        try:
+        with failing(self.log_dir, f"rolling {self.topic_partition}", may_be_full=True):
             segment = Segment.create(self.directory, base_offset, self._config, disk=self._disk, now_ms=now_ms)
             self.producer_state.end_offset = base_offset
             self.producer_state.take_snapshot(sync=False)
             old.seal()
-        except OSError as error:
-            if error.errno not in OUT_OF_SPACE:
-                raise failure(self.log_dir, f"rolling {self.topic_partition}", error) from error
-            raise LogDirFull(self.log_dir, f"{self.log_dir}: no room to roll {self.topic_partition}") from error
         self.segments.append(segment)
         return segment
 

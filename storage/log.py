@@ -66,8 +66,8 @@ class Log(LocalLog):
         verification_enabled: bool = False,
     ) -> Log:
         """Open the log in a folder, made if it is not there. Unless `clean`, everything from the recovery point on is
-        checked first; `recovered` then says what was cut. Raises LogDirFailure."""
-        with failing(os.path.dirname(directory), f"opening {topic_partition}"):
+        checked first; `recovered` then says what was cut. Raises LogDirFailure, LogDirFull."""
+        with failing(os.path.dirname(directory), f"opening {topic_partition}", may_be_full=True):
             disk.mkdir(directory, parents=True)
             producer_state = ProducerState(
                 directory, disk=disk, expiration_ms=producer_expiration_ms, verification_enabled=verification_enabled

@@ -14,7 +14,7 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition, Uuid
 from storage.config import LogConfig
 from storage.disk import Disk
-from storage.failure import LogDirFailure, failing
+from storage.failure import LogDirFailure, LogDirFull, failing
 from storage.log import PRODUCER_EXPIRATION_MS, Log
 from storage.log_dir import DirReport, LogDir, ReplicaSize
 from storage.names import Folder, FolderKind, folder_name, marked_folder_name
@@ -116,7 +116,7 @@ class Logs:
                     progress(log_dir.path, count, len(wanted))
         except OSError as error:
             self.fail(log_dir.path, error)
-        except LogDirFailure as error:
+        except (LogDirFailure, LogDirFull) as error:
             self.fail(log_dir.path, error)
         return DirReport(log_dir.path, log_dir.clean, count, tuple(log_dir.warnings))
 
@@ -369,7 +369,7 @@ class Logs:
         """Write the recovery points and log starts of one directory, or of all that are online."""
         for log_dir in self.online_dirs():
             if path in (None, log_dir.path):
-                with failing(log_dir.path, "writing the checkpoints"):
+                with failing(log_dir.path, "writing the checkpoints", may_be_full=True):
                     log_dir.write_checkpoints(self.in_dir)
 
     # The end
@@ -396,5 +396,5 @@ class Logs:
                 with failing(log_dir.path, "closing"):
                     log_dir.write_checkpoints(self.in_dir)
                     log_dir.mark_clean(broker_epoch)
-            except LogDirFailure as error:
+            except (LogDirFailure, LogDirFull) as error:
                 self.fail(log_dir.path, error)

@@ -14,11 +14,12 @@ from collections.abc import Iterator, Sequence
 
 from protocol.records.batch import LOG_OVERHEAD, BatchHeader
 from storage import names
-from storage.batches import READ_AHEAD_BYTES, Place, find_offset, walk
+from storage.batches import READ_AHEAD_BYTES, Place, find_offset, leads_to_batch, walk
 from storage.config import LogConfig
 from storage.disk import Buffer, Disk
 from storage.index import OffsetIndex
 from storage.rolling import jitter_ms
+from storage.segment_file import SegmentFile, keep_mapped
 from storage.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
 from storage.txn_index import TransactionIndex
 
@@ -31,29 +32,14 @@ RECENT_BATCHES = 4096
 EMPTY = memoryview(b"")
 
 
-class SegmentFile:
-    """An open file, closed when its last user lets go: a flush in a worker thread survives a close."""
-
-    __slots__ = ("_disk", "handle")
-
-    def __init__(self, disk: Disk, path: str, *, create: bool = False) -> None:
-        self.handle = -1
-        self._disk = disk
-        self.handle = disk.open(path, create=create)
-
-    def __del__(self) -> None:
-        if self.handle >= 0:
-            self._disk.close(self.handle)
-
-
 class Segment:
-    """A range of the log, from `base_offset` up to the next segment's.
+    """A range of the log, from `base_offset` up to the next segment's. Nothing is opened until it is needed.
 
-    `size_bytes` is what has been written; `sealed` says that it is appended to no more. Errors of the system come out
-    as OSError. Nothing is opened until it is needed.
+    `size_bytes` is what has been written; `sealed` says that it is appended to no more. Raises OSError.
     """
 
     __slots__ = (
+        "__weakref__",
         "_disk",
         "_file",
         "_first_timestamp",
@@ -201,10 +187,9 @@ class Segment:
     @property
     def max_timestamp(self) -> TimestampOffset:
         """The largest timestamp, and the last offset of the batch that has it; (-1, base offset) when there is none."""
-        maximum = self._max_timestamp
-        if maximum is None:
-            maximum = self._max_timestamp = self.time_index.last_entry
-        return maximum
+        if self._max_timestamp is None:
+            self._max_timestamp = self.time_index.last_entry
+        return self._max_timestamp
 
     @max_timestamp.setter
     def max_timestamp(self, maximum: TimestampOffset) -> None:
@@ -217,17 +202,15 @@ class Segment:
 
     def modified_ms(self) -> int:
         """When the file was last written to."""
-        found = self._disk.stat(self.path)
-        return found.modified_ms if found else self.created_ms
+        info = self._disk.stat(self.path)
+        return self.created_ms if info is None else info.modified_ms
 
     @property
     def first_timestamp(self) -> int:
         """The first batch's largest timestamp, -1 when there is none: the segment's age counts from it."""
-        first = self._first_timestamp
-        if first is None:
-            first = next((header.max_timestamp for _, header in self.batches()), NO_TIMESTAMP)
-            self._first_timestamp = first
-        return first
+        if self._first_timestamp is None:
+            self._first_timestamp = next((header.max_timestamp for _, header in self.batches()), NO_TIMESTAMP)
+        return self._first_timestamp
 
     # Reading
 
@@ -260,6 +243,8 @@ class Segment:
         except ValueError:
             raise OSError(errno.EIO, f"the file is shorter than {size} bytes", self.path) from None
         self._map = mapping
+        if self.sealed:
+            keep_mapped(self)
         return mapping
 
     def locate(self, offset: int) -> Place | None:
@@ -288,7 +273,21 @@ class Segment:
         recent = self._recent_offsets
         if recent and offset >= recent[0]:
             return self._recent_positions[bisect_right(recent, offset) - 1]
-        return self.index.lookup(offset).position
+        entry = self.index.lookup(offset)
+        if entry.position and not leads_to_batch(self.view, self.base_offset, entry, self.size_bytes):
+            self.rebuild_indexes()
+            entry = self.index.lookup(offset)
+        return entry.position
+
+    def rebuild_indexes(self) -> None:
+        """Make offset and time index anew from the batches: what was there cannot be right. Raises OSError."""
+        self._make_indexes(fresh=True)
+        self._max_timestamp = TimestampOffset(NO_TIMESTAMP, self.base_offset)
+        self._indexed_at = 0
+        self._recent_offsets, self._recent_positions = [], []
+        self._note([header for _, header in self.batches()], 0)
+        if self.sealed:
+            self._finish_indexes()
 
     def read(self, offset: int, max_bytes: int, end: int, *, min_one: bool) -> memoryview | None:
         """Batches from the one with this offset on, up to the position `end` and to max_bytes (which may cut a batch).
@@ -331,13 +330,15 @@ class Segment:
         self._recent_positions = []
 
     def flush(self) -> None:
-        """Return when everything written so far is on the device. May be called in a worker thread."""
-        file = self._file or SegmentFile(self._disk, self.path)
-        self._disk.fsync(file.handle)
-        self.index.flush(sync=self.sealed)
-        self.time_index.flush(sync=self.sealed)
+        """Return when everything written so far is on the device. May be called in a worker thread.
+
+        The indexes of an active segment are not: recovery makes them anew.
+        """
+        (self._file or SegmentFile(self._disk, self.path)).sync()
         self.txn_index.flush()
         if self.sealed:
+            for index in (self.index, self.time_index):
+                SegmentFile(self._disk, index.path).sync()
             self._file = None
 
     def close(self) -> None:
@@ -351,6 +352,10 @@ class Segment:
     def release(self) -> None:
         """Let go of files and mappings, writing nothing."""
         self._file = None
+        self.unmap()
+
+    def unmap(self) -> None:
+        """Let go of the mappings; views of them stay valid."""
         self._map = EMPTY
         self.index.release()
         self.time_index.release()

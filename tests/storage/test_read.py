@@ -11,6 +11,7 @@ import pytest
 from protocol.errors import ErrorCode
 from protocol.records.batch import read_header
 from storage import segment as segment_module
+from storage import segment_file
 from storage.log import Log
 from tests.storage.writing import (
     NOW_MS,
@@ -179,3 +180,15 @@ def test_an_index_entry_comes_every_index_interval_bytes(log: Log) -> None:
     sizes = [after - before for before, after in pairwise([0, *positions])]
     assert min(sizes) > 100
     assert max(sizes) <= 100 + 2 * headers(log)[0].size_bytes
+
+
+def test_only_so_many_sealed_segments_stay_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segment_file, "MAX_MAPPED", 3)
+    monkeypatch.setattr(segment_file, "_mapped", type(segment_file._mapped)())
+    log = open_log(tmp_path / "orders-0", config(segment_bytes=500))
+    written = fill(log, 40)
+    log.flush(NOW_MS)
+    before = len(os.listdir("/proc/self/fd"))
+    assert values(read_all(log)) == written
+    assert len(log.segments) > 15
+    assert len(os.listdir("/proc/self/fd")) - before <= 3 * 2

@@ -310,3 +310,16 @@ def test_recovery_twice_is_recovery_once(tmp_path: Path) -> None:
     second = recover(directory)
     assert state_of(first) == state_of(second)
     assert second.recovered.cut is None
+
+
+@pytest.mark.parametrize("damage", [bytes(8) * 3, b"\x00\x00\x00\x02\x00\x00\x00\x07", b"\xff" * 24, b"torn"])
+def test_a_damaged_index_of_a_sealed_segment_is_made_anew_when_it_leads_astray(tmp_path: Path, damage: bytes) -> None:
+    directory = tmp_path / "orders-0"
+    log = open_log(directory, SMALL)
+    fill(log, 20)
+    log.flush(NOW_MS)
+    log.close()
+    whole = values(read_all(log))
+    (directory / f"{0:020d}.index").write_bytes(damage)
+    reopened = open_log(directory, SMALL, clean=True)
+    assert [values(read_all(reopened, offset)) for offset in range(8)] == [whole[offset:] for offset in range(8)]
