@@ -124,7 +124,7 @@ class Cluster:
         self._runtime: Runtime[MetadataRecord] = Runtime(clock, lambda _, error: on_failure(error))
         self._runtime.adopt(KEY, ClusterShard(registry), log, self._form)
         self._clock = clock
-        self._producer_ids = ProducerIdPool(self.allocate_producer_ids)
+        self.producer_ids = ProducerIdPool(self.allocate_producer_ids)
 
     @classmethod
     def open(
@@ -303,4 +303,4 @@ class Cluster:
 
     async def next_producer_id(self) -> int:
         """A producer id that nobody had."""
-        return await self._producer_ids.next_id()
+        return await self.producer_ids.next_id()

@@ -45,11 +45,21 @@ class ProducerIdPool:
         self._next = 0
         self._end = 0
 
-    async def next_id(self) -> int:
-        """A producer id that nobody had. Raises KafkaError."""
+    async def stock(self) -> None:
+        """See to it that there is an id to take now. Raises KafkaError."""
         while self._next == self._end:
             block = await self._allocate()
             if self._next == self._end:  # else another waiter's block came first, and this one is given up
                 self._next, self._end = block.first, block.first + block.size
+
+    def take(self) -> int:
+        """A producer id that nobody had. Raises COORDINATOR_LOAD_IN_PROGRESS when none is in stock."""
+        if self._next == self._end:
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "the next block of producer ids is on its way")
         self._next += 1
         return self._next - 1
+
+    async def next_id(self) -> int:
+        """A producer id that nobody had. Raises KafkaError."""
+        await self.stock()
+        return self.take()
