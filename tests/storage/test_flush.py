@@ -1,0 +1,125 @@
+"""Flushing: what it promises, and that it may run in a thread beside everything else."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from storage.disk import OsDisk
+from storage.log import Log
+from tests.storage.writing import NOW_MS, base_offsets, config, open_log, read_all, values, write
+
+
+class CountingDisk(OsDisk):
+    """A disk that knows which files were synced."""
+
+    __slots__ = ("paths", "synced")
+
+    def __init__(self) -> None:
+        self.paths: dict[int, str] = {}
+        self.synced: list[str] = []
+
+    def open(self, path: str, *, writable: bool = True, create: bool = False, truncate: bool = False) -> int:
+        handle = super().open(path, writable=writable, create=create, truncate=truncate)
+        self.paths[handle] = path
+        return handle
+
+    def fsync(self, handle: int) -> None:
+        self.synced.append(Path(self.paths[handle]).name)
+
+    def fsync_dir(self, path: str) -> None:
+        self.synced.append(f"{Path(path).name}/")
+
+
+@pytest.fixture
+def disk() -> CountingDisk:
+    return CountingDisk()
+
+
+@pytest.fixture
+def log(tmp_path: Path, disk: CountingDisk) -> Log:
+    return open_log(tmp_path / "orders-0", config(segment_bytes=1000), disk=disk)
+
+
+def synced(disk: CountingDisk) -> set[str]:
+    files = {name for name in disk.synced if not name.startswith("leader-epoch")}
+    disk.synced.clear()
+    return files
+
+
+def test_a_flush_syncs_the_file_and_the_folder_that_names_it(log: Log, disk: CountingDisk) -> None:
+    write(log, "a")
+    log.flush(NOW_MS)
+    assert synced(disk) == {f"{0:020d}.log", "orders-0/"}
+    write(log, "b")
+    log.flush(NOW_MS)
+    assert synced(disk) == {f"{0:020d}.log"}
+    assert log.recovery_point == 2
+
+
+def test_with_nothing_new_nothing_is_synced(log: Log, disk: CountingDisk) -> None:
+    write(log, "a")
+    log.flush(NOW_MS)
+    disk.synced.clear()
+    log.flush(NOW_MS)
+    assert synced(disk) == set()
+
+
+def test_a_rolled_segment_is_synced_with_its_indexes_and_the_active_one_can_wait(log: Log, disk: CountingDisk) -> None:
+    write(log, "a")
+    log.roll(NOW_MS)
+    write(log, "b")
+    log.flush(NOW_MS, log.due_flush(NOW_MS))
+    assert synced(disk) == {f"{0:020d}.log", f"{0:020d}.index", f"{0:020d}.timeindex", "orders-0/"}
+    assert log.recovery_point == 1
+
+
+def test_the_epochs_are_durable_before_the_recovery_point_moves(log: Log, disk: CountingDisk) -> None:
+    write(log, "a")
+    log.flush(NOW_MS)
+    assert disk.synced[0].startswith("leader-epoch-checkpoint")
+
+
+def test_what_is_appended_during_a_flush_is_not_called_flushed(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(log, "a")
+    monkeypatch.setattr(CountingDisk, "fsync_dir", lambda *_: write(log, "b"))
+    log.flush(NOW_MS)
+    assert log.recovery_point == 1 < log.log_end_offset
+
+
+def test_flushes_in_a_thread_disturb_nothing(tmp_path: Path) -> None:
+    log = open_log(tmp_path / "orders-0", config(segment_bytes=2000, retention_bytes=20_000, file_delete_delay_ms=0))
+    done = Event()
+
+    def flush() -> int:
+        count = 0
+        while not done.is_set():
+            log.flush(NOW_MS, log.due_flush(NOW_MS) if count % 2 else None)
+            log.segments.delete_expired(NOW_MS)
+            count += 1
+        return count
+
+    with ThreadPoolExecutor(1) as pool:
+        flushing = pool.submit(flush)
+        written = []
+        for n in range(600):
+            written.append(f"{n:060d}")
+            write(log, written[-1])
+            if n % 50 == 0:
+                log.apply_retention(NOW_MS)
+            if n % 133 == 0:
+                log.truncate_to(log.log_end_offset - 1, NOW_MS)
+                log.update_high_watermark(log.log_end_offset)
+                written.pop()
+        done.set()
+        assert flushing.result() > 0
+    assert log.recovery_point <= log.log_end_offset == len(written)
+    start = log.log_start_offset
+    assert values(read_all(log)) == written[start:]
+    reopened = open_log(tmp_path / "orders-0", log.config, clean=False, recovery_point=log.recovery_point)
+    assert values(read_all(reopened)) == written[start:]
+    assert reopened.recovered.cut is None
+    assert base_offsets(reopened) == base_offsets(log)
