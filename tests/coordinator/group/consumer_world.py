@@ -1,0 +1,233 @@
+"""A shard of groups with topics, a clock and members that say what a test has them say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+from coordinator.cluster.changes import PartitionCreated, TopicCreated, TopicDeleted
+from coordinator.cluster.topic import Partition, Topic
+from coordinator.group.config import GroupConfig
+from coordinator.group.consumer_group import ConsumerGroup
+from coordinator.group.consumer_heartbeat import heartbeat
+from coordinator.group.consumer_member import Member
+from coordinator.group.consumer_patterns import Matched, patterns_matched
+from coordinator.group.records import AnyRecord, GroupOutcome, GroupRecord
+from coordinator.group.regex import Resolved, match_all
+from coordinator.group.settings import GroupSettings
+from coordinator.group.shard import GroupShard
+from coordinator.group.state import Client, MatchRequest, World
+from coordinator.group.subscription_metadata import TopicWatch
+from coordinator.runtime import Ticket
+from protocol.coordinator_records import CONSUMER_OFFSETS, decode_record, encode_key, encode_value
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+from protocol.types import Uuid
+
+A = TypeVar("A")
+
+GROUP = "group"
+START_MS = 1_000_000
+SOON_MS = 1_000
+"""The assignment interval: after it, a new target assignment may be computed."""
+
+Partitions = Mapping[Uuid, Iterable[int]]
+
+
+class FakeTopics:
+    """Topics, as the registry has them."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, Topic] = {}
+        self.version = 100
+
+    def topic(self, name: str) -> Topic | None:
+        return self.by_name.get(name)
+
+    def topic_by_id(self, topic_id: Uuid) -> Topic | None:
+        return next((topic for topic in self.by_name.values() if topic.topic_id == topic_id), None)
+
+    def topic_names(self) -> list[str]:
+        return sorted(self.by_name)
+
+
+class Groups:
+    """One shard. Every record goes through its bytes before it is applied, and is kept in `log`."""
+
+    def __init__(self, **settings: object) -> None:
+        self.now_ms = START_MS
+        self.settings = GroupSettings(**settings)  # type: ignore[arg-type]
+        self.config = GroupConfig()
+        self.topics = FakeTopics()
+        self.watch = TopicWatch(self.topics, version=lambda: self.topics.version)
+        self.asked: list[MatchRequest] = []
+        self.log: list[GroupRecord] = []
+        self.written: list[GroupRecord] = []
+        """What the last request, or the last advance of the clock, has written."""
+        self.replies: dict[object, object] = {}
+        self._uuids = 0
+        self.shard = GroupShard(self.world)
+
+    @property
+    def world(self) -> World:
+        return World(
+            settings=lambda: self.settings,
+            group_config=lambda _group_id: self.config,
+            topics=self.topics,
+            new_uuid=self._new_uuid,
+            match_topics=self.asked.append,
+            watch=self.watch,
+        )
+
+    def _new_uuid(self) -> Uuid:
+        self._uuids += 1
+        return self._uuids.to_bytes(16, "big")
+
+    # Topics.
+
+    def create_topic(self, name: str, partitions: int) -> Uuid:
+        self.topics.version += 1
+        topic_id = (1000 + self.topics.version).to_bytes(16, "big")
+        topic = self.topics.by_name[name] = Topic(name, topic_id)
+        self.watch.note(TopicCreated(topic))
+        self.add_partitions(name, partitions)
+        return topic_id
+
+    def add_partitions(self, name: str, count: int) -> None:
+        topic = self.topics.by_name[name]
+        for _ in range(count):
+            self.topics.version += 1
+            index = len(topic.partitions)
+            topic.partitions[index] = Partition(replicas=(1,), isr=(1,), leader=1)
+            self.watch.note(PartitionCreated(topic, index, topic.partitions[index]))
+
+    def delete_topic(self, name: str) -> None:
+        self.topics.version += 1
+        self.watch.note(TopicDeleted(self.topics.by_name.pop(name)))
+
+    # Time and decisions.
+
+    def advance(self, by_ms: int) -> list[GroupRecord]:
+        """What is written by deadlines that pass."""
+        self.now_ms += by_ms
+        self.written = []
+        while (due := self.shard.next_deadline_ms()) is not None and due <= self.now_ms:
+            self._take(self.shard.expire(self.now_ms))
+        return self.written
+
+    def submit(self, decision: Callable[[Ticket[A], int], GroupOutcome]) -> A | None:
+        """The answer, None if it is yet to come."""
+        ticket: Ticket[A] = Ticket()
+        self.written = []
+        self._take(decision(ticket, self.now_ms))
+        answer = self.replies.pop(ticket, None)
+        if isinstance(answer, KafkaError):
+            raise answer
+        return answer  # type: ignore[return-value]
+
+    def _take(self, outcome: GroupOutcome) -> None:
+        for record in outcome.records:
+            assert isinstance(record, GroupRecord)
+            self.shard.apply(through_bytes(record))
+            self.log.append(record)
+            self.written.append(record)
+        self.replies.update(outcome.replies)
+
+    def reload(self) -> None:
+        """Another broker loads the shard from what is left of its log after compaction."""
+        newest = {encode_key(record.key): record for record in self.log}
+        self.shard = GroupShard(self.world)
+        for key, record in newest.items():
+            if record.value is not None or key:
+                self.shard.apply(through_bytes(record))
+        self.shard.activate(self.now_ms)
+
+    # Requests.
+
+    def heartbeat(
+        self,
+        member_id: str,
+        epoch: int,
+        *,
+        version: int = 1,
+        owned: Partitions | None = None,
+        topics: list[str] | None = None,
+        **fields: object,
+    ) -> ConsumerGroupHeartbeatResponse:
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=GROUP,
+            member_id=member_id,
+            member_epoch=epoch,
+            topic_partitions=None
+            if owned is None
+            else [TopicPartitions(topic_id=topic_id, partitions=list(indexes)) for topic_id, indexes in owned.items()],
+            subscribed_topic_names=topics,
+            **fields,  # type: ignore[arg-type]
+        )
+        client = Client(version, "client", "/127.0.0.1")
+        answer = self.submit(lambda ticket, now_ms: heartbeat(self.shard.state, request, client, ticket, now_ms))
+        assert isinstance(answer, ConsumerGroupHeartbeatResponse)
+        return answer
+
+    def join(self, member_id: str, topics: list[str] | None = None, **fields: object) -> ConsumerGroupHeartbeatResponse:
+        return self.heartbeat(
+            member_id,
+            0,
+            topics=topics,
+            **{"owned": {}, "rebalance_timeout_ms": 5_000, **fields},  # type: ignore[arg-type]
+        )
+
+    def refusal(self, ask: Callable[[], object]) -> tuple[ErrorCode, str]:
+        """The error that a request gets, which must leave no record."""
+        before = len(self.log)
+        try:
+            ask()
+        except KafkaError as error:
+            assert len(self.log) == before
+            return error.code, error.message
+        raise AssertionError("it was not refused")
+
+    def match_patterns(self) -> list[GroupRecord]:
+        """Do what the broker does with the requests for matches."""
+        written: list[GroupRecord] = []
+        for request in list(self.asked):
+            matched = match_all(request.patterns, self.topics.topic_names())
+            resolved = {
+                pattern: Resolved(names, self.topics.version, self.now_ms) for pattern, names in matched.items()
+            }
+            result = Matched(request.group_id, resolved)
+            self.submit(lambda ticket, now_ms, r=result: patterns_matched(self.shard.state, r, ticket, now_ms))  # type: ignore[misc]
+            written += self.written
+        self.asked.clear()
+        return written
+
+    # State.
+
+    @property
+    def group(self) -> ConsumerGroup:
+        group = self.shard.state.groups[GROUP]
+        assert isinstance(group, ConsumerGroup)
+        return group
+
+    def member(self, member_id: str) -> Member:
+        return self.group.members[member_id]
+
+
+def through_bytes(record: AnyRecord) -> AnyRecord:
+    """The record as it comes back from the log."""
+    assert isinstance(record, GroupRecord)
+    value = None if record.value is None else encode_value(record.value, record.version)
+    decoded = decode_record(CONSUMER_OFFSETS, encode_key(record.key), value)
+    assert decoded is not None
+    return GroupRecord(decoded.key, decoded.value)
+
+
+def assigned(response: ConsumerGroupHeartbeatResponse) -> dict[Uuid, list[int]] | None:
+    """The partitions that an answer tells."""
+    if response.assignment is None:
+        return None
+    return {each.topic_id: each.partitions for each in response.assignment.topic_partitions}
