@@ -1,0 +1,402 @@
+"""Groups that change protocol while they run: upgrades, mixed groups, downgrades, and when they are not allowed."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator.group import consumer_records as records
+from coordinator.group import requests
+from coordinator.group.classic_group import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, STABLE, ClassicGroup
+from coordinator.group.consumer_group import ConsumerGroup
+from coordinator.group.consumer_member import MemberState
+from coordinator.group.records import classic_group_gone
+from coordinator.group.state import Client
+from protocol.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    TopicPartition,
+    read,
+    write,
+)
+from protocol.errors import ErrorCode
+from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from protocol.types import Uuid
+from tests.coordinator.group.consumer_world import GROUP, SOON_MS, Groups, assigned
+
+Owned = dict[str, list[int]]
+
+
+def subscription(topics: list[str], owned: Owned | None = None) -> bytes:
+    partitions = [TopicPartition(topic=topic, partitions=indexes) for topic, indexes in (owned or {}).items()]
+    return write(ConsumerProtocolSubscription(topics=topics, owned_partitions=partitions), 1)
+
+
+def assignment(partitions: Owned, user_data: bytes | None = None) -> bytes:
+    assigned = [TopicPartition(topic=topic, partitions=indexes) for topic, indexes in partitions.items()]
+    return write(ConsumerProtocolAssignment(assigned_partitions=assigned, user_data=user_data), 1)
+
+
+class MixedGroups(Groups):
+    """Members of either protocol."""
+
+    def classic_join(
+        self,
+        member_id: str,
+        owned: Owned | None = None,
+        *,
+        topics: tuple[str, ...] = ("foo",),
+        instance_id: str | None = None,
+        strategies: tuple[str, ...] = ("range", "sticky"),
+        protocol_type: str = "consumer",
+        version: int = 9,
+    ) -> JoinGroupResponse | None:
+        metadata = subscription(list(topics), owned)
+        request = JoinGroupRequest(
+            group_id=GROUP,
+            session_timeout_ms=10_000,
+            rebalance_timeout_ms=6_000,
+            member_id=member_id,
+            group_instance_id=instance_id,
+            protocol_type=protocol_type,
+            protocols=[JoinGroupRequestProtocol(name=name, metadata=metadata) for name in strategies],
+        )
+        client = Client(version, "classic", "/127.0.0.1")
+        return self.submit(lambda ticket, now: requests.join_group(self.shard.state, request, client, ticket, now))
+
+    def classic_sync(
+        self, member_id: str, generation: int, given: dict[str, bytes] | None = None, **fields: str
+    ) -> SyncGroupResponse | None:
+        request = SyncGroupRequest(
+            group_id=GROUP,
+            generation_id=generation,
+            member_id=member_id,
+            protocol_type=fields.get("protocol_type", "consumer"),
+            protocol_name=fields.get("protocol_name", "range"),
+            assignments=[
+                SyncGroupRequestAssignment(member_id=name, assignment=data) for name, data in (given or {}).items()
+            ],
+        )
+        client = Client(5, "classic", "/127.0.0.1")
+        return self.submit(lambda ticket, now: requests.sync_group(self.shard.state, request, client, ticket, now))
+
+    def classic_heartbeat(self, member_id: str, generation: int) -> ErrorCode:
+        request = HeartbeatRequest(group_id=GROUP, generation_id=generation, member_id=member_id)
+        client = Client(4, "classic", "/127.0.0.1")
+        answer = self.submit(lambda ticket, now: requests.heartbeat(self.shard.state, request, client, ticket, now))
+        assert answer is not None
+        return ErrorCode(answer.error_code)
+
+    def classic_leave(self, *members: MemberIdentity) -> LeaveGroupResponse:
+        request = LeaveGroupRequest(group_id=GROUP, members=list(members))
+        client = Client(5, "classic", "/127.0.0.1")
+        answer = self.submit(lambda ticket, now: requests.leave_group(self.shard.state, request, client, ticket, now))
+        assert answer is not None
+        return answer
+
+    def own(self, member_id: str, generation: int) -> Owned:
+        """The assignment that SyncGroup brings."""
+        answer = self.classic_sync(member_id, generation)
+        assert answer is not None
+        partitions = read(ConsumerProtocolAssignment, answer.assignment).assigned_partitions
+        return {each.topic: each.partitions for each in partitions}
+
+    @property
+    def classic(self) -> ClassicGroup:
+        group = self.shard.state.groups[GROUP]
+        assert isinstance(group, ClassicGroup)
+        return group
+
+    def new_classic_member(self) -> str:
+        """A member of a classic group that has all of topic foo, and is stable."""
+        first = self.classic_join("")
+        assert first is not None
+        assert first.error_code == ErrorCode.MEMBER_ID_REQUIRED
+        self.classic_join(first.member_id)
+        self.advance(3_000)
+        indexes = list(range(len(self.topics.by_name["foo"].partitions)))
+        self.classic_sync(first.member_id, 1, {first.member_id: assignment({"foo": indexes})})
+        assert self.classic.state is STABLE
+        return first.member_id
+
+
+@pytest.fixture
+def groups() -> MixedGroups:
+    return MixedGroups()
+
+
+@pytest.fixture
+def foo(groups: MixedGroups) -> Uuid:
+    return groups.create_topic("foo", 2)
+
+
+def test_a_consumer_that_joins_makes_a_classic_group_a_consumer_group(groups: MixedGroups, foo: Uuid) -> None:
+    old = groups.new_classic_member()
+    joined = groups.join("b", ["foo"])
+    written = groups.written
+    assert (joined.member_epoch, assigned(joined)) == (2, {})
+    migrated = groups.member(old)
+    assert (migrated.member_epoch, migrated.assigned, migrated.state) == (1, {foo: {0: 1, 1: 1}}, MemberState.STABLE)
+    metadata_hash = groups.watch.group_hash(["foo"])
+    assert written[:6] == [
+        classic_group_gone(GROUP),
+        records.member(GROUP, migrated),
+        records.epoch(GROUP, 1, metadata_hash),
+        records.target(GROUP, old, {foo: frozenset({0, 1})}),
+        records.target_epoch(GROUP, 1, 0),
+        records.current(GROUP, migrated),
+    ]
+    assert [type(record.key).__name__ for record in written[6:]] == [
+        "ConsumerGroupMemberMetadataKey",
+        "ConsumerGroupMetadataKey",
+        "ConsumerGroupTargetAssignmentMemberKey",
+        "ConsumerGroupTargetAssignmentMemberKey",
+        "ConsumerGroupTargetAssignmentMetadataKey",
+        "ConsumerGroupCurrentMemberAssignmentKey",
+    ]
+
+
+def test_a_classic_member_rebalances_inside_the_consumer_group(groups: MixedGroups, foo: Uuid) -> None:
+    old = groups.new_classic_member()
+    groups.join("b", ["foo"])
+    assert groups.classic_heartbeat(old, 1) is ErrorCode.REBALANCE_IN_PROGRESS
+
+    told = groups.classic_join(old, {"foo": [0, 1]})
+    assert told is not None
+    assert (told.generation_id, told.protocol_name, told.leader, told.members) == (1, "range", "", [])
+    assert groups.own(old, 1) == {"foo": [0]}
+    assert groups.member(old).state is MemberState.UNREVOKED_PARTITIONS
+    assert groups.classic_heartbeat(old, 1) is ErrorCode.REBALANCE_IN_PROGRESS
+
+    done = groups.classic_join(old, {"foo": [0]})
+    assert done is not None
+    assert done.generation_id == 2
+    assert groups.own(old, 2) == {"foo": [0]}
+    assert groups.classic_heartbeat(old, 2) is ErrorCode.NONE
+    assert assigned(groups.heartbeat("b", 2)) == {foo: [1]}
+
+
+def test_a_classic_member_that_does_not_rejoin_in_time_is_fenced(groups: MixedGroups, foo: Uuid) -> None:
+    old = groups.new_classic_member()
+    groups.join("b", ["foo"])
+    groups.classic_heartbeat(old, 1)
+    groups.advance(3_000)
+    groups.classic_heartbeat(old, 1)
+    assert groups.advance(2_999) == []
+    groups.advance(1)
+    assert list(groups.group.members) == ["b"]
+
+
+def test_a_classic_member_that_does_not_sync_in_time_is_fenced(groups: MixedGroups, foo: Uuid) -> None:
+    old = groups.new_classic_member()
+    groups.join("b", ["foo"])
+    groups.classic_join(old, {"foo": [0, 1]})
+    assert groups.advance(5_999) == []
+    groups.advance(1)
+    assert list(groups.group.members) == ["b"]
+
+
+def test_a_classic_member_keeps_its_own_session_timeout(groups: MixedGroups, foo: Uuid) -> None:
+    old = groups.new_classic_member()
+    groups.join("b", ["foo"])
+    groups.advance(9_999)
+    assert old in groups.group.members
+    groups.advance(1)
+    assert old not in groups.group.members
+
+
+def test_a_classic_member_that_waits_for_the_others_is_told_to_join_again(groups: MixedGroups, foo: Uuid) -> None:
+    old = groups.new_classic_member()
+    second = groups.classic_join("")
+    assert second is not None
+    groups.classic_join(second.member_id)
+    assert groups.classic.state is PREPARING_REBALANCE
+    groups.replies.clear()
+    groups.join("b", ["foo"])
+    answers = list(groups.replies.values())
+    assert [(one.error_code, one.member_id) for one in answers if isinstance(one, JoinGroupResponse)] == [
+        (ErrorCode.REBALANCE_IN_PROGRESS, second.member_id)
+    ]
+    assert set(groups.group.members) == {old, second.member_id, "b"}
+
+
+def test_a_classic_member_joins_a_consumer_group(groups: MixedGroups, foo: Uuid) -> None:
+    groups.join("a", ["foo"])
+    groups.advance(SOON_MS)
+    asked = groups.classic_join("")
+    assert asked is not None
+    assert asked.error_code == ErrorCode.MEMBER_ID_REQUIRED
+    joined = groups.classic_join(asked.member_id)
+    assert joined is not None
+    assert (joined.error_code, joined.generation_id) == (0, 3)
+    assert groups.own(joined.member_id, 3) == {}
+    groups.heartbeat("a", 2, owned={foo: [0, 1]})
+    assert groups.classic_heartbeat(joined.member_id, 3) is ErrorCode.NONE  # nothing is free yet
+    groups.heartbeat("a", 2, owned={foo: [0]})
+    assert groups.classic_heartbeat(joined.member_id, 3) is ErrorCode.REBALANCE_IN_PROGRESS
+    groups.classic_join(joined.member_id)
+    assert groups.own(joined.member_id, 3) == {"foo": [1]}
+
+
+def test_strategies_must_be_shared_among_classic_members(groups: MixedGroups, foo: Uuid) -> None:
+    groups.new_classic_member()
+    groups.join("b", ["foo"])
+    for fields in ({"strategies": ("other",)}, {"protocol_type": "connect"}):
+        code, _ = groups.refusal(lambda fields=fields: groups.classic_join("", **fields))  # type: ignore[misc]
+        assert code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+def test_the_generation_and_protocol_of_a_sync_are_checked(groups: MixedGroups, foo: Uuid) -> None:
+    old = groups.new_classic_member()
+    groups.join("b", ["foo"])
+    assert groups.refusal(lambda: groups.classic_sync(old, 7))[0] is ErrorCode.ILLEGAL_GENERATION
+    refusal = groups.refusal(lambda: groups.classic_sync(old, 1, protocol_name="sticky"))
+    assert refusal[0] is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert groups.refusal(lambda: groups.classic_sync(old, 1))[0] is ErrorCode.REBALANCE_IN_PROGRESS
+    assert groups.refusal(lambda: groups.classic_sync("b", 2))[0] is ErrorCode.UNKNOWN_MEMBER_ID
+    assert groups.refusal(lambda: groups.classic_heartbeat("b", 2))[0] is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_the_last_consumer_that_leaves_makes_the_group_classic_again(groups: MixedGroups, foo: Uuid) -> None:
+    old = groups.new_classic_member()
+    groups.join("b", ["foo"])
+    resolved = groups.group.tombstones_of([old, "b"])
+    groups.heartbeat("b", -1)
+    assert groups.written[:-1] == resolved
+    value = groups.written[-1].value
+    group = groups.classic
+    assert (group.generation, group.state, list(group.members)) == (2, STABLE, [old])
+    assert group.members[old].assignment == assignment({"foo": [0]})
+    assert value is not None
+    groups.advance(0)
+    assert groups.classic.state is PREPARING_REBALANCE
+    assert [name for name, _ in group.members[old].strategies] == ["range", "sticky"]
+    rejoined = groups.classic_join(old)
+    assert rejoined is not None
+    assert (rejoined.generation_id, rejoined.leader) == (3, old)
+    assert groups.classic.state is COMPLETING_REBALANCE
+
+
+def test_the_last_consumer_that_is_fenced_makes_the_group_classic_again(groups: MixedGroups, foo: Uuid) -> None:
+    old = groups.new_classic_member()
+    groups.join("b", ["foo"])
+    groups.classic_join(old, {"foo": [0]})
+    groups.own(old, 2)
+    for _ in range(9):
+        groups.advance(5_000)
+        if isinstance(groups.shard.state.groups[GROUP], ConsumerGroup):
+            groups.classic_heartbeat(old, 2)
+    assert groups.classic.generation == 2
+
+
+def test_a_static_consumer_that_comes_back_classic_makes_the_group_classic(groups: MixedGroups, foo: Uuid) -> None:
+    groups.join("a", ["foo"], instance_id="one")
+    joined = groups.classic_join("", instance_id="one")
+    assert joined is not None
+    assert (joined.error_code, joined.generation_id) == (0, 2)
+    group = groups.classic
+    assert (group.state, group.generation, list(group.members)) == (STABLE, 2, [joined.member_id])
+    assert group.members[joined.member_id].assignment == assignment({"foo": [0, 1]})
+    groups.advance(0)
+    assert groups.classic.state is STABLE
+    assert groups.classic_heartbeat(joined.member_id, 2) is ErrorCode.NONE
+    assert groups.own(joined.member_id, 2) == {"foo": [0, 1]}
+
+
+def test_a_classic_static_member_comes_back_as_a_consumer(groups: MixedGroups, foo: Uuid) -> None:
+    joined = groups.classic_join("", instance_id="one")
+    assert joined is None
+    groups.advance(3_000)
+    member_id = next(iter(groups.classic.members))
+    groups.classic_sync(member_id, 1, {member_id: assignment({"foo": [0, 1]})})
+    back = groups.join("b", ["foo"], instance_id="one")
+    assert (back.member_epoch, assigned(back)) == (1, {foo: [0, 1]})
+    assert list(groups.group.members) == ["b"]
+    assert groups.group.classic_members == 0
+
+
+@pytest.mark.parametrize("policy", ["disabled", "downgrade"])
+def test_upgrades_may_be_forbidden(policy: str) -> None:
+    groups = MixedGroups(group_consumer_migration_policy=policy)
+    groups.create_topic("foo", 2)
+    groups.new_classic_member()
+    assert groups.refusal(lambda: groups.join("b", ["foo"])) == (
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        f"Cannot upgrade classic group {GROUP} to consumer group because online upgrade is disabled.",
+    )
+
+
+@pytest.mark.parametrize("policy", ["disabled", "upgrade", "DOWNGRADE", "bidirectional"])
+def test_downgrades_may_be_forbidden(policy: str) -> None:
+    groups = MixedGroups()
+    groups.create_topic("foo", 2)
+    groups.new_classic_member()
+    groups.join("b", ["foo"])
+    groups.settings = groups.settings._replace(group_consumer_migration_policy=policy)
+    groups.heartbeat("b", -1)
+    became = ClassicGroup if policy in ("DOWNGRADE", "bidirectional") else ConsumerGroup
+    assert type(groups.shard.state.groups[GROUP]) is became
+
+
+def test_classic_members_may_be_kept_out() -> None:
+    groups = MixedGroups(group_consumer_migration_policy="disabled")
+    groups.create_topic("foo", 2)
+    groups.join("a", ["foo"])
+    assert groups.refusal(lambda: groups.classic_join(""))[0] is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+def test_a_group_of_a_custom_assignor_stays_classic(groups: MixedGroups, foo: Uuid) -> None:
+    old = groups.new_classic_member()
+    groups.classic.members[old].assignment = assignment({"foo": [0]}, b"its own state")
+    code, message = groups.refusal(lambda: groups.join("b", ["foo"]))
+    assert code is ErrorCode.GROUP_ID_NOT_FOUND
+    assert "custom assignor" in message
+
+
+def test_a_group_whose_bytes_are_no_consumers_stays_classic(groups: MixedGroups, foo: Uuid) -> None:
+    old = groups.new_classic_member()
+    groups.classic.members[old].assignment = b"\0"
+    assert groups.refusal(lambda: groups.join("b", ["foo"]))[1].endswith("protocol is malformed.")
+
+
+def test_a_group_of_another_kind_stays_classic(groups: MixedGroups, foo: Uuid) -> None:
+    groups.new_classic_member()
+    groups.classic.protocol = "connect"
+    assert groups.refusal(lambda: groups.join("b", ["foo"]))[0] is ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_empty_groups_change_type_freely() -> None:
+    groups = MixedGroups(group_consumer_migration_policy="disabled")
+    foo = groups.create_topic("foo", 2)
+    groups.join("a", ["foo"])
+    groups.heartbeat("a", -1)
+    first = groups.classic_join("")
+    assert first is not None
+    assert groups.written[-2] == records.epoch_gone(GROUP)
+    assert groups.classic.state is EMPTY
+    groups.reload()
+    assert groups.classic.state is EMPTY
+    assert assigned(groups.join("b", ["foo"])) == {foo: [0, 1]}
+    assert groups.written[0] == classic_group_gone(GROUP)
+
+
+def test_an_administrator_removes_members_of_either_protocol(groups: MixedGroups, foo: Uuid) -> None:
+    old = groups.new_classic_member()
+    groups.join("b", ["foo"], instance_id="one")
+    answer = groups.classic_leave(
+        MemberIdentity(member_id="", group_instance_id="one"),
+        MemberIdentity(member_id=old, group_instance_id=None),
+        MemberIdentity(member_id="nobody", group_instance_id=None),
+        MemberIdentity(member_id="c", group_instance_id="one"),
+        MemberIdentity(member_id="", group_instance_id="two"),
+    )
+    assert [each.error_code for each in answer.members] == [
+        ErrorCode.NONE,
+        ErrorCode.NONE,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+    ]
+    assert groups.group.members == {}
