@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.config.layers import Layers
+from broker.coordinators.groups import GroupCoordinator
+from broker.coordinators.hosting import Coordinator
 from broker.fetch_sessions import FetchSessions
 from broker.replica.moves import Moves
 from broker.replica.replicas import Replicas
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 
 DEFAULT_COUNT = -1
 """Partitions and replicas of an auto-created topic: the broker's defaults."""
+
+GROUP, TRANSACTION, SHARE = range(3)
+"""What a key of FindCoordinator may be."""
 
 AUTO_CREATE_TIMEOUT_MS = 30_000
 
@@ -42,6 +47,9 @@ class Broker:
         self.apis = apis
         self.replicas = Replicas()
         self.moves = Moves(logs, cluster, clock)
+        self.groups = GroupCoordinator(self)
+        self.coordinators: dict[int, Coordinator[Any]] = {GROUP: self.groups}
+        """By the type of key that FindCoordinator has for them."""
         slots = config.max_incremental_fetch_session_cache_slots
         self.fetch_sessions = FetchSessions(slots, lambda: secrets.randbelow(1 << 31))
 

@@ -18,6 +18,14 @@ TOPIC_OPERATIONS = _bits(READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, DESCRIBE_
 CLUSTER_OPERATIONS = _bits(CREATE, ALTER, DESCRIBE, CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE)
 
 
+GROUP_OPERATIONS = _bits(READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS)
+
+
+def group_operations(asked: bool) -> int:
+    """All that can be done with a group, if that was asked."""
+    return GROUP_OPERATIONS if asked else NOT_ASKED
+
+
 def topic_operations(asked: bool) -> int:
     """All that can be done with a topic, if that was asked."""
     return TOPIC_OPERATIONS if asked else NOT_ASKED

@@ -113,6 +113,8 @@ class Server:
         self.cluster.register([Endpoint(one.name, one.host, one.port) for one in self.told])
         assignments = Assignments(self.broker)
         assignments.take_over()
+        for coordinator in self.broker.coordinators.values():
+            coordinator.start()
         self.housekeeping = Housekeeping(self.broker, self._workers, self.listeners)
         self.housekeeping.start()
         dispatcher = Dispatcher(self.broker, APIS, FAST)
@@ -164,6 +166,8 @@ class Server:
             server.close()
         for listener in self.listeners:
             listener.close_all()
+        for coordinator in self.broker.coordinators.values():
+            coordinator.stop()
         await self._drained()
         self.housekeeping.stop()
         self.broker.moves.stop()

@@ -24,7 +24,7 @@ FIRST_NOT_FOUND_VERSION = 6
 
 
 def list_groups(
-    state: GroupState, request: ListGroupsRequest, ticket: Ticket[list[ListedGroup]], now_ms: int
+    state: GroupState, request: ListGroupsRequest, client: Client, ticket: Ticket[list[ListedGroup]], now_ms: int
 ) -> GroupOutcome:
     """The shard's groups of the wanted states and types, whatever their case; of all, where none is named."""
     states = {name.lower().strip() for name in request.states_filter}
@@ -97,7 +97,7 @@ def _member(member: ClassicMember, strategy: str, stable: bool) -> DescribedGrou
 
 
 def delete_groups(
-    state: GroupState, group_ids: Sequence[str], ticket: Ticket[list[DeletableGroupResult]], now_ms: int
+    state: GroupState, group_ids: Sequence[str], client: Client, ticket: Ticket[list[DeletableGroupResult]], now_ms: int
 ) -> GroupOutcome:
     """Groups without members go, with their offsets; each is answered on its own."""
     records: list[AnyRecord] = []

@@ -1,0 +1,146 @@
+"""The group coordinator of this broker: shards of groups on the partitions of `__consumer_offsets`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from broker.coordinators.hosting import Coordinator, InternalTopic, Seat
+from broker.logging import get_logger
+from broker.replica.partition import Partition
+from coordinator.cluster.changes import Change, TopicDeleted
+from coordinator.cluster.formatting import random_uuid
+from coordinator.cluster.resource import ConfigResource, ResourceType
+from coordinator.group.config import GroupConfig
+from coordinator.group.form import GroupForm
+from coordinator.group.records import EndTransaction, GroupOutcome
+from coordinator.group.settings import GroupSettings
+from coordinator.group.shard import GroupShard
+from coordinator.group.state import GroupState, World
+from coordinator.runtime import Reply, Ticket
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records.compression import Compression
+from protocol.types import Uuid
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.config import BrokerConfig
+
+A = TypeVar("A")
+X = TypeVar("X")
+Y = TypeVar("Y")
+Decide = Callable[[GroupState, X, Y, Ticket[A], int], GroupOutcome]
+"""A decision on groups: (state, request, client, ticket, now_ms) → Outcome."""
+
+log = get_logger("broker.groups")
+
+
+def topic_configs(config: BrokerConfig) -> Mapping[str, str]:
+    """What Kafka gives the topic (GroupCoordinatorService.groupMetadataTopicConfigs)."""
+    return {
+        "cleanup.policy": "compact",
+        "compression.type": "producer",
+        "segment.bytes": str(config.offsets_topic_segment_bytes),
+    }
+
+
+TOPIC = InternalTopic(
+    "__consumer_offsets",
+    lambda config: config.offsets_topic_num_partitions,
+    lambda config: config.offsets_topic_replication_factor,
+    topic_configs,
+)
+
+
+class GroupCoordinator(Coordinator[GroupShard]):
+    """What handlers ask: by group id, or all shards."""
+
+    def __init__(self, broker: Broker) -> None:
+        super().__init__(broker, TOPIC, self._make, lambda: broker.config.group_coordinator_append_linger_ms)
+        self._settings: tuple[BrokerConfig, GroupSettings] | None = None
+
+    def start(self) -> None:
+        super().start()
+        self.broker.registry.subscribe(self._topic_gone)
+
+    def decide(self, group_id: str, decide: Decide[X, Y, A], request: X, client: Y) -> asyncio.Future[A]:
+        """Has the group's shard decide; the answer's future, which may be done. Raises KafkaError."""
+        index = self.partition_of(group_id)
+        return self.begin(index, self._bound(index, decide, request, client))
+
+    async def decided(self, group_id: str, decide: Decide[X, Y, A], request: X, client: Y) -> A:
+        """Has the group's shard decide; the answer. Raises KafkaError as clients see it."""
+        return await self.decided_at(self.partition_of(group_id), decide, request, client)
+
+    async def decided_at(self, index: int, decide: Decide[X, Y, A], request: X, client: Y) -> A:
+        """Has the shard of a partition decide; the answer. Raises KafkaError as clients see it."""
+        return await self.ask(index, self._bound(index, decide, request, client))
+
+    def _bound(
+        self, index: int, decide: Decide[X, Y, A], request: X, client: Y
+    ) -> Callable[[Ticket[A], int], GroupOutcome]:
+        shard = self.shards.get(index)
+        if shard is None:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR)
+        return partial(decide, shard.state, request, client)
+
+    async def end_transaction(self, index: int, marker: EndTransaction) -> None:
+        """Writes a producer's marker; the offsets that it left pending are committed or void. Raises KafkaError."""
+
+        def decide(ticket: Ticket[None], now_ms: int) -> GroupOutcome:
+            return GroupOutcome((marker,), (Reply(ticket, None),))
+
+        await self.ask(index, decide)
+
+    # Shards.
+
+    def _make(self, partition: Partition) -> Seat[GroupShard]:
+        shard = GroupShard(
+            World(
+                settings=self.settings,
+                group_config=self._group_config,
+                topics=self.broker.registry,
+                new_uuid=partial(random_uuid, os.urandom),
+                note=log.info,
+            )
+        )
+        form = GroupForm(lambda: partition.log.config.max_message_bytes, self._compression)
+        return Seat(shard, form, form.batches, shard.activate)
+
+    def _compression(self) -> Compression:
+        return Compression(self.broker.config.offsets_topic_compression_codec)
+
+    def settings(self) -> GroupSettings:
+        """The broker's options that concern groups, made anew when they change."""
+        config = self.broker.config
+        if self._settings is None or self._settings[0] is not config:
+            values: dict[str, Any] = {
+                name: getattr(config, name) for name in GroupSettings._fields if name != "max_record_bytes"
+            }
+            limit = config.log_config(self.broker.registry.topic_configs(TOPIC.name)).max_message_bytes
+            self._settings = config, GroupSettings(**values, max_record_bytes=limit)
+        return self._settings[1]
+
+    def _group_config(self, group_id: str) -> GroupConfig:
+        overrides = self.broker.registry.configs(ConfigResource(ResourceType.GROUP, group_id))
+        return self.broker.config.group_config(overrides)
+
+    # Topics that groups read.
+
+    def _topic_gone(self, change: Change) -> None:
+        if isinstance(change, TopicDeleted) and change.topic.name != TOPIC.name:
+            deleted = {change.topic.name: change.topic.topic_id}
+            for index in list(self.shards):
+                self._spawn(self._topics_deleted(index, deleted))
+
+    async def _topics_deleted(self, index: int, deleted: Mapping[str, Uuid]) -> None:
+        shard = self.shards.get(index)
+        if shard is None:
+            return
+        try:
+            await self.ask(index, lambda ticket, now_ms: shard.topics_deleted(deleted, ticket, now_ms))
+        except KafkaError as error:
+            log.warning("offsets of deleted topics kept", partition=index, topics=list(deleted), reason=str(error))

@@ -1,0 +1,248 @@
+"""A coordinator: one shard on each partition of an internal topic that this broker leads.
+
+The topic is made when it is first needed. A partition's shard is loaded when this broker comes to lead it, and given up
+when another does or the partition goes. Source: CoordinatorRuntime and GroupCoordinatorService.onElection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Hashable, Mapping
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+from broker.coordinators.storage import PartitionStorage
+from broker.logging import get_logger
+from broker.replica.partition import Partition
+from coordinator.cluster.changes import Change, PartitionChanged, PartitionCreated, TopicDeleted
+from coordinator.runtime import Decision, Form, Runtime, Shard, Status
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.config import BrokerConfig
+
+A = TypeVar("A")
+R = TypeVar("R")
+S = TypeVar("S", bound="Shard[Any]")
+
+CREATE_TIMEOUT_MS = 30_000
+LOAD_AGAIN_MS = 1_000
+"""After a write that failed: a disk that is full, or replicas that are missing, take their time."""
+
+SEEN_BY_CLIENTS: Mapping[ErrorCode, ErrorCode] = {
+    ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+"""What becomes of a log's errors on their way to a coordinator's client (CoordinatorOperationExceptionHelper)."""
+
+log = get_logger("broker.coordinators")
+
+
+def seen_by_client(error: KafkaError) -> KafkaError:
+    """The error as a coordinator's client understands it."""
+    code = SEEN_BY_CLIENTS.get(error.code)
+    return error if code is None else KafkaError(code)
+
+
+class InternalTopic(NamedTuple):
+    """How a coordinator's topic is made."""
+
+    name: str
+    partitions: Callable[[BrokerConfig], int]
+    replication_factor: Callable[[BrokerConfig], int]
+    configs: Callable[[BrokerConfig], Mapping[str, str]]
+
+
+class Seat(NamedTuple, Generic[S]):
+    """A shard with what it is hosted by."""
+
+    shard: S
+    form: Form[Any, Any]
+    batches: Callable[[Any], bytearray]
+    """Makes batches of what the form has encoded."""
+    loaded: Callable[[int], None] | None = None
+    """Told the time once all records are applied."""
+
+
+class Coordinator(Generic[S]):
+    """Shards of class S on a topic's partitions, by partition number."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        topic: InternalTopic,
+        seat: Callable[[Partition], Seat[S]],
+        linger_ms: Callable[[], int] | None,
+    ) -> None:
+        self.broker = broker
+        self.topic = topic
+        self.shards: dict[int, S] = {}
+        self._storages: dict[int, PartitionStorage[Any]] = {}
+        self._seat = seat
+        self._linger_ms = linger_ms
+        self._runtime: Runtime[Any] = Runtime(broker.clock, self._failed)
+        self._creation: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stopped = False
+
+    def start(self) -> None:
+        """Load what this broker leads, and follow the registry from now on."""
+        for partition in self.broker.replicas.topic(self.topic.name).values():
+            self._follow(partition.name.partition)
+        self.broker.registry.subscribe(self._changed)
+
+    def stop(self) -> None:
+        """Whoever waits for an answer is told to ask elsewhere."""
+        self._stopped = True
+        for index in list(self.shards):
+            self._give_up(index)
+
+    # Which partition.
+
+    @property
+    def partition_count(self) -> int:
+        """Partitions of the topic, or those it will have."""
+        topic = self.broker.registry.topic(self.topic.name)
+        return len(topic.partitions) if topic is not None else self.topic.partitions(self.broker.config)
+
+    def partition_of(self, key: str) -> int:
+        """The partition that a key belongs to, by its Java hash code."""
+        return (java_hash(key) & 0x7FFFFFFF) % self.partition_count
+
+    async def leader_of(self, key: str) -> int:
+        """The broker that coordinates the key; the topic is made if need be. Raises COORDINATOR_NOT_AVAILABLE."""
+        topic = self.broker.registry.topic(self.topic.name)
+        if topic is None or not topic.partitions:
+            await self._create_once()
+            topic = self.broker.registry.topic(self.topic.name)
+        partition = None if topic is None else topic.partitions.get(self.partition_of(key))
+        if partition is None or partition.leader < 0:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return partition.leader
+
+    async def _create_once(self) -> None:
+        """Many clients come at once to a new broker: the topic is made for all of them together."""
+        if self._creation is None:
+            self._creation = asyncio.ensure_future(self._create())
+        try:
+            await asyncio.shield(self._creation)
+        finally:
+            if self._creation is not None and self._creation.done():
+                self._creation = None
+
+    async def _create(self) -> None:
+        config = self.broker.config
+        configs = [CreatableTopicConfig(name=name, value=value) for name, value in self.topic.configs(config).items()]
+        wanted = CreatableTopic(
+            name=self.topic.name,
+            num_partitions=self.topic.partitions(config),
+            replication_factor=self.topic.replication_factor(config),
+            assignments=[],
+            configs=configs,
+        )
+        request = CreateTopicsRequest(topics=[wanted], timeout_ms=CREATE_TIMEOUT_MS)
+        for result in (await self.broker.cluster.create_topics(request)).topics:
+            if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+                log.error("internal topic not created", topic=result.name, reason=result.error_message)
+                raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, result.error_message)
+
+    # Requests.
+
+    def begin(self, index: int, decision: Decision[A, Any]) -> asyncio.Future[A]:
+        """The answer's future, done already if nothing had to be waited for. Raises KafkaError as clients see it."""
+        try:
+            return self._runtime.begin(index, decision)
+        except KafkaError as error:
+            raise seen_by_client(error) from error
+
+    async def ask(self, index: int, decision: Decision[A, Any]) -> A:
+        """Decide, write, and wait for the answer. Raises KafkaError as clients see it."""
+        try:
+            return await self._runtime.begin(index, decision)
+        except KafkaError as error:
+            raise seen_by_client(error) from error
+
+    def settle(self, index: int) -> None:
+        """Writes what was gathered for a partition: the log has all that was decided. Raises NOT_COORDINATOR."""
+        storage = self._storages.get(index)
+        if storage is None:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR)
+        storage.flush()
+
+    def is_active(self, index: int) -> bool:
+        """Whether the partition's shard is here and loaded."""
+        return self._runtime.status(index) is Status.ACTIVE
+
+    # Leadership.
+
+    def _changed(self, change: Change) -> None:
+        if isinstance(change, PartitionCreated) and change.topic.name == self.topic.name:
+            self._follow(change.partition_index)
+        elif isinstance(change, PartitionChanged) and change.topic.name == self.topic.name:
+            if change.before.leader_epoch != change.after.leader_epoch:
+                self._give_up(change.partition_index)
+            self._follow(change.partition_index)
+        elif isinstance(change, TopicDeleted) and change.topic.name == self.topic.name:
+            for index in change.topic.partitions:
+                self._give_up(index)
+
+    def _follow(self, index: int) -> None:
+        """Have a shard on the partition if, and only if, this broker leads it."""
+        partition = self.broker.replicas.topic(self.topic.name).get(index)
+        if partition is None or partition.leader_id != self.broker.config.node_id:
+            self._give_up(index)
+        elif index not in self.shards and not self._stopped:
+            self._host(partition)
+
+    def _host(self, partition: Partition) -> None:
+        index = partition.name.partition
+        seat = self._seat(partition)
+        self.shards[index] = seat.shard
+        storage = PartitionStorage(partition, seat.batches, self.broker.clock, self._linger_ms)
+        self._storages[index] = storage
+        self._spawn(self._load(index, seat, storage))
+
+    async def _load(self, index: int, seat: Seat[S], storage: PartitionStorage[Any]) -> None:
+        try:
+            await self._runtime.load(index, seat.shard, storage, seat.form, seat.loaded)
+        except KafkaError as error:
+            log.error("coordinator not loaded", topic=self.topic.name, partition=index, reason=str(error))
+
+    def _give_up(self, index: int) -> None:
+        if self.shards.pop(index, None) is not None:
+            self._storages.pop(index).flush()
+            self._runtime.unload(index)
+
+    def _failed(self, key: Hashable, error: KafkaError) -> None:
+        """What was decided could not be written: start over from what is in the log."""
+        log.error("coordinator failed", topic=self.topic.name, partition=key, reason=str(error))
+        assert isinstance(key, int)
+        self.broker.clock.call_at(self.broker.clock.now_ms() + LOAD_AGAIN_MS, lambda: self._load_again(key))
+
+    def _load_again(self, index: int) -> None:
+        if self._runtime.status(index) is Status.FAILED:
+            self._give_up(index)
+            self._follow(index)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def java_hash(text: str) -> int:
+    """String.hashCode of Java: over UTF-16 code units, modulo 2³²."""
+    result = 0
+    encoded = text.encode("utf-16-be", "surrogatepass")
+    for high, low in zip(encoded[::2], encoded[1::2], strict=True):
+        result = (31 * result + (high << 8 | low)) & 0xFFFFFFFF
+    return result

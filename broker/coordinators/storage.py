@@ -1,0 +1,150 @@
+"""A partition as a coordinator's shard writes to it: gathered into few batches, and told when they are committed.
+
+A shard goes on at once; what it has written is appended at the end of the event loop's turn, or once the linger time is
+over, or a batch is full. Should that fail, the shard loses its place and is loaded again from what is in the log.
+Source: CoordinatorRuntime's batches (KAFKA-16780, append.linger.ms).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from broker.clock import Clock
+from broker.replica.partition import READ_UNCOMMITTED, Partition
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records import batch
+from protocol.types import Buffer
+from storage.producer_entry import Origin
+
+ADAPTIVE_LINGER = -1
+"""Gather as long as there are requests at hand: to the end of the event loop's turn."""
+
+PIECE_BYTES = 64 * 1024
+"""How much is loaded without looking whether a client waits: some 1,000 records, 10 ms."""
+
+Committed = Callable[[KafkaError | None], None]
+
+
+class Sized(Protocol):
+    """A record ready to go into a batch."""
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    @property
+    def at_once(self) -> bool:
+        """It must not be gathered: the log may refuse it, as it does what a fenced producer sends."""
+        ...
+
+
+E = TypeVar("E", bound=Sized)
+
+
+class Waiting(NamedTuple):
+    """Who is told once everything before the offset is committed."""
+
+    offset: int
+    then: Committed
+
+
+class PartitionStorage(Generic[E]):
+    """`coordinator.runtime.Storage` on a partition that this broker leads."""
+
+    def __init__(
+        self,
+        partition: Partition,
+        batches: Callable[[Sequence[E]], bytearray],
+        clock: Clock,
+        linger_ms: Callable[[], int] | None,
+    ) -> None:
+        """`batches` makes whole batches of records; `linger_ms` is asked for each time, None gathers nothing."""
+        self.partition = partition
+        self._batches = batches
+        self._clock = clock
+        self._linger_ms = linger_ms
+        self._gathered: list[E] = []
+        self._gathered_bytes = 0
+        self._waiting: deque[Waiting] = deque()
+        self._failure: KafkaError | None = None
+
+    def append(self, encoded: Sequence[E]) -> int:
+        """Takes records in; the offset after the last, which they will have. Raises what an earlier write failed of,
+        and what the log has against records that are written at once."""
+        self._raise_failure()
+        size = sum(each.size_bytes for each in encoded)
+        limit = self.partition.log.config.max_message_bytes - batch.HEADER_SIZE
+        if self._gathered and self._gathered_bytes + size > limit:
+            self.flush()
+            self._raise_failure()
+        if self._linger_ms is None or encoded[0].at_once:
+            return self._append_now(encoded)
+        self._gathered += encoded
+        self._gathered_bytes += size
+        if len(self._gathered) == len(encoded):
+            self._schedule()
+        return self.partition.log.log_end_offset + len(self._gathered)
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def _append_now(self, encoded: Sequence[E]) -> int:
+        self.flush()
+        self._raise_failure()
+        self._write(encoded)
+        return self.partition.log.log_end_offset
+
+    def _schedule(self) -> None:
+        linger_ms = ADAPTIVE_LINGER if self._linger_ms is None else self._linger_ms()
+        if linger_ms > 0:
+            asyncio.get_running_loop().call_later(linger_ms / 1000, self.flush)
+        else:
+            asyncio.get_running_loop().call_soon(self.flush)
+
+    def when_committed(self, offset: int, then: Committed) -> None:
+        """Calls `then` once everything before the offset is committed, or with the error if it won't be."""
+        if self._failure is not None:
+            then(self._failure)
+        elif offset > self.partition.high_watermark or self._waiting:
+            self._waiting.append(Waiting(offset, then))
+        else:
+            then(None)
+
+    def flush(self) -> None:
+        """Writes what was gathered; who waits for it is told when it is committed, or now if it failed."""
+        if not self._gathered:
+            return
+        gathered, self._gathered, self._gathered_bytes = self._gathered, [], 0
+        try:
+            self._write(gathered)
+        except KafkaError as error:
+            self._failure = error
+        except Exception as error:
+            self._failure = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, repr(error))
+        self.release()
+
+    def _write(self, encoded: Sequence[E]) -> None:
+        batches = memoryview(self._batches(encoded))
+        self.partition.append(batches, self._clock.now_ms(), Origin.COORDINATOR)
+
+    def release(self) -> None:
+        """Tells those who wait for what the high watermark has passed; all of them, after a failure."""
+        while self._waiting and (self._failure is not None or self._waiting[0].offset <= self.partition.high_watermark):
+            self._waiting.popleft().then(self._failure)
+
+    async def read(self) -> AsyncIterator[Buffer]:
+        """The log from its start to the high watermark, with a turn of the event loop between pieces."""
+        log = self.partition.log
+        offset = log.log_start_offset
+        while offset < self.partition.high_watermark:
+            fetched = self.partition.fetch(offset, PIECE_BYTES, READ_UNCOMMITTED, True)
+            for part in fetched.read.parts:
+                for _, header in batch.iter_batches(part):
+                    offset = header.next_offset
+                yield part
+            if not fetched.read.size_bytes:
+                raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{self.partition.name}: nothing to read at {offset}")
+            await asyncio.sleep(0)

@@ -1,0 +1,31 @@
+"""DeleteGroups (42): groups without members, with their offsets.
+
+v2 is flexible, v3 has messages to errors (KIP-1331).
+"""
+
+from __future__ import annotations
+
+from broker.coordinators.hosting import seen_by_client
+from broker.dispatch import Api, Call
+from broker.handlers.group_client import client_of
+from coordinator.group.groups import delete_groups as delete_in_shard
+from protocol.errors import KafkaError
+from protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
+
+
+async def delete_groups(call: Call[DeleteGroupsRequest]) -> DeleteGroupsResponse:
+    """A group that is named twice is deleted once."""
+    names = dict.fromkeys(call.request.groups_names)
+    return DeleteGroupsResponse(results=[await delete(call, group_id) for group_id in names])
+
+
+async def delete(call: Call[DeleteGroupsRequest], group_id: str) -> DeletableGroupResult:
+    try:
+        (result,) = await call.broker.groups.decided(group_id, delete_in_shard, [group_id], client_of(call))
+    except KafkaError as error:
+        seen = seen_by_client(error)
+        return DeletableGroupResult(group_id=group_id, error_code=seen.code, error_message=seen.message)
+    return result
+
+
+API = Api(DeleteGroupsRequest, DeleteGroupsResponse, delete_groups)

@@ -1,0 +1,34 @@
+"""DescribeGroups (15): the state and members of classic groups.
+
+v1 adds the throttle time, v3 authorised operations (KIP-430), v4 instance ids (KIP-345), v5 is flexible, v6 tells that
+a group is not there, which before was a dead group (KIP-1043).
+"""
+
+from __future__ import annotations
+
+from broker.dispatch import Api, Call
+from broker.handlers.group_client import client_of
+from broker.operations import group_operations
+from coordinator.group.classic_group import DEAD
+from coordinator.group.groups import describe_classic
+from protocol.errors import KafkaError
+from protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
+
+
+async def describe_groups(call: Call[DescribeGroupsRequest]) -> DescribeGroupsResponse:
+    return DescribeGroupsResponse(groups=[await describe(call, group_id) for group_id in call.request.groups])
+
+
+async def describe(call: Call[DescribeGroupsRequest], group_id: str) -> DescribedGroup:
+    try:
+        (described,) = await call.broker.groups.decided(group_id, describe_classic, [group_id], client_of(call))
+    except KafkaError as error:
+        return DescribedGroup(
+            error_code=error.code, group_id=group_id, group_state="", protocol_type="", protocol_data="", members=[]
+        )
+    if described.group_state != DEAD.value:
+        described.authorized_operations = group_operations(call.request.include_authorized_operations)
+    return described
+
+
+API = Api(DescribeGroupsRequest, DescribeGroupsResponse, describe_groups)

@@ -1,0 +1,59 @@
+"""FindCoordinator (10): which broker coordinates a group, a transactional id or a share partition.
+
+v1 adds key types (KIP-98) and an error message, v3 is flexible, v4 asks for several keys at once (KIP-699), v5 brings
+ABORTABLE errors (KIP-890), v6 share partitions as keys (KIP-932). The internal topic is made by the first who asks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from broker.coordinators.hosting import Coordinator
+from broker.dispatch import Api, Call
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.find_coordinator import Coordinator as Found
+from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+
+FIRST_BATCHED_VERSION = 4
+FIRST_SHARE_VERSION = 6
+SHARE = 2
+NO_NODE = -1
+
+
+async def find_coordinator(call: Call[FindCoordinatorRequest]) -> FindCoordinatorResponse:
+    request = call.request
+    if call.version >= FIRST_BATCHED_VERSION:
+        return FindCoordinatorResponse(coordinators=[await find(call, key) for key in request.coordinator_keys])
+    found = await find(call, request.key)
+    return FindCoordinatorResponse(
+        error_code=found.error_code,
+        error_message=found.error_message,
+        node_id=found.node_id,
+        host=found.host,
+        port=found.port,
+    )
+
+
+async def find(call: Call[FindCoordinatorRequest], key: str) -> Found:
+    try:
+        leader = await coordinator_of(call, key).leader_of(key)
+        broker = call.broker.registry.brokers.get(leader)
+        endpoint = None if broker is None else broker.endpoint(call.connection.listener.name)
+        if endpoint is None:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    except KafkaError as error:
+        message = error.message
+        return Found(key=key, node_id=NO_NODE, host="", port=-1, error_code=error.code, error_message=message)
+    return Found(key=key, node_id=leader, host=endpoint.host, port=endpoint.port, error_code=0, error_message=None)
+
+
+def coordinator_of(call: Call[FindCoordinatorRequest], key: str) -> Coordinator[Any]:
+    """By the kind of key. Raises INVALID_REQUEST for a kind that there is not, or not yet in this version."""
+    key_type = call.request.key_type
+    coordinator = call.broker.coordinators.get(key_type)
+    if coordinator is None or (key_type == SHARE and call.version < FIRST_SHARE_VERSION):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"no coordinator has keys of type {key_type}")
+    return coordinator
+
+
+API = Api(FindCoordinatorRequest, FindCoordinatorResponse, find_coordinator)

@@ -1,0 +1,45 @@
+"""What the handlers of groups have in common: who asks, and answers that may be there at once or later."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from broker.coordinators.hosting import seen_by_client
+from broker.dispatch import Call
+from coordinator.group.state import Client
+from protocol.errors import ErrorCode, KafkaError
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+def client_of(call: Call[Any]) -> Client:
+    """Who asks, as groups note it of their members: Java prints addresses with a slash."""
+    return Client(call.version, call.client_id or "", f"/{call.connection.ip}")
+
+
+def check_group_id(group_id: str) -> None:
+    """Members have no group without a name; consumers that only keep offsets may. Raises INVALID_GROUP_ID."""
+    if not group_id:
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+
+
+def answer(
+    asked: asyncio.Future[A], respond: Callable[[A], B], refuse: Callable[[KafkaError], B]
+) -> B | Coroutine[Any, Any, B]:
+    """The response, at once where the answer is there already."""
+    if not asked.done():
+        return later(asked, respond, refuse)
+    error = asked.exception()
+    if isinstance(error, KafkaError):
+        return refuse(seen_by_client(error))
+    return respond(asked.result())
+
+
+async def later(asked: asyncio.Future[A], respond: Callable[[A], B], refuse: Callable[[KafkaError], B]) -> B:
+    try:
+        return respond(await asked)
+    except KafkaError as error:
+        return refuse(seen_by_client(error))

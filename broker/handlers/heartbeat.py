@@ -1,0 +1,34 @@
+"""Heartbeat (12): a member of a classic group is alive, and hears whether its group rebalances.
+
+v1 adds the throttle time, v3 static members (KIP-345), v4 is flexible. While the group loads, members are told that all
+is well: their sessions begin anew after that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any
+
+from broker.dispatch import Api, Call
+from broker.handlers.group_client import answer, check_group_id, client_of
+from coordinator.group import requests
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+
+
+def heartbeat(call: Call[HeartbeatRequest]) -> HeartbeatResponse | Coroutine[Any, Any, HeartbeatResponse]:
+    request = call.request
+    try:
+        check_group_id(request.group_id)
+        asked = call.broker.groups.decide(request.group_id, requests.heartbeat, request, client_of(call))
+    except KafkaError as error:
+        return refused(error)
+    return answer(asked, lambda response: response, refused)
+
+
+def refused(error: KafkaError) -> HeartbeatResponse:
+    loading = error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    return HeartbeatResponse(error_code=ErrorCode.NONE if loading else error.code)
+
+
+API = Api(HeartbeatRequest, HeartbeatResponse, heartbeat)

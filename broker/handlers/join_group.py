@@ -1,0 +1,56 @@
+"""JoinGroup (11): a member enters a classic group, or its next rebalance.
+
+v1 adds the rebalance timeout (KIP-62), v2 the throttle time, v4 makes new members come back with the id they are given
+(KIP-394), v5 adds static members (KIP-345), v6 is flexible, v7 tells the protocol's type (KIP-559), v8 takes a reason
+(KIP-800), v9 lets a leader skip the assignment (KIP-814). The answer comes when all have joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any
+
+from broker.dispatch import Api, Call
+from broker.handlers.group_client import answer, check_group_id, client_of
+from coordinator.group import requests
+from coordinator.group.classic_rebalance import join_refused
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+
+FIRST_REBALANCE_TIMEOUT_VERSION = 1
+FIRST_NULL_PROTOCOL_VERSION = 7
+
+
+def join_group(call: Call[JoinGroupRequest]) -> JoinGroupResponse | Coroutine[Any, Any, JoinGroupResponse]:
+    request = call.request
+    if call.version < FIRST_REBALANCE_TIMEOUT_VERSION:
+        request.rebalance_timeout_ms = request.session_timeout_ms
+    try:
+        check(call)
+        asked = call.broker.groups.decide(request.group_id, requests.join_group, request, client_of(call))
+    except KafkaError as error:
+        return refused(call, error)
+    return answer(asked, lambda response: fitted(call, response), lambda error: refused(call, error))
+
+
+def check(call: Call[JoinGroupRequest]) -> None:
+    """Raises INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT."""
+    check_group_id(call.request.group_id)
+    config = call.broker.config
+    least, most = config.group_min_session_timeout_ms, config.group_max_session_timeout_ms
+    if not least <= call.request.session_timeout_ms <= most:
+        raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT)
+
+
+def fitted(call: Call[JoinGroupRequest], response: JoinGroupResponse) -> JoinGroupResponse:
+    """Older versions have no null."""
+    if call.version < FIRST_NULL_PROTOCOL_VERSION and response.protocol_name is None:
+        response.protocol_name = ""
+    return response
+
+
+def refused(call: Call[JoinGroupRequest], error: KafkaError) -> JoinGroupResponse:
+    return fitted(call, join_refused(call.request.member_id, error.code))
+
+
+API = Api(JoinGroupRequest, JoinGroupResponse, join_group)

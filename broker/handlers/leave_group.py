@@ -1,0 +1,50 @@
+"""LeaveGroup (13): members leave a classic group, which rebalances without them.
+
+v1 adds the throttle time, v3 takes several members, also by instance id (KIP-345), v4 is flexible, v5 takes reasons
+(KIP-800).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any
+
+from broker.dispatch import Api, Call
+from broker.handlers.group_client import answer, check_group_id, client_of
+from coordinator.group import requests
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
+
+FIRST_BATCHED_VERSION = 3
+
+
+def leave_group(call: Call[LeaveGroupRequest]) -> LeaveGroupResponse | Coroutine[Any, Any, LeaveGroupResponse]:
+    request = call.request
+    if call.version < FIRST_BATCHED_VERSION:
+        request.members = [MemberIdentity(member_id=request.member_id)]
+    try:
+        check_group_id(request.group_id)
+        asked = call.broker.groups.decide(request.group_id, requests.leave_group, request, client_of(call))
+    except KafkaError as error:
+        return refused(call, error)
+    return answer(asked, lambda response: fitted(call, response), lambda error: refused(call, error))
+
+
+def fitted(call: Call[LeaveGroupRequest], response: LeaveGroupResponse) -> LeaveGroupResponse:
+    """Older versions have one member, whose error is the answer's."""
+    if call.version < FIRST_BATCHED_VERSION and response.members:
+        return LeaveGroupResponse(error_code=response.error_code or response.members[0].error_code)
+    return response
+
+
+def refused(call: Call[LeaveGroupRequest], error: KafkaError) -> LeaveGroupResponse:
+    if error.code is not ErrorCode.UNKNOWN_MEMBER_ID:
+        return LeaveGroupResponse(error_code=error.code)
+    members = [
+        MemberResponse(member_id=each.member_id, group_instance_id=each.group_instance_id, error_code=error.code)
+        for each in call.request.members
+    ]
+    return fitted(call, LeaveGroupResponse(error_code=0, members=members))
+
+
+API = Api(LeaveGroupRequest, LeaveGroupResponse, leave_group)

@@ -1,0 +1,89 @@
+"""OffsetCommit (8): a group's member, or a consumer of its own, stores how far it has read.
+
+v0 kept offsets in ZooKeeper (here they are where all others are), v1 adds member and generation and a timestamp of the
+client's own, v2 to v4 a retention time, v3 the throttle time, v6 leader epochs (KIP-320), v7 static members (KIP-345),
+v8 is flexible, v9 is for members of consumer groups (KIP-848), v10 names topics by id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any
+
+from broker.dispatch import Api, Call
+from broker.handlers.group_client import answer, client_of
+from coordinator.group.offset_commit import commit
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+
+FIRST_TOPIC_ID_VERSION = 10
+
+
+def offset_commit(call: Call[OffsetCommitRequest]) -> OffsetCommitResponse | Coroutine[Any, Any, OffsetCommitResponse]:
+    """Partitions that are not there are answered here, the rest by the group's shard."""
+    request = call.request
+    unknown: list[OffsetCommitResponseTopic] = []
+    request.topics = [topic for each in request.topics if (topic := known(call, each, unknown)) is not None]
+    if not request.topics:
+        return OffsetCommitResponse(topics=unknown)
+    try:
+        asked = call.broker.groups.decide(request.group_id, commit, request, client_of(call))
+    except KafkaError as error:
+        return refused(request, unknown, error)
+    return answer(asked, lambda response: merged(response, unknown), lambda error: refused(request, unknown, error))
+
+
+def known(
+    call: Call[OffsetCommitRequest], topic: OffsetCommitRequestTopic, unknown: list[OffsetCommitResponseTopic]
+) -> OffsetCommitRequestTopic | None:
+    """The topic with its name and id and those partitions that are there, None without any; the others go to
+    `unknown`."""
+    by_id = call.version >= FIRST_TOPIC_ID_VERSION
+    registry = call.broker.registry
+    found = registry.topic_by_id(topic.topic_id) if by_id else registry.topic(topic.name)
+    if found is None:
+        unknown.append(failed(topic, ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        return None
+    topic.name, topic.topic_id = found.name, found.topic_id
+    absent = [each for each in topic.partitions if each.partition_index not in found.partitions]
+    if absent:
+        part = OffsetCommitRequestTopic(name=topic.name, topic_id=topic.topic_id, partitions=absent)
+        unknown.append(failed(part, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        topic.partitions = [each for each in topic.partitions if each.partition_index in found.partitions]
+    return topic if topic.partitions else None
+
+
+def failed(topic: OffsetCommitRequestTopic, code: ErrorCode) -> OffsetCommitResponseTopic:
+    partitions = [
+        OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code)
+        for each in topic.partitions
+    ]
+    return OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
+
+
+def merged(response: OffsetCommitResponse, unknown: list[OffsetCommitResponseTopic]) -> OffsetCommitResponse:
+    """One answer for each topic."""
+    for topic in unknown:
+        same = (each for each in response.topics if (each.name, each.topic_id) == (topic.name, topic.topic_id))
+        answered = next(same, None)
+        if answered is None:
+            response.topics.append(topic)
+        else:
+            answered.partitions += topic.partitions
+    return response
+
+
+def refused(
+    request: OffsetCommitRequest, unknown: list[OffsetCommitResponseTopic], error: KafkaError
+) -> OffsetCommitResponse:
+    response = OffsetCommitResponse(topics=[failed(topic, error.code) for topic in request.topics])
+    return merged(response, unknown)
+
+
+API = Api(OffsetCommitRequest, OffsetCommitResponse, offset_commit)

@@ -1,0 +1,45 @@
+"""OffsetDelete (47): committed offsets of topics that a group does not read any more (KIP-496)."""
+
+from __future__ import annotations
+
+from broker.coordinators.hosting import seen_by_client
+from broker.dispatch import Api, Call
+from broker.handlers.group_client import check_group_id, client_of
+from coordinator.group.offset_delete import delete
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+
+
+async def offset_delete(call: Call[OffsetDeleteRequest]) -> OffsetDeleteResponse:
+    """Partitions that are not there are answered here, the rest by the group's shard."""
+    request = call.request
+    unknown = [absent for topic in request.topics if (absent := take_absent(call, topic)).partitions]
+    request.topics = [topic for topic in request.topics if topic.partitions]
+    try:
+        check_group_id(request.group_id)
+        response = await call.broker.groups.decided(request.group_id, delete, request, client_of(call))
+    except KafkaError as error:
+        return OffsetDeleteResponse(error_code=seen_by_client(error).code, topics=[])
+    response.topics += unknown
+    return response
+
+
+def take_absent(call: Call[OffsetDeleteRequest], topic: OffsetDeleteRequestTopic) -> OffsetDeleteResponseTopic:
+    """The answer of partitions that are not there, which leave the request."""
+    found = call.broker.registry.topic(topic.name)
+    there = () if found is None else found.partitions
+    absent: list[OffsetDeleteRequestPartition] = [p for p in topic.partitions if p.partition_index not in there]
+    topic.partitions = [p for p in topic.partitions if p.partition_index in there]
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    answers = [OffsetDeleteResponsePartition(partition_index=p.partition_index, error_code=code) for p in absent]
+    return OffsetDeleteResponseTopic(name=topic.name, partitions=answers)
+
+
+API = Api(OffsetDeleteRequest, OffsetDeleteResponse, offset_delete)

@@ -1,0 +1,44 @@
+"""SyncGroup (14): the leader brings the assignments of a generation, everyone takes its own.
+
+v1 adds the throttle time, v3 static members (KIP-345), v4 is flexible, v5 checks the protocol's type and name
+(KIP-559). The answer comes when the leader's assignments are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any
+
+from broker.dispatch import Api, Call
+from broker.handlers.group_client import answer, check_group_id, client_of
+from coordinator.group import requests
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+FIRST_PROTOCOL_VERSION = 5
+
+
+def sync_group(call: Call[SyncGroupRequest]) -> SyncGroupResponse | Coroutine[Any, Any, SyncGroupResponse]:
+    request = call.request
+    try:
+        check(call)
+        asked = call.broker.groups.decide(request.group_id, requests.sync_group, request, client_of(call))
+    except KafkaError as error:
+        return refused(error)
+    return answer(asked, lambda response: response, refused)
+
+
+def check(call: Call[SyncGroupRequest]) -> None:
+    """Raises INVALID_GROUP_ID, INCONSISTENT_GROUP_PROTOCOL."""
+    request = call.request
+    named = request.protocol_type is not None and request.protocol_name is not None
+    if call.version >= FIRST_PROTOCOL_VERSION and not named:
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    check_group_id(request.group_id)
+
+
+def refused(error: KafkaError) -> SyncGroupResponse:
+    return SyncGroupResponse(error_code=error.code, assignment=b"")
+
+
+API = Api(SyncGroupRequest, SyncGroupResponse, sync_group)

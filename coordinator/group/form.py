@@ -1,0 +1,144 @@
+"""How a shard's records go into batches of its partition, and come out again.
+
+Records are encoded one by one as they are decided, and gathered; `batches` makes as few batches of them as fit into
+max.message.bytes. Offsets of a transaction are in batches of their producer, and its marker in a control batch.
+Source: CoordinatorRecordSerde, CoordinatorRuntime (KIP-98).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from coordinator.group.records import (
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    AnyRecord,
+    EndTransaction,
+    GroupRecord,
+)
+from protocol.coordinator_records import CONSUMER_OFFSETS, decode_record, encode_key, encode_value
+from protocol.errors import ErrorCode, KafkaError, ProtocolError
+from protocol.records import batch
+from protocol.records.compression import Compression
+from protocol.records.control import ControlType, EndTxnMarker, decode_marker, end_txn_batch
+from protocol.records.record import Record, read_records
+from protocol.types import Buffer
+
+RECORD_OVERHEAD_BYTES = 24
+"""More than lengths, deltas and headers count take of a record in a batch."""
+
+
+class Encoded(NamedTuple):
+    """A record's bytes, of a producer where it is of a transaction; or that producer's marker."""
+
+    record: Record
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = NO_PRODUCER_EPOCH
+    marker: EndTransaction | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """What it takes in a batch, at most."""
+        return len(self.record.key or b"") + len(self.record.value or b"") + RECORD_OVERHEAD_BYTES
+
+    @property
+    def at_once(self) -> bool:
+        """The log may refuse it, since its producer can be fenced: it does not wait for others, nor they for it."""
+        return self.producer_id != NO_PRODUCER_ID
+
+
+class GroupForm:
+    """`coordinator.runtime.Form` of `__consumer_offsets`."""
+
+    def __init__(self, max_batch_bytes: Callable[[], int], compression: Callable[[], Compression]) -> None:
+        self._max_batch_bytes = max_batch_bytes
+        self._compression = compression
+
+    def encode(self, records: Sequence[AnyRecord], now_ms: int) -> list[Encoded]:
+        """Raises MESSAGE_TOO_LARGE for a record that no batch can hold."""
+        encoded = [_encode(record, now_ms) for record in records]
+        limit = self._max_batch_bytes() - batch.HEADER_SIZE
+        for each in encoded:
+            if each.size_bytes > limit:
+                raise KafkaError(
+                    ErrorCode.MESSAGE_TOO_LARGE, f"a record of {each.size_bytes} bytes is over the limit of {limit}"
+                )
+        return encoded
+
+    def batches(self, encoded: Sequence[Encoded]) -> bytearray:
+        """Batches of all of them, in order."""
+        result = bytearray()
+        for run in self._runs(encoded):
+            first = run[0]
+            if first.marker is not None:
+                result += _marker_batch(first.marker, first.record.timestamp)
+                continue
+            result += batch.build(
+                [each.record for each in run],
+                producer_id=first.producer_id,
+                producer_epoch=first.producer_epoch,
+                transactional=first.producer_id != NO_PRODUCER_ID,
+                compression=self._compression(),
+            )
+        return result
+
+    def _runs(self, encoded: Sequence[Encoded]) -> Iterator[list[Encoded]]:
+        """What goes into a batch together: one producer's, or nobody's, and no more than fits."""
+        limit = self._max_batch_bytes() - batch.HEADER_SIZE
+        run: list[Encoded] = []
+        size = 0
+        for each in encoded:
+            if run and (size + each.size_bytes > limit or each.marker or run[0].marker or each[1:3] != run[0][1:3]):
+                yield run
+                run, size = [], 0
+            run.append(each)
+            size += each.size_bytes
+        if run:
+            yield run
+
+    def decode(self, batches: Buffer) -> Iterator[AnyRecord]:
+        """The records of whole batches, without those of types that this version does not know.
+
+        Raises KafkaError CORRUPT_MESSAGE for bytes that are no record.
+        """
+        for position, header in batch.iter_batches(batches):
+            if header.is_control:
+                yield from _markers(read_records(batches, position, header), header)
+                continue
+            for record in read_records(batches, position, header):
+                decoded = _decode(record, header)
+                if decoded is not None:
+                    yield decoded
+
+
+def _encode(record: AnyRecord, now_ms: int) -> Encoded:
+    if isinstance(record, EndTransaction):
+        return Encoded(Record(timestamp=now_ms), record.producer_id, record.producer_epoch, record)
+    key, value, version, producer_id, producer_epoch = record
+    encoded = None if value is None else encode_value(value, version)
+    return Encoded(Record(0, now_ms, encode_key(key), encoded), producer_id, producer_epoch)
+
+
+def _marker_batch(marker: EndTransaction, now_ms: int) -> bytearray:
+    kind = ControlType.COMMIT if marker.committed else ControlType.ABORT
+    content = EndTxnMarker(kind, marker.coordinator_epoch)
+    return end_txn_batch(content, marker.producer_id, marker.producer_epoch, now_ms)
+
+
+def _markers(records: Iterable[Record], header: batch.BatchHeader) -> Iterator[EndTransaction]:
+    for record in records:
+        marker = decode_marker(record)
+        if marker is not None:
+            yield EndTransaction(header.producer_id, header.producer_epoch, marker.is_commit, marker.coordinator_epoch)
+
+
+def _decode(record: Record, header: batch.BatchHeader) -> GroupRecord | None:
+    try:
+        decoded = decode_record(CONSUMER_OFFSETS, record.key or b"", record.value)
+    except ProtocolError as error:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"offset {record.offset}: {error}") from error
+    if decoded is None:
+        return None
+    producer = (header.producer_id, header.producer_epoch) if header.is_transactional else ()
+    return GroupRecord(decoded.key, decoded.value, 0, *producer)
