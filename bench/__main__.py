@@ -69,7 +69,7 @@ def main() -> int:
         return 2
     if options.smoke:
         loads, options.rounds = [smaller(load, SMOKE_DIVISOR) for load in loads], 1
-    console, results = Console(), []
+    console, results = report.console(), []
     for result in measured(loads, peers, options.rounds, warm_up=not options.smoke):
         results.append(result)
         save(options.results, result)

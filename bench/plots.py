@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from bench.figures import FIGURES, ratio
+from bench.goals import cpu_figure
 from bench.loads import CURVES, LOADS, Curve
 from bench.peers import BASE, PEERS
 from bench.results import RESULTS, Result, saved
@@ -48,14 +49,11 @@ def bars(axes: Axes, labels: Sequence[str], series: Mapping[str, Sequence[float 
     axes.legend(fontsize=8)
 
 
-def cpu_figure(result: Result) -> str | None:
-    """The figure of the broker's CPU that a load shows first."""
-    return next((key for key in result.figures if key.startswith("cpu_s_")), None)
-
-
 def costs(folder: Path, results: Sequence[Result]) -> list[Path]:
     """CPU per unit of work on every load, as a ratio to the base peer."""
-    shown = [(one, key) for one in results if (key := cpu_figure(one)) and BASE in one.peers and one.load in LOADS]
+    shown = [
+        (one, key) for one in results if (key := cpu_figure(one.figures)) and BASE in one.peers and one.load in LOADS
+    ]
     if not shown:
         return []
     summaries = [{name: row.summary() for name, row in one.peers.items()} for one, _ in shown]

@@ -12,18 +12,28 @@ from bench.goals import verdicts
 from bench.peers import BASE, PEERS
 from bench.results import Result
 
+# Where there is no terminal to fit into.
+WIDTH = 140
+
+
+def console() -> Console:
+    found = Console()
+    return found if found.is_terminal else Console(width=WIDTH)
+
 
 def cell(key: str, one: Mapping[str, Spread], base: Mapping[str, Spread]) -> str:
-    """`median (least–greatest) ×ratio`, as far as there is each."""
+    """`median ×ratio`, and below it `least–greatest`, as far as there is each."""
     if key not in one:
         return "–"
     digits = FIGURES[key].digits
     median, least, greatest, rounds = one[key]
     text = f"{median:,.{digits}f}"
-    if rounds > 1:
-        text += f" [dim]({least:,.{digits}f}–{greatest:,.{digits}f})[/dim]"
     times = ratio(one, base, key) if one is not base else None
-    return text if times is None else f"{text} [bold]×{times:.2f}[/bold]"
+    if times is not None:
+        text += f" [bold]×{times:.2f}[/bold]"
+    if rounds > 1:
+        text += f"\n[dim]{least:,.{digits}f}–{greatest:,.{digits}f}[/dim]"
+    return text
 
 
 def table_of(result: Result) -> Table:
@@ -34,7 +44,7 @@ def table_of(result: Result) -> Table:
     )
     table.add_column("peer", no_wrap=True)
     for key in result.figures:
-        table.add_column(f"{FIGURES[key].title}\n[dim]{FIGURES[key].unit}[/dim]", justify="right")
+        table.add_column(f"{FIGURES[key].title}\n[dim]{FIGURES[key].unit}[/dim]", justify="right", no_wrap=True)
     for name, row in result.peers.items():
         summary = base if name == BASE else row.summary()
         table.add_row(row.title, *(cell(key, summary, base) for key in result.figures))

@@ -59,6 +59,15 @@ def test_a_cost_is_to_stay_below_its_goal_and_a_throughput_above() -> None:
     ]
 
 
+def test_cpu_is_to_stay_below_kfake_and_twice_the_floor() -> None:
+    figures = {"cpu_s_per_gb": 1.0, "cpu_s_per_million": 1.0}
+    peers = {name: row(**figures) for name in ("odradek", "kfake", "floor")}
+    assert [verdict.goal for verdict in verdicts("produce", tuple(figures), peers)] == [
+        Goal("cpu_s_per_gb", "kfake", 1.0),
+        Goal("cpu_s_per_gb", "floor", 2.0),
+    ]
+
+
 def test_a_goal_against_a_peer_that_did_not_run_is_not_judged() -> None:
     assert not list(verdicts("produce", ("cpu_s_per_gb",), {"odradek": row(cpu_s_per_gb=1.0)}))
 
