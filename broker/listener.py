@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeAlias, cast
 
 from broker.config import BrokerConfig
@@ -137,7 +137,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._held = False
         self._busy = False
         self._write_paused = False
-        self._rest = b""
+        self._queue: deque[memoryview] = deque()
         self._pending: asyncio.Future[list[Buffer] | None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -155,11 +155,15 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         self._active = True
-        if self.reader.target() is None:
-            self.reader.feed(self.listener.receive_buffer[:nbytes])
+        reader = self.reader
+        if reader.target() is None:
+            frames = reader.cut(self.listener.receive_buffer[:nbytes])
         else:
-            self.reader.filled(nbytes)
-        self._pump()
+            frames = reader.filled(nbytes)
+        if self._blocked():
+            self._keep(frames)
+        else:
+            self._answer(frames)
 
     def hold(self) -> None:
         """Admitted later: nothing is read until `go_on`."""
@@ -196,35 +200,43 @@ class ServerConnection(asyncio.BufferedProtocol):
         if self._pending is not None:
             self._pending.cancel()
 
-    def _pump(self) -> None:
-        """Answers the frames that are here, until one must be awaited or the peer must read first."""
-        try:
-            while not (self._busy or self._write_paused or self.closed):
-                frame = self.reader.next_frame()
-                if frame is None:
-                    return
-                self._take(self.listener.answer(self, frame))
-        except ProtocolError as error:
-            log.warning("connection closed", peer=self.peer, reason=str(error), offset=error.offset)
-            self.transport.close()
-            return
-        self._wait()
+    def _blocked(self) -> bool:
+        """Whether the next request has to wait: for an answer, for the peer to read, or for its turn."""
+        return self._busy or self._write_paused or bool(self._queue)
 
-    def _take(self, answer: Answer) -> None:
-        if answer is None:
-            return
-        if isinstance(answer, list):
-            self.transport.writelines(answer)
-            return
+    def _answer(self, frames: Sequence[memoryview]) -> None:
+        """Answers the frames that are here, until one must be awaited or the peer must read first."""
+        answer, write = self.listener.answer, self.transport.writelines
+        try:
+            for number, frame in enumerate(frames):
+                buffers = answer(self, frame)
+                if isinstance(buffers, list):
+                    write(buffers)
+                elif buffers is not None:
+                    self._await(buffers)
+                if self._busy or self._write_paused:
+                    self._keep(frames[number + 1 :])
+                    return
+            if self.reader.error is not None:
+                raise self.reader.error
+        except ProtocolError as error:
+            self._fail(str(error), error.offset)
+
+    def _await(self, answer: Coroutine[Any, Any, list[Buffer] | None]) -> None:
         self._busy = True
         self._pending = asyncio.ensure_future(answer)
         self._pending.add_done_callback(self._answered)
 
-    def _wait(self) -> None:
-        """Keeps what was read beyond the request at work, since the shared buffer is about to be reused."""
-        self._rest += self.reader.rest()
+    def _keep(self, frames: Sequence[memoryview]) -> None:
+        """Copies requests that have to wait, since the shared buffer is about to be reused, and stops reading more."""
+        self._queue.extend(memoryview(bytearray(frame)) for frame in frames)
         if not self.transport.is_closing():
             self.transport.pause_reading()
+
+    def _fail(self, reason: str, offset: int | None) -> None:
+        self._queue.clear()
+        log.warning("connection closed", peer=self.peer, reason=reason, offset=offset)
+        self.transport.close()
 
     def _answered(self, pending: asyncio.Future[list[Buffer] | None]) -> None:
         self._busy = False
@@ -233,8 +245,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             return
         error = pending.exception()
         if error is not None:
-            log.warning("connection closed", peer=self.peer, reason=str(error))
-            self.transport.close()
+            self._fail(str(error), getattr(error, "offset", None))
             return
         buffers = pending.result()
         if buffers is not None:
@@ -242,12 +253,11 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._go_on()
 
     def _go_on(self) -> None:
-        """Continues with the bytes kept by `_wait`, then with the socket."""
-        if self._busy or self._write_paused or self._held or self.closed:
+        """Continues with the requests kept by `_keep`, then with the socket."""
+        if self._busy or self._write_paused or self._held or self.closed or self.transport.is_closing():
             return
-        if self._rest:
-            rest, self._rest = self._rest, b""
-            self.reader.feed(memoryview(bytearray(rest)))
-            self._pump()
-        if not (self._busy or self._write_paused or self.closed or self.transport.is_closing()):
+        frames = tuple(self._queue)
+        self._queue.clear()
+        self._answer(frames)
+        if not (self._blocked() or self.transport.is_closing()):
             self.transport.resume_reading()
