@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from typing import Any
 
 from coordinator.cluster.changes import PartitionCreated, TopicCreated, TopicDeleted
 from coordinator.cluster.topic import Partition, Topic
@@ -27,8 +27,6 @@ from protocol.messages.consumer_group_heartbeat import (
     TopicPartitions,
 )
 from protocol.types import Uuid
-
-A = TypeVar("A")
 
 GROUP = "group"
 START_MS = 1_000_000
@@ -119,15 +117,15 @@ class Groups:
             self._take(self.shard.expire(self.now_ms))
         return self.written
 
-    def submit(self, decision: Callable[[Ticket[A], int], GroupOutcome]) -> A | None:
+    def submit(self, decision: Callable[[Any, int], GroupOutcome]) -> Any:
         """The answer, None if it is yet to come."""
-        ticket: Ticket[A] = Ticket()
+        ticket: Ticket[object] = Ticket()
         self.written = []
         self._take(decision(ticket, self.now_ms))
         answer = self.replies.pop(ticket, None)
         if isinstance(answer, KafkaError):
             raise answer
-        return answer  # type: ignore[return-value]
+        return answer
 
     def _take(self, outcome: GroupOutcome) -> None:
         for record in outcome.records:
@@ -199,11 +197,13 @@ class Groups:
             resolved = {
                 pattern: Resolved(names, self.topics.version, self.now_ms) for pattern, names in matched.items()
             }
-            result = Matched(request.group_id, resolved)
-            self.submit(lambda ticket, now_ms, r=result: patterns_matched(self.shard.state, r, ticket, now_ms))  # type: ignore[misc]
+            self._bring(Matched(request.group_id, resolved))
             written += self.written
         self.asked.clear()
         return written
+
+    def _bring(self, result: Matched) -> None:
+        self.submit(lambda ticket, now_ms: patterns_matched(self.shard.state, result, ticket, now_ms))
 
     # State.
 

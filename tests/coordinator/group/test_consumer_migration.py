@@ -18,8 +18,8 @@ from protocol.consumer_protocol import (
     read,
     write,
 )
-from protocol.errors import ErrorCode
-from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.errors import ErrorCode, error_code
+from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
@@ -64,7 +64,9 @@ class MixedGroups(Groups):
             protocols=[JoinGroupRequestProtocol(name=name, metadata=metadata) for name in strategies],
         )
         client = Client(version, "classic", "/127.0.0.1")
-        return self.submit(lambda ticket, now: requests.join_group(self.shard.state, request, client, ticket, now))
+        answer = self.submit(lambda ticket, now: requests.join_group(self.shard.state, request, client, ticket, now))
+        assert answer is None or isinstance(answer, JoinGroupResponse)
+        return answer
 
     def classic_sync(
         self, member_id: str, generation: int, given: dict[str, bytes] | None = None, **fields: str
@@ -80,20 +82,22 @@ class MixedGroups(Groups):
             ],
         )
         client = Client(5, "classic", "/127.0.0.1")
-        return self.submit(lambda ticket, now: requests.sync_group(self.shard.state, request, client, ticket, now))
+        answer = self.submit(lambda ticket, now: requests.sync_group(self.shard.state, request, client, ticket, now))
+        assert answer is None or isinstance(answer, SyncGroupResponse)
+        return answer
 
     def classic_heartbeat(self, member_id: str, generation: int) -> ErrorCode:
         request = HeartbeatRequest(group_id=GROUP, generation_id=generation, member_id=member_id)
         client = Client(4, "classic", "/127.0.0.1")
         answer = self.submit(lambda ticket, now: requests.heartbeat(self.shard.state, request, client, ticket, now))
-        assert answer is not None
-        return ErrorCode(answer.error_code)
+        assert isinstance(answer, HeartbeatResponse)
+        return error_code(answer.error_code)
 
     def classic_leave(self, *members: MemberIdentity) -> LeaveGroupResponse:
         request = LeaveGroupRequest(group_id=GROUP, members=list(members))
         client = Client(5, "classic", "/127.0.0.1")
         answer = self.submit(lambda ticket, now: requests.leave_group(self.shard.state, request, client, ticket, now))
-        assert answer is not None
+        assert isinstance(answer, LeaveGroupResponse)
         return answer
 
     def own(self, member_id: str, generation: int) -> Owned:
