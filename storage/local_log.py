@@ -14,7 +14,7 @@ from storage.failure import failing
 from storage.recovery import Loaded, rebuild_producers
 from storage.retention import Deletable, deletable
 from storage.segment import Segment
-from storage.truncation import start_over, truncate
+from storage.truncation import shorten
 
 NO_EPOCH = -1
 
@@ -181,16 +181,17 @@ class LocalLog:
         """Drop the records from this offset on, as a follower does whose leader has others; True if there were any."""
         self._generation += 1
         if offset >= self.log_end_offset:
-            self.epochs.truncate_from_end(self.log_end_offset)
+            self._epochs_end_at(self.log_end_offset)
             return False
         if offset < self.segments.first.base_offset:
             self.truncate_fully(offset, now_ms)
             return True
         with failing(self.log_dir, f"truncating {self.topic_partition}"):
-            removed = truncate(self.segments, offset, self._config, disk=self._disk, now_ms=now_ms)
-            self._set_aside(removed, now_ms)
+            last, *later = self.segments.since(offset)
+            self.segments.replace(later, [])
+            self._set_aside(later[::-1], now_ms)  # newest first: a crash in between leaves a log without a gap
+            self.segments.replace([last], [shorten(last, offset, self._config, disk=self._disk, now_ms=now_ms)])
             self._ends_at(offset)
-            self.epochs.truncate_from_end(offset)
             self.log_start_offset = min(self.log_start_offset, offset)
             rebuild_producers(self.producer_state, self.segments, self.log_start_offset, offset, now_ms)
         return True
@@ -199,11 +200,13 @@ class LocalLog:
         """Drop all records; the next one gets this offset, as when a follower is too far behind its leader."""
         self._generation += 1
         with failing(self.log_dir, f"truncating {self.topic_partition}"):
-            removed = start_over(self.segments, offset, self._config, disk=self._disk, now_ms=now_ms)
-            self._set_aside(removed, now_ms)
-            self.epochs.clear()
+            old = list(self.segments)
+            self._set_aside(old[::-1], now_ms)
+            fresh = Segment.create(self.directory, offset, self._config, disk=self._disk, now_ms=now_ms)
+            self.segments.replace(old, [fresh])
             self.producer_state.truncate_fully(offset)
         self.log_start_offset = offset if log_start_offset is None else log_start_offset
+        self.epochs.clear()
         self._ends_at(offset)
         self.high_watermark = offset
 
@@ -211,7 +214,11 @@ class LocalLog:
         self.log_end_offset = offset
         self.recovery_point = min(self.recovery_point, offset)
         self.high_watermark = min(self.high_watermark, offset)
-        self.last_leader_epoch = NO_EPOCH
+        self._epochs_end_at(offset)
+
+    def _epochs_end_at(self, offset: int) -> None:
+        self.epochs.truncate_from_end(offset)
+        self.last_leader_epoch = NO_EPOCH if self.epochs.latest_epoch is None else self.epochs.latest_epoch
 
     def _set_aside(self, segments: Sequence[Segment], now_ms: int) -> None:
         """Files of removed segments stay for file.delete.delay.ms: someone may be reading them."""

@@ -26,8 +26,9 @@ from storage.txn_index import TransactionIndex
 REMAP_BYTES = 1 << 20
 """The end of the active segment that is read by pread: mapping anew at every read would cost more than the copy."""
 
-RECENT_BATCHES = 4096
-"""Batches at the end of the active segment whose exact places are kept: consumers that keep up read there."""
+RECENT_BATCHES = 64
+"""Batches at the active segment's end whose places are kept, up to twice as many: consumers that keep up read there.
+Some kilobytes for a partition, of which there may be thousands."""
 
 EMPTY = memoryview(b"")
 

@@ -8,42 +8,18 @@ from storage.config import LogConfig
 from storage.disk import Disk
 from storage.names import CLEANED
 from storage.segment import Segment
-from storage.segments import Segments
 
 COPY_BYTES = 1 << 20
 """How much of what is kept is copied in one go."""
 
 
-def truncate(
-    segments: Segments, offset: int, config: LogConfig, *, disk: Disk, now_ms: int
-) -> list[Segment]:
-    """Drop everything from `offset` on, which must not be below the first segment; returns the segments that went.
+def shorten(old: Segment, offset: int, config: LogConfig, *, disk: Disk, now_ms: int) -> Segment:
+    """A segment with what this one has before the offset, in its place on the disk. Raises OSError.
 
-    A batch that the offset is in the middle of goes as a whole. Raises OSError.
+    A batch that the offset is in the middle of goes as a whole.
     """
-    dropped = [segment for segment in segments if segment.base_offset > offset]
-    last = segments.containing(offset)
-    place = last.locate(offset)
-    shorter = _shortened(last, last.size_bytes if place is None else place.position, config, disk, now_ms)
-    segments.replace([*dropped, last], [shorter])
-    return dropped
-
-
-def start_over(
-    segments: Segments, offset: int, config: LogConfig, *, disk: Disk, now_ms: int
-) -> list[Segment]:
-    """Drop all segments and begin anew at `offset`; returns those that went. Raises OSError."""
-    old = list(segments)
-    same_name = [segment for segment in old if segment.base_offset == offset]
-    for segment in same_name:
-        segment.release()  # its file is replaced; views of it stay valid
-    fresh = Segment.create(segments.directory, offset, config, disk=disk, now_ms=now_ms)
-    segments.replace(old, [fresh])
-    return [segment for segment in old if segment not in same_name]
-
-
-def _shortened(old: Segment, size_bytes: int, config: LogConfig, disk: Disk, now_ms: int) -> Segment:
-    """A segment with the first bytes of this one, in its place."""
+    place = old.locate(offset)
+    size_bytes = old.size_bytes if place is None else place.position
     created_ms = old.created_ms if size_bytes else now_ms
     copy = Segment.create(
         old.directory, old.base_offset, config, disk=disk, now_ms=created_ms, suffix=CLEANED

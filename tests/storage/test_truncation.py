@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from protocol.errors import ErrorCode
+from storage.disk import OsDisk
+from storage.failure import LogDirFailure
 from storage.log import Log
 from storage.segments import Segments
 from tests.storage.writing import (
@@ -67,9 +69,18 @@ def test_epochs_beyond_the_end_are_forgotten(log: Log) -> None:
     append(log, batch("a"), leader_epoch=1)
     append(log, batch("b"), leader_epoch=2)
     log.truncate_to(1, NOW_MS)
-    assert log.epochs.latest_epoch == 1
+    assert log.epochs.latest_epoch == log.last_leader_epoch == 1
     append(log, batch("b"), leader_epoch=2)
     assert log.epochs.latest_epoch == 2
+
+
+def test_an_epoch_in_which_nothing_was_written_is_forgotten_and_may_begin_again(log: Log) -> None:
+    append(log, batch("a"), leader_epoch=1)
+    log.assign_leader_epoch(2, 1)
+    log.truncate_to(1, NOW_MS)
+    assert log.last_leader_epoch == 1
+    append(log, batch("b"), leader_epoch=2)
+    assert [tuple(entry) for entry in log.epochs.entries] == [(1, 0), (2, 1)]
 
 
 def test_producers_are_as_they_were_at_that_offset(log: Log) -> None:
@@ -135,3 +146,25 @@ def test_a_flush_that_a_truncation_overtakes_does_not_move_the_recovery_point(
     monkeypatch.setattr(Segments, "flush", truncate_and_write)
     log.flush(NOW_MS)
     assert log.recovery_point == 0
+
+
+@pytest.mark.parametrize("renames", range(6))
+def test_a_crash_in_the_middle_leaves_a_log_without_a_gap(
+    log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renames: int
+) -> None:
+    written = fill(log, 20)
+    done: list[str] = []
+
+    def rename(disk: OsDisk, source: str, target: str) -> None:
+        if len(done) == renames:
+            raise OSError("the power went")
+        done.append(source)
+        Path(source).rename(target)
+
+    monkeypatch.setattr(OsDisk, "rename", rename)
+    with pytest.raises(LogDirFailure):
+        log.truncate_to(5, NOW_MS)
+    monkeypatch.undo()
+    reopened = open_log(tmp_path / "orders-0", log.config, clean=False)
+    assert values(read_all(reopened)) == written[: reopened.log_end_offset]
+    assert reopened.log_end_offset >= 5
