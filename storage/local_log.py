@@ -158,12 +158,13 @@ class LocalLog:
         """Return when everything appended before the call is on the device; then the recovery point moves there.
 
         With `up_to`, only the segments that begin before that offset. May be called in a worker thread, one at a time.
-        Raises LogDirFailure, after which nothing of the directory may be flushed again.
+        Raises LogDirFull, and LogDirFailure, after which nothing of the directory may be flushed again.
         """
         end_offset, generation = self.log_end_offset if up_to is None else up_to, self._generation
         if end_offset > self.recovery_point:
-            with failing(self.log_dir, f"flushing {self.topic_partition}"):
+            with failing(self.log_dir, f"writing the epochs of {self.topic_partition}", may_be_full=True):
                 self.epochs.flush()
+            with failing(self.log_dir, f"flushing {self.topic_partition}"):
                 self.segments.flush(self.recovery_point, end_offset)
         if generation == self._generation:  # else the log was truncated meanwhile
             self.recovery_point = max(self.recovery_point, end_offset)
