@@ -51,12 +51,11 @@ class LocalLog:
         *,
         disk: Disk,
         now_ms: int,
-        topic_id: Uuid | None,
     ) -> None:
         """A log of what `recovery.load` found."""
         self.directory = directory
         self.topic_partition = topic_partition
-        self.topic_id = topic_id
+        self.topic_id: Uuid | None = None
         self.segments = loaded.segments
         self.log_start_offset = loaded.log_start_offset
         self.log_end_offset = loaded.log_end_offset

@@ -6,20 +6,22 @@ UnifiedLog and LocalLog.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from protocol.errors import ErrorCode, KafkaError
-from protocol.records.batch import CONTROL, BatchHeader
+from protocol.records.batch import CONTROL, BatchHeader, read_header
 from protocol.types import TopicPartition, Uuid
 from storage import checkpoint
 from storage.append import Prepared, prepare
+from storage.checkpoint import CorruptCheckpoint
 from storage.config import LogConfig
 from storage.disk import Disk
 from storage.failure import OUT_OF_SPACE, LogDirFailure, LogDirFull, failing, failure
 from storage.local_log import LocalLog
-from storage.markers import producing, take_over
+from storage.markers import marker_in, producing, take_over
 from storage.offsets_for_time import TimestampAndOffset, max_timestamp, offset_for_timestamp
 from storage.producer_entry import CachedBatch, Origin, Verification
 from storage.producer_state import ProducerBatch, ProducerState
@@ -31,6 +33,9 @@ from storage.txn_index import AbortedTxn
 
 PRODUCER_EXPIRATION_MS = 24 * 60 * 60 * 1000
 """Default of producer.id.expiration.ms."""
+
+
+warnings = logging.getLogger(__name__)
 
 
 class Appended(NamedTuple):
@@ -82,18 +87,26 @@ class Log(LocalLog):
                 log_start_offset=log_start_offset,
                 clean=clean,
             )
-            log = cls(directory, topic_partition, config, loaded, disk=disk, now_ms=now_ms, topic_id=None)
-            log._take_topic_id(topic_id)
+            log = cls(directory, topic_partition, config, loaded, disk=disk, now_ms=now_ms)
+            log._load_topic_id()
+        if topic_id is not None:
+            log.assign_topic_id(topic_id)
         return log
 
-    def _take_topic_id(self, topic_id: Uuid | None) -> None:
-        """Compare with partition.metadata, or write it. Raises KafkaError(INCONSISTENT_TOPIC_ID)."""
-        found = checkpoint.read_partition_metadata(self._disk, self.directory)
-        if found is None and topic_id is not None:
-            checkpoint.write_partition_metadata(self._disk, self.directory, topic_id, sync=False)
-        elif found is not None and topic_id not in (None, found):
+    def _load_topic_id(self) -> None:
+        try:
+            self.topic_id = checkpoint.read_partition_metadata(self._disk, self.directory)
+        except CorruptCheckpoint as error:
+            warnings.warning("topic id discarded: %s", error)
+
+    def assign_topic_id(self, topic_id: Uuid) -> None:
+        """The topic that the log is of, kept beside it from now on. Raises KafkaError(INCONSISTENT_TOPIC_ID)."""
+        if self.topic_id not in (None, topic_id):
             raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID, f"{self.directory} belongs to another topic of this name")
-        self.topic_id = found or topic_id
+        if self.topic_id is None:
+            with failing(self.log_dir, f"writing the topic id of {self.topic_partition}", may_be_full=True):
+                checkpoint.write_partition_metadata(self._disk, self.directory, topic_id, sync=False)
+            self.topic_id = topic_id
 
     # Appending
 
@@ -155,6 +168,12 @@ class Log(LocalLog):
             return self.producer_state.check(header, origin, marker=marker, guard=guard)
         self.producer_state.check_all(producers, origin)
         return None
+
+    def check_marker(self, batch: memoryview, transaction_version: int) -> None:
+        """Whether a marker may be appended. Raises KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED."""
+        header = read_header(batch)
+        marker = marker_in(batch, 0, header, transaction_version)
+        self.producer_state.check(header, Origin.COORDINATOR, marker=marker)
 
     def _write(self, prepared: Prepared, first: BatchHeader, last_offset: int, now_ms: int) -> None:
         """The batches into the active segment, or a new one."""

@@ -230,8 +230,8 @@ class Logs:
             home = self._emptiest() if log_dir is None else self._online(log_dir)
             path = os.path.join(home.path, folder_name(topic_partition))
             log = self._logs[topic_partition] = self._create(home, path, topic_partition, topic_id, config, now_ms)
-        elif topic_id is not None and log.topic_id not in (None, topic_id):
-            raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID, f"{log.directory} belongs to another topic of this name")
+        elif topic_id is not None:
+            log.assign_topic_id(topic_id)
         return log
 
     def _create(

@@ -207,6 +207,22 @@ def test_the_topic_id_is_kept_beside_the_log(data: Path) -> None:
     assert [log.topic_id for log in start(data)] == [ID]
 
 
+@pytest.mark.parametrize("content", ["garbage", "", None])
+def test_a_log_that_has_lost_its_topic_id_gets_it_again(data: Path, content: str | None) -> None:
+    logs = start(data)
+    create(logs, 0, "a")
+    logs.close(NOW_MS)
+    metadata = data / "orders-0" / "partition.metadata"
+    metadata.unlink()
+    if content is not None:
+        metadata.write_text(content)
+    again = start(data)
+    assert [log.topic_id for log in again] == [None]
+    again.create(place(0), ID, CONFIG, NOW_MS)
+    assert contents(again, 0) == ["a"]
+    assert [log.topic_id for log in start(data)] == [ID]
+
+
 def test_long_names_with_dots_and_dashes_are_fine(data: Path) -> None:
     name = "a.b_c-1-" + "x" * 241
     logs = start(data)
