@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from broker.coordinators.hosting import Coordinator, InternalTopic, Seat
+from broker.coordinators.patterns import PatternMatcher
 from broker.logging import get_logger
 from broker.replica.partition import Partition
 from coordinator.cluster.changes import Change, TopicDeleted
@@ -19,7 +20,8 @@ from coordinator.group.form import GroupForm
 from coordinator.group.records import EndTransaction, GroupOutcome
 from coordinator.group.settings import GroupSettings
 from coordinator.group.shard import GroupShard
-from coordinator.group.state import GroupState, World
+from coordinator.group.state import GroupState, MatchRequest, World
+from coordinator.group.subscription_metadata import TopicWatch
 from coordinator.runtime import Reply, Ticket
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.compression import Compression
@@ -61,10 +63,19 @@ class GroupCoordinator(Coordinator[GroupShard]):
     def __init__(self, broker: Broker) -> None:
         super().__init__(broker, TOPIC, self._make, lambda: broker.config.group_coordinator_append_linger_ms)
         self._settings: tuple[BrokerConfig, GroupSettings] | None = None
+        self._default_group_config: tuple[BrokerConfig, GroupConfig] | None = None
+        self._patterns = PatternMatcher(self)
 
     def start(self) -> None:
+        registry = self.broker.registry
+        self._watch = TopicWatch(registry, self._rack_of, lambda: registry.offset)
+        registry.subscribe(self._watch.note)
         super().start()
         self.broker.registry.subscribe(self._topic_gone)
+
+    def stop(self) -> None:
+        super().stop()
+        self._patterns.close()
 
     def decide(self, group_id: str, decide: Decide[X, Y, A], request: X, client: Y) -> asyncio.Future[A]:
         """Has the group's shard decide; the answer's future, which may be done. Raises KafkaError."""
@@ -105,6 +116,8 @@ class GroupCoordinator(Coordinator[GroupShard]):
                 topics=self.broker.registry,
                 new_uuid=partial(random_uuid, os.urandom),
                 note=log.info,
+                match_topics=self._match_topics,
+                watch=self._watch,
             )
         )
         form = GroupForm(lambda: partition.log.config.max_message_bytes, self._compression)
@@ -125,8 +138,21 @@ class GroupCoordinator(Coordinator[GroupShard]):
         return self._settings[1]
 
     def _group_config(self, group_id: str) -> GroupConfig:
+        """Groups with options of their own are few; the others share one config."""
+        config = self.broker.config
         overrides = self.broker.registry.configs(ConfigResource(ResourceType.GROUP, group_id))
-        return self.broker.config.group_config(overrides)
+        if overrides:
+            return config.group_config(overrides)
+        if self._default_group_config is None or self._default_group_config[0] is not config:
+            self._default_group_config = config, config.group_config(overrides)
+        return self._default_group_config[1]
+
+    def _rack_of(self, broker_id: int) -> str | None:
+        broker = self.broker.registry.brokers.get(broker_id)
+        return None if broker is None else broker.rack
+
+    def _match_topics(self, request: MatchRequest) -> None:
+        self._spawn(self._patterns.match(request))
 
     # Topics that groups read.
 

@@ -10,7 +10,9 @@ from typing import Final
 
 from coordinator.group.consumer_group import ConsumerGroup
 from coordinator.group.consumer_member import Member
-from coordinator.group.state import GroupState, Topics
+from coordinator.group.records import GroupOutcome
+from coordinator.group.state import Client, GroupState, Topics
+from coordinator.runtime import Reply, Ticket
 from protocol.errors import KafkaError
 from protocol.messages import consumer_group_describe as messages
 from protocol.types import Uuid
@@ -19,21 +21,19 @@ CLASSIC_MEMBER: Final = 0
 CONSUMER_MEMBER: Final = 1
 
 
+def describe(
+    state: GroupState, group_id: str, client: Client, ticket: Ticket[messages.DescribedGroup], now_ms: int
+) -> GroupOutcome:
+    """One group, as it is once everything that was decided of it is committed."""
+    return GroupOutcome((), (Reply(ticket, described(state, group_id)),))
+
+
 def described(state: GroupState, group_id: str) -> messages.DescribedGroup:
     """The group; one that is not there, or of another type, with GROUP_ID_NOT_FOUND."""
     try:
         group = state.group_of(group_id, ConsumerGroup)
     except KafkaError as error:
-        return messages.DescribedGroup(
-            error_code=error.code,
-            error_message=error.message,
-            group_id=group_id,
-            group_state="",
-            group_epoch=0,
-            assignment_epoch=0,
-            assignor_name="",
-            members=[],
-        )
+        return undescribed(group_id, error)
     return messages.DescribedGroup(
         error_code=0,
         group_id=group_id,
@@ -42,6 +42,20 @@ def described(state: GroupState, group_id: str) -> messages.DescribedGroup:
         assignment_epoch=group.assignment_epoch,
         assignor_name=group.preferred_assignor() or state.settings.group_consumer_assignors[0],
         members=[_member(group, member, state.world.topics) for member in group.members.values()],
+    )
+
+
+def undescribed(group_id: str, error: KafkaError) -> messages.DescribedGroup:
+    """Why a group is not described."""
+    return messages.DescribedGroup(
+        error_code=error.code,
+        error_message=error.message,
+        group_id=group_id,
+        group_state="",
+        group_epoch=0,
+        assignment_epoch=0,
+        assignor_name="",
+        members=[],
     )
 
 

@@ -99,7 +99,9 @@ class Matched(NamedTuple):
     resolved: Mapping[str, Resolved]
 
 
-def patterns_matched(state: GroupState, result: Matched, ticket: Ticket[None], now_ms: int) -> GroupOutcome:
+def patterns_matched(
+    state: GroupState, result: Matched, client: Client, ticket: Ticket[None], now_ms: int
+) -> GroupOutcome:
     """Note the topics of the patterns that are still subscribed with; other topics are another epoch of the group."""
     draft = Draft()
     draft.answer(ticket, None)

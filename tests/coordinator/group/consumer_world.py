@@ -203,7 +203,8 @@ class Groups:
         return written
 
     def _bring(self, result: Matched) -> None:
-        self.submit(lambda ticket, now_ms: patterns_matched(self.shard.state, result, ticket, now_ms))
+        client = Client(1)
+        self.submit(lambda ticket, now_ms: patterns_matched(self.shard.state, result, client, ticket, now_ms))
 
     # State.
 

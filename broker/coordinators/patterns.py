@@ -1,0 +1,47 @@
+"""Matches the patterns of groups against all topics, in a thread, and brings the result to the group's shard."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.logging import get_logger
+from broker.workers import Workers
+from coordinator.group.consumer_patterns import Matched, patterns_matched
+from coordinator.group.regex import Resolved, match_all
+from coordinator.group.state import MatchRequest
+from protocol.errors import KafkaError
+
+if TYPE_CHECKING:
+    from broker.coordinators.groups import GroupCoordinator
+
+THREADS = 1
+"""One group after another: a burst of joins shall not keep the event loop from running."""
+
+log = get_logger("broker.groups")
+
+
+class PatternMatcher:
+    """Serves MatchRequests of all shards."""
+
+    def __init__(self, groups: GroupCoordinator) -> None:
+        self._groups = groups
+        self._workers = Workers(THREADS, "patterns")
+
+    def close(self) -> None:
+        """Waits for the match under way."""
+        self._workers.close()
+
+    async def match(self, request: MatchRequest) -> None:
+        """Matches, and has the group's shard take the result in. The topics are those of now, and none later."""
+        registry, clock = self._groups.broker.registry, self._groups.broker.clock
+        names, version, started_ms = registry.topic_names(), registry.offset, clock.now_ms()
+        matched = await self._workers.call(lambda: match_all(request.patterns, names))
+        resolved = {pattern: Resolved(topics, version, started_ms) for pattern, topics in matched.items()}
+        result = Matched(request.group_id, resolved)
+        try:
+            await self._groups.decided(request.group_id, patterns_matched, result, request.client)
+        except KafkaError as error:  # asked for again by a later heartbeat
+            log.warning("patterns not resolved", group=request.group_id, reason=str(error))
+            return
+        took_ms = clock.now_ms() - started_ms
+        log.info("patterns resolved", group=request.group_id, patterns=list(matched), topics=len(names), ms=took_ms)

@@ -1,0 +1,41 @@
+"""ConsumerGroupDescribe (69): the epochs, members and assignments of consumer groups (KIP-848).
+
+v1 adds the protocol that each member speaks (KIP-1099).
+"""
+
+from __future__ import annotations
+
+from broker.dispatch import Api, Call
+from broker.handlers.consumer_group_heartbeat import PROTOCOL
+from broker.handlers.group_client import client_of
+from broker.operations import group_operations
+from coordinator.group.consumer_describe import describe, undescribed
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+)
+
+
+async def consumer_group_describe(call: Call[ConsumerGroupDescribeRequest]) -> ConsumerGroupDescribeResponse:
+    return ConsumerGroupDescribeResponse(
+        groups=[await one_group(call, group_id) for group_id in call.request.group_ids]
+    )
+
+
+async def one_group(call: Call[ConsumerGroupDescribeRequest], group_id: str) -> DescribedGroup:
+    try:
+        if PROTOCOL not in call.broker.config.group_coordinator_rebalance_protocols:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+        if not group_id:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+        group = await call.broker.groups.decided(group_id, describe, group_id, client_of(call))
+    except KafkaError as error:
+        return undescribed(group_id, error)
+    if not group.error_code:
+        group.authorized_operations = group_operations(call.request.include_authorized_operations)
+    return group
+
+
+API = Api(ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse, consumer_group_describe)
