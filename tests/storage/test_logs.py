@@ -2,59 +2,23 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from pathlib import Path
 
 import pytest
 
 from protocol.errors import ErrorCode
-from protocol.types import TopicPartition
 from storage.config import LogConfig
-from storage.logs import DuplicateLog, Logs
+from storage.logs import Logs
+from tests.storage.managing import CONFIG, ID, OTHER_ID, TOPIC, contents, create, folders, place, start
 from tests.storage.writing import (
     DISK,
     NOW_MS,
     base_offsets,
     config,
     error_of,
-    open_log,
-    read_all,
-    values,
     write,
 )
-
-ID = bytes(range(16))
-OTHER_ID = bytes(range(1, 17))
-TOPIC = "orders"
-CONFIG = config(segment_bytes=300)
-
-
-def place(partition: int, topic: str = TOPIC) -> TopicPartition:
-    return TopicPartition(topic, partition)
-
-
-def start(*dirs: Path, threads: int = 2) -> Logs:
-    numbers = itertools.count()
-    logs = Logs(list(map(str, dirs)), disk=DISK, unique=lambda: f"{next(numbers):032x}", recovery_threads=threads)
-    logs.load(lambda _: CONFIG, NOW_MS)
-    return logs
-
-
-def create(logs: Logs, partition: int, *written: str) -> None:
-    log = logs.create(place(partition), ID, CONFIG, NOW_MS)
-    for value in written:
-        write(log, value)
-
-
-def contents(logs: Logs, partition: int) -> list[str]:
-    log = logs.get(place(partition))
-    assert log is not None
-    return values(read_all(log))
-
-
-def folders(directory: Path) -> list[str]:
-    return sorted(path.name for path in directory.iterdir() if path.is_dir())
 
 
 @pytest.fixture
@@ -293,64 +257,6 @@ def test_a_log_that_the_cluster_does_not_know_is_set_aside(data: Path) -> None:
     again = start(data)
     assert len(again) == 0
     assert list(again.strays.values()) == [place(0)]
-
-
-# Moving
-
-
-def test_a_log_moves_to_another_directory(disks: tuple[Path, Path]) -> None:
-    logs = start(*disks)
-    written = [f"{n}" * 100 for n in range(10)]
-    create(logs, 0, *written)
-    log = logs.get(place(0))
-    assert log is not None
-    log.advance_log_start(3)
-    logs.create_future(place(0), str(disks[1]), NOW_MS)
-    steps = 0
-    while not logs.copy_to_future(place(0), NOW_MS, max_bytes=300):
-        steps += 1
-    assert steps > 2
-    moved = logs.swap_future(place(0), NOW_MS)
-    assert (moved.log_dir, moved.log_start_offset) == (str(disks[1]), 3)
-    assert contents(logs, 0) == written[3:]
-    write(moved, "more")
-    assert folders(disks[1]) == ["orders-0"]
-    logs.delete_expired(NOW_MS + 60_000)
-    assert folders(disks[0]) == []
-    logs.close(NOW_MS)
-    assert contents(start(*disks), 0) == [*written[3:], "more"]
-
-
-def test_a_move_goes_on_after_a_restart(disks: tuple[Path, Path]) -> None:
-    logs = start(*disks)
-    create(logs, 0, "a", "b")
-    logs.create_future(place(0), str(disks[1]), NOW_MS)
-    logs.copy_to_future(place(0), NOW_MS, max_bytes=1)
-    again = start(*disks)
-    future = again.future(place(0))
-    assert future is not None
-    assert future.log_end_offset == 1
-    assert again.sizes(str(disks[1]))[0].is_future
-    assert again.copy_to_future(place(0), NOW_MS)
-    again.swap_future(place(0), NOW_MS)
-    assert contents(again, 0) == ["a", "b"]
-
-
-def test_a_move_can_be_called_off(disks: tuple[Path, Path]) -> None:
-    logs = start(*disks)
-    create(logs, 0, "a")
-    logs.create_future(place(0), str(disks[1]), NOW_MS)
-    logs.cancel_future(place(0), NOW_MS)
-    logs.delete_expired(NOW_MS + 60_000)
-    assert folders(disks[1]) == []
-    assert contents(logs, 0) == ["a"]
-
-
-def test_the_same_partition_in_two_directories_is_for_someone_to_sort_out(disks: tuple[Path, Path]) -> None:
-    for directory in disks:
-        open_log(directory / "orders-0")
-    with pytest.raises(DuplicateLog, match="orders-0 is both in"):
-        start(*disks)
 
 
 # By and by
