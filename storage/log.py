@@ -170,7 +170,7 @@ class Log(LocalLog):
         return None
 
     def check_marker(self, batch: memoryview, transaction_version: int) -> None:
-        """Whether a marker may be appended. Raises KafkaError INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED."""
+        """Whether a marker may be appended: INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED if not."""
         header = read_header(batch)
         marker = marker_in(batch, 0, header, transaction_version)
         self.producer_state.check(header, Origin.COORDINATOR, marker=marker)
