@@ -11,6 +11,7 @@ from broker.config import BrokerConfig
 from broker.config.layers import Layers
 from broker.coordinators.groups import GroupCoordinator
 from broker.coordinators.hosting import Coordinator
+from broker.coordinators.transactions import TransactionCoordinator
 from broker.fetch_sessions import FetchSessions
 from broker.replica.moves import Moves
 from broker.replica.replicas import Replicas
@@ -48,7 +49,8 @@ class Broker:
         self.replicas = Replicas()
         self.moves = Moves(logs, cluster, clock)
         self.groups = GroupCoordinator(self)
-        self.coordinators: dict[int, Coordinator[Any]] = {GROUP: self.groups}
+        self.transactions = TransactionCoordinator(self)
+        self.coordinators: dict[int, Coordinator[Any]] = {GROUP: self.groups, TRANSACTION: self.transactions}
         """By the type of key that FindCoordinator has for them."""
         slots = config.max_incremental_fetch_session_cache_slots
         self.fetch_sessions = FetchSessions(slots, lambda: secrets.randbelow(1 << 31))

@@ -84,7 +84,6 @@ IGNORED: Final = {
         remote.log.storage.manager.impl.prefix remote.log.storage.system.enable
         """,
     "there is one node, which is its own controller and only replica": """
-        add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
         alter.log.dirs.replication.quota.window.num alter.log.dirs.replication.quota.window.size.seconds
         auto.leader.rebalance.enable broker.heartbeat.interval.ms broker.session.timeout.ms controlled.shutdown.enable
         controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms controller.quorum.append.linger.ms

@@ -8,6 +8,22 @@ from protocol.config import BOOLEAN, CLUSTER_WIDE, INT, SHORT, Config, option
 class TransactionOptions(Config):
     """Transactions: timeouts, expiry, and their topic."""
 
+    add_partitions_to_txn_retry_backoff_ms = option(
+        "add.partitions.to.txn.retry.backoff.ms",
+        INT,
+        20,
+        at_least=1,
+        importance="high",
+        doc="How long a producer's first write waits before it is tried again while its last transaction still ends.",
+    )
+    add_partitions_to_txn_retry_backoff_max_ms = option(
+        "add.partitions.to.txn.retry.backoff.max.ms",
+        INT,
+        100,
+        at_least=0,
+        importance="high",
+        doc="For how long that is tried, before the producer is told to try again itself.",
+    )
     transaction_abort_timed_out_transaction_cleanup_interval_ms = option(
         "transaction.abort.timed.out.transaction.cleanup.interval.ms",
         INT,

@@ -1,30 +1,53 @@
-"""InitProducerId (22): a producer id for an idempotent or transactional producer (KIP-98).
+"""InitProducerId (22): a producer id and epoch for an idempotent or transactional producer (KIP-98).
 
 v1 is as v0, v2 is flexible, v3 lets a producer that knows its id and epoch bump the epoch (KIP-360), v4 tells a fenced
-producer so (KIP-588), v5 is for transactions v2 (KIP-890).
+producer so (KIP-588), v5 knows TRANSACTION_ABORTABLE (KIP-890). An idempotent producer gets an id that nobody had; one
+with a transactional id the next epoch of its own, which shuts out whoever had the last. Two-phase commit (KIP-939) is
+not part of a stable version.
 """
 
 from __future__ import annotations
 
 from broker.dispatch import Api, Call
+from coordinator.transaction.transaction import NO_EPOCH, NO_PRODUCER_ID, Producer
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
-NO_PRODUCER_ID, NO_EPOCH = -1, -1
 FIRST_EPOCH = 0
+FIRST_FENCED_VERSION = 4
 
 
 async def init_producer_id(call: Call[InitProducerIdRequest]) -> InitProducerIdResponse:
     request = call.request
-    if request.transactional_id is not None:
-        return refused(ErrorCode.INVALID_REQUEST if not request.transactional_id else ErrorCode.NOT_COORDINATOR)
-    if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_EPOCH):
-        return refused(ErrorCode.INVALID_REQUEST)
     try:
-        producer_id = await call.broker.cluster.next_producer_id()
+        producer = await producer_of(call, request.transactional_id, expected(request))
     except KafkaError as error:
-        return refused(error.code)
-    return InitProducerIdResponse(error_code=0, producer_id=producer_id, producer_epoch=FIRST_EPOCH)
+        return refused(fenced_as(error.code, is_known=call.version >= FIRST_FENCED_VERSION))
+    return InitProducerIdResponse(error_code=0, producer_id=producer.producer_id, producer_epoch=producer.epoch)
+
+
+def expected(request: InitProducerIdRequest) -> Producer | None:
+    """Who the producer says that it is; it says both or nothing."""
+    if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_EPOCH):
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    return None if request.producer_id == NO_PRODUCER_ID else Producer(request.producer_id, request.producer_epoch)
+
+
+async def producer_of(
+    call: Call[InitProducerIdRequest], transactional_id: str | None, expected: Producer | None
+) -> Producer:
+    if transactional_id is None:
+        return Producer(await call.broker.cluster.next_producer_id(), FIRST_EPOCH)
+    if not transactional_id:
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    return await call.broker.transactions.init_producer_id(
+        transactional_id, call.request.transaction_timeout_ms, expected
+    )
+
+
+def fenced_as(code: ErrorCode, *, is_known: bool) -> ErrorCode:
+    """PRODUCER_FENCED as clients knew it before KIP-588."""
+    return ErrorCode.INVALID_PRODUCER_EPOCH if code is ErrorCode.PRODUCER_FENCED and not is_known else code
 
 
 def refused(code: ErrorCode) -> InitProducerIdResponse:

@@ -1,16 +1,19 @@
 """Produce (0): append record batches to partitions.
 
 v0-2 carry message sets (v0, then v1 with timestamps), which are up-converted; v1 adds the throttle time, v2 the log
-append
-time, v3 batches v2 and the transactional id (KIP-98), v5 the log start offset, v7 allows zstd (KIP-110), v8 per-record
-errors (KIP-467), v9 is flexible, v10 tells the current leader (KIP-951), v11 and v12 are for transactions (KIP-890),
-v13 names topics by id (KIP-516).
+append time, v3 batches v2 and the transactional id (KIP-98), v5 the log start offset, v7 allows zstd (KIP-110), v8
+per-record errors (KIP-467), v9 is flexible, v10 tells the current leader (KIP-951), v11 knows TRANSACTION_ABORTABLE and
+v12 adds partitions to the transaction by writing to them (KIP-890), v13 names topics by id (KIP-516).
 With acks=0 nothing is answered; an error then closes the connection, which is how such a producer learns of it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Coroutine, Iterable
+from typing import Any
+
 from broker.dispatch import Api, Call
+from broker.verification import NOTHING, Supports, Verified, refused_all, verify
 from protocol.errors import ErrorCode, InvalidRecords, KafkaError, ProtocolError, error_code
 from protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -21,8 +24,17 @@ from protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from protocol.records.batch import COMPRESSION_MASK, MAGIC_OFFSET, MAGIC_V2
+from protocol.records.batch import (
+    COMPRESSION_MASK,
+    HEADER_SIZE,
+    MAGIC_OFFSET,
+    MAGIC_V2,
+    TRANSACTIONAL,
+    BatchHeader,
+    read_header,
+)
 from protocol.records.compression import Compression
+from protocol.types import TopicPartition
 
 VALID_ACKS = (-1, 0, 1)
 FIRST_ZSTD_VERSION = 7
@@ -31,11 +43,33 @@ ATTRIBUTES_LOW_BYTE = 22
 """Where a v2 batch says its codec."""
 
 
-def produce(call: Call[ProduceRequest]) -> ProduceResponse | None:
+FIRST_ABORTABLE_VERSION, FIRST_ADDING_VERSION = 11, 12
+
+
+def produce(
+    call: Call[ProduceRequest],
+) -> ProduceResponse | Coroutine[Any, Any, ProduceResponse | None] | None:
     """Every partition is answered on its own: one that fails takes no other with it."""
+    transactional = transactional_batches(call)
+    if not transactional:
+        return append_all(call, NOTHING)
+    try:
+        transactional_id = check_one_producer(call.request.transactional_id, transactional.values())
+    except KafkaError as error:
+        return append_all(call, refused_all(names(call), error))
+    supports = Supports.of(call.version, FIRST_ABORTABLE_VERSION, FIRST_ADDING_VERSION)
+    verified = verify(call.broker, transactional_id, transactional, supports, call.now_ms)
+    return append_later(call, verified) if isinstance(verified, Coroutine) else append_all(call, verified)
+
+
+async def append_later(call: Call[ProduceRequest], verified: Coroutine[Any, Any, Verified]) -> ProduceResponse | None:
+    return append_all(call, await verified)
+
+
+def append_all(call: Call[ProduceRequest], verified: Verified) -> ProduceResponse | None:
     request = call.request
     now_ms = call.now_ms
-    response = ProduceResponse(responses=[produce_topic(call, topic, now_ms) for topic in request.topic_data])
+    response = ProduceResponse(responses=[produce_topic(call, topic, verified, now_ms) for topic in request.topic_data])
     if request.acks != 0:
         return response
     errors = [p.error_code for topic in response.responses for p in topic.partition_responses if p.error_code]
@@ -44,22 +78,29 @@ def produce(call: Call[ProduceRequest]) -> ProduceResponse | None:
     return None
 
 
-def produce_topic(call: Call[ProduceRequest], topic: TopicProduceData, now_ms: int) -> TopicProduceResponse:
-    by_id = call.version >= FIRST_TOPIC_ID_VERSION
-    name = call.broker.replicas.name_of(topic.topic_id) if by_id else topic.name
-    answers = [produce_partition(call, name, data, now_ms) for data in topic.partition_data]
+def produce_topic(
+    call: Call[ProduceRequest], topic: TopicProduceData, verified: Verified, now_ms: int
+) -> TopicProduceResponse:
+    name = name_of(call, topic)
+    answers = [produce_partition(call, name, data, verified, now_ms) for data in topic.partition_data]
     return TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
 
 
+def name_of(call: Call[ProduceRequest], topic: TopicProduceData) -> str | None:
+    by_id = call.version >= FIRST_TOPIC_ID_VERSION
+    return call.broker.replicas.name_of(topic.topic_id) if by_id else topic.name
+
+
 def produce_partition(
-    call: Call[ProduceRequest], topic: str | None, data: PartitionProduceData, now_ms: int
+    call: Call[ProduceRequest], topic: str | None, data: PartitionProduceData, verified: Verified, now_ms: int
 ) -> PartitionProduceResponse:
     try:
         if call.request.acks not in VALID_ACKS:
             raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
+        guard = None if verified is NOTHING else verified.guard_of(TopicPartition(topic or "", data.index))
         partition = call.broker.replicas.partition(topic, data.index)
         records = checked_records(call, data.records)
-        appended = partition.append(records, now_ms)
+        appended = partition.append(records, now_ms, guard=guard)
     except InvalidRecords as error:
         return refused(data.index, error, record_errors(error))
     except KafkaError as error:
@@ -71,6 +112,44 @@ def produce_partition(
         log_append_time_ms=appended.log_append_time_ms,
         log_start_offset=appended.log_start_offset,
     )
+
+
+def transactional_batches(call: Call[ProduceRequest]) -> dict[TopicPartition, BatchHeader]:
+    """The batches that are part of a transaction, of partitions that are here; an odd one is left to the append."""
+    found: dict[TopicPartition, BatchHeader] = {}
+    for topic in call.request.topic_data:
+        for data in topic.partition_data:
+            records = data.records
+            if (
+                isinstance(records, memoryview)
+                and len(records) >= HEADER_SIZE
+                and records[MAGIC_OFFSET] == MAGIC_V2
+                and records[ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL
+            ):
+                name = TopicPartition(name_of(call, topic) or "", data.index)
+                if data.index in call.broker.replicas.topic(name.topic):
+                    found[name] = read_header(records)
+    return found
+
+
+def names(call: Call[ProduceRequest]) -> list[TopicPartition]:
+    """All partitions of the request."""
+    return [
+        TopicPartition(name_of(call, topic) or "", data.index)
+        for topic in call.request.topic_data
+        for data in topic.partition_data
+    ]
+
+
+def check_one_producer(transactional_id: str | None, batches: Iterable[BatchHeader]) -> str:
+    """The transactional id, where there is one, and all batches are of its one producer. Raises KafkaError."""
+    if transactional_id is None:
+        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if len({(header.producer_id, header.producer_epoch) for header in batches}) > 1:
+        raise KafkaError(
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING, "transactional records of more than one producer in a request"
+        )
+    return transactional_id
 
 
 def checked_records(call: Call[ProduceRequest], records: object) -> memoryview:

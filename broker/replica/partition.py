@@ -93,6 +93,15 @@ class Partition:
             now_ms=now_ms,
         )
 
+    def is_in_transaction(self, producer_id: int, epoch: int) -> bool:
+        """Whether a transaction of the producer is open here. Raises INVALID_PRODUCER_EPOCH if it was shut out."""
+        entry = self.log.producer_state.producers.get(producer_id)
+        if entry is not None and epoch < entry.epoch:
+            raise KafkaError(
+                ErrorCode.INVALID_PRODUCER_EPOCH, f"producer {producer_id} is at epoch {entry.epoch}, not at {epoch}"
+            )
+        return entry is not None and entry.has_ongoing_transaction(epoch)
+
     def end_transaction(self, marker: memoryview, transaction_version: int, now_ms: int) -> int:
         """Appends the marker that commits or aborts a producer's transaction; the offset behind it. Raises KafkaError
         with nothing written: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED.
@@ -133,6 +142,10 @@ class Partition:
         self.log.advance_log_start(self.high_watermark if offset == HIGH_WATERMARK else offset)
         self.wake_all()
         return self.log.log_start_offset
+
+    def check_end_of_transaction(self, marker: memoryview, transaction_version: int) -> None:
+        """Raises what `end_transaction` would raise of the producer and its coordinator; writes nothing."""
+        self.log.check_marker(marker, transaction_version)
 
     def epoch_error(self, current_leader_epoch: int) -> ErrorCode:
         """What the client's idea of the leader epoch deserves: it is behind, ahead, or right (KIP-320)."""

@@ -39,16 +39,36 @@ def forgotten(transactional_id: str) -> TransactionRecord:
     return TransactionRecord(transactional_id, None)
 
 
+class Batch(NamedTuple):
+    """The records of an outcome, ready to be appended."""
+
+    data: bytearray
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.data)
+
+    @property
+    def at_once(self) -> bool:
+        """Transactions are decided one by one: their records are not gathered."""
+        return True
+
+
+def joined(encoded: Sequence[Batch]) -> bytearray:
+    """The bytes of what a form has encoded."""
+    return bytearray().join(each.data for each in encoded)
+
+
 class TransactionForm:
     """How the runtime writes and reads these records: one batch for an outcome, so that it is there whole."""
 
     def __init__(self, transaction_version: Callable[[], int]) -> None:
         self._transaction_version = transaction_version
 
-    def encode(self, records: Sequence[TransactionRecord], now_ms: int) -> bytearray:
+    def encode(self, records: Sequence[TransactionRecord], now_ms: int) -> list[Batch]:
         """One batch of all of the records."""
         version = 1 if self._transaction_version() >= FLEXIBLE_SINCE else 0
-        return batch.build([_log_record(record, version, now_ms) for record in records])
+        return [Batch(batch.build([_log_record(record, version, now_ms) for record in records]))]
 
     def decode(self, batches: Buffer) -> Iterator[TransactionRecord]:
         """The records of whole batches; types of later Kafkas are passed over. Raises ProtocolError, KafkaError."""

@@ -9,7 +9,6 @@ markers again: to write one twice does no harm. Source: Kafka's TransactionCoord
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 from coordinator.runtime import Outcome, Reply, Ticket, reply
@@ -25,8 +24,8 @@ from protocol.types import TopicPartition
 
 TransactionOutcome: TypeAlias = Outcome[TransactionRecord]
 
-MAX_TOMBSTONES = 1_000
-"""In one batch, so that it stays far below max.message.bytes; the rest of what is expired follows at once."""
+MAX_TOMBSTONE_BYTES = 256 * 1024
+"""Of ids in one batch, so that it stays below max.message.bytes; the rest of what is expired follows at once."""
 
 NEVER = 1 << 62
 
@@ -252,11 +251,13 @@ class TransactionShard:
 
     def _forget_idle(self, now_ms: int) -> TransactionOutcome:
         settings = self._world.settings()
-        idle = self._idle_since(now_ms - settings.transactional_id_expiration_ms)
-        records = [forgotten(transactional_id) for transactional_id in islice(idle, MAX_TOMBSTONES)]
-        if len(records) < MAX_TOMBSTONES:
-            interval_ms = settings.transaction_remove_expired_transaction_cleanup_interval_ms
-            self._look_for_expired_ms = now_ms + interval_ms
+        records, size = [], 0
+        for transactional_id in self._idle_since(now_ms - settings.transactional_id_expiration_ms):
+            records.append(forgotten(transactional_id))
+            size += len(transactional_id)
+            if size > MAX_TOMBSTONE_BYTES:
+                return Outcome(records)
+        self._look_for_expired_ms = now_ms + settings.transaction_remove_expired_transaction_cleanup_interval_ms
         return Outcome(records)
 
     def _idle_since(self, time_ms: int) -> Iterator[str]:

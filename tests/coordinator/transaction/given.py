@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from coordinator.runtime import Outcome, Ticket
 from coordinator.transaction.markers import Markers
-from coordinator.transaction.records import TransactionForm, TransactionRecord
+from coordinator.transaction.records import TransactionForm, TransactionRecord, joined
 from coordinator.transaction.settings import TransactionSettings
 from coordinator.transaction.shard import TransactionShard, World
 from coordinator.transaction.state import State
@@ -106,7 +106,7 @@ class Given:
         form = TransactionForm(lambda: self.version)
         self.shard = self._shard()
         for record in self.log:
-            for read in form.decode(form.encode([record], self.now_ms)):
+            for read in form.decode(joined(form.encode([record], self.now_ms))):
                 self.shard.apply(read)
 
     def put(self, transaction: Transaction) -> None:

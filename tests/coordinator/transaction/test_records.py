@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.transaction.records import TransactionForm, TransactionRecord, forgotten, written
+from coordinator.transaction.records import TransactionForm, TransactionRecord, forgotten, joined, written
 from coordinator.transaction.state import State
 from coordinator.transaction.transaction import Producer, Transaction
 from protocol.errors import ProtocolError
@@ -76,7 +76,7 @@ def form(version: int) -> TransactionForm:
 
 @pytest.mark.parametrize(("version", "transaction", "value"), WRITTEN_BY_KAFKA)
 def test_the_bytes_are_those_of_kafka(version: int, transaction: Transaction, value: str) -> None:
-    batches = form(version).encode([written(transaction)], now_ms=77)
+    batches = joined(form(version).encode([written(transaction)], now_ms=77))
     [record] = read_records(batches, 0, batch.read_header(batches))
     assert (record.timestamp, record.key) == (77, bytes.fromhex(KEY))
     assert record.value is not None
@@ -98,14 +98,14 @@ def batch_record(value: bytes | None, key: str = KEY) -> Record:
 
 
 def test_an_expired_id_is_a_tombstone() -> None:
-    batches = form(2).encode([forgotten(ID)], now_ms=77)
+    batches = joined(form(2).encode([forgotten(ID)], now_ms=77))
     [record] = read_records(batches, 0, batch.read_header(batches))
     assert (record.key, record.value) == (bytes.fromhex(KEY), None)
     assert list(form(2).decode(batches)) == [forgotten(ID)]
 
 
 def test_an_outcome_is_one_batch() -> None:
-    batches = form(2).encode([written(EMPTY), forgotten("other")], now_ms=77)
+    batches = joined(form(2).encode([written(EMPTY), forgotten("other")], now_ms=77))
     assert [header.records_count for _, header in batch.iter_batches(batches)] == [2]
 
 

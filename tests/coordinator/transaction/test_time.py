@@ -99,7 +99,7 @@ def test_an_id_with_a_transaction_is_kept(state: State) -> None:
 
 
 def test_many_idle_ids_go_in_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shard, "MAX_TOMBSTONES", 2)
+    monkeypatch.setattr(shard, "MAX_TOMBSTONE_BYTES", 7)
     given = Given()
     for number in range(5):
         given.put(transaction(State.EMPTY)._replace(transactional_id=f"id {number}"))

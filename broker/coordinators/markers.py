@@ -1,0 +1,59 @@
+"""Markers: the control batch that ends a producer's transaction in a partition that this broker leads.
+
+On `__consumer_offsets` the group coordinator writes it, which has offsets to commit or drop by it. Source:
+KafkaApis.handleWriteTxnMarkersRequest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker.coordinators.groups import TOPIC as OFFSETS
+from broker.logging import get_logger
+from coordinator.group.records import EndTransaction
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records.control import ControlType, EndTxnMarker, end_txn_batch
+from protocol.types import TopicPartition
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+NOT_READY = frozenset(
+    {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR}
+)
+"""Errors of a group coordinator that the sender of markers would not know: it gets NOT_LEADER_OR_FOLLOWER."""
+
+log = get_logger("broker.transactions")
+
+
+class Marker(NamedTuple):
+    """How a producer's transaction ends, for any of its partitions."""
+
+    producer_id: int
+    epoch: int
+    committed: bool
+    coordinator_epoch: int
+    transaction_version: int
+
+    def batch(self, now_ms: int) -> bytearray:
+        kind = ControlType.COMMIT if self.committed else ControlType.ABORT
+        return end_txn_batch(EndTxnMarker(kind, self.coordinator_epoch), self.producer_id, self.epoch, now_ms)
+
+
+async def write_marker(broker: Broker, name: TopicPartition, marker: Marker) -> None:
+    """Returns when the partition has the marker. Raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION,
+    INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, and what a log raises."""
+    now_ms = broker.clock.now_ms()
+    partition = broker.replicas.partition(*name)
+    batch = memoryview(marker.batch(now_ms))
+    if name.topic != OFFSETS.name:
+        partition.end_transaction(batch, marker.transaction_version, now_ms)
+        return
+    record = EndTransaction(marker.producer_id, marker.epoch, marker.committed, marker.coordinator_epoch)
+    try:
+        broker.groups.settle(name.partition)
+        partition.check_end_of_transaction(batch, marker.transaction_version)
+        await broker.groups.end_transaction(name.partition, record)
+    except KafkaError as error:
+        code = ErrorCode.NOT_LEADER_OR_FOLLOWER if error.code in NOT_READY else error.code
+        raise KafkaError(code, error.message) from error

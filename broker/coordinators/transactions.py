@@ -1,0 +1,206 @@
+"""The transaction coordinator of this broker: shards of transactional ids on the partitions of `__transaction_state`.
+
+Each shard has a task beside it that writes its markers: into the partitions of this broker straight away. Source:
+Kafka's TransactionCoordinator and TransactionMarkerChannelManager.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from broker.coordinators.hosting import Coordinator, InternalTopic, Seat
+from broker.coordinators.markers import Marker, write_marker
+from broker.logging import get_logger
+from broker.replica.partition import Partition
+from coordinator.runtime import Ticket
+from coordinator.transaction.markers import RETRY_MS, Markers
+from coordinator.transaction.records import TransactionForm, joined
+from coordinator.transaction.settings import TransactionSettings
+from coordinator.transaction.shard import TransactionOutcome, TransactionShard, World
+from coordinator.transaction.transaction import Producer, Transaction
+from protocol.errors import ErrorCode, KafkaError
+from protocol.types import TopicPartition
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.config import BrokerConfig
+
+A = TypeVar("A")
+Decide = Callable[[TransactionShard, "Ticket[A]", int], TransactionOutcome]
+"""A decision on a transactional id: (shard, ticket, now_ms) → Outcome."""
+
+FEATURE = "transaction.version"
+
+log = get_logger("broker.transactions")
+
+
+def topic_configs(config: BrokerConfig) -> Mapping[str, str]:
+    """What Kafka gives the topic (TransactionStateManager.transactionTopicConfigs)."""
+    return {
+        "unclean.leader.election.enable": "false",
+        "compression.type": "uncompressed",
+        "cleanup.policy": "compact",
+        "min.insync.replicas": str(config.transaction_state_log_min_isr),
+        "segment.bytes": str(config.transaction_state_log_segment_bytes),
+    }
+
+
+TOPIC = InternalTopic(
+    "__transaction_state",
+    lambda config: config.transaction_state_log_num_partitions,
+    lambda config: config.transaction_state_log_replication_factor,
+    topic_configs,
+)
+
+
+class TransactionCoordinator(Coordinator[TransactionShard]):
+    """What handlers ask, by transactional id."""
+
+    def __init__(self, broker: Broker) -> None:
+        super().__init__(broker, TOPIC, self._make, None)
+        self._settings: tuple[BrokerConfig, TransactionSettings] | None = None
+
+    def begin_on(self, transactional_id: str, decide: Decide[A]) -> asyncio.Future[A]:
+        """Has the id's shard decide; the answer's future, which may be done. Raises KafkaError."""
+        index = self.partition_of(transactional_id)
+        shard = self.shards.get(index)
+        if shard is None:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR)
+        return self.begin(index, lambda ticket, now_ms: decide(shard, ticket, now_ms))
+
+    async def init_producer_id(self, transactional_id: str, timeout_ms: int, expected: Producer | None) -> Producer:
+        """InitProducerId of a transactional producer. Raises KafkaError."""
+        await self.broker.cluster.producer_ids.stock()
+        return await self.begin_on(
+            transactional_id,
+            lambda shard, ticket, now_ms: shard.init_producer_id(
+                transactional_id, timeout_ms, expected, ticket, now_ms
+            ),
+        )
+
+    def add_partitions(
+        self, transactional_id: str, producer: Producer, names: Collection[TopicPartition], client_version: int
+    ) -> asyncio.Future[None]:
+        """Partitions join a transaction: AddPartitionsToTxn, AddOffsetsToTxn, the first write. Raises KafkaError."""
+        return self.begin_on(
+            transactional_id,
+            lambda shard, ticket, now_ms: shard.add_partitions(
+                transactional_id, producer, names, client_version, ticket, now_ms
+            ),
+        )
+
+    def verify_partitions(
+        self, transactional_id: str, producer: Producer, names: Collection[TopicPartition]
+    ) -> asyncio.Future[frozenset[TopicPartition]]:
+        """Those of the partitions that are part of the producer's transaction. Raises KafkaError."""
+        return self.begin_on(
+            transactional_id,
+            lambda shard, ticket, _: shard.verify_partitions(transactional_id, producer, names, ticket),
+        )
+
+    async def end(self, transactional_id: str, producer: Producer, *, committed: bool, client_version: int) -> Producer:
+        """EndTxn. Raises KafkaError."""
+        await self.broker.cluster.producer_ids.stock()
+        return await self.begin_on(
+            transactional_id,
+            lambda shard, ticket, now_ms: shard.end(
+                transactional_id, producer, committed, client_version, ticket, now_ms
+            ),
+        )
+
+    def find(self, transactional_id: str) -> Transaction:
+        """The id's transaction. Raises NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, TRANSACTIONAL_ID_NOT_FOUND."""
+        index = self.partition_of(transactional_id)
+        shard = self.shards.get(index)
+        if shard is None:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR)
+        if not self.is_active(index):
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        found = shard.transactions.get(transactional_id)
+        if found is None:
+            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
+        return found
+
+    def all(self) -> Iterator[Transaction]:
+        """Every transactional id's transaction. Raises COORDINATOR_LOAD_IN_PROGRESS until all shards are loaded."""
+        if not all(map(self.is_active, self.shards)):
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        for shard in self.shards.values():
+            yield from shard.transactions.values()
+
+    # Shards
+
+    def _make(self, partition: Partition) -> Seat[TransactionShard]:
+        shard = TransactionShard(World(self.settings, self.transaction_version, self._new_producer_id))
+        form = TransactionForm(self.transaction_version)
+        return Seat(shard, form, joined, lambda _: self._spawn(self._write_markers(partition, shard)))
+
+    def settings(self) -> TransactionSettings:
+        """The broker's options that concern transactions, made anew when they change."""
+        config = self.broker.config
+        if self._settings is None or self._settings[0] is not config:
+            values = {name: getattr(config, name) for name in TransactionSettings._fields}
+            self._settings = config, TransactionSettings(**values)
+        return self._settings[1]
+
+    def transaction_version(self) -> int:
+        """The finalized feature: 2 where every transaction ends with a new epoch (KIP-890)."""
+        return self.broker.registry.features.get(FEATURE, 0)
+
+    def _new_producer_id(self) -> int:
+        producer_ids = self.broker.cluster.producer_ids
+        try:
+            return producer_ids.take()
+        except KafkaError:
+            self._spawn(producer_ids.stock())
+            raise
+
+    # Markers
+
+    async def _write_markers(self, partition: Partition, shard: TransactionShard) -> None:
+        """Writes the markers of a shard's transactions as they are decided, until the shard is given up."""
+        index = partition.name.partition
+        done: dict[str, list[TopicPartition]] = {}
+        while self.shards.get(index) is shard:
+            told, done = done, {}
+            try:
+                work = await self.ask(index, partial(shard.write_on, told))
+            except KafkaError as error:
+                if error.code is ErrorCode.NOT_COORDINATOR:
+                    return
+                await asyncio.sleep(RETRY_MS / 1000)
+                continue
+            for markers in work:
+                done[markers.transactional_id] = await self._write(markers, partition.leader_epoch)
+
+    async def _write(self, markers: Markers, coordinator_epoch: int) -> list[TopicPartition]:
+        """The partitions that have their marker now, or do not need one any more."""
+        marker = Marker(
+            markers.producer_id, markers.epoch, markers.committed, coordinator_epoch, markers.transaction_version
+        )
+        done = []
+        for name in markers.partitions:
+            try:
+                await write_marker(self.broker, name, marker)
+            except KafkaError as error:
+                if not self._is_over(name, error):
+                    log.warning(
+                        "marker not written",
+                        transactional_id=markers.transactional_id,
+                        partition=str(name),
+                        reason=str(error),
+                    )
+                    continue
+            done.append(name)
+        return done
+
+    def _is_over(self, name: TopicPartition, error: KafkaError) -> bool:
+        """Whether the transaction is over in the partition without the marker: it was deleted, or a newer epoch of the
+        producer has ended it there already, as when an administrator aborts it."""
+        if error.code is ErrorCode.INVALID_PRODUCER_EPOCH:
+            return True
+        topic = self.broker.registry.topic(name.topic)
+        return topic is None or name.partition not in topic.partitions

@@ -1,0 +1,31 @@
+"""AddOffsetsToTxn (25): a group's offsets are to be committed with a transaction: their partition joins it (KIP-98).
+
+v1 is as v0, v2 tells a fenced producer so (KIP-588), v3 is flexible, v4 knows TRANSACTION_ABORTABLE (KIP-890). Clients
+of transactions v2 do without: TxnOffsetCommit 5 joins the transaction itself.
+"""
+
+from __future__ import annotations
+
+from broker.dispatch import Api, Call
+from broker.handlers.init_producer_id import fenced_as
+from coordinator.transaction.transaction import Producer
+from protocol.errors import KafkaError
+from protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from protocol.types import TopicPartition
+
+FIRST_FENCED_VERSION = 2
+
+
+async def add_offsets_to_txn(call: Call[AddOffsetsToTxnRequest]) -> AddOffsetsToTxnResponse:
+    request, groups = call.request, call.broker.groups
+    name = TopicPartition(groups.topic.name, groups.partition_of(request.group_id))
+    producer = Producer(request.producer_id, request.producer_epoch)
+    try:
+        await call.broker.transactions.add_partitions(request.transactional_id, producer, [name], 0)
+    except KafkaError as error:
+        code = fenced_as(error.code, is_known=call.version >= FIRST_FENCED_VERSION)
+        return AddOffsetsToTxnResponse(error_code=code)
+    return AddOffsetsToTxnResponse(error_code=0)
+
+
+API = Api(AddOffsetsToTxnRequest, AddOffsetsToTxnResponse, add_offsets_to_txn)

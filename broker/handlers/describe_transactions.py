@@ -1,0 +1,56 @@
+"""DescribeTransactions (65): the producer, state and partitions of transactional ids (KIP-664)."""
+
+from __future__ import annotations
+
+from broker.dispatch import Api, Call
+from coordinator.transaction.transaction import Transaction
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    TopicData,
+    TransactionState,
+)
+
+
+def describe_transactions(call: Call[DescribeTransactionsRequest]) -> DescribeTransactionsResponse:
+    states = [describe(call, transactional_id) for transactional_id in call.request.transactional_ids]
+    return DescribeTransactionsResponse(transaction_states=states)
+
+
+def describe(call: Call[DescribeTransactionsRequest], transactional_id: str) -> TransactionState:
+    try:
+        if not transactional_id:
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        found = call.broker.transactions.find(transactional_id)
+    except KafkaError as error:
+        return TransactionState(
+            error_code=error.code,
+            transactional_id=transactional_id,
+            transaction_state="",
+            transaction_timeout_ms=0,
+            transaction_start_time_ms=0,
+            producer_id=0,
+            producer_epoch=0,
+            topics=[],
+        )
+    return TransactionState(
+        error_code=0,
+        transactional_id=transactional_id,
+        transaction_state=found.state.text,
+        transaction_timeout_ms=found.timeout_ms,
+        transaction_start_time_ms=found.started_ms,
+        producer_id=found.producer_id,
+        producer_epoch=found.epoch,
+        topics=topics_of(found),
+    )
+
+
+def topics_of(transaction: Transaction) -> list[TopicData]:
+    topics: dict[str, list[int]] = {}
+    for topic, index in sorted(transaction.partitions):
+        topics.setdefault(topic, []).append(index)
+    return [TopicData(topic=topic, partitions=indexes) for topic, indexes in topics.items()]
+
+
+API = Api(DescribeTransactionsRequest, DescribeTransactionsResponse, describe_transactions)

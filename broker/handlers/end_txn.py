@@ -1,0 +1,37 @@
+"""EndTxn (26): a producer commits or aborts its transaction (KIP-98).
+
+Answered once the decision is written; markers follow. v1 is as v0, v2 tells a fenced producer so (KIP-588), v3 is
+flexible, v4 knows TRANSACTION_ABORTABLE, v5 is for transactions v2: the end bumps the epoch, or changes the producer id
+where the epochs ran out, and the answer says to what (KIP-890).
+"""
+
+from __future__ import annotations
+
+from broker.dispatch import Api, Call
+from broker.handlers.init_producer_id import fenced_as
+from coordinator.transaction.transaction import V2, Producer
+from protocol.errors import KafkaError
+from protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+
+FIRST_FENCED_VERSION = 2
+FIRST_V2_VERSION = 5
+
+
+async def end_txn(call: Call[EndTxnRequest]) -> EndTxnResponse:
+    request = call.request
+    speaks_v2 = call.version >= FIRST_V2_VERSION
+    try:
+        producer = await call.broker.transactions.end(
+            request.transactional_id,
+            Producer(request.producer_id, request.producer_epoch),
+            committed=request.committed,
+            client_version=V2 if speaks_v2 else 0,
+        )
+    except KafkaError as error:
+        return EndTxnResponse(error_code=fenced_as(error.code, is_known=call.version >= FIRST_FENCED_VERSION))
+    if not speaks_v2:
+        return EndTxnResponse(error_code=0)
+    return EndTxnResponse(error_code=0, producer_id=producer.producer_id, producer_epoch=producer.epoch)
+
+
+API = Api(EndTxnRequest, EndTxnResponse, end_txn)

@@ -1,0 +1,68 @@
+"""ListTransactions (66): the transactional ids that this broker coordinates, by state and producer id (KIP-664).
+
+v1 can ask for those that have been running for longer than a time (KIP-994), v2 for ids of a pattern, an expression of
+RE2 that the whole id has to match (KIP-1152).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from broker.dispatch import Api, Call
+from coordinator.group import regex
+from coordinator.transaction.state import BY_TEXT
+from coordinator.transaction.transaction import Transaction
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse, TransactionState
+
+
+def list_transactions(call: Call[ListTransactionsRequest]) -> ListTransactionsResponse:
+    request = call.request
+    unknown = [text for text in request.state_filters if text not in BY_TEXT]
+    try:
+        is_wanted = filter_of(request, call.now_ms)
+        found = [described(each) for each in call.broker.transactions.all() if is_wanted(each)]
+    except KafkaError as error:
+        return ListTransactionsResponse(error_code=error.code, unknown_state_filters=[], transaction_states=[])
+    return ListTransactionsResponse(error_code=0, unknown_state_filters=unknown, transaction_states=found)
+
+
+def described(transaction: Transaction) -> TransactionState:
+    return TransactionState(
+        transactional_id=transaction.transactional_id,
+        producer_id=transaction.producer_id,
+        transaction_state=transaction.state.text,
+    )
+
+
+def filter_of(request: ListTransactionsRequest, now_ms: int) -> Callable[[Transaction], bool]:
+    """Whether a transaction is asked for. Raises INVALID_REGULAR_EXPRESSION."""
+    states = {BY_TEXT[text] for text in request.state_filters if text in BY_TEXT}
+    producer_ids = frozenset(request.producer_id_filters)
+    matches = matcher(request.transactional_id_pattern)
+
+    def is_wanted(transaction: Transaction) -> bool:
+        return (
+            (not producer_ids or transaction.producer_id in producer_ids)
+            and (not request.state_filters or transaction.state in states)
+            and (request.duration_filter < 0 or now_ms - transaction.started_ms > request.duration_filter)
+            and (matches is None or matches(transaction.transactional_id))
+        )
+
+    return is_wanted
+
+
+def matcher(pattern: str | None) -> Callable[[str], bool] | None:
+    if not pattern:
+        return None
+    import re2  # only for those who ask by pattern
+
+    try:
+        compiled = regex.compiled(pattern)
+    except re2.error as error:
+        message = f"Transaction ID pattern `{pattern}` is not a valid regular expression: {error}."
+        raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, message) from None
+    return lambda transactional_id: compiled.fullmatch(transactional_id) is not None
+
+
+API = Api(ListTransactionsRequest, ListTransactionsResponse, list_transactions)

@@ -1,0 +1,110 @@
+"""TxnOffsetCommit (28): a group's offsets, committed if and when a producer's transaction is (KIP-98).
+
+v1 is as v0, v2 brings leader epochs (KIP-320), v3 is flexible and says which member commits (KIP-447), v4 knows
+TRANSACTION_ABORTABLE, v5 joins the transaction by itself, without AddOffsetsToTxn (KIP-890), v6 names topics by id
+(KIP-1319). The offsets' partition has to be part of the transaction, which its coordinator is asked about before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Iterable
+
+from broker.coordinators.hosting import seen_by_client
+from broker.dispatch import Api, Call
+from broker.handlers.group_client import client_of
+from broker.verification import Supports, check_joined
+from coordinator.group.offset_commit import commit_transactional
+from coordinator.transaction.transaction import Producer
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from protocol.types import TopicPartition
+
+FIRST_LOADING_VERSION = 2
+FIRST_ABORTABLE_VERSION, FIRST_ADDING_VERSION = 4, 5
+FIRST_TOPIC_ID_VERSION = 6
+
+
+async def txn_offset_commit(call: Call[TxnOffsetCommitRequest]) -> TxnOffsetCommitResponse:
+    """Partitions that are not there are answered here, the rest by the group's shard."""
+    request = call.request
+    unknown: list[TxnOffsetCommitResponseTopic] = []
+    request.topics = [topic for each in request.topics if (topic := known(call, each, unknown)) is not None]
+    if not request.topics:
+        return TxnOffsetCommitResponse(topics=unknown)
+    try:
+        response = await committed(call)
+    except KafkaError as error:
+        code = understood(seen_by_client(error).code, call.version)
+        response = TxnOffsetCommitResponse(topics=[failed(topic, topic.partitions, code) for topic in request.topics])
+    return merged(response, unknown)
+
+
+async def committed(call: Call[TxnOffsetCommitRequest]) -> TxnOffsetCommitResponse:
+    request, groups = call.request, call.broker.groups
+    if not request.group_id:
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+    name = TopicPartition(groups.topic.name, groups.partition_of(request.group_id))
+    producer = Producer(request.producer_id, request.producer_epoch)
+    supports = Supports.of(call.version, FIRST_ABORTABLE_VERSION, FIRST_ADDING_VERSION)
+    joined = check_joined(call.broker, request.transactional_id, producer, name, supports)
+    if isinstance(joined, Coroutine):
+        await joined
+    return await groups.decided(request.group_id, commit_transactional, request, client_of(call))
+
+
+def understood(code: ErrorCode, version: int) -> ErrorCode:
+    """Producers before 2.0 could crash on COORDINATOR_LOAD_IN_PROGRESS (KAFKA-7296)."""
+    is_loading = code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    return ErrorCode.COORDINATOR_NOT_AVAILABLE if is_loading and version < FIRST_LOADING_VERSION else code
+
+
+def known(
+    call: Call[TxnOffsetCommitRequest],
+    topic: TxnOffsetCommitRequestTopic,
+    unknown: list[TxnOffsetCommitResponseTopic],
+) -> TxnOffsetCommitRequestTopic | None:
+    """The topic with its name and those partitions that are there, None without any; the others go to `unknown`."""
+    by_id = call.version >= FIRST_TOPIC_ID_VERSION
+    registry = call.broker.registry
+    found = registry.topic_by_id(topic.topic_id) if by_id else registry.topic(topic.name)
+    if found is None:
+        code = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        unknown.append(failed(topic, topic.partitions, code))
+        return None
+    topic.name = found.name
+    absent = [each for each in topic.partitions if each.partition_index not in found.partitions]
+    if absent:
+        unknown.append(failed(topic, absent, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        topic.partitions = [each for each in topic.partitions if each.partition_index in found.partitions]
+    return topic if topic.partitions else None
+
+
+def failed(
+    topic: TxnOffsetCommitRequestTopic, partitions: Iterable[TxnOffsetCommitRequestPartition], code: ErrorCode
+) -> TxnOffsetCommitResponseTopic:
+    answers = [
+        TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code) for each in partitions
+    ]
+    return TxnOffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answers)
+
+
+def merged(response: TxnOffsetCommitResponse, unknown: list[TxnOffsetCommitResponseTopic]) -> TxnOffsetCommitResponse:
+    """One answer for each topic."""
+    for topic in unknown:
+        same = (each for each in response.topics if (each.name, each.topic_id) == (topic.name, topic.topic_id))
+        answered = next(same, None)
+        if answered is None:
+            response.topics.append(topic)
+        else:
+            answered.partitions += topic.partitions
+    return response
+
+
+API = Api(TxnOffsetCommitRequest, TxnOffsetCommitResponse, txn_offset_commit)
