@@ -66,7 +66,7 @@ def version_of(data: Buffer) -> int:
     """The version of a subscription or assignment, the newest known one for a later one; ProtocolError for none."""
     if len(data) < _VERSION.size:
         raise ProtocolError(f"consumer protocol: {len(data)} bytes are too few for a version", offset=0)
-    (version,) = _VERSION.unpack_from(data)
+    version: int = _VERSION.unpack_from(data)[0]
     if version < 0:
         raise ProtocolError(f"consumer protocol: version {version}", offset=0)
     return min(version, identity(ConsumerProtocolAssignment).versions.last)
