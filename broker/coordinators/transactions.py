@@ -37,30 +37,34 @@ FEATURE = "transaction.version"
 log = get_logger("broker.transactions")
 
 
-def topic_configs(config: BrokerConfig) -> Mapping[str, str]:
-    """What Kafka gives the topic (TransactionStateManager.transactionTopicConfigs)."""
+def topic_of(broker: Broker) -> InternalTopic:
+    """What Kafka makes the topic with (TransactionStateManager.transactionTopicConfigs)."""
+    return InternalTopic(
+        "__transaction_state",
+        lambda config: config.transaction_state_log_num_partitions,
+        lambda config: config.transaction_state_log_replication_factor,
+        lambda config: topic_configs(config, len(broker.registry.brokers)),
+    )
+
+
+def topic_configs(config: BrokerConfig, brokers: int) -> Mapping[str, str]:
+    """Where replication factors are lowered to what brokers there are, so is the number that must be in sync."""
+    is_lowered = config.odradek_profile == "dev"
+    min_isr = config.transaction_state_log_min_isr
     return {
         "unclean.leader.election.enable": "false",
         "compression.type": "uncompressed",
         "cleanup.policy": "compact",
-        "min.insync.replicas": str(config.transaction_state_log_min_isr),
+        "min.insync.replicas": str(max(1, min(min_isr, brokers)) if is_lowered else min_isr),
         "segment.bytes": str(config.transaction_state_log_segment_bytes),
     }
-
-
-TOPIC = InternalTopic(
-    "__transaction_state",
-    lambda config: config.transaction_state_log_num_partitions,
-    lambda config: config.transaction_state_log_replication_factor,
-    topic_configs,
-)
 
 
 class TransactionCoordinator(Coordinator[TransactionShard]):
     """What handlers ask, by transactional id."""
 
     def __init__(self, broker: Broker) -> None:
-        super().__init__(broker, TOPIC, self._make, None)
+        super().__init__(broker, topic_of(broker), self._make, None)
         self._settings: tuple[BrokerConfig, TransactionSettings] | None = None
 
     def begin_on(self, transactional_id: str, decide: Decide[A]) -> asyncio.Future[A]:
