@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 import time
+from collections.abc import Callable
 
 METADATA, API_VERSIONS = 3, 18
 CLIENT_ID = b"bench"
@@ -65,10 +66,10 @@ def names_a_broker(body: bytes) -> bool:
     return int(struct.unpack_from(">i", body)[0]) > 0
 
 
-def wait_for_metadata(bootstrap: str, timeout_s: float) -> int:
-    """`time.monotonic_ns()` of the first answered Metadata, asked for again and again. Raises TimeoutError."""
+def wait_for_metadata(bootstrap: str, timeout_s: float, goes_on: Callable[[], bool]) -> int:
+    """`time.monotonic_ns()` of the first answered Metadata, asked for as long as `goes_on`. Raises TimeoutError."""
     deadline = time.monotonic() + timeout_s
-    while time.monotonic() < deadline:
+    while time.monotonic() < deadline and goes_on():
         try:
             with connect(bootstrap) as connection:
                 if names_a_broker(ask(connection, METADATA_REQUEST)):
@@ -76,4 +77,4 @@ def wait_for_metadata(bootstrap: str, timeout_s: float) -> int:
         except OSError:
             pass
         time.sleep(POLL_S)
-    raise TimeoutError(f"{bootstrap} did not answer Metadata within {timeout_s} s")
+    raise TimeoutError(f"{bootstrap} did not answer Metadata")

@@ -18,11 +18,15 @@ from bench.load import Load, Tool
 READY_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 20.0
 ADMIN_TIMEOUT_S = 120.0
-LOG_TAIL_BYTES = 2_000
+LOG_TAIL_BYTES = 600
 
 
 class Unavailable(Exception):
-    """A peer that this machine cannot run, or that did not start; the message is the reason."""
+    """A peer that this machine cannot run, or that does not offer what a load needs; the message is the reason."""
+
+
+class NotStarted(Exception):
+    """A peer that ended or said nothing instead of serving; the message has the end of its log."""
 
 
 def free_port() -> int:
@@ -95,13 +99,15 @@ class Peer(ABC):
         self._ready.set()
 
     def wait_until_ready(self, timeout_s: float = READY_TIMEOUT_S) -> None:
-        """Raises Unavailable with the end of the log when the process ended or said nothing."""
-        assert self._process is not None
+        """Raises NotStarted."""
         told = self._ready.wait(timeout_s)
-        if told and self._process.poll() is None and self.ready_ns >= self.started_ns:
+        if told and self.is_running() and self.ready_ns >= self.started_ns:
             return
         self.stop()
-        raise Unavailable(f"{self.title} did not get ready: {self.tail()}")
+        raise NotStarted(f"no ready line: {self.tail()}")
+
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
 
     @property
     def pid(self) -> int:
@@ -130,8 +136,12 @@ class Peer(ABC):
         return f"does not serve {', '.join(f'{api.name} ({api.value})' for api in missing)}" if missing else None
 
     def wait_until_serving(self) -> int:
-        """`time.monotonic_ns()` of the first request that was answered."""
-        return wire.wait_for_metadata(self.bootstrap, READY_TIMEOUT_S)
+        """`time.monotonic_ns()` of the first request that was answered. Raises NotStarted."""
+        try:
+            return wire.wait_for_metadata(self.bootstrap, READY_TIMEOUT_S, self.is_running)
+        except TimeoutError as error:
+            self.stop()
+            raise NotStarted(f"{error}: {self.tail()}") from None
 
     def tool(self, load: Load) -> Tool:
         """What puts the load on this peer."""
