@@ -42,7 +42,7 @@ def _listed(group: Group) -> ListedGroup:
         group_id=group.group_id,
         protocol_type=group.protocol_type,
         group_state=group.state_name,
-        group_type=group.type.value.capitalize(),
+        group_type=group.type.value,
     )
 
 

@@ -7,7 +7,7 @@ heap keeps the old time, and puts the entry back when that comes. Source: Kafka'
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from typing import NamedTuple
 
 from coordinator.group.records import GroupOutcome
@@ -39,6 +39,9 @@ class Timers:
 
     def __len__(self) -> int:
         return len(self._timers)
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return iter(self._timers)
 
     def set(self, key: Hashable, deadline_ms: int, action: Action) -> None:
         """Have `action` decide once `deadline_ms` has come, instead of what was set under the key."""

@@ -224,7 +224,7 @@ def through_bytes(record: AnyRecord) -> AnyRecord:
     value = None if record.value is None else encode_value(record.value, record.version)
     decoded = decode_record(CONSUMER_OFFSETS, encode_key(record.key), value)
     assert decoded is not None
-    return GroupRecord(decoded.key, decoded.value)
+    return record._replace(key=decoded.key, value=decoded.value)
 
 
 def assigned(response: ConsumerGroupHeartbeatResponse) -> dict[Uuid, list[int]] | None:

@@ -1,0 +1,296 @@
+"""The commands of scenarios: the classic protocol, offsets, administration, topics and time.
+
+Clients have names. `join g a` asks as client a of group g, with the member id it was last given; `as=` says another.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from coordinator.group import requests
+from coordinator.group.groups import delete_groups, describe_classic, list_groups
+from coordinator.group.offset_commit import commit, commit_transactional
+from coordinator.group.offset_delete import delete
+from coordinator.group.offset_fetch import fetch
+from coordinator.group.records import EndTransaction, GroupOutcome
+from coordinator.group.state import Client
+from coordinator.runtime import Reply
+from protocol.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    TopicPartition,
+    write,
+)
+from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from protocol.messages.list_groups import ListGroupsRequest
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from tests.scenarios.runner import Command, Scenario, Words
+
+NEWEST = {"join": 9, "sync": 5, "heartbeat": 4, "leave": 5, "commit": 9, "describe": 6}
+
+
+def client(words: Words, who: str, default: int) -> Client:
+    return Client(words.int("v", default), who, "/127.0.0.1")
+
+
+def asker(scenario: Scenario, words: Words) -> tuple[str, str, str]:
+    """Group, client's name, and the member id it gives."""
+    group_id, who = words.plain
+    return group_id, who, scenario.member_id(words.named.get("as", who))
+
+
+# Topics, options and time.
+
+
+def topic(scenario: Scenario, words: Words) -> None:
+    name, partitions = words.plain
+    scenario.create_topic(name, int(partitions))
+
+
+def delete_topic(scenario: Scenario, words: Words) -> None:
+    (name,) = words.plain
+    topic_id = scenario.topics.by_name[name].topic_id
+    scenario.delete_topic(name)
+    scenario.decide(name, partial(scenario.shard.topics_deleted, {name: topic_id}))
+
+
+def options(scenario: Scenario, words: Words) -> None:
+    changed: dict[str, Any] = {name: int(value) for name, value in words.named.items()}
+    scenario.settings = scenario.settings._replace(**changed)
+
+
+def advance(scenario: Scenario, words: Words) -> None:
+    (by_ms,) = words.plain
+    scenario.pass_time(int(by_ms))
+
+
+def reload(scenario: Scenario, words: Words) -> None:
+    """Another broker takes over: what was of the moment is gone."""
+    scenario.reload()
+
+
+# The classic protocol.
+
+
+def join(scenario: Scenario, words: Words) -> None:
+    group_id, who, _ = asker(scenario, words)
+    asked_as = words.named.get("as", who)
+    member_id = scenario.member_ids.get(asked_as, "" if asked_as == who else asked_as)
+    topics = words.list("topics", "orders")
+    metadata = write(ConsumerProtocolSubscription(topics=topics), 0)
+    request = JoinGroupRequest(
+        group_id=group_id,
+        session_timeout_ms=words.int("session", 10_000),
+        rebalance_timeout_ms=words.int("rebalance", 30_000),
+        member_id=member_id,
+        group_instance_id=words.named.get("instance"),
+        protocol_type=words.named.get("type", "consumer"),
+        protocols=[
+            JoinGroupRequestProtocol(name=each, metadata=metadata) for each in words.list("strategies", "range")
+        ],
+        reason=words.named.get("reason"),
+    )
+    asks = client(words, who, NEWEST["join"])
+    scenario.perform(who, requests.join_group, request, asks)
+
+
+def sync(scenario: Scenario, words: Words) -> None:
+    """`assign=` gives each member the partitions of topic orders: a:0+1,b:2."""
+    group_id, who, member_id = asker(scenario, words)
+    given = [each.split(":") for each in words.list("assign")]
+    request = SyncGroupRequest(
+        group_id=group_id,
+        generation_id=words.int("generation", 1),
+        member_id=member_id,
+        group_instance_id=words.named.get("instance"),
+        protocol_type=words.named.get("type", "consumer"),
+        protocol_name=words.named.get("strategy", "range"),
+        assignments=[
+            SyncGroupRequestAssignment(member_id=scenario.member_id(name), assignment=assignment(partitions))
+            for name, partitions in given
+        ],
+    )
+    asks = client(words, who, NEWEST["sync"])
+    scenario.perform(who, requests.sync_group, request, asks)
+
+
+def assignment(partitions: str) -> bytes:
+    indexes = [int(each) for each in partitions.split("+") if each]
+    assigned = [TopicPartition(topic="orders", partitions=indexes)] if indexes else []
+    return write(ConsumerProtocolAssignment(assigned_partitions=assigned), 0)
+
+
+def heartbeat(scenario: Scenario, words: Words) -> None:
+    group_id, who, member_id = asker(scenario, words)
+    request = HeartbeatRequest(
+        group_id=group_id,
+        generation_id=words.int("generation", 1),
+        member_id=member_id,
+        group_instance_id=words.named.get("instance"),
+    )
+    asks = client(words, who, NEWEST["heartbeat"])
+    scenario.perform(who, requests.heartbeat, request, asks)
+
+
+def leave(scenario: Scenario, words: Words) -> None:
+    """`leave g a b instance=i`: several members, and one by its instance id."""
+    group_id, *names = words.plain
+    members = [MemberIdentity(member_id=scenario.member_id(name)) for name in names]
+    if "instance" in words.named:
+        members.append(MemberIdentity(member_id="", group_instance_id=words.named["instance"]))
+    request = LeaveGroupRequest(group_id=group_id, members=members)
+    who = names[0] if names else "admin"
+    asks = client(words, who, NEWEST["leave"])
+    scenario.perform(who, requests.leave_group, request, asks)
+    for name in names:
+        scenario.member_ids.pop(name, None)
+
+
+# Offsets.
+
+
+def offsets_of(words: Words) -> dict[str, list[tuple[int, int]]]:
+    """`offsets=orders-0:5,orders-1:7`."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    for each in words.list("offsets"):
+        name, _, offset = each.partition(":")
+        topic_name, _, index = name.rpartition("-")
+        found.setdefault(topic_name, []).append((int(index), int(offset or 0)))
+    return found
+
+
+def commit_offsets(scenario: Scenario, words: Words) -> None:
+    """Without `generation=` as a consumer that has no group management."""
+    group_id, who, member_id = asker(scenario, words)
+    is_member = "generation" in words.named
+    topics = [
+        OffsetCommitRequestTopic(
+            name=name,
+            topic_id=scenario.topics.by_name[name].topic_id,
+            partitions=[
+                OffsetCommitRequestPartition(
+                    partition_index=index, committed_offset=offset, committed_metadata=words.named.get("metadata")
+                )
+                for index, offset in partitions
+            ],
+        )
+        for name, partitions in offsets_of(words).items()
+    ]
+    request = OffsetCommitRequest(
+        group_id=group_id,
+        generation_id_or_member_epoch=words.int("generation", -1),
+        member_id=member_id if is_member else "",
+        group_instance_id=words.named.get("instance"),
+        retention_time_ms=words.int("retention", -1),
+        topics=topics,
+    )
+    asks = client(words, who, NEWEST["commit"])
+    scenario.perform(who, commit, request, asks)
+
+
+def txn_commit(scenario: Scenario, words: Words) -> None:
+    group_id, who = words.plain
+    topics = [
+        TxnOffsetCommitRequestTopic(
+            name=name,
+            partitions=[
+                TxnOffsetCommitRequestPartition(partition_index=index, committed_offset=offset, committed_metadata="")
+                for index, offset in partitions
+            ],
+        )
+        for name, partitions in offsets_of(words).items()
+    ]
+    request = TxnOffsetCommitRequest(
+        transactional_id=who, group_id=group_id, producer_id=words.int("producer", 1), producer_epoch=0, topics=topics
+    )
+    asks = client(words, who, 5)
+    scenario.perform(who, commit_transactional, request, asks)
+
+
+def end_txn(scenario: Scenario, words: Words) -> None:
+    (result,) = words.plain
+    marker = EndTransaction(words.int("producer", 1), 0, result == "commit")
+    scenario.decide("transaction", lambda ticket, now: GroupOutcome((marker,), (Reply(ticket, None),)))
+
+
+def fetch_offsets(scenario: Scenario, words: Words) -> None:
+    (group_id,) = words.plain
+    topics = [
+        OffsetFetchRequestTopics(name=name, partition_indexes=[index for index, _ in partitions])
+        for name, partitions in offsets_of(words).items()
+    ]
+    request = OffsetFetchRequestGroup(group_id=group_id, topics=topics or None)
+    stable = words.named.get("stable") == "yes"
+    scenario.perform("fetch", fetch, request, stable)
+
+
+def delete_offsets(scenario: Scenario, words: Words) -> None:
+    (group_id,) = words.plain
+    topics = [
+        OffsetDeleteRequestTopic(
+            name=name, partitions=[OffsetDeleteRequestPartition(partition_index=index) for index, _ in partitions]
+        )
+        for name, partitions in offsets_of(words).items()
+    ]
+    request = OffsetDeleteRequest(group_id=group_id, topics=topics)
+    asks = Client(0)
+    scenario.perform("admin", delete, request, asks)
+
+
+# Administration.
+
+
+def groups(scenario: Scenario, words: Words) -> None:
+    request = ListGroupsRequest(states_filter=words.list("states"), types_filter=words.list("types"))
+    asks = Client(5)
+    scenario.perform("admin", list_groups, request, asks)
+
+
+def describe(scenario: Scenario, words: Words) -> None:
+    asks = client(words, "admin", NEWEST["describe"])
+    scenario.perform("admin", describe_classic, words.plain, asks)
+
+
+def remove(scenario: Scenario, words: Words) -> None:
+    asks = Client(3)
+    scenario.perform("admin", delete_groups, words.plain, asks)
+
+
+COMMANDS: dict[str, Command] = {
+    "topic": topic,
+    "delete-topic": delete_topic,
+    "options": options,
+    "advance": advance,
+    "reload": reload,
+    "join": join,
+    "sync": sync,
+    "heartbeat": heartbeat,
+    "leave": leave,
+    "commit": commit_offsets,
+    "txn-commit": txn_commit,
+    "end-txn": end_txn,
+    "fetch": fetch_offsets,
+    "delete-offsets": delete_offsets,
+    "groups": groups,
+    "describe": describe,
+    "delete": remove,
+}

@@ -1,0 +1,154 @@
+"""Scenario transcripts: text commands to a shard of groups, and what they cause.
+
+    # a comment; blank lines part steps
+
+    join g a topics=orders
+    ----
+    record GroupMetadata group=g = protocol_type='' generation=0 …
+    a <- JoinGroup error=MEMBER_ID_REQUIRED member_id=a#1 …
+    timer session g a#1 in 10000
+
+Above the line are commands, one to a line; below it is what they cause: records, answers (to whom), notes, timers that
+were set or moved, errors. `pytest tests/scenarios --rewrite` writes the files anew; the diff is the review.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+from coordinator.group.records import GroupOutcome, GroupRecord
+from coordinator.group.state import GroupState, World
+from coordinator.runtime import Ticket
+from protocol.errors import KafkaError
+from tests.coordinator.group.consumer_world import Groups, through_bytes
+from tests.scenarios.printing import Printer
+
+A = TypeVar("A")
+X = TypeVar("X")
+Y = TypeVar("Y")
+
+RULE = "----"
+
+
+class Step(NamedTuple):
+    """Lines before the step (comments), its commands, and what they are known to cause."""
+
+    before: list[str]
+    commands: list[str]
+    effects: list[str]
+
+
+class Words(NamedTuple):
+    """A command's words, and its name=value arguments."""
+
+    plain: list[str]
+    named: dict[str, str]
+
+    def int(self, name: str, default: int) -> int:
+        return int(self.named.get(name, default))
+
+    def list(self, name: str, default: str = "") -> list[str]:
+        return [each for each in self.named.get(name, default).split(",") if each]
+
+
+class Scenario(Groups):
+    """One shard, with clients by name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.printer = Printer(self)
+        self.effects: list[str] = []
+        self.askers: dict[object, str] = {}
+        self.member_ids: dict[str, str] = {}
+        """The member id that each client was last given."""
+
+    @property
+    def world(self) -> World:
+        return super().world._replace(note=self._note)
+
+    def _note(self, event: str, **fields: object) -> None:
+        self.effects.append("note " + self.printer.fields(event, fields))
+
+    def perform(
+        self, who: str, decide: Callable[[GroupState, X, Y, Ticket[A], int], GroupOutcome], request: X, client: Y
+    ) -> None:
+        """Have the shard decide on a request."""
+        self.decide(who, partial(decide, self.shard.state, request, client))
+
+    def decide(self, who: str, decision: Callable[[Ticket[A], int], GroupOutcome]) -> None:
+        ticket: Ticket[A] = Ticket()
+        self.askers[ticket] = who
+        try:
+            outcome = decision(ticket, self.now_ms)
+        except KafkaError as error:
+            self.effects.append(f"{who} <- error {error.code.name}")
+            return
+        self.take(outcome)
+
+    def take(self, outcome: GroupOutcome) -> None:
+        for record in outcome.records:
+            if isinstance(record, GroupRecord):
+                self.log.append(record)
+                self.shard.apply(through_bytes(record))
+            else:
+                self.shard.apply(record)
+        self.effects += (self.printer.record(record) for record in outcome.records)
+        for ticket, answer in outcome.replies:
+            who = self.askers.pop(ticket, "nobody")
+            member_id = getattr(answer, "member_id", "")
+            if member_id:
+                self.member_ids[who] = member_id
+            self.effects.append(f"{who} <- {self.printer.answer(answer)}")
+
+    def pass_time(self, by_ms: int) -> None:
+        """Have deadlines pass one by one, each at its time."""
+        end_ms = self.now_ms + by_ms
+        while (due := self.shard.next_deadline_ms()) is not None and due <= end_ms:
+            self.now_ms = max(self.now_ms, due)
+            self.take(self.shard.expire(self.now_ms))
+        self.now_ms = end_ms
+
+    def member_id(self, who: str) -> str:
+        """A client's member id; who has none is taken by its word, so that members can lie."""
+        return self.member_ids.get(who, "" if who == "nobody" else who)
+
+
+Command = Callable[[Scenario, Words], None]
+
+
+def steps(text: str) -> Iterator[Step]:
+    """The steps of a transcript."""
+    before: list[str] = []
+    for block in text.strip().split("\n\n"):
+        lines = block.split("\n")
+        commands = [line for line in lines[: lines.index(RULE)] if not line.startswith("#")] if RULE in lines else []
+        if not commands:
+            before += [*lines, ""]
+            continue
+        comments = [line for line in lines if line.startswith("#")]
+        yield Step([*before, *comments], commands, lines[lines.index(RULE) + 1 :])
+        before = []
+
+
+def words(line: str) -> Words:
+    parts = shlex.split(line)
+    named = dict(part.split("=", 1) for part in parts if "=" in part)
+    return Words([part for part in parts if "=" not in part], named)
+
+
+def play(text: str, commands: dict[str, Command]) -> str:
+    """The transcript as it should be: its commands, with what they cause now."""
+    scenario = Scenario()
+    blocks = []
+    for step in steps(text):
+        timers = scenario.printer.timers()
+        for line in step.commands:
+            command = words(line)
+            commands[command.plain[0]](scenario, Words(command.plain[1:], command.named))
+        effects = [*scenario.effects, *scenario.printer.timers_since(timers)]
+        scenario.effects.clear()
+        blocks.append("\n".join([*step.before, *step.commands, RULE, *effects]))
+    return "\n\n".join(blocks) + "\n"
