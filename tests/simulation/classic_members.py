@@ -1,0 +1,295 @@
+"""Consumers of a classic group on a virtual clock: they follow the protocol, and fall over as a seed has them.
+
+A member joins, syncs, heartbeats, reads and commits. It may die without a word, stall, leave, come back (a static one
+under its instance id), lose answers, and lie about its generation or who it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+from functools import partial
+from random import Random
+from typing import Any
+
+from coordinator.group import requests
+from coordinator.group.offset_commit import commit
+from coordinator.group.offset_fetch import fetch
+from coordinator.group.records import GroupOutcome, GroupRecord
+from coordinator.group.state import Client
+from coordinator.runtime import Ticket
+from protocol.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    TopicPartition,
+    read,
+    write,
+)
+from protocol.errors import ErrorCode, KafkaError, error_code
+from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from tests.coordinator.group.consumer_world import GROUP, Groups, through_bytes
+
+TOPIC = "orders"
+PARTITIONS = 5
+SESSION_MS = 10_000
+REBALANCE_MS = 20_000
+HEARTBEAT_MS = 3_000
+
+REJOIN_ANEW = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.GROUP_ID_NOT_FOUND}
+REFUSALS = REJOIN_ANEW | {
+    ErrorCode.REBALANCE_IN_PROGRESS,
+    ErrorCode.FENCED_INSTANCE_ID,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+}
+SUBSCRIPTION = write(ConsumerProtocolSubscription(topics=[TOPIC]), 0)
+
+
+class Phase(Enum):
+    """What a member does next."""
+
+    OUT = "join"
+    JOINING = "wait for the rebalance"
+    JOINED = "sync"
+    SYNCING = "wait for the assignment"
+    STABLE = "heartbeat, read and commit"
+    DEAD = "nothing"
+
+
+class Coordinator(Groups):
+    """The shard, with what it has promised: acknowledged commits, and who asked what."""
+
+    def __init__(self, **settings: object) -> None:
+        super().__init__(**settings)
+        self.create_topic(TOPIC, PARTITIONS)
+        self.waiting: dict[object, tuple[Member, str]] = {}
+        self.committed: dict[int, int] = {}
+
+    def ask(self, member: Member, what: str, decision: Any) -> None:
+        """Decide on a member's request; its answer comes now or later."""
+        ticket: Ticket[object] = Ticket()
+        self.waiting[ticket] = member, what
+        try:
+            outcome = decision(ticket, self.now_ms)
+        except KafkaError as error:
+            del self.waiting[ticket]
+            member.refused(what, error.code)
+            return
+        self.deliver(outcome)
+
+    def deliver(self, outcome: GroupOutcome) -> None:
+        for record in outcome.records:
+            assert isinstance(record, GroupRecord)
+            self.shard.apply(through_bytes(record))
+            self.log.append(record)
+        for ticket, answer in outcome.replies:
+            asked = self.waiting.pop(ticket, None)
+            if asked is not None:
+                asked[0].answered(asked[1], answer)
+
+    def pass_time(self, by_ms: int) -> None:
+        end_ms = self.now_ms + by_ms
+        while (due := self.shard.next_deadline_ms()) is not None and due <= end_ms:
+            self.now_ms = max(self.now_ms, due)
+            self.deliver(self.shard.expire(self.now_ms))
+        self.now_ms = end_ms
+
+    def fail_over(self) -> None:
+        """Another broker takes over: who waits is told so, and what is not in the log is gone."""
+        waiting, self.waiting = self.waiting, {}
+        self.reload()
+        for member, what in waiting.values():
+            member.refused(what, ErrorCode.NOT_COORDINATOR)
+
+    def positions(self, partitions: Iterable[int]) -> dict[int, int]:
+        """The committed offsets, 0 where there is none."""
+        topics = [OffsetFetchRequestTopics(name=TOPIC, partition_indexes=list(partitions))]
+        request = OffsetFetchRequestGroup(group_id=GROUP, topics=topics)
+        answer = self.submit(lambda ticket, now_ms: fetch(self.shard.state, request, False, ticket, now_ms))
+        return {each.partition_index: max(each.committed_offset, 0) for each in answer.topics[0].partitions}
+
+
+class Member:
+    """One consumer."""
+
+    def __init__(self, name: str, coordinator: Coordinator, random: Random, *, static: bool, version: int) -> None:
+        self.name = name
+        self.coordinator = coordinator
+        self.random = random
+        self.instance_id = f"instance-{name}" if static else None
+        self.version = version
+        self.phase = Phase.OUT
+        self.member_id = ""
+        self.generation = -1
+        self.leads: list[str] | None = None
+        self.owned: dict[int, int] = {}
+        """Positions by partition."""
+        self.next_ms = 0
+
+    @property
+    def client(self) -> Client:
+        return Client(self.version, self.name, "/127.0.0.1")
+
+    # What it does.
+
+    def act(self) -> None:
+        if self.phase is Phase.OUT:
+            self.join()
+        elif self.phase is Phase.JOINED:
+            self.sync()
+        elif self.phase is Phase.STABLE:
+            self.read_and_commit()
+            self.heartbeat()
+        self.next_ms = self.coordinator.now_ms + self.random.randrange(HEARTBEAT_MS)
+
+    def ask(self, what: str, decide: Any, request: object) -> None:
+        state = self.coordinator.shard.state
+        self.coordinator.ask(self, what, partial(decide, state, request, self.client))
+
+    def join(self) -> None:
+        self.phase, self.owned = Phase.JOINING, {}
+        request = JoinGroupRequest(
+            group_id=GROUP,
+            session_timeout_ms=SESSION_MS,
+            rebalance_timeout_ms=REBALANCE_MS,
+            member_id=self.member_id,
+            group_instance_id=self.instance_id,
+            protocol_type="consumer",
+            protocols=[JoinGroupRequestProtocol(name="range", metadata=SUBSCRIPTION)],
+        )
+        self.ask("join", requests.join_group, request)
+
+    def sync(self) -> None:
+        self.phase = Phase.SYNCING
+        request = SyncGroupRequest(
+            group_id=GROUP,
+            generation_id=self.generation,
+            member_id=self.member_id,
+            group_instance_id=self.instance_id,
+            assignments=self.assign(self.leads) if self.leads is not None else [],
+        )
+        self.ask("sync", requests.sync_group, request)
+
+    @staticmethod
+    def assign(members: list[str]) -> list[SyncGroupRequestAssignment]:
+        shares: dict[str, list[int]] = {member_id: [] for member_id in members}
+        for partition in range(PARTITIONS):
+            shares[members[partition % len(members)]].append(partition)
+        return [
+            SyncGroupRequestAssignment(member_id=member_id, assignment=assignment(partitions))
+            for member_id, partitions in shares.items()
+        ]
+
+    def heartbeat(self) -> None:
+        request = HeartbeatRequest(
+            group_id=GROUP,
+            generation_id=self.generation,
+            member_id=self.member_id,
+            group_instance_id=self.instance_id,
+        )
+        self.ask("heartbeat", requests.heartbeat, request)
+
+    def read_and_commit(self) -> None:
+        for partition in self.owned:
+            self.owned[partition] += self.random.randrange(5)
+        if self.owned and self.random.random() < 0.5:
+            self.commit(self.generation)
+
+    def commit(self, generation: int) -> None:
+        partitions = [
+            OffsetCommitRequestPartition(partition_index=partition, committed_offset=position, committed_metadata="")
+            for partition, position in self.owned.items()
+        ]
+        request = OffsetCommitRequest(
+            group_id=GROUP,
+            generation_id_or_member_epoch=generation,
+            member_id=self.member_id,
+            group_instance_id=self.instance_id,
+            topics=[OffsetCommitRequestTopic(name=TOPIC, partitions=partitions)],
+        )
+        self.ask("commit", commit, request)
+
+    def leave(self) -> None:
+        request = LeaveGroupRequest(
+            group_id=GROUP, members=[MemberIdentity(member_id=self.member_id, group_instance_id=self.instance_id)]
+        )
+        self.ask("leave", requests.leave_group, request)
+        self.die()
+
+    def die(self) -> None:
+        self.phase, self.owned = Phase.DEAD, {}
+        self.coordinator.waiting = {
+            ticket: asked for ticket, asked in self.coordinator.waiting.items() if asked[0] is not self
+        }
+
+    def come_back(self) -> None:
+        """As a new process: a static member has nothing but its instance id."""
+        self.phase, self.member_id, self.generation, self.leads = Phase.OUT, "", -1, None
+
+    def lie(self) -> None:
+        """Commit with a generation that is not the group's: it must not come through."""
+        if self.phase is Phase.STABLE and self.owned:
+            before = self.coordinator.positions(range(PARTITIONS))
+            request_generation = self.generation + self.random.choice((-1, 1, 7))
+            phase, owned = self.phase, dict(self.owned)
+            self.owned = dict.fromkeys(owned, 1_000_000)
+            self.commit(max(request_generation, 0))
+            if self.phase is phase:  # its generation is the group's by chance: then it was no lie
+                assert self.generation != request_generation
+            self.owned = owned if self.phase is phase else {}
+            assert self.coordinator.positions(range(PARTITIONS)) == before
+
+    # What it hears.
+
+    def answered(self, what: str, answer: Any) -> None:
+        if isinstance(answer, KafkaError):
+            self.refused(what, answer.code)
+            return
+        code = error_code(getattr(answer, "error_code", 0))
+        if code is ErrorCode.MEMBER_ID_REQUIRED:
+            self.member_id, self.phase = answer.member_id, Phase.OUT
+        elif code:
+            self.refused(what, code)
+        elif isinstance(answer, JoinGroupResponse):
+            self.joined(answer)
+        elif isinstance(answer, SyncGroupResponse):
+            self.assigned(answer)
+        elif what == "commit":
+            self.coordinator.committed |= self.owned
+
+    def joined(self, answer: JoinGroupResponse) -> None:
+        self.member_id, self.generation = answer.member_id, answer.generation_id
+        self.leads = [each.member_id for each in answer.members] if answer.leader == answer.member_id else None
+        self.phase = Phase.JOINED
+
+    def assigned(self, answer: SyncGroupResponse) -> None:
+        if answer.assignment:
+            given = read(ConsumerProtocolAssignment, answer.assignment)
+            partitions = [index for each in given.assigned_partitions for index in each.partitions]
+            self.owned = self.coordinator.positions(partitions)
+        self.phase = Phase.STABLE
+
+    def refused(self, what: str, code: ErrorCode) -> None:
+        assert code in REFUSALS, f"{self.name} got {code.name} for {what}"
+        if code is ErrorCode.FENCED_INSTANCE_ID:
+            self.die()
+        elif what in ("join", "sync", "heartbeat", "commit"):
+            if code in REJOIN_ANEW:
+                self.member_id, self.generation = "", -1
+            if code is ErrorCode.NOT_COORDINATOR and what == "commit":
+                return
+            self.phase, self.owned = Phase.OUT, {}
+
+
+def assignment(partitions: list[int]) -> bytes:
+    assigned = [TopicPartition(topic=TOPIC, partitions=partitions)] if partitions else []
+    return write(ConsumerProtocolAssignment(assigned_partitions=assigned), 0)

@@ -1,0 +1,141 @@
+"""Classic groups whose members join, die, stall, lie and come back: what must hold does, after every step."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+from coordinator.group.classic_group import EMPTY, STABLE, ClassicGroup, session_key
+from protocol.consumer_protocol import ConsumerProtocolAssignment, read
+from tests.coordinator.group.consumer_world import GROUP
+from tests.simulation.classic_members import PARTITIONS, REBALANCE_MS, SESSION_MS, Coordinator, Member, Phase
+
+STEPS = 400
+QUIET_MS = 3 * (SESSION_MS + REBALANCE_MS)
+
+
+def group_of(coordinator: Coordinator) -> ClassicGroup | None:
+    group = coordinator.shard.state.groups.get(GROUP)
+    assert group is None or isinstance(group, ClassicGroup)
+    return group
+
+
+def partitions_of(assignment: bytes) -> list[int]:
+    if not assignment:
+        return []
+    given = read(ConsumerProtocolAssignment, assignment)
+    return [index for each in given.assigned_partitions for index in each.partitions]
+
+
+def check_group(coordinator: Coordinator) -> None:
+    """What a group is, in every state."""
+    group = group_of(coordinator)
+    if group is None:
+        return
+    timers = coordinator.shard.state.timers
+    assert (group.state is EMPTY) <= (not group.members)
+    assert group.joining == sum(member.is_joining for member in group.members.values())
+    assert group.pending_syncs <= set(group.members)
+    assert not group.pending_joins & set(group.members)
+    assert (group.leader in group.members) if group.members else group.leader is None
+    assert group.static_members == {m.instance_id: m.member_id for m in group.members.values() if m.instance_id}
+    for member_id in (*group.members, *group.pending_joins):
+        excused = member_id in group.members and group.members[member_id].is_excused
+        assert excused or session_key(GROUP, member_id) in timers, f"nobody watches {member_id}"
+    if group.state is STABLE:
+        owners = Counter(p for member in group.members.values() for p in partitions_of(member.assignment))
+        assert all(count == 1 for count in owners.values()), "a partition has two owners in one generation"
+
+
+def check_owners(members: list[Member]) -> None:
+    """At one generation, a partition has at most one owner among the living."""
+    owners = Counter((m.generation, p) for m in members if m.phase is Phase.STABLE for p in m.owned)
+    assert all(count == 1 for count in owners.values())
+
+
+def check_offsets(coordinator: Coordinator) -> None:
+    """No acknowledged commit is lost."""
+    stored = coordinator.positions(range(PARTITIONS))
+    assert all(stored[partition] == offset for partition, offset in coordinator.committed.items())
+
+
+def check_fold(coordinator: Coordinator) -> None:
+    """Whoever loads the log has the group as it was last written."""
+    group = group_of(coordinator)
+    if group is None or group.state not in (STABLE, EMPTY):
+        return
+    before = {member_id: member.assignment for member_id, member in group.members.items()}
+    generation, leader = group.generation, group.leader
+    shard = coordinator.shard
+    coordinator.reload()
+    loaded = group_of(coordinator)
+    assert loaded is not None
+    assert {member_id: member.assignment for member_id, member in loaded.members.items()} == before
+    assert (loaded.generation, loaded.leader) == (generation, leader)
+    coordinator.shard = shard
+
+
+def misbehave(random: Random, member: Member) -> None:
+    if member.phase is Phase.DEAD:
+        if random.random() < 0.3:
+            member.come_back()
+        return
+    what = random.random()
+    if what < 0.03:
+        member.die()
+    elif what < 0.05:
+        member.leave()
+    elif what < 0.10:
+        member.next_ms += random.randrange(2 * SESSION_MS)
+    elif what < 0.15:
+        member.lie()
+
+
+def step(random: Random, coordinator: Coordinator, members: list[Member]) -> None:
+    member = random.choice(members)
+    misbehave(random, member)
+    if member.phase is not Phase.DEAD and coordinator.now_ms >= member.next_ms:
+        member.act()
+    if random.random() < 0.02:
+        coordinator.fail_over()
+    if random.random() < 0.3:
+        coordinator.pass_time(random.randrange(2_000))
+
+
+def settle(coordinator: Coordinator, members: list[Member]) -> None:
+    """No more faults: everyone is there and does its part."""
+    for member in members:
+        if member.phase is Phase.DEAD:
+            member.come_back()
+        member.next_ms = 0
+    end_ms = coordinator.now_ms + QUIET_MS
+    while coordinator.now_ms < end_ms:
+        for member in members:
+            if coordinator.now_ms >= member.next_ms:
+                member.act()
+        coordinator.pass_time(200)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_members_that_fail_leave_the_others_with_one_owner_for_each_partition(seed: int) -> None:
+    random = Random(seed)
+    coordinator = Coordinator()
+    members = [
+        Member(f"m{n}", coordinator, random, static=random.random() < 0.4, version=random.choice((0, 3, 5, 9)))
+        for n in range(random.randrange(1, 6))
+    ]
+    for _ in range(STEPS):
+        step(random, coordinator, members)
+        check_group(coordinator)
+        check_owners(members)
+        check_offsets(coordinator)
+        check_fold(coordinator)
+    settle(coordinator, members)
+    group = group_of(coordinator)
+    assert group is not None
+    assert group.state is STABLE
+    assert {member.member_id for member in members} == set(group.members)
+    assert Counter(p for member in members for p in member.owned) == Counter(range(PARTITIONS))
+    assert {member.generation for member in members} == {group.generation}
