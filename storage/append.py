@@ -60,6 +60,7 @@ class AppendRules:
         "level",
         "log_append_time",
         "max_message_bytes",
+        "max_segment_ms",
         "plain",
         "segment_bytes",
     )
@@ -73,6 +74,7 @@ class AppendRules:
         self.codec = CODECS[config.compression_type]
         self.level: int | None = getattr(config, f"compression_{config.compression_type}_level", None)
         self.compact = config.compact
+        self.max_segment_ms = config.max_segment_ms
         self.plain = not self.compact and not self.log_append_time and self.codec is None and self.before_ms == MAX_LONG
 
 

@@ -26,7 +26,6 @@ class LocalLog:
         "_config",
         "_disk",
         "_generation",
-        "_rules",
         "directory",
         "epochs",
         "high_watermark",
@@ -37,6 +36,7 @@ class LocalLog:
         "producer_state",
         "recovered",
         "recovery_point",
+        "rules",
         "segments",
         "topic_id",
         "topic_partition",
@@ -81,7 +81,7 @@ class LocalLog:
     @config.setter
     def config(self, config: LogConfig) -> None:
         self._config = config
-        self._rules = AppendRules(config)
+        self.rules = AppendRules(config)
 
     @property
     def log_dir(self) -> str:

@@ -23,6 +23,7 @@ from storage.failure import OUT_OF_SPACE, LogDirFailure, LogDirFull, failing, fa
 from storage.local_log import LocalLog
 from storage.markers import marker_in, producing, take_over
 from storage.offsets_for_time import TimestampAndOffset, max_timestamp, offset_for_timestamp
+from storage.plain_append import append_plain
 from storage.producer_entry import CachedBatch, Origin, Verification
 from storage.producer_state import ProducerBatch, ProducerState
 from storage.read import ReadResult, aborted_transactions, read, upper_bound_offset
@@ -30,6 +31,8 @@ from storage.recovery import load
 from storage.rolling import should_roll
 from storage.segment import Segment
 from storage.txn_index import AbortedTxn
+
+_new = tuple.__new__  # a NamedTuple's own constructor costs three times as much
 
 PRODUCER_EXPIRATION_MS = 24 * 60 * 60 * 1000
 """Default of producer.id.expiration.ms."""
@@ -125,8 +128,12 @@ class Log(LocalLog):
         Base offset -1 says that there was no whole batch. Raises KafkaError, InvalidRecords, LogDirFailure or
         LogDirFull, and has then written nothing.
         """
+        if origin is Origin.CLIENT and self.rules.plain and guard is None:
+            offsets = append_plain(self, records, leader_epoch, now_ms)
+            if offsets is not None:
+                return _new(Appended, (*offsets, -1, self.log_start_offset, False))
         prepared = prepare(
-            records, self._rules, origin, next_offset=self.log_end_offset, leader_epoch=leader_epoch, now_ms=now_ms
+            records, self.rules, origin, next_offset=self.log_end_offset, leader_epoch=leader_epoch, now_ms=now_ms
         )
         batches = prepared.batches
         if not batches:
@@ -153,7 +160,7 @@ class Log(LocalLog):
         elif first.producer_id >= 0:
             self.producer_state.update(first, first.base_offset, first.max_timestamp)
         self.producer_state.end_offset = last_offset + 1
-        log_append_time_ms = now_ms if self._rules.log_append_time and origin is not Origin.REPLICATION else -1
+        log_append_time_ms = now_ms if self.rules.log_append_time and origin is not Origin.REPLICATION else -1
         return Appended(first.base_offset, last_offset, log_append_time_ms, self.log_start_offset, False)
 
     def _repeated(self, batch: CachedBatch) -> Appended:
@@ -184,10 +191,11 @@ class Log(LocalLog):
         try:
             active.append(prepared.buffers, prepared.batches, size)
         except OSError as error:
-            raise self._append_failed(active, error) from error
+            raise self.append_failed(active, error) from error
 
-    def _append_failed(self, segment: Segment, error: OSError) -> LogDirFailure | LogDirFull:
-        """Take back the part that was written, so that the log goes on as it was once there is room."""
+    def append_failed(self, segment: Segment, error: OSError) -> LogDirFailure | LogDirFull:
+        """What an error of an append amounts to; the part that was written is taken back, so that the log goes on as
+        it was once there is room."""
         if error.errno not in OUT_OF_SPACE:
             return failure(self.log_dir, f"appending to {self.topic_partition}", error)
         try:

@@ -182,6 +182,11 @@ class ProducerEntry:
         if self.txn_first_offset < 0 and header.attributes & TRANSACTIONAL:
             self.txn_first_offset = base_offset
 
+    def add_plain(self, last_sequence: int, last_offset: int, offset_delta: int, timestamp: int) -> None:
+        """`add_batch` for a batch that is next in line, in the epoch that there is, outside any transaction."""
+        self._cache(_new(CachedBatch, (last_sequence, last_offset, offset_delta, timestamp)))
+        self.last_timestamp = timestamp
+
     def restore(self, batch: CachedBatch) -> None:
         """Take over the last batch from a snapshot."""
         self._cache(batch)

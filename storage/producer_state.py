@@ -50,9 +50,7 @@ class ProducerState:
         "verification_enabled",
     )
 
-    def __init__(
-        self, directory: str, *, disk: Disk, expiration_ms: int, verification_enabled: bool = False
-    ) -> None:
+    def __init__(self, directory: str, *, disk: Disk, expiration_ms: int, verification_enabled: bool = False) -> None:
         """No producers yet. `expiration_ms` is `producer.id.expiration.ms`, how long an idle one is remembered;
         with `verification_enabled` a transaction's first write needs a guard (KIP-890)."""
         self.expiration_ms = expiration_ms
@@ -90,17 +88,11 @@ class ProducerState:
         Raises KafkaError: OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE,
         TRANSACTION_COORDINATOR_FENCED. A producer that is not known here may begin at any sequence number.
         """
-        entry = self._producers.get(header.producer_id)
-        if (
-            entry is not None
-            and entry.next_sequence == header.base_sequence
-            and entry.epoch == header.producer_epoch
-            and entry.in_order
-            and entry.txn_first_offset < 0
-            and not header.attributes & _SPECIAL
-            and not self._verifications
-        ):
-            return None  # an idempotent producer's next batch, by far the most frequent one
+        producer_id = header.producer_id
+        in_line = self.next_in_line(producer_id, header.producer_epoch, header.base_sequence)
+        if in_line is not None and not header.attributes & _SPECIAL:
+            return None
+        entry = self._producers.get(producer_id)
         if origin is Origin.CLIENT and entry is not None:
             duplicate = entry.find_duplicate(header)
             if duplicate is not None:
@@ -108,6 +100,20 @@ class ProducerState:
         if entry is None:
             entry = ProducerEntry(header.producer_id)
         self._check(entry, header, origin, marker, guard)
+        return None
+
+    def next_in_line(self, producer_id: int, epoch: int, sequence: int) -> ProducerEntry | None:
+        """The idempotent producer whose next batch this is, with nothing else to consider; by far the most frequent."""
+        entry = self._producers.get(producer_id)
+        if (
+            entry is not None
+            and entry.next_sequence == sequence
+            and entry.epoch == epoch
+            and entry.in_order
+            and entry.txn_first_offset < 0
+            and not self._verifications
+        ):
+            return entry
         return None
 
     def check_all(self, batches: Iterable[ProducerBatch], origin: Origin) -> None:

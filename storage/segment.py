@@ -18,6 +18,7 @@ from storage.batches import READ_AHEAD_BYTES, Place, find_offset, leads_to_batch
 from storage.config import LogConfig
 from storage.disk import Buffer, Disk
 from storage.index import OffsetIndex
+from storage.recent import RecentBatches
 from storage.rolling import jitter_ms
 from storage.segment_file import SegmentFile, keep_mapped
 from storage.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
@@ -40,29 +41,10 @@ class Segment:
     """
 
     __slots__ = (
-        "__weakref__",
-        "_disk",
-        "_file",
-        "_first_timestamp",
-        "_indexed_at",
-        "_map",
-        "_max_index_bytes",
-        "_max_timestamp",
-        "_recent_offsets",
-        "_recent_positions",
-        "base_offset",
-        "created_ms",
-        "directory",
-        "index",
-        "index_full",
-        "index_interval_bytes",
-        "roll_jitter_ms",
-        "sealed",
-        "size_bytes",
-        "suffix",
-        "time_index",
-        "txn_index",
-    )
+        "__weakref__", "_disk", "_file", "_first_timestamp", "_indexed_at", "_map", "_max_index_bytes",
+        "_max_timestamp", "_recent", "base_offset", "created_ms", "directory", "index", "index_full",
+        "index_interval_bytes", "roll_jitter_ms", "sealed", "size_bytes", "suffix", "time_index", "txn_index",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -95,8 +77,7 @@ class Segment:
         self._map = EMPTY
         self._max_timestamp = TimestampOffset(NO_TIMESTAMP, base_offset) if fresh else None
         self._indexed_at = size_bytes
-        self._recent_offsets: list[int] = []
-        self._recent_positions: list[int] = []
+        self._recent = RecentBatches()
 
     @classmethod
     def create(
@@ -146,6 +127,23 @@ class Segment:
         self._note(batches, position)
         self.size_bytes += size_bytes
 
+    def append_one(
+        self, batch: memoryview, base_offset: int, last_offset: int, timestamp: int, size_bytes: int
+    ) -> None:
+        """`append` of a single batch."""
+        position = self.size_bytes
+        file = self._file
+        if file is None:
+            file = self._file = self._open_for_append()
+        self._disk.pwritev(file.handle, (batch,), position)
+        maximum = self._max_timestamp or self.max_timestamp
+        if timestamp > maximum[0]:
+            maximum = self._max_timestamp = TimestampOffset(timestamp, last_offset)
+        if position - self._indexed_at > self.index_interval_bytes:
+            self._index(last_offset, position, maximum)
+        self._recent.add(base_offset, position)
+        self.size_bytes = position + size_bytes
+
     def adopt(self, batches: Sequence[BatchHeader], size_bytes: int) -> None:
         """Take over batches that someone else has written into the file, from its beginning on."""
         self._note(batches, 0)
@@ -156,17 +154,13 @@ class Segment:
         if not position and batches:
             self._first_timestamp = batches[0].max_timestamp
         maximum = self._max_timestamp or self.max_timestamp
-        offsets, positions = self._recent_offsets, self._recent_positions
         for batch in batches:
             if batch.max_timestamp > maximum[0]:
                 maximum = self._max_timestamp = TimestampOffset(batch.max_timestamp, batch.last_offset)
             if position - self._indexed_at > self.index_interval_bytes:
                 self._index(batch.last_offset, position, maximum)
-            offsets.append(batch.base_offset)
-            positions.append(position)
+            self._recent.add(batch.base_offset, position)
             position += batch.batch_length + LOG_OVERHEAD
-        if len(offsets) > 2 * RECENT_BATCHES:
-            del offsets[:-RECENT_BATCHES], positions[:-RECENT_BATCHES]
 
     def _index(self, last_offset: int, position: int, maximum: TimestampOffset) -> None:
         if self.index_full:  # only within an append of several batches: the next one rolls
@@ -212,6 +206,11 @@ class Segment:
         if self._first_timestamp is None:
             self._first_timestamp = next((header.max_timestamp for _, header in self.batches()), NO_TIMESTAMP)
         return self._first_timestamp
+
+    @property
+    def known_first_timestamp(self) -> int:
+        """The first timestamp if it is at hand, else -1: nothing is read for it."""
+        return NO_TIMESTAMP if self._first_timestamp is None else self._first_timestamp
 
     # Reading
 
@@ -271,9 +270,9 @@ class Segment:
 
     def _position_before(self, offset: int) -> int:
         """Where to begin looking for the offset."""
-        recent = self._recent_offsets
+        recent = self._recent.offsets
         if recent and offset >= recent[0]:
-            return self._recent_positions[bisect_right(recent, offset) - 1]
+            return self._recent.positions[bisect_right(recent, offset) - 1]
         entry = self.index.lookup(offset)
         if entry.position and not leads_to_batch(self.view, self.base_offset, entry, self.size_bytes):
             self.rebuild_indexes()
@@ -285,7 +284,7 @@ class Segment:
         self._make_indexes(fresh=True)
         self._max_timestamp = TimestampOffset(NO_TIMESTAMP, self.base_offset)
         self._indexed_at = 0
-        self._recent_offsets, self._recent_positions = [], []
+        self._recent.clear()
         self._note([header for _, header in self.batches()], 0)
         if self.sealed:
             self._finish_indexes()
@@ -295,10 +294,10 @@ class Segment:
 
         With `min_one` the first batch is whole, whatever its size. None when the segment ends before the offset.
         """
-        recent = self._recent_offsets
+        recent = self._recent.offsets
         if recent and offset >= recent[0]:
             n = bisect_right(recent, offset) - 1
-            position = self._recent_positions[n]
+            position = self._recent.positions[n]
             if end - position <= max_bytes and (n + 1 < len(recent) or offset == recent[n]):
                 return self.view(position, end) if position < end else EMPTY
         place = self.locate(offset)
@@ -327,8 +326,7 @@ class Segment:
         if self._file is not None:
             self._disk.ftruncate(self._file.handle, self.size_bytes)  # what was preallocated
         self.sealed = True
-        self._recent_offsets = []
-        self._recent_positions = []
+        self._recent.clear()
 
     def flush(self) -> None:
         """Return when everything written so far is on the device. May be called in a worker thread.
@@ -397,4 +395,3 @@ class Segment:
         yield self.index, names.INDEX
         yield self.time_index, names.TIME_INDEX
         yield self.txn_index, names.TXN_INDEX
-

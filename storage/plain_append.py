@@ -1,0 +1,76 @@
+"""The append that nearly all appends are: one v2 batch of a client, as it is, onto the active segment.
+
+It does what `append.prepare`, `ProducerState.check`, `Segment.append` and the rest do for such a batch, on plain
+locals: no header object, no lists of one, no calls between. Whatever is unusual is found before anything is changed,
+and left to the general way, which knows what to do about it or how to refuse it. The tests hold both ways together.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from protocol.records.batch import HEADER, LOG_OVERHEAD, MAGIC_V2, MAX_SEQUENCE
+from protocol.records.checksum import crc32c
+from storage.index import MAX_RELATIVE_OFFSET
+
+if TYPE_CHECKING:
+    from storage.log import Log
+
+PLACE = struct.Struct(">qii")
+"""Base offset, length and leader epoch, stamped in one go: the length stays what it is."""
+CRC_FROM = 21
+LAST_CODEC = 4
+"""Attributes up to it say nothing but a codec: no transaction, no marker, no timestamps of the broker's."""
+
+_unpack = HEADER.unpack_from
+
+
+def append_plain(log: Log, records: memoryview, leader_epoch: int, now_ms: int) -> tuple[int, int] | None:
+    """The batch's first and last offset; None when it is unusual, and nothing has been done.
+
+    Raises LogDirFailure and LogDirFull as `Log.append` does.
+    """
+    try:
+        base, length, _, magic, crc, attributes, delta, _, timestamp, producer_id, epoch, sequence, count = _unpack(
+            records
+        )
+    except struct.error:
+        return None
+    size = length + LOG_OVERHEAD
+    rules, segment = log.rules, log.segments.active
+    position, first_timestamp = segment.size_bytes, segment.known_first_timestamp
+    offset = log.log_end_offset
+    last = offset + delta
+    if (
+        size != len(records)
+        or base
+        or magic != MAGIC_V2
+        or not 0 <= attributes <= LAST_CODEC
+        or not 0 < count == delta + 1
+        or size > rules.max_message_bytes
+        or timestamp - now_ms > rules.after_ms
+        or leader_epoch != log.last_leader_epoch
+        or not position
+        or position > rules.segment_bytes - size
+        or segment.index_full
+        or last - segment.base_offset > MAX_RELATIVE_OFFSET
+        or first_timestamp < 0
+        or timestamp - first_timestamp > rules.max_segment_ms - segment.roll_jitter_ms
+        or crc32c(records[CRC_FROM:]) != crc
+    ):
+        return None
+    producer = None
+    if producer_id >= 0:
+        producer = log.producer_state.next_in_line(producer_id, epoch, sequence)
+        if producer is None:
+            return None
+    PLACE.pack_into(records, 0, offset, length, leader_epoch)
+    try:
+        segment.append_one(records, offset, last, timestamp, size)
+    except OSError as error:
+        raise log.append_failed(segment, error) from error
+    log.log_end_offset = log.producer_state.end_offset = last + 1
+    if producer is not None:
+        producer.add_plain((sequence + delta) & MAX_SEQUENCE, last, delta, timestamp)
+    return offset, last

@@ -1,0 +1,110 @@
+"""The short cut of appends does what the general way does: the same files, offsets and producers, or nothing at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from protocol.errors import KafkaError
+from protocol.records.batch import HEADER_SIZE, build
+from protocol.records.compression import Compression
+from protocol.records.record import Record
+from protocol.types import TopicPartition
+from storage.config import LogConfig
+from storage.disk import OsDisk
+from storage.log import Log
+from storage.plain_append import append_plain
+
+NOW_MS = 1_700_000_000_000
+CONFIG = LogConfig.parse({"segment.bytes": "1048576", "index.interval.bytes": "200"})
+
+
+def new_log(directory: Path) -> Log:
+    return Log.open(str(directory / "t-0"), TopicPartition("t", 0), CONFIG, disk=OsDisk(), now_ms=NOW_MS)
+
+
+def batch(count: int = 1, at_ms: int = NOW_MS, **fields: int) -> memoryview:
+    records = [Record(offset=n, timestamp=at_ms + n, key=None, value=b"v" * 40, headers=[]) for n in range(count)]
+    return memoryview(build(records, **fields))
+
+
+def append(log: Log, records: memoryview, *, plainly: bool) -> object:
+    """What an append gives or raises, by either way."""
+    rules = log.rules
+    rules.plain = plainly
+    try:
+        return log.append(records, leader_epoch=1, now_ms=NOW_MS)
+    except KafkaError as error:
+        return error.code
+
+
+def contents(log: Log) -> object:
+    segment = log.segments.active
+    with open(segment.path, "rb") as file:
+        data = file.read()
+    entries = [list(segment.index), segment.time_index.entries, segment.max_timestamp, segment.first_timestamp]
+    producers = {key: (entry.epoch, entry.batches) for key, entry in log.producer_state.producers.items()}
+    return data, entries, producers, log.log_end_offset, log.last_leader_epoch, log.producer_state.end_offset
+
+
+producers = st.fixed_dictionaries(
+    {
+        "producer_id": st.sampled_from([-1, 7, 8]),
+        "producer_epoch": st.integers(0, 1),
+        "base_sequence": st.integers(0, 4),
+    }
+)
+batches = st.builds(
+    lambda count, later, fields, codec: batch(
+        count,
+        NOW_MS + later,
+        compression=Compression(codec),
+        **(fields if fields["producer_id"] >= 0 else {}),
+    ),
+    st.integers(1, 3),
+    st.sampled_from([-5, 0, 5, 7_200_000]),
+    producers,
+    st.integers(0, 4),
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(batches, min_size=1, max_size=12))
+def test_both_ways_leave_the_same_log(tmp_path_factory: pytest.TempPathFactory, sent: list[memoryview]) -> None:
+    outcomes = []
+    for plainly in (True, False):
+        log = new_log(tmp_path_factory.mktemp("log"))
+        results = [append(log, memoryview(bytearray(each)), plainly=plainly) for each in sent]
+        outcomes.append((results, contents(log)))
+    assert outcomes[0] == outcomes[1]
+
+
+def test_the_usual_batch_takes_the_short_cut(tmp_path: Path) -> None:
+    log = new_log(tmp_path)
+    log.append(batch(), leader_epoch=1, now_ms=NOW_MS)
+    assert append_plain(log, batch(3), 1, NOW_MS) == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("position", "value"),
+    [(7, 1), (16, 1), (17, 0), (22, 5), (22, 0x10), (22, 0x20), (22, 8), (26, 9), (60, 9), (57, 0xFF)],
+    ids=["offset", "magic", "crc", "codec", "transaction", "marker", "append time", "delta", "count", "negative count"],
+)
+def test_an_unusual_batch_is_left_alone(position: int, value: int, tmp_path: Path) -> None:
+    log = new_log(tmp_path)
+    log.append(batch(), leader_epoch=1, now_ms=NOW_MS)
+    odd = batch()
+    odd[position] = value
+    before = bytes(odd), contents(log)
+    assert append_plain(log, odd, 1, NOW_MS) is None
+    assert (bytes(odd), contents(log)) == before
+
+
+@pytest.mark.parametrize("size", [0, 11, HEADER_SIZE - 1, HEADER_SIZE, 80])
+def test_a_torn_batch_is_left_alone(size: int, tmp_path: Path) -> None:
+    log = new_log(tmp_path)
+    log.append(batch(), leader_epoch=1, now_ms=NOW_MS)
+    assert append_plain(log, batch()[:size], 1, NOW_MS) is None
