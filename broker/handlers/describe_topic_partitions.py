@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from broker.dispatch import Api, Call
+from broker.operations import TOPIC_OPERATIONS
 from coordinator.cluster import describe_topics
 from protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse
 
@@ -10,7 +11,9 @@ from protocol.messages.describe_topic_partitions import DescribeTopicPartitionsR
 def describe_topic_partitions(call: Call[DescribeTopicPartitionsRequest]) -> DescribeTopicPartitionsResponse:
     listener = call.connection.listener.name
     limit = call.broker.config.max_request_partition_size_limit
-    return describe_topics.describe_topic_partitions(call.broker.registry, call.request, listener, max_partitions=limit)
+    return describe_topics.describe_topic_partitions(
+        call.broker.registry, call.request, listener, max_partitions=limit, operations=TOPIC_OPERATIONS
+    )
 
 
 API = Api(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse, describe_topic_partitions)

@@ -5,6 +5,7 @@ Source: Kafka's ControllerApis, ConfigurationControlManager and ControllerConfig
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from typing import NamedTuple
 import protocol.messages.alter_configs as legacy
 import protocol.messages.incremental_alter_configs as incremental
 from coordinator.cluster.config_rules import ConfigRules
-from coordinator.cluster.decided import Decided
+from coordinator.cluster.decided import Decided, told
 from coordinator.cluster.features import MIN_ISR
 from coordinator.cluster.record import MetadataRecord
 from coordinator.cluster.registry import Registry
@@ -34,6 +35,27 @@ class Operation(IntEnum):
     SUBTRACT = 3
 
 
+class Asked(NamedTuple):
+    """A resource of a request: the names of its changes, and those of them that lack the value they need."""
+
+    type_code: int
+    name: str
+    keys: list[str]
+    without_value: list[str]
+
+
+def _asked_incrementally(resource: incremental.AlterConfigsResource) -> Asked:
+    needing = (one.name for one in resource.configs if one.value is None and one.config_operation != Operation.DELETE)
+    keys = [one.name for one in resource.configs]
+    return Asked(resource.resource_type, resource.resource_name, keys, list(needing))
+
+
+def _asked_wholly(resource: legacy.AlterConfigsResource) -> Asked:
+    keys = [one.name for one in resource.configs]
+    needing = [one.name for one in resource.configs if one.value is None]
+    return Asked(resource.resource_type, resource.resource_name, keys, needing)
+
+
 class Result(NamedTuple):
     """A resource of the request, and the error that kept it as it is."""
 
@@ -48,13 +70,13 @@ def incremental_alter_configs(
     """IncrementalAlterConfigs: only the named configs of each resource change."""
     alteration = _Alteration(registry, rules)
     results = alteration.each(
-        [(one.resource_type, one.resource_name) for one in request.resources],
+        [_asked_incrementally(one) for one in request.resources],
         lambda index, resource: alteration.incrementally(resource, request.resources[index].configs),
     )
     responses = [
         incremental.AlterConfigsResourceResponse(
             error_code=ErrorCode.NONE if error is None else error.code,
-            error_message=None if error is None else error.message,
+            error_message=None if error is None else told(error),
             resource_type=type_code,
             resource_name=name,
         )
@@ -70,13 +92,13 @@ def alter_configs(
     """AlterConfigs: the named configs of each resource are all that it has from now on."""
     alteration = _Alteration(registry, rules)
     results = alteration.each(
-        [(one.resource_type, one.resource_name) for one in request.resources],
+        [_asked_wholly(one) for one in request.resources],
         lambda index, resource: alteration.wholly(resource, request.resources[index].configs),
     )
     responses = [
         legacy.AlterConfigsResourceResponse(
             error_code=ErrorCode.NONE if error is None else error.code,
-            error_message=None if error is None else error.message,
+            error_message=None if error is None else told(error),
             resource_type=type_code,
             resource_name=name,
         )
@@ -95,19 +117,46 @@ class _Alteration:
         self._records: list[ConfigRecord] = []
 
     def each(
-        self, resources: Sequence[tuple[int, str]], alter: Callable[[int, ConfigResource], list[ConfigRecord]]
+        self,
+        resources: Sequence[Asked],
+        alter: Callable[[int, ConfigResource], list[ConfigRecord]],
     ) -> list[Result]:
-        """Alter every resource that is named once, and collect what became of them."""
+        """Alter every resource, and collect what became of each."""
+        counts = Counter((asked.type_code, asked.name) for asked in resources)
         results = []
-        for index, (type_code, name) in enumerate(resources):
-            if (type_code, name) in resources[:index]:
-                continue
+        for index, asked in enumerate(resources):
             try:
-                self._records += alter(index, _resource(type_code, name, resources))
-                results.append(Result(type_code, name))
+                if counts[asked.type_code, asked.name] > 1:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+                self._records += alter(index, self._resource(asked))
+                results.append(Result(asked.type_code, asked.name))
             except KafkaError as error:
-                results.append(Result(type_code, name, error))
+                results.append(Result(asked.type_code, asked.name, error))
         return results
+
+    def _resource(self, asked: Asked) -> ConfigResource:
+        """The resource, if its changes are well-formed and it can be altered here (Kafka's ConfigAdminManager)."""
+        if len(set(asked.keys)) < len(asked.keys):
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+        if asked.without_value:
+            message = f"Null value not supported for : {', '.join(asked.without_value)}"
+            raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+        resource = ConfigResource(ResourceType.of(asked.type_code), asked.name)
+        if resource.type in (ResourceType.UNKNOWN, ResourceType.BROKER_LOGGER):
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {asked.type_code}")
+        if resource.type is ResourceType.BROKER and resource.name:
+            self._check_broker(resource.name)
+        return resource
+
+    def _check_broker(self, name: str) -> None:
+        """A broker's own configs are altered on the broker itself."""
+        digits = name[1:] if name[:1] in ("+", "-") else name
+        if not digits.isdecimal():
+            message = f"Node id must be an integer, but it is: {name}"
+            raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+        if int(name) != self._registry.controller_id:
+            message = f"Unexpected broker id, expected {self._registry.controller_id}, but received {name}"
+            raise KafkaError(ErrorCode.INVALID_REQUEST, message)
 
     def all_records(self) -> list[MetadataRecord]:
         """The config records, and those that a changed min.insync.replicas brings about: who was eligible to lead by
@@ -141,7 +190,7 @@ class _Alteration:
         if change.config_operation == Operation.DELETE:
             return None
         if change.config_operation not in (Operation.APPEND, Operation.SUBTRACT):
-            message = f"Unknown config operation {change.config_operation} for {change.name}: 0 to 3 are known."
+            message = f"Unknown operations type {change.config_operation}"
             raise KafkaError(ErrorCode.INVALID_REQUEST, message)
         operation = Operation(change.config_operation)
         default = self._rules.list_default(resource.type, change.name)
@@ -180,13 +229,6 @@ class _Alteration:
         if resource.type is ResourceType.TOPIC and self._registry.topic(resource.name) is None:
             message = f"The topic '{resource.name}' does not exist."
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
-        if resource.type is ResourceType.BROKER and resource.name:
-            self._check_broker(int(resource.name))
-
-    def _check_broker(self, broker_id: int) -> None:
-        if broker_id not in self._registry.brokers and broker_id not in self._registry.controllers:
-            message = f"No node with id {broker_id} found."
-            raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, message)
 
     def _check_record(self, resource: ConfigResource, record: ConfigRecord) -> None:
         if record.name == MIN_ISR and resource.type is ResourceType.BROKER and self._registry.elr_enabled:
@@ -202,18 +244,6 @@ class _Alteration:
                 f"{MAX_VALUE_LENGTH} bytes."
             )
             raise KafkaError(ErrorCode.INVALID_CONFIG, message)
-
-
-def _resource(type_code: int, name: str, resources: Sequence[tuple[int, str]]) -> ConfigResource:
-    """The resource that can be altered in the metadata, or the error for one that cannot."""
-    resource = ConfigResource(ResourceType.of(type_code), name)
-    if resource.type is ResourceType.UNKNOWN:
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"Unknown resource type {type_code}.")
-    if resources.count((type_code, name)) > 1:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate resource.")
-    if resource.type is ResourceType.BROKER_LOGGER:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "Unexpected resource type BROKER_LOGGER.")
-    return resource
 
 
 def _record(resource: ConfigResource, name: str, value: str | None) -> ConfigRecord:

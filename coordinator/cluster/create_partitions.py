@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from coordinator.cluster.decided import MAX_RECORDS, Decided
+from coordinator.cluster.decided import MAX_RECORDS, Decided, told
 from coordinator.cluster.placement import Placer, check_assignment, check_some_active
 from coordinator.cluster.record import MetadataRecord
 from coordinator.cluster.registry import Registry
@@ -41,7 +41,7 @@ def create_partitions(registry: Registry, request: CreatePartitionsRequest) -> D
 def _result(name: str, error: KafkaError | None) -> CreatePartitionsTopicResult:
     if error is None:
         return CreatePartitionsTopicResult(name=name, error_code=ErrorCode.NONE, error_message=None)
-    return CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=error.message)
+    return CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=told(error))
 
 
 def _grow(registry: Registry, placer: Placer, wanted: CreatePartitionsTopic) -> list[MetadataRecord]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Container
 
 from coordinator.cluster import names
 from coordinator.cluster.config_rules import ConfigRules
-from coordinator.cluster.decided import MAX_RECORDS, Decided
+from coordinator.cluster.decided import MAX_RECORDS, Decided, told
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.placement import Placer, check_assignment, check_some_active
 from coordinator.cluster.record import MetadataRecord
@@ -171,7 +171,7 @@ def _config_record(topic: str, name: str, value: str) -> ConfigRecord:
 
 
 def _failed(name: str, error: KafkaError) -> CreatableTopicResult:
-    return CreatableTopicResult(name=name, error_code=error.code, error_message=error.message, configs=[])
+    return CreatableTopicResult(name=name, error_code=error.code, error_message=told(error), configs=[])
 
 
 def _asked_for(topic: CreatableTopic, default: int) -> int:
@@ -191,7 +191,8 @@ def create_topics(
 ) -> Decided[CreateTopicsResponse]:
     """The records of all topics that can be created, each with its own result; none where it only validates."""
     if sum(_asked_for(topic, options.num_partitions) for topic in request.topics) > MAX_RECORDS:
-        raise KafkaError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+        too_many = KafkaError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+        return Decided((), CreateTopicsResponse(topics=[_failed(topic.name, too_many) for topic in request.topics]))
     named = Counter(topic.name for topic in request.topics)
     creator = TopicCreator(registry, options, rules, new_uuid, describable)
     results = [creator.create(topic) for topic in request.topics if named[topic.name] == 1]

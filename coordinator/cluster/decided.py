@@ -6,11 +6,17 @@ from collections.abc import Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from coordinator.cluster.record import MetadataRecord
+from protocol.errors import KafkaError
 
 A = TypeVar("A")
 
 MAX_RECORDS = 10_000
 """Of one request, which are appended in one batch, all or none (Kafka's QuorumController.MAX_RECORDS_PER_USER_OP)."""
+
+
+def told(error: KafkaError) -> str | None:
+    """The message of an error in an answer: none where it says no more than its code, for which clients have words."""
+    return None if error.message == error.code.message else error.message
 
 
 class Decided(NamedTuple, Generic[A]):

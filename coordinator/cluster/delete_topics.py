@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Container
 
 from coordinator.cluster.create_topics import EVERYTHING
-from coordinator.cluster.decided import Decided
+from coordinator.cluster.decided import Decided, told
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.record import MetadataRecord
 from coordinator.cluster.registry import Registry
@@ -69,7 +69,7 @@ class _Deletion:
 
     def refuse(self, name: str | None, topic_id: Uuid, error: KafkaError) -> None:
         self.results.append(
-            DeletableTopicResult(name=name, topic_id=topic_id, error_code=error.code, error_message=error.message)
+            DeletableTopicResult(name=name, topic_id=topic_id, error_code=error.code, error_message=told(error))
         )
 
     def by_id(self, topic_id: Uuid, count: int) -> None:

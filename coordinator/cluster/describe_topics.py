@@ -20,6 +20,9 @@ from protocol.messages.describe_topic_partitions import (
 )
 from protocol.types import NO_UUID
 
+NOT_ASKED = -0x80000000
+"""What authorized operations are where nobody asked for them."""
+
 MAX_PARTITIONS = 2_000
 """Default of max.request.partition.size.limit: how many partitions one response describes."""
 
@@ -30,18 +33,24 @@ def describe_topic_partitions(
     listener: str,
     may_describe: Callable[[str], bool] = lambda name: True,
     max_partitions: int = MAX_PARTITIONS,
+    operations: int = NOT_ASKED,
 ) -> DescribeTopicPartitionsResponse:
     """The named topics, or all, in order of name from the cursor on; a named one that may not be described is told so.
 
-    Raises KafkaError(INVALID_REQUEST) for a cursor that is none.
+    `operations` is what may be done with a topic, as bits (KIP-430). A cursor that cannot be one is an INVALID_REQUEST for each topic that was named.
     """
     every = not request.topics
     start = request.cursor
+    if start is not None and not _is_cursor(start, request):
+        refused = [_topic(topic.name, ErrorCode.INVALID_REQUEST) for topic in request.topics]
+        return DescribeTopicPartitionsResponse(topics=refused)
     asked = _asked_for(registry, request)
     allowed = [name for name in asked if may_describe(name)]
     limit = max(min(max_partitions, request.response_partition_limit), 1)
     first_index = {start.topic_name: start.partition_index} if start is not None else {}
     response = _page(registry, allowed, listener, first_index, limit, every)
+    for topic in response.topics:
+        topic.topic_authorized_operations = operations
     if not every:
         response.topics += (
             _topic(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for name in asked if name not in set(allowed)
@@ -49,18 +58,16 @@ def describe_topic_partitions(
     return response
 
 
+def _is_cursor(cursor: Cursor, request: DescribeTopicPartitionsRequest) -> bool:
+    """A cursor points to a partition of a topic that was asked for."""
+    named = {topic.name for topic in request.topics}
+    return cursor.partition_index >= 0 and (not named or cursor.topic_name in named)
+
+
 def _asked_for(registry: Registry, request: DescribeTopicPartitionsRequest) -> list[str]:
-    cursor = request.cursor
-    if cursor is not None and cursor.partition_index < 0:
-        message = f"DescribeTopicPartitionsRequest cursor partition must be valid: {cursor}"
-        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     wanted = registry.topic_names() if not request.topics else sorted({topic.name for topic in request.topics})
-    if cursor is None:
-        return wanted
-    if request.topics and cursor.topic_name not in wanted:
-        message = f"DescribeTopicPartitionsRequest topic list should contain the cursor topic: {cursor.topic_name}"
-        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-    return [name for name in wanted if name >= cursor.topic_name]
+    start = "" if request.cursor is None else request.cursor.topic_name
+    return [name for name in wanted if name >= start]
 
 
 def _page(
@@ -69,7 +76,7 @@ def _page(
     response = DescribeTopicPartitionsResponse(topics=[])
     for name in wanted:
         if limit <= 0:
-            response.next_cursor = Cursor(topic_name=name, partition_index=first_index.get(name, 0))
+            response.next_cursor = Cursor(topic_name=name, partition_index=0)
             break
         topic = registry.topic(name)
         if topic is None:

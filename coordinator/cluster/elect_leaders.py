@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import IntEnum
 
-from coordinator.cluster.decided import Decided
+from coordinator.cluster.decided import Decided, told
 from coordinator.cluster.record import MetadataRecord
 from coordinator.cluster.registry import Registry
 from coordinator.cluster.topic import NO_LEADER, RECOVERING, Partition
@@ -27,12 +27,9 @@ class ElectionType(IntEnum):
 
 
 def elect_leaders(registry: Registry, request: ElectLeadersRequest) -> Decided[ElectLeadersResponse]:
-    """The named partitions, or all of them, and then only those are reported that had something to elect.
-
-    Raises KafkaError(INVALID_REQUEST) for an unknown kind of election.
-    """
+    """The named partitions, or all of them, and then only those are reported that had something to elect."""
     if request.election_type not in (ElectionType.PREFERRED, ElectionType.UNCLEAN):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
+        return Decided((), _all_refused(request))
     kind = ElectionType(request.election_type)
     records: list[MetadataRecord] = []
     results = []
@@ -42,6 +39,15 @@ def elect_leaders(registry: Registry, request: ElectLeadersRequest) -> Decided[E
             elected = [(index, error) for index, error in elected if _is_news(error)]
         results.append(ReplicaElectionResult(topic=name, partition_result=[_result(*one) for one in elected]))
     return Decided(records, ElectLeadersResponse(error_code=ErrorCode.NONE, replica_election_results=results))
+
+
+def _all_refused(request: ElectLeadersRequest) -> ElectLeadersResponse:
+    error = KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
+    results = [
+        ReplicaElectionResult(topic=asked.topic, partition_result=[_result(index, error) for index in asked.partitions])
+        for asked in request.topic_partitions or ()
+    ]
+    return ElectLeadersResponse(error_code=error.code, replica_election_results=results)
 
 
 def _asked_for(registry: Registry, request: ElectLeadersRequest) -> Iterable[tuple[str, Iterable[int]]]:
@@ -57,7 +63,7 @@ def _is_news(error: KafkaError | None) -> bool:
 def _result(index: int, error: KafkaError | None) -> PartitionResult:
     if error is None:
         return PartitionResult(partition_id=index, error_code=ErrorCode.NONE, error_message=None)
-    return PartitionResult(partition_id=index, error_code=error.code, error_message=error.message)
+    return PartitionResult(partition_id=index, error_code=error.code, error_message=told(error))
 
 
 def _elect(

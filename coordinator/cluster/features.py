@@ -22,6 +22,7 @@ from protocol.messages.update_features import (
 )
 from protocol.metadata_records.settings import ConfigRecord, FeatureLevelRecord
 
+KRAFT_VERSION = "kraft.version"
 MIN_ISR = "min.insync.replicas"
 
 LATEST_METADATA_VERSION = 30
@@ -31,7 +32,7 @@ SUPPORTED: dict[str, FeatureRange] = {
     METADATA_VERSION: FeatureRange(7, LATEST_METADATA_VERSION),
     ELR_VERSION: FeatureRange(0, 1),
     "group.version": FeatureRange(0, 1),
-    "kraft.version": FeatureRange(0, 1),
+    KRAFT_VERSION: FeatureRange(0, 1),
     "share.version": FeatureRange(0, 1),
     "streams.version": FeatureRange(0, 1),
     "transaction.version": FeatureRange(0, 2),
@@ -94,29 +95,18 @@ def update_features(
         try:
             _check(registry, update, proposed)
         except KafkaError as error:
-            return Decided((), _refused(update, error, updates))
-        records.append(FeatureLevelRecord(name=update.feature, feature_level=update.max_version_level))
+            message = f"The update failed for all features since the following feature had an error: {error.message}"
+            return Decided((), UpdateFeaturesResponse(error_code=error.code, error_message=message))
+        if update.feature != KRAFT_VERSION:  # it is no record of the metadata's
+            records.append(FeatureLevelRecord(name=update.feature, feature_level=update.max_version_level))
     elr = updates.get(ELR_VERSION)
     if elr is not None and elr.max_version_level > 0:
         records = [*elr_safety_records(registry, min_insync_replicas), *records]
-    results = [UpdatableFeatureResult(feature=name, error_code=ErrorCode.NONE, error_message=None) for name in updates]
+    results = [
+        UpdatableFeatureResult(feature=name, error_code=ErrorCode.NONE, error_message="NONE") for name in updates
+    ]
     response = UpdateFeaturesResponse(error_code=ErrorCode.NONE, error_message=None, results=results)
     return Decided(() if request.validate_only else records, response)
-
-
-def _refused(
-    update: FeatureUpdateKey, error: KafkaError, updates: Mapping[str, FeatureUpdateKey]
-) -> UpdateFeaturesResponse:
-    message = f"The update failed for all features since the following feature had an error: {error.message}"
-    results = [
-        UpdatableFeatureResult(
-            feature=name,
-            error_code=error.code if name == update.feature else ErrorCode.FEATURE_UPDATE_FAILED,
-            error_message=error.message if name == update.feature else message,
-        )
-        for name in updates
-    ]
-    return UpdateFeaturesResponse(error_code=error.code, error_message=message, results=results)
 
 
 def _upgrade_type(update: FeatureUpdateKey) -> UpgradeType:
@@ -148,7 +138,7 @@ def _problem(registry: Registry, name: str, level: int, upgrade_type: UpgradeTyp
     unsupported = _unsupported(registry, name, level)
     if unsupported is not None:
         return unsupported
-    current = registry.metadata_version if name == METADATA_VERSION else registry.features.get(name, 0)
+    current = _level(registry, name)
     if level < current and upgrade_type is UpgradeType.UPGRADE:
         return (
             "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe "
@@ -156,7 +146,17 @@ def _problem(registry: Registry, name: str, level: int, upgrade_type: UpgradeTyp
         )
     if level > current and upgrade_type is not UpgradeType.UPGRADE:
         return "Can't downgrade to a newer version."
+    if level < current and name == KRAFT_VERSION:
+        return "Can't downgrade the version of this feature."
+    if level > current and name == KRAFT_VERSION:
+        return "The voters of this cluster are in its configuration: they are moved into the log by Apache Kafka."
     return None
+
+
+def _level(registry: Registry, name: str) -> int:
+    if name == METADATA_VERSION:
+        return registry.metadata_version
+    return registry.kraft_version if name == KRAFT_VERSION else registry.features.get(name, 0)
 
 
 def _unsupported(registry: Registry, name: str, level: int) -> str | None:
@@ -184,4 +184,5 @@ def _check_metadata_version(current: int, level: int, upgrade_type: UpgradeType)
         if unsafe
         else "Refusing to perform the requested downgrade because it might delete metadata information."
     )
-    raise KafkaError(ErrorCode.INVALID_UPDATE_VERSION, f"Invalid metadata.version {level}. {why}")
+    message = f"Unsupported metadata.version downgrade from {current} to {level}. {why}"
+    raise KafkaError(ErrorCode.INVALID_UPDATE_VERSION, message)

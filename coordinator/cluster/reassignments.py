@@ -6,7 +6,7 @@ Source: Kafka's ReplicationControlManager and PartitionReassignmentReplicas.
 
 from __future__ import annotations
 
-from coordinator.cluster.decided import Decided
+from coordinator.cluster.decided import Decided, told
 from coordinator.cluster.placement import Placer, check_assignment
 from coordinator.cluster.record import MetadataRecord
 from coordinator.cluster.registry import Registry
@@ -64,7 +64,7 @@ class _Reassignment:
             self._alter(topic_name, index, target.replicas)
         except KafkaError as error:
             return ReassignablePartitionResponse(
-                partition_index=index, error_code=error.code, error_message=error.message
+                partition_index=index, error_code=error.code, error_message=told(error)
             )
         return ReassignablePartitionResponse(partition_index=index, error_code=ErrorCode.NONE, error_message=None)
 
@@ -96,12 +96,12 @@ class _Reassignment:
         self._become(topic, index, partition, original, isr)
 
     def _change(self, topic: Topic, index: int, partition: Partition, target: list[int]) -> None:
+        check_assignment(self._registry, target, None)
         if not self._may_change_factor:
             before = len(partition.replicas) - len(partition.adding_replicas)
             if before != len(target):
                 message = f"The replication factor is changed from {before} to {len(target)}"
                 raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, message)
-        check_assignment(self._registry, target, None)
         isr = [one for one in partition.isr if one in target]
         if set(target) <= set(isr):
             self._become(topic, index, partition, target, isr)

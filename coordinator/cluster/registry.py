@@ -70,6 +70,8 @@ class Registry:
         self.brokers: dict[int, Broker] = {}
         self.controllers: dict[int, Controller] = {}
         self.features: dict[str, int] = {}
+        self.kraft_version = 0
+        """Of the quorum's protocol: control records say it, not metadata records."""
         self.producer_ids = ProducerIds()
         self.kept: dict[Key, Kept] = {}
         """Records that other rooms fold (ACLs, SCRAM, quotas, tokens), by what they replace."""

@@ -24,7 +24,6 @@ class Replay:
         self._transaction: list[MetadataRecord] | None = None
         self.size_bytes = 0
         """Of what was replayed after the snapshot."""
-        self.kraft_version = 0
         self.voters: VotersRecord | None = None
 
     @property
@@ -35,7 +34,7 @@ class Replay:
     def feed_control(self, said: QuorumRecord | None) -> None:
         """Note what the quorum says of itself."""
         if isinstance(said, KRaftVersionRecord):
-            self.kraft_version = said.k_raft_version
+            self._registry.kraft_version = said.k_raft_version
         elif isinstance(said, VotersRecord):
             self.voters = said
 

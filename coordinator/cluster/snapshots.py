@@ -52,6 +52,6 @@ class Snapshots:
 
     def _quorum(self) -> list[KRaftVersionRecord | VotersRecord]:
         """The voters, where they are in the log and not in everybody's configuration."""
-        if self._replay.kraft_version == 0 or self._replay.voters is None:
+        if self._registry.kraft_version == 0 or self._replay.voters is None:
             return []
-        return [KRaftVersionRecord(version=0, k_raft_version=self._replay.kraft_version), self._replay.voters]
+        return [KRaftVersionRecord(version=0, k_raft_version=self._registry.kraft_version), self._replay.voters]

@@ -122,17 +122,34 @@ def test_a_validation_leaves_no_records() -> None:
     assert alter(orders(), resource("orders", (SET, "retention.ms", "5")), validate_only=True) == ([], OK)
 
 
-def test_a_resource_named_twice_is_refused_once() -> None:
+def test_a_resource_named_twice_is_refused() -> None:
     twice = resource("orders", (SET, "retention.ms", "5"))
-    assert alter(orders(), twice, twice) == ([], [(ErrorCode.INVALID_REQUEST, "Duplicate resource.")])
+    refused = (ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+    assert alter(orders(), twice, twice) == ([], [refused, refused])
+
+
+def test_a_config_named_twice_is_refused() -> None:
+    change = resource("orders", (SET, "retention.ms", "5"), (SET, "retention.ms", "6"))
+    assert alter(orders(), change) == ([], [(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")])
+
+
+def test_only_a_removal_is_without_value() -> None:
+    change = resource("orders", (SET, "retention.ms", None))
+    assert alter(orders(), change) == ([], [(ErrorCode.INVALID_REQUEST, "Null value not supported for : retention.ms")])
+
+
+def test_an_unknown_operation_is_refused() -> None:
+    change = resource("orders", (SET, "retention.ms", "5"))
+    change.configs[0].config_operation = 9
+    assert alter(orders(), change) == ([], [(ErrorCode.INVALID_REQUEST, "Unknown operations type 9")])
 
 
 @pytest.mark.parametrize(("kind", "name", "code", "message"), [
-    (99, "x", ErrorCode.UNSUPPORTED_VERSION, "Unknown resource type 99."),
+    (99, "x", ErrorCode.INVALID_REQUEST, "Unknown resource type 99"),
     (ResourceType.TOPIC, "", ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed."),
-    (ResourceType.BROKER, "x", ErrorCode.INVALID_REQUEST, "Unable to parse broker name as a base 10 number."),
-    (ResourceType.BROKER, "-1", ErrorCode.INVALID_REQUEST, "Invalid negative broker ID."),
-    (ResourceType.BROKER, "7", ErrorCode.BROKER_ID_NOT_REGISTERED, "No node with id 7 found."),
+    (ResourceType.BROKER, "x", ErrorCode.INVALID_REQUEST, "Node id must be an integer, but it is: x"),
+    (ResourceType.BROKER, "-1", ErrorCode.INVALID_REQUEST, "Unexpected broker id, expected 1, but received -1"),
+    (ResourceType.BROKER, "7", ErrorCode.INVALID_REQUEST, "Unexpected broker id, expected 1, but received 7"),
     (ResourceType.GROUP, "", ErrorCode.INVALID_REQUEST, "Default group resources are not allowed."),
 ])  # fmt: skip
 def test_a_resource_that_cannot_be_altered_is_told_why(kind: int, name: str, code: ErrorCode, message: str) -> None:

@@ -56,9 +56,9 @@ def test_a_validation_leaves_no_records() -> None:
     (orders(3, [7]), ErrorCode.INVALID_REPLICA_ASSIGNMENT,
      "The manual partition assignment includes broker 7, but no such broker is registered."),
     (CreatePartitionsTopic(name="absent", count=3, assignments=None), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.message),
+     None),
 ])  # fmt: skip
-def test_what_does_not_grow_is_told_why(wanted: CreatePartitionsTopic, code: ErrorCode, message: str) -> None:
+def test_what_does_not_grow_is_told_why(wanted: CreatePartitionsTopic, code: ErrorCode, message: str | None) -> None:
     decided, results = grow(wanted)
     assert (decided.records, results) == ([], [(code, message)])
 

@@ -9,7 +9,7 @@ from coordinator.cluster.create_topics import create_topics
 from coordinator.cluster.decided import Decided
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.registry import Registry
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import ErrorCode
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from protocol.metadata_records.nodes import BrokerRegistrationChangeRecord
 from protocol.metadata_records.topics import TopicRecord
@@ -202,6 +202,6 @@ def test_configs_are_validated(configs: dict[str, str | None], problem: str) -> 
 
 
 def test_a_request_for_too_many_partitions_is_refused_whole() -> None:
-    with pytest.raises(KafkaError) as caught:
-        create(creatable("orders", 9_999, 1), creatable("more", 2, 1))
-    assert caught.value.code is ErrorCode.POLICY_VIOLATION
+    decided = create(creatable("orders", 9_999, 1), creatable("more", 2, 1))
+    assert decided.records == ()
+    assert [one.error_code for one in decided.response.topics] == [ErrorCode.POLICY_VIOLATION] * 2
