@@ -37,7 +37,8 @@ def describe_topic_partitions(
 ) -> DescribeTopicPartitionsResponse:
     """The named topics, or all, in order of name from the cursor on; a named one that may not be described is told so.
 
-    `operations` is what may be done with a topic, as bits (KIP-430). A cursor that cannot be one is an INVALID_REQUEST for each topic that was named.
+    `operations` is what may be done with a topic, as bits (KIP-430). A cursor that cannot be one is an INVALID_REQUEST
+    for each topic that was named.
     """
     every = not request.topics
     start = request.cursor
