@@ -228,16 +228,22 @@ def _check_records(
     code = ErrorCode.INVALID_RECORD
     errors: list[tuple[int, str | None]] = []
     earliest, latest = now_ms - rules.before_ms, now_ms + rules.after_ms
-    for index, (_, timestamp, key_is_null) in enumerate(iter_raw(records, position, header)):
+    for index, (offset, timestamp, key_is_null) in enumerate(iter_raw(records, position, header)):
         if keys_needed and key_is_null:
-            errors.append((index, "a compacted topic takes no record without a key"))
+            errors.append((index, "Compacted topic cannot accept message without key"))
         elif rules.log_append_time:
             if stamped_by_producer:
                 code = ErrorCode.INVALID_TIMESTAMP
-                errors.append((index, "a producer does not set the timestamp type LogAppendTime"))
+                errors.append((index, "Producer should not set timestamp type to LogAppendTime."))
         elif timestamp != NO_TIMESTAMP and not earliest <= timestamp <= latest:
             code = ErrorCode.INVALID_TIMESTAMP
-            errors.append((index, f"timestamp {timestamp} is not between {earliest} and {latest}"))
+            errors.append(
+                (
+                    index,
+                    f"Timestamp {timestamp} of message with offset {offset} is out of range. The timestamp should be "
+                    f"within [{earliest}, {latest}]",
+                )
+            )
     if errors:
         raise _refused(code, errors)
 

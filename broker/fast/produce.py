@@ -9,11 +9,12 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from broker.handlers.produce import record_errors, refused
+from broker.produce_rules import refused
 from protocol.codec import part_encoder
-from protocol.errors import InvalidRecords, KafkaError
+from protocol.errors import KafkaError
 from protocol.messages.produce import PartitionProduceResponse, ProduceResponse
 from protocol.primitives import read_uvarint_tail
+from protocol.records.batch import LOG_OVERHEAD
 from protocol.types import Buffer
 
 if TYPE_CHECKING:
@@ -38,9 +39,10 @@ END = bytes(5)
 
 ONE_BYTE = 0x7F
 """Counts and lengths up to it take one byte; all are one more than what they count (KIP-482)."""
-NOT_ACKNOWLEDGED = 0
-MAGIC, MAGIC_V2 = 16, 2
-ATTRIBUTES, TRANSACTIONAL = 22, 0x10
+ACKNOWLEDGED = (-1, 1)
+BATCH = struct.Struct(">8xi4xB5xB")
+"""Of a batch's header its length, its magic and the low byte of its attributes."""
+MAGIC_V2, TRANSACTIONAL = 2, 0x10
 BATCH_HEADER_BYTES = 61
 COUNTS = tuple(bytes((count,)) for count in range(ONE_BYTE + 1))
 
@@ -61,7 +63,7 @@ def produce(broker: Broker, version: int, correlation_id: int, frame: memoryview
             try:
                 appended = partition.append(records, now_ms)
             except KafkaError as error:
-                refuse(version, index, error, parts)
+                refuse(version, index, error, partition, parts)
             else:
                 parts.append(ANSWER.pack(index, 0, appended[0], appended[2], appended[3], 1, 0, 0))
         parts.append(COUNTS[0])
@@ -77,7 +79,7 @@ def parse(
     if frame[position]:  # a transactional id
         return None
     acks, _, topic_count = REQUEST.unpack_from(frame, position + 1)
-    if acks == NOT_ACKNOWLEDGED or topic_count > ONE_BYTE:
+    if acks not in ACKNOWLEDGED or topic_count > ONE_BYTE:
         return None
     position += 1 + REQUEST.size
     topics = []
@@ -95,20 +97,19 @@ def parse(
             if size > ONE_BYTE:
                 size, position = read_uvarint_tail(frame, position, size)
             end = position + size - 1
-            records = frame[position:end]
-            unusual = size <= BATCH_HEADER_BYTES or records[MAGIC] != MAGIC_V2 or records[ATTRIBUTES] & TRANSACTIONAL
-            if unusual or frame[end]:  # tags of the partition
+            length, magic, attributes = BATCH.unpack_from(frame, position)
+            unusual = size <= BATCH_HEADER_BYTES or magic != MAGIC_V2 or attributes & TRANSACTIONAL
+            if unusual or length != size - 1 - LOG_OVERHEAD or frame[end]:  # not one batch; tags of the partition
                 return None
-            targets.append((partitions[index], index, records))
+            targets.append((partitions[index], index, frame[position:end]))
             position = end + 1
-        if partition_count > ONE_BYTE or frame[position]:  # tags of the topic
+        if not 1 < partition_count <= ONE_BYTE or frame[position]:  # tags of the topic
             return None
         position += 1
         topics.append((key, targets))
     return topics if position + 1 == len(frame) and not frame[position] else None
 
 
-def refuse(version: int, index: int, error: KafkaError, parts: list[Buffer]) -> None:
+def refuse(version: int, index: int, error: KafkaError, partition: Partition, parts: list[Buffer]) -> None:
     """A partition's answer with its error, as the general way encodes it."""
-    errors = record_errors(error) if isinstance(error, InvalidRecords) else []
-    part_encoder(ProduceResponse, PartitionProduceResponse, version)(refused(index, error, errors), parts.append)
+    part_encoder(ProduceResponse, PartitionProduceResponse, version)(refused(index, error, partition), parts.append)

@@ -13,10 +13,10 @@ from collections.abc import Coroutine, Iterable
 from typing import Any
 
 from broker.dispatch import Api, Call
+from broker.produce_rules import ATTRIBUTES_LOW_BYTE, checked_records, refused
 from broker.verification import NOTHING, Supports, Verified, refused_all, verify
-from protocol.errors import ErrorCode, InvalidRecords, KafkaError, ProtocolError, error_code
+from protocol.errors import ErrorCode, KafkaError, ProtocolError, error_code
 from protocol.messages.produce import (
-    BatchIndexAndErrorMessage,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -25,7 +25,6 @@ from protocol.messages.produce import (
     TopicProduceResponse,
 )
 from protocol.records.batch import (
-    COMPRESSION_MASK,
     HEADER_SIZE,
     MAGIC_OFFSET,
     MAGIC_V2,
@@ -33,16 +32,10 @@ from protocol.records.batch import (
     BatchHeader,
     read_header,
 )
-from protocol.records.compression import Compression
 from protocol.types import TopicPartition
 
 VALID_ACKS = (-1, 0, 1)
-FIRST_ZSTD_VERSION = 7
 FIRST_TOPIC_ID_VERSION = 13
-ATTRIBUTES_LOW_BYTE = 22
-"""Where a v2 batch says its codec."""
-
-
 FIRST_ABORTABLE_VERSION, FIRST_ADDING_VERSION = 11, 12
 
 
@@ -69,7 +62,8 @@ async def append_later(call: Call[ProduceRequest], verified: Coroutine[Any, Any,
 def append_all(call: Call[ProduceRequest], verified: Verified) -> ProduceResponse | None:
     request = call.request
     now_ms = call.now_ms
-    response = ProduceResponse(responses=[produce_topic(call, topic, verified, now_ms) for topic in request.topic_data])
+    topics = [produce_topic(call, topic, verified, now_ms) for topic in request.topic_data if topic.partition_data]
+    response = ProduceResponse(responses=topics)
     if request.acks != 0:
         return response
     errors = [p.error_code for topic in response.responses for p in topic.partition_responses if p.error_code]
@@ -95,16 +89,17 @@ def produce_partition(
     call: Call[ProduceRequest], topic: str | None, data: PartitionProduceData, verified: Verified, now_ms: int
 ) -> PartitionProduceResponse:
     try:
+        partition = call.broker.replicas.partition(topic, data.index)
+        records = checked_records(call.version, data.records)
         if call.request.acks not in VALID_ACKS:
             raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
-        guard = None if verified is NOTHING else verified.guard_of(TopicPartition(topic or "", data.index))
-        partition = call.broker.replicas.partition(topic, data.index)
-        records = checked_records(call, data.records)
-        appended = partition.append(records, now_ms, guard=guard)
-    except InvalidRecords as error:
-        return refused(data.index, error, record_errors(error))
+        guard = None if verified is NOTHING else verified.guard_of(partition.name)
     except KafkaError as error:
-        return refused(data.index, error, [])
+        return refused(data.index, error)
+    try:
+        appended = partition.append(records, now_ms, guard=guard)
+    except KafkaError as error:
+        return refused(data.index, error, partition)
     return PartitionProduceResponse(
         index=data.index,
         error_code=0,
@@ -150,34 +145,6 @@ def check_one_producer(transactional_id: str | None, batches: Iterable[BatchHead
             ErrorCode.INVALID_PRODUCER_ID_MAPPING, "transactional records of more than one producer in a request"
         )
     return transactional_id
-
-
-def checked_records(call: Call[ProduceRequest], records: object) -> memoryview:
-    """The records if this version may carry them."""
-    if not isinstance(records, memoryview) or not len(records):
-        return memoryview(b"")
-    if len(records) <= ATTRIBUTES_LOW_BYTE:
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{len(records)} bytes are too few for a record batch")
-    if call.version >= 3 and records[MAGIC_OFFSET] != MAGIC_V2:
-        raise KafkaError(ErrorCode.INVALID_RECORD, f"Produce v{call.version} carries batches of magic 2 only")
-    is_old = call.version < FIRST_ZSTD_VERSION and records[MAGIC_OFFSET] == MAGIC_V2
-    if is_old and records[ATTRIBUTES_LOW_BYTE] & COMPRESSION_MASK == Compression.ZSTD:
-        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
-    return records
-
-
-def refused(index: int, error: KafkaError, errors: list[BatchIndexAndErrorMessage]) -> PartitionProduceResponse:
-    return PartitionProduceResponse(
-        index=index, error_code=error.code, base_offset=-1, log_append_time_ms=-1, log_start_offset=-1,
-        record_errors=errors, error_message=error.message,
-    )  # fmt: skip
-
-
-def record_errors(error: InvalidRecords) -> list[BatchIndexAndErrorMessage]:
-    return [
-        BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)
-        for index, message in error.record_errors
-    ]
 
 
 API = Api(ProduceRequest, ProduceResponse, produce)

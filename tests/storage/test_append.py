@@ -182,8 +182,9 @@ def test_a_record_too_far_in_the_future_is_named(log: Log) -> None:
     with pytest.raises(InvalidRecords) as refused:
         append(log, memoryview(data))
     assert refused.value.code is ErrorCode.INVALID_TIMESTAMP
+    limits = f"[{NOW_MS - (2**63 - 1)}, {NOW_MS + HOUR_MS}]"
     assert refused.value.record_errors == [
-        (1, f"timestamp {late} is not between {NOW_MS - (2**63 - 1)} and {NOW_MS + HOUR_MS}")
+        (1, f"Timestamp {late} of message with offset 1 is out of range. The timestamp should be within {limits}")
     ]
 
 

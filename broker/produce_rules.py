@@ -1,0 +1,131 @@
+"""What Produce refuses before any log is asked, and how its refusals are told, to the word as Apache Kafka tells them.
+
+Clients show these texts to their users, and decide by the codes. Source: ProduceRequest.validateRecords,
+ByteBufferLogInputStream, ReplicaManager.appendToLocalLog, LogValidator.processRecordErrors.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from protocol.errors import ErrorCode, InvalidRecords, KafkaError
+from protocol.messages.produce import BatchIndexAndErrorMessage, PartitionProduceResponse
+from protocol.records.batch import COMPRESSION_MASK, LOG_OVERHEAD, MAGIC_OFFSET, MAGIC_V2
+from protocol.records.compression import Compression
+
+if TYPE_CHECKING:
+    from broker.replica.partition import Partition
+
+FIRST_BATCH_VERSION = 3
+"""Since then a request has one v2 batch for a partition, no more and no less."""
+
+FIRST_ZSTD_VERSION = 7
+ATTRIBUTES_LOW_BYTE = 22
+"""Where a v2 batch says its codec."""
+
+SIZE = struct.Struct(">i")
+SIZE_AT = 8
+MIN_ENTRY_SIZE = 14
+"""What the size of a message of any format is at least (LegacyRecord.RECORD_OVERHEAD_V0)."""
+
+NO_OFFSET = -1
+SHOWN_ERRORS = 3
+"""How many records at fault the message names; the response lists all of them."""
+
+WITHOUT_LOG_START = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    }
+)
+"""Errors of an append that are answered without the log start offset."""
+
+
+class Refused(KafkaError):
+    """Refused before the log was asked; the message is for the client, None where it gets none."""
+
+    def __init__(self, code: ErrorCode, told: str | None = None) -> None:
+        super().__init__(code, told)
+        self.told = told
+
+
+def checked_records(version: int, records: object) -> memoryview:
+    """The records, if a request of this version may carry them. Raises Refused."""
+    if version < FIRST_BATCH_VERSION:
+        return records if isinstance(records, memoryview) else memoryview(b"")
+    if not isinstance(records, memoryview):
+        raise Refused(ErrorCode.INVALID_RECORD)
+    end = entry_end(records, 0)
+    if end is None or records[MAGIC_OFFSET] != MAGIC_V2 or entry_end(records, end) is not None:
+        raise Refused(ErrorCode.INVALID_RECORD)
+    if version < FIRST_ZSTD_VERSION and records[ATTRIBUTES_LOW_BYTE] & COMPRESSION_MASK == Compression.ZSTD:
+        raise Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+    return records
+
+
+def entry_end(records: memoryview, start: int) -> int | None:
+    """Where the message or batch at `start` ends; None when it is not whole. Raises Refused."""
+    left = len(records) - start
+    if left < LOG_OVERHEAD:
+        return None
+    (size,) = SIZE.unpack_from(records, start + SIZE_AT)
+    if size < MIN_ENTRY_SIZE:
+        text = f"Record size {size} is less than the minimum record overhead ({MIN_ENTRY_SIZE})"
+        raise Refused(ErrorCode.CORRUPT_MESSAGE, text)
+    if left <= MAGIC_OFFSET:
+        return None
+    magic = records[start + MAGIC_OFFSET]
+    if magic > MAGIC_V2:
+        signed = magic - 256 if magic > 127 else magic
+        raise Refused(ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {signed}")
+    end = start + LOG_OVERHEAD + int(size)
+    return end if end <= len(records) else None
+
+
+def refused(index: int, error: KafkaError, partition: Partition | None = None) -> PartitionProduceResponse:
+    """A partition's answer to records that were not appended; `partition` where its log refused them."""
+    errors = told_errors(error, partition)
+    has_start = partition is not None and error.code not in WITHOUT_LOG_START
+    return PartitionProduceResponse(
+        index=index,
+        error_code=error.code,
+        base_offset=NO_OFFSET,
+        log_start_offset=partition.log_start_offset if partition is not None and has_start else NO_OFFSET,
+        record_errors=errors,
+        error_message=told(error, errors),
+    )
+
+
+def told_errors(error: KafkaError, partition: Partition | None) -> list[BatchIndexAndErrorMessage]:
+    """The records at fault; where a record breaks a rule of the topic, the partition is named too."""
+    if not isinstance(error, InvalidRecords):
+        return []
+    where = f" in topic partition {partition.name}" if partition and error.code is ErrorCode.INVALID_RECORD else ""
+    return [
+        BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=f"{message}{where}")
+        for index, message in error.record_errors
+    ]
+
+
+def told(error: KafkaError, errors: list[BatchIndexAndErrorMessage]) -> str | None:
+    """The message for the client: most errors have none but their code."""
+    if isinstance(error, Refused):
+        return error.told
+    if not errors:
+        return None
+    if error.code is ErrorCode.INVALID_TIMESTAMP:
+        return "One or more records have been rejected due to invalid timestamp"
+    shown = ", ".join(
+        f"RecordError(batchIndex={each.batch_index}, message='{each.batch_index_error_message}')"
+        for each in errors[:SHOWN_ERRORS]
+    )
+    return (
+        f"One or more records have been rejected due to {len(errors)} record errors in total, and only showing the "
+        f"first three errors at most: [{shown}]"
+    )
