@@ -11,7 +11,7 @@ from bench.jars import locked
 from tests.interop.processes import CACHE, LineClient, run
 
 HERE = Path(__file__).parent / "node"
-FILES = ("package.json", "package-lock.json", "client.js")
+FILES = ("package.json", "package-lock.json", "client.js", "member.js")
 
 
 @cache

@@ -1,0 +1,146 @@
+"""Members of a group as processes, whatever client they are, and what they have told."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.interop import jvm, node
+from tests.interop.processes import ROOT
+
+WAIT_S = 60
+
+JAVA_SETTINGS = ("session.timeout.ms=6000", "heartbeat.interval.ms=500")
+
+
+class Flavour(NamedTuple):
+    """A client in one of its ways to be in a group."""
+
+    name: str
+    command: Callable[[str, str, str], list[str]]
+    """(bootstrap, topic, group)."""
+    odradek_only: bool = False  # Apache Kafka 4 no longer speaks with it
+
+
+def _python(kind: str, *options: str) -> Callable[[str, str, str], list[str]]:
+    program = [sys.executable, "-m", "tests.interop.clients.member", kind]
+    return lambda bootstrap, topic, group: [*program, bootstrap, topic, group, *options]
+
+
+def _java(version: str, *settings: str) -> Callable[[str, str, str], list[str]]:
+    def command(bootstrap: str, topic: str, group: str) -> list[str]:
+        return jvm.java(jvm.compiled("Member.java", version), "Member", bootstrap, topic, group, *settings)
+
+    return command
+
+
+def _kafkajs(bootstrap: str, topic: str, group: str) -> list[str]:
+    return ["node", str(node.installed() / "member.js"), bootstrap, topic, group]
+
+
+COOPERATIVE = "partition.assignment.strategy=org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
+FLAVOURS = (
+    Flavour("kafka-python", _python("kafka-python")),
+    Flavour("aiokafka", _python("aiokafka")),
+    Flavour("confluent", _python("confluent")),
+    Flavour("confluent-cooperative", _python("confluent", "strategy=cooperative-sticky")),
+    Flavour("kafkajs", _kafkajs),
+    Flavour("java-4.3.1", _java("4.3.1", *JAVA_SETTINGS)),
+    Flavour("java-4.3.1-cooperative", _java("4.3.1", *JAVA_SETTINGS, COOPERATIVE)),
+    Flavour("java-2.8.2", _java("2.8.2", *JAVA_SETTINGS)),
+    Flavour("java-0.10.2.2", _java("0.10.2.2", *JAVA_SETTINGS), odradek_only=True),
+)
+BY_NAME = {flavour.name: flavour for flavour in FLAVOURS}
+
+
+def static(kind: str, instance: str) -> Flavour:
+    """A static member (KIP-345)."""
+    if kind == "java":
+        return Flavour(f"java-{instance}", _java("4.3.1", *JAVA_SETTINGS, f"group.instance.id={instance}"))
+    return Flavour(f"{kind}-{instance}", _python(kind, f"instance={instance}"))
+
+
+class Member:
+    """One process in a group."""
+
+    def __init__(self, flavour: Flavour, bootstrap: str, topic: str, group: str, log: Path) -> None:
+        self.name = flavour.name
+        self.records: list[tuple[int, int]] = []
+        self.assignments: list[list[int]] = []
+        self.rebalances = 0
+        self.errors: list[str] = []
+        with log.open("ab") as errors:
+            self._process = subprocess.Popen(
+                flavour.command(bootstrap, topic, group),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                cwd=ROOT,
+                text=True,
+            )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            word, _, rest = line.strip().partition(" ")
+            if word == "record":
+                partition, offset = rest.split()
+                self.records.append((int(partition), int(offset)))
+            elif word == "assigned":
+                self.assignments.append([int(each) for each in rest.split(",") if each])
+            elif word == "rebalance":
+                self.rebalances += 1
+            elif word == "error":
+                self.errors.append(rest)
+
+    @property
+    def owned(self) -> list[int]:
+        return self.assignments[-1] if self.assignments else []
+
+    def kill(self) -> None:
+        """As a crash: it does not leave."""
+        self._process.kill()
+        self._process.wait()
+        self._reader.join()
+
+    def leave(self) -> None:
+        """It ends in order, which leaves the group (unless it is static)."""
+        if self._process.poll() is None:
+            with contextlib.suppress(OSError):
+                assert self._process.stdin is not None
+                self._process.stdin.close()
+            try:
+                self._process.wait(30)
+            except subprocess.TimeoutExpired:
+                self.kill()
+                raise AssertionError(f"{self.name} did not end") from None
+        self._reader.join()
+
+
+def wait_until(condition: Callable[[], bool], what: Callable[[], object], timeout_s: float = WAIT_S) -> None:
+    """Look until it is so; `what` tells how far it came."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {timeout_s} s: {what()}")
+        time.sleep(0.02)
+
+
+def shared_out(members: Sequence[Member], partitions: int) -> bool:
+    """Whether each partition has one owner, and every member that can have one has one."""
+    owners = Counter(partition for member in members for partition in member.owned)
+    return owners == Counter(range(partitions)) and all(member.owned for member in members[:partitions])
+
+
+def seen_by(members: Iterable[Member]) -> Counter[tuple[int, int]]:
+    """How often each record was given to anyone."""
+    return Counter(record for member in members for record in list(member.records))

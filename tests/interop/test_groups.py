@@ -1,0 +1,161 @@
+"""Groups of real consumers: each client, mixed, under churn, over kills of members and of the broker."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from tests.interop.brokers import Broker
+from tests.interop.clients.confluent import Confluent
+from tests.interop.members import BY_NAME, FLAVOURS, Flavour, Member, seen_by, shared_out, static, wait_until
+
+PARTITIONS = 4
+COUNT = 100
+CLIENT = Confluent()
+
+Join = Callable[[Flavour], Member]
+
+
+@pytest.fixture
+def properties() -> dict[str, str]:
+    return {"group.initial.rebalance.delay.ms": "200"}
+
+
+@pytest.fixture
+def join(broker: Broker, topic: str, tmp_path: Path) -> Iterator[Join]:
+    """Adds a member to the group of the test, which has the topic's name."""
+    joined: list[Member] = []
+
+    def start(flavour: Flavour) -> Member:
+        joined.append(Member(flavour, broker.bootstrap, topic, topic, tmp_path / f"{flavour.name}.log"))
+        return joined[-1]
+
+    yield start
+    for member in joined:
+        member.kill()
+
+
+def make(broker: Broker, topic: str) -> None:
+    CLIENT.create(broker.bootstrap, topic, partitions=PARTITIONS)
+
+
+def write(broker: Broker, topic: str, count: int = COUNT) -> None:
+    """`count` records into each partition."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 5})
+    for partition, number in itertools.product(range(PARTITIONS), range(count)):
+        producer.produce(topic, f"{partition} {number}".encode(), partition=partition)
+    assert not producer.flush(30)
+
+
+def all_records(count: int = COUNT) -> set[tuple[int, int]]:
+    return set(itertools.product(range(PARTITIONS), range(count)))
+
+
+def everything_seen(members: list[Member], count: int = COUNT) -> None:
+    wanted = all_records(count)
+    wait_until(
+        lambda: seen_by(members).keys() >= wanted,
+        lambda: f"missing {sorted(wanted - seen_by(members).keys())[:10]}, {[m.errors[-2:] for m in members]}",
+    )
+
+
+def is_shared(members: list[Member]) -> None:
+    wait_until(lambda: shared_out(members, PARTITIONS), lambda: [(m.name, m.owned, m.errors) for m in members])
+
+
+def flavours() -> list[object]:
+    marks = {True: [pytest.mark.odradek_only], False: []}
+    return [pytest.param(each, id=each.name, marks=marks[each.odradek_only]) for each in FLAVOURS]
+
+
+@pytest.mark.parametrize("flavour", flavours())
+def test_three_consumers_share_a_topic_and_give_it_up_in_turn(
+    flavour: Flavour, broker: Broker, topic: str, join: Join
+) -> None:
+    make(broker, topic)
+    write(broker, topic)
+    first = join(flavour)
+    everything_seen([first])
+    others = [join(flavour), join(flavour)]
+    is_shared([first, *others])
+    write(broker, topic)
+    everything_seen([first, *others], 2 * COUNT)
+    assert set(seen_by([first, *others]).values()) == {1}, "a record was read twice though nobody failed"
+    first.leave()
+    is_shared(others)
+    others[0].kill()
+    is_shared(others[1:])
+    write(broker, topic)
+    everything_seen([first, *others], 3 * COUNT)
+
+
+def test_consumers_of_different_clients_are_one_group(broker: Broker, topic: str, join: Join) -> None:
+    make(broker, topic)
+    members = [join(BY_NAME[name]) for name in ("kafka-python", "confluent", "java-4.3.1", "aiokafka")]
+    is_shared(members)
+    write(broker, topic)
+    everything_seen(members)
+
+
+@pytest.mark.parametrize("name", ["confluent", "confluent-cooperative", "java-4.3.1-cooperative"])
+def test_no_record_is_skipped_while_members_come_and_go(name: str, broker: Broker, topic: str, join: Join) -> None:
+    flavour = BY_NAME[name]
+    make(broker, topic)
+    members = [join(flavour)]
+    for round_ in range(6):
+        write(broker, topic, COUNT // 2)
+        if round_ % 3 == 2:
+            members[round_ // 3].kill()
+        elif round_ % 3 == 1:
+            members[-1].leave()
+            members.append(join(flavour))
+        else:
+            members.append(join(flavour))
+        time.sleep(0.5)
+    everything_seen(members, 6 * (COUNT // 2))
+
+
+@pytest.mark.parametrize("kind", ["confluent", "java", "kafka-python"])
+def test_a_static_member_that_restarts_in_time_takes_its_partitions_again(
+    kind: str, broker: Broker, topic: str, join: Join
+) -> None:
+    make(broker, topic)
+    write(broker, topic)
+    members = [join(static(kind, "one")), join(static(kind, "two"))]
+    is_shared(members)
+    everything_seen(members)
+    changes = len(members[0].assignments)
+    before = members[1].owned
+    members[1].leave()  # a static member does not tell the group
+    again = join(static(kind, "two"))
+    wait_until(lambda: again.owned == before, lambda: (again.owned, before, again.errors))
+    assert len(members[0].assignments) == changes, "the other member went through a rebalance"
+    write(broker, topic)
+    everything_seen([*members, again], 2 * COUNT)
+
+
+@pytest.mark.odradek_only  # whose log tells when
+@pytest.mark.parametrize(
+    "name", ["kafka-python", "confluent", "confluent-cooperative", "java-4.3.1", "kafkajs", "aiokafka"]
+)
+def test_consumers_go_on_when_the_broker_is_killed_in_a_rebalance(
+    name: str, broker: Broker, topic: str, join: Join
+) -> None:
+    flavour = BY_NAME[name]
+    make(broker, topic)
+    write(broker, topic)
+    members = [join(flavour), join(flavour)]
+    is_shared(members)
+    everything_seen(members)
+    members.append(join(flavour))
+    wait_until(lambda: "rebalance" in Path(f"{broker.data}.log").read_text()[-2000:], lambda: "no rebalance")
+    broker.kill9()
+    broker.start()
+    write(broker, topic)
+    everything_seen(members, 2 * COUNT)
+    is_shared(members)
