@@ -27,6 +27,7 @@ R = TypeVar("R")
 S = TypeVar("S", bound="Shard[Any]")
 
 CREATE_TIMEOUT_MS = 30_000
+SIGN_BIT = 1 << 31
 LOAD_AGAIN_MS = 1_000
 """After a write that failed: a disk that is full, or replicas that are missing, take their time."""
 
@@ -115,8 +116,8 @@ class Coordinator(Generic[S]):
         return len(topic.partitions) if topic is not None else self.topic.partitions(self.broker.config)
 
     def partition_of(self, key: str) -> int:
-        """The partition that a key belongs to, by its Java hash code."""
-        return (java_hash(key) & 0x7FFFFFFF) % self.partition_count
+        """The partition that a key belongs to, by the absolute value of its Java hash code."""
+        return abs(java_hash(key)) % self.partition_count
 
     async def leader_of(self, key: str) -> int:
         """The broker that coordinates the key; the topic is made if need be. Raises COORDINATOR_NOT_AVAILABLE."""
@@ -240,9 +241,12 @@ class Coordinator(Generic[S]):
 
 
 def java_hash(text: str) -> int:
-    """String.hashCode of Java: over UTF-16 code units, modulo 2³²."""
+    """String.hashCode of Java: over UTF-16 code units, in 32 bits with a sign; 0 for the one number that has no
+    positive twin, as Kafka's Utils.abs has it."""
     result = 0
     encoded = text.encode("utf-16-be", "surrogatepass")
     for high, low in zip(encoded[::2], encoded[1::2], strict=True):
         result = (31 * result + (high << 8 | low)) & 0xFFFFFFFF
-    return result
+    if result >= SIGN_BIT:
+        result -= 2 * SIGN_BIT
+    return result if result != -SIGN_BIT else 0

@@ -1,0 +1,395 @@
+"""Transactions against a whole broker: both generations of the protocol, and the code of every misstep."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from coordinator.transaction.transaction import Producer
+from protocol.errors import ErrorCode
+from protocol.messages.delete_topics import DeleteTopicsRequest
+from protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from tests.broker.transacting import GROUP, ID, NO_PRODUCER, Answer, Transacting, broker_on
+
+NONE = ErrorCode.NONE
+
+
+@pytest.fixture
+async def client(tmp_path: Path) -> AsyncIterator[Transacting]:
+    async with broker_on(tmp_path) as broker:
+        client = Transacting(broker)
+        await client.start()
+        yield client
+
+
+# Transactions v2: nothing is added by hand, each end gives a new epoch
+
+
+async def test_v2_a_commit_makes_records_visible_and_an_abort_hides_them(client: Transacting) -> None:
+    producer = await client.producer()
+    assert await client.write(producer, "a", "b") is NONE
+    assert await client.read() == []
+    assert await client.read(committed=False) == ["a", "b"]
+    producer = await client.ended(producer)
+    assert await client.read() == ["a", "b"]
+    assert await client.write(producer, "c") is NONE
+    await client.ended(producer, committed=False)
+    assert await client.read() == ["a", "b"]
+    assert await client.read(committed=False) == ["a", "b", "c"]
+
+
+async def test_v2_each_end_bumps_the_epoch_and_sequences_begin_again(client: Transacting) -> None:
+    first = await client.producer()
+    await client.write(first, "a")
+    await client.write(first, "b", sequence=1)
+    second = await client.ended(first)
+    assert second == Producer(first.producer_id, first.epoch + 1)
+    assert await client.write(second, "c") is NONE
+    assert await client.write(first, "late", sequence=2) is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+async def test_v2_the_next_transaction_may_begin_before_the_markers_are_written(client: Transacting) -> None:
+    producer = await client.producer()
+    await client.write(producer, "a")
+    code, producer = await client.end(producer)
+    assert code is NONE
+    assert await client.write(producer, "b") is NONE
+    await client.ended(producer)
+    assert await client.read() == ["a", "b"]
+
+
+async def test_v2_an_end_can_be_repeated(client: Transacting) -> None:
+    producer = await client.producer()
+    await client.write(producer, "a")
+    bumped = await client.ended(producer)
+    assert await client.end(producer) == (NONE, bumped)
+    assert await client.end(producer, committed=False) == Answer(ErrorCode.INVALID_TXN_STATE)
+    assert await client.end(bumped) == Answer(ErrorCode.INVALID_TXN_STATE)
+    assert (await client.end(bumped, committed=False)).code is NONE
+
+
+async def test_v2_offsets_are_committed_with_the_transaction(client: Transacting) -> None:
+    producer = await client.producer()
+    assert await client.commit_offset(producer, 7) is NONE
+    assert await client.committed_offset() == -1
+    assert await client.committed_offset(stable=True) is ErrorCode.UNSTABLE_OFFSET_COMMIT
+    producer = await client.ended(producer)
+    assert await client.committed_offset(stable=True) == 7
+    assert await client.commit_offset(producer, 9) is NONE
+    await client.ended(producer, committed=False)
+    assert await client.committed_offset(stable=True) == 7
+
+
+# Transactions v1: partitions are added, and verified
+
+
+async def test_v1_a_transaction_with_all_its_requests(client: Transacting) -> None:
+    producer = await client.producer()
+    assert await client.add(producer, 0, 1) == [NONE, NONE]
+    assert await client.write(producer, "a", version=11) is NONE
+    assert await client.write(producer, "b", partition=1, version=11) is NONE
+    assert await client.add_offsets(producer) is NONE
+    assert await client.commit_offset(producer, 3, version=4) is NONE
+    assert await client.end(producer, version=4) == Answer(NONE)
+    assert await client.settled() == "CompleteCommit"
+    assert [await client.read(0), await client.read(1), await client.committed_offset()] == [["a"], ["b"], 3]
+
+
+async def test_v1_the_epoch_and_the_sequence_go_on(client: Transacting) -> None:
+    producer = await client.producer()
+    for number in range(3):
+        await client.add(producer, 0)
+        assert await client.write(producer, str(number), sequence=number, version=11) is NONE
+        await client.ended(producer, version=4)
+    assert await client.read() == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("version", "code"), [(10, ErrorCode.INVALID_TXN_STATE), (11, ErrorCode.TRANSACTION_ABORTABLE)]
+)
+async def test_v1_records_for_a_partition_that_was_not_added_are_refused(
+    client: Transacting, version: int, code: ErrorCode
+) -> None:
+    producer = await client.producer()
+    await client.add(producer, 1)
+    assert await client.write(producer, "a", version=version) is code
+
+
+@pytest.mark.parametrize(("version", "code"), [(3, ErrorCode.INVALID_TXN_STATE), (4, ErrorCode.TRANSACTION_ABORTABLE)])
+async def test_v1_offsets_of_a_group_that_was_not_added_are_refused(
+    client: Transacting, version: int, code: ErrorCode
+) -> None:
+    producer = await client.producer()
+    await client.add(producer, 1)
+    assert await client.commit_offset(producer, 1, version=version) is code
+
+
+async def test_v1_a_late_write_does_not_begin_a_transaction_that_hangs(client: Transacting) -> None:
+    producer = await client.producer()
+    await client.add(producer, 0)
+    await client.ended(producer, committed=False, version=4)
+    assert await client.write(producer, "late", version=11) is ErrorCode.TRANSACTION_ABORTABLE
+    data = await client.fetch()
+    assert data.last_stable_offset == data.high_watermark
+
+
+async def test_v1_without_verification_it_would(tmp_path: Path) -> None:
+    async with broker_on(tmp_path, transaction_partition_verification_enable="false") as broker:
+        client = Transacting(broker)
+        await client.start()
+        producer = await client.producer()
+        assert await client.write(producer, "hanging", version=11) is NONE
+        assert (await client.describe()).transaction_state == "Empty"
+        assert await client.mark(producer) is NONE
+        data = await client.fetch()
+        assert (data.last_stable_offset, data.high_watermark) == (2, 2)
+
+
+# Missteps
+
+
+@pytest.mark.parametrize(
+    ("expected", "name", "code"),
+    [
+        (Producer(5, -1), ID, ErrorCode.INVALID_REQUEST),
+        (Producer(-1, 0), None, ErrorCode.INVALID_REQUEST),
+        (NO_PRODUCER, "", ErrorCode.INVALID_REQUEST),
+    ],
+)
+async def test_an_init_that_makes_no_sense(
+    client: Transacting, expected: Producer, name: str | None, code: ErrorCode
+) -> None:
+    assert await client.init(expected, name=name) == Answer(code)
+
+
+async def test_an_idempotent_producer_gets_an_id_that_nobody_had(client: Transacting) -> None:
+    first, second = await client.init(name=None), await client.init(name=None)
+    assert (first.producer.epoch, second.producer.epoch) == (0, 0)
+    assert first.producer.producer_id != second.producer.producer_id
+
+
+@pytest.mark.parametrize(("version", "code"), [(3, "INVALID_PRODUCER_EPOCH"), (5, "PRODUCER_FENCED")])
+async def test_a_fenced_producer_is_told_in_words_that_its_version_knows(
+    client: Transacting, version: int, code: str
+) -> None:
+    old = await client.producer()
+    await client.producer()
+    assert (await client.init(old, version=version)).code.name == code
+
+
+async def test_a_fenced_producer_can_do_nothing(client: Transacting) -> None:
+    old = await client.producer()
+    await client.write(old, "a")
+    new = await client.producer()
+    fenced, stale = ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH
+    assert await client.add(old, 0) == [fenced]
+    assert await client.add(old, 0, version=1) == [stale]
+    assert await client.add_offsets(old) is fenced
+    assert await client.add_offsets(old, version=1) is stale
+    assert await client.commit_offset(old, 1) is stale
+    assert await client.write(old, "b", sequence=1) is stale
+    assert await client.write(old, "b", partition=1) is stale
+    assert (await client.end(old, version=4)).code is fenced
+    assert (await client.end(old, version=1)).code is stale
+    assert await client.write(new, "c") is NONE
+    await client.ended(new)
+    assert await client.read() == ["c"]
+
+
+async def test_an_unknown_producer_id(client: Transacting) -> None:
+    await client.producer()
+    unknown, mapping = Producer(999, 0), ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    assert await client.add(unknown, 0) == [mapping]
+    assert await client.add_offsets(unknown) is mapping
+    assert await client.write(unknown, "a") is mapping
+    assert await client.write(unknown, "a", version=11) is mapping
+    assert await client.commit_offset(unknown, 1) is mapping
+    assert (await client.end(unknown)).code is mapping
+
+
+async def test_an_unknown_transactional_id(client: Transacting) -> None:
+    producer, mapping = await client.producer(), ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    assert await client.add(producer, 0, name="nobody") == [mapping]
+    assert await client.write(producer, "a", name="nobody") is mapping
+    assert (await client.end(producer, name="nobody")).code is mapping
+    assert (await client.describe("nobody")).error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+    assert (await client.describe("")).error_code == ErrorCode.INVALID_REQUEST
+
+
+async def test_partitions_that_do_not_exist_keep_the_others_out(client: Transacting) -> None:
+    producer = await client.producer()
+    unknown, not_tried = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED
+    assert await client.add(producer, 0, 7) == [not_tried, unknown]
+    assert await client.add(producer, 0, topic="nowhere") == [unknown]
+    assert await client.write(producer, "a", partition=7) is unknown
+    assert (await client.describe()).transaction_state == "Empty"
+
+
+async def test_brokers_add_and_verify_in_batches(client: Transacting) -> None:
+    producer = await client.producer()
+    assert await client.add_batched(producer, 0, verify=True) == [ErrorCode.TRANSACTION_ABORTABLE]
+    assert await client.add_batched(producer, 0, verify=False) == [NONE]
+    assert await client.add_batched(producer, 0, 1, verify=True) == [NONE, ErrorCode.TRANSACTION_ABORTABLE]
+
+
+async def test_a_new_producer_has_an_open_transaction_aborted(client: Transacting) -> None:
+    old = await client.producer()
+    await client.write(old, "a")
+    assert await client.init() == Answer(ErrorCode.CONCURRENT_TRANSACTIONS)
+    assert await client.settled() == "CompleteAbort"
+    new = await client.producer()
+    assert new == Producer(old.producer_id, old.epoch + 2)
+    assert await client.read() == []
+
+
+async def test_transactional_records_need_a_transactional_id(client: Transacting) -> None:
+    producer = await client.producer()
+    assert await client.write(producer, "a", name=None) is ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+
+
+async def test_an_end_without_a_transaction(client: Transacting) -> None:
+    producer = await client.producer()
+    assert (await client.end(producer)).code is ErrorCode.INVALID_TXN_STATE
+    assert (await client.end(producer, version=4)).code is ErrorCode.INVALID_TXN_STATE
+    assert (await client.end(producer, committed=False, version=4)).code is ErrorCode.INVALID_TXN_STATE
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -5, 900_001])
+async def test_a_timeout_that_is_not_allowed(client: Transacting, timeout_ms: int) -> None:
+    assert await client.init(timeout_ms=timeout_ms) == Answer(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
+
+
+async def test_a_commit_after_the_timeout(tmp_path: Path) -> None:
+    interval = {"transaction_abort_timed_out_transaction_cleanup_interval_ms": "1"}
+    async with broker_on(tmp_path, **interval) as broker:
+        client = Transacting(broker)
+        await client.start()
+        v2 = (await client.init(timeout_ms=1)).producer
+        await client.write(v2, "a")
+        await client.until("CompleteAbort")
+        assert (await client.end(v2)).code is ErrorCode.INVALID_TXN_STATE
+        assert (await client.end(v2, version=4)).code is ErrorCode.PRODUCER_FENCED
+        assert (await client.end(v2, committed=False)).producer == Producer(v2.producer_id, v2.epoch + 1)
+        assert await client.read() == []
+
+
+# Markers from elsewhere
+
+
+async def test_a_marker_of_an_old_epoch_or_coordinator_is_refused(client: Transacting) -> None:
+    producer = await client.producer()
+    await client.write(producer, "a")
+    producer = await client.ended(producer)
+    old = Producer(producer.producer_id, producer.epoch - 1)
+    assert await client.mark(old) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert await client.mark(producer, coordinator_epoch=-1) is ErrorCode.TRANSACTION_COORDINATOR_FENCED
+    assert await client.mark(producer, partition=9) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    await client.write(producer, "b")
+    assert await client.mark(producer, transaction_version=2) is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+async def test_a_marker_on_the_offsets_topic_drops_pending_offsets(client: Transacting) -> None:
+    producer = await client.producer()
+    await client.commit_offset(producer, 5)
+    index = client.broker.server.broker.groups.partition_of(GROUP)
+    old = Producer(producer.producer_id, -1)
+    assert await client.mark(old, topic="__consumer_offsets", partition=index) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert await client.committed_offset(stable=True) is ErrorCode.UNSTABLE_OFFSET_COMMIT
+    assert await client.mark(producer, topic="__consumer_offsets", partition=index) is NONE
+    assert await client.committed_offset(stable=True) == -1
+
+
+# Administration
+
+
+async def ask_list(client: Transacting, **filters: object) -> tuple[int, list[str], list[str]]:
+    request = ListTransactionsRequest(**{"state_filters": [], "producer_id_filters": [], **filters})  # type: ignore[arg-type]
+    response = await client.client.ask(request, 2, ListTransactionsResponse)
+    names = [each.transactional_id for each in response.transaction_states]
+    return response.error_code, names, response.unknown_state_filters
+
+
+async def test_transactions_are_listed_by_what_is_asked(client: Transacting) -> None:
+    open_one = await client.producer()
+    await client.write(open_one, "a")
+    await client.find("idle", 1)
+    idle = await client.producer("idle")
+    assert sorted((await ask_list(client))[1]) == ["idle", ID]
+    assert await ask_list(client, state_filters=["Ongoing"]) == (0, [ID], [])
+    assert await ask_list(client, state_filters=["Empty", "Sleeping"]) == (0, ["idle"], ["Sleeping"])
+    assert await ask_list(client, producer_id_filters=[idle.producer_id, 12345]) == (0, ["idle"], [])
+    assert await ask_list(client, state_filters=["Ongoing"], duration_filter=3_600_000) == (0, [], [])
+    assert await ask_list(client, state_filters=["Ongoing"], duration_filter=-1) == (0, [ID], [])
+    assert await ask_list(client, transactional_id_pattern="i.*") == (0, ["idle"], [])
+    assert await ask_list(client, transactional_id_pattern="dl") == (0, [], [])
+    assert (await ask_list(client, transactional_id_pattern="("))[0] == ErrorCode.INVALID_REGULAR_EXPRESSION
+
+
+async def test_a_transaction_is_described(client: Transacting) -> None:
+    producer = await client.producer()
+    await client.add(producer, 1, 0)
+    found = await client.describe()
+    assert (found.transaction_state, found.producer_id, found.producer_epoch) == ("Ongoing", *producer)
+    assert [(topic.topic, topic.partitions) for topic in found.topics] == [("t", [0, 1])]
+
+
+# Restarts
+
+
+async def test_a_transaction_goes_on_after_a_restart(tmp_path: Path) -> None:
+    async with broker_on(tmp_path) as broker:
+        client = Transacting(broker)
+        await client.start()
+        producer = await client.producer()
+        await client.write(producer, "a")
+        await client.commit_offset(producer, 4)
+    async with broker_on(tmp_path) as broker:
+        client = Transacting(broker)
+        await client.start()
+        assert await client.read() == []
+        assert await client.write(producer, "b", sequence=1) is NONE
+        await client.ended(producer)
+        assert await client.read() == ["a", "b"]
+        assert await client.committed_offset(stable=True) == 4
+
+
+async def test_markers_of_a_decided_transaction_are_written_after_a_restart(tmp_path: Path) -> None:
+    async with broker_on(tmp_path) as broker:
+        client = Transacting(broker)
+        await client.start()
+        producer = await client.producer()
+        await client.write(producer, "a")
+        partition = broker.server.broker.replicas.partition("t", 0)
+        broker.server.broker.replicas.remove(partition.name)  # its log is out of reach
+        code, bumped = await client.end(producer)
+        assert code is NONE
+        assert (await client.describe()).transaction_state == "PrepareCommit"
+    async with broker_on(tmp_path) as broker:
+        client = Transacting(broker)
+        await client.start()
+        assert await client.settled() == "CompleteCommit"
+        assert await client.read() == ["a"]
+        assert await client.end(producer) == (NONE, bumped)
+
+
+async def test_a_marker_is_tried_again_until_the_log_is_back(client: Transacting) -> None:
+    producer = await client.producer()
+    await client.write(producer, "a")
+    replicas = client.broker.server.broker.replicas
+    partition = replicas.partition("t", 0)
+    replicas.remove(partition.name)
+    await client.end(producer)
+    replicas.add(partition)
+    assert await client.settled() == "CompleteCommit"
+    assert await client.read() == ["a"]
+
+
+async def test_a_deleted_topic_holds_no_transaction_up(client: Transacting) -> None:
+    producer = await client.producer()
+    await client.add(producer, 0, 1)
+    request = DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000)
+    await client.broker.server.cluster.delete_topics(request, 5)
+    assert (await client.end(producer)).code is NONE
+    assert await client.settled() == "CompleteCommit"

@@ -1,0 +1,272 @@
+"""A transactional client of a broker in the test's own process: one request per method, in the version of choice."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import NamedTuple
+
+from coordinator.transaction.transaction import Producer
+from protocol.errors import ErrorCode, error_code
+from protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from protocol.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    TransactionState,
+)
+from protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
+from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+)
+from protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+)
+from protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from protocol.records.batch import build, iter_batches
+from protocol.records.record import Record, read_records
+from tests.broker.inprocess import Client, InProcess
+
+ID, GROUP, TOPIC = "transfers", "readers", "t"
+TIMEOUT_MS = 60_000
+NO_PRODUCER = Producer(-1, -1)
+OPTIONS = {
+    "odradek.profile": "dev",
+    "transaction.state.log.num.partitions": "2",
+    "offsets.topic.num.partitions": "2",
+}
+
+
+class Answer(NamedTuple):
+    """A code, and the producer that comes with it."""
+
+    code: ErrorCode
+    producer: Producer = NO_PRODUCER
+
+
+def broker_on(directory: Path, **options: str) -> InProcess:
+    """A broker with few partitions of internal topics; options by attribute names."""
+    return InProcess(directory, {**OPTIONS, **{key.replace("_", "."): value for key, value in options.items()}})
+
+
+class Transacting:
+    """One connection, and a topic with two partitions."""
+
+    def __init__(self, broker: InProcess) -> None:
+        self.broker = broker
+        self.client: Client = broker.client()
+
+    async def start(self) -> None:
+        """The coordinators' topics are there, and loaded."""
+        if self.broker.server.cluster.registry.topic(TOPIC) is None:
+            await self.broker.create_topic(TOPIC, partitions=2)
+        await self.find(ID, 1)
+        await self.find(GROUP, 0)
+
+    async def find(self, key: str, key_type: int) -> None:
+        request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
+        response = await self.client.ask(request, 4, FindCoordinatorResponse)
+        assert response.coordinators[0].error_code == 0
+        await asyncio.sleep(0)
+
+    async def init(
+        self, expected: Producer = NO_PRODUCER, *, name: str | None = ID, timeout_ms: int = TIMEOUT_MS, version: int = 5
+    ) -> Answer:
+        request = InitProducerIdRequest(
+            transactional_id=name,
+            transaction_timeout_ms=timeout_ms,
+            producer_id=expected.producer_id,
+            producer_epoch=expected.epoch,
+        )
+        response = await self.client.ask(request, version, InitProducerIdResponse)
+        return Answer(error_code(response.error_code), Producer(response.producer_id, response.producer_epoch))
+
+    async def producer(self, name: str = ID) -> Producer:
+        """A new producer of the id, once nothing of the last one is left to be done."""
+        while (answer := await self.init(name=name)).code is ErrorCode.CONCURRENT_TRANSACTIONS:
+            await asyncio.sleep(0)
+        assert answer.code is ErrorCode.NONE
+        return answer.producer
+
+    async def add(
+        self, producer: Producer, *partitions: int, topic: str = TOPIC, name: str = ID, version: int = 3
+    ) -> list[ErrorCode]:
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=name,
+            v3_and_below_producer_id=producer.producer_id,
+            v3_and_below_producer_epoch=producer.epoch,
+            v3_and_below_topics=[AddPartitionsToTxnTopic(name=topic, partitions=list(partitions))],
+        )
+        response = await self.client.ask(request, version, AddPartitionsToTxnResponse)
+        topics = response.results_by_topic_v3_and_below
+        return [error_code(each.partition_error_code) for topic in topics for each in topic.results_by_partition]
+
+    async def add_batched(
+        self, producer: Producer, *partitions: int, verify: bool, version: int = 5
+    ) -> list[ErrorCode]:
+        topics = [AddPartitionsToTxnTopic(name=TOPIC, partitions=list(partitions))]
+        transaction = AddPartitionsToTxnTransaction(
+            transactional_id=ID,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            verify_only=verify,
+            topics=topics,
+        )
+        request = AddPartitionsToTxnRequest(transactions=[transaction])
+        response = await self.client.ask(request, version, AddPartitionsToTxnResponse)
+        (result,) = response.results_by_transaction
+        return [error_code(each.partition_error_code) for each in result.topic_results[0].results_by_partition]
+
+    async def add_offsets(self, producer: Producer, version: int = 4) -> ErrorCode:
+        request = AddOffsetsToTxnRequest(
+            transactional_id=ID, producer_id=producer.producer_id, producer_epoch=producer.epoch, group_id=GROUP
+        )
+        return error_code((await self.client.ask(request, version, AddOffsetsToTxnResponse)).error_code)
+
+    async def write(
+        self,
+        producer: Producer,
+        *values: str,
+        partition: int = 0,
+        sequence: int = 0,
+        name: str | None = ID,
+        version: int = 12,
+    ) -> ErrorCode:
+        """Produce one transactional batch."""
+        now_ms = self.broker.server.broker.clock.now_ms()
+        records = [Record(0, now_ms, b"key", value.encode()) for value in values]
+        batch = build(
+            records,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            base_sequence=sequence,
+            transactional=True,
+        )
+        data = TopicProduceData(name=TOPIC, partition_data=[PartitionProduceData(index=partition, records=batch)])
+        request = ProduceRequest(transactional_id=name, acks=-1, timeout_ms=1000, topic_data=[data])
+        response = await self.client.ask(request, version, ProduceResponse)
+        return error_code(response.responses[0].partition_responses[0].error_code)
+
+    async def commit_offset(self, producer: Producer, offset: int, version: int = 5) -> ErrorCode:
+        partitions = [
+            TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="")
+        ]
+        request = TxnOffsetCommitRequest(
+            transactional_id=ID,
+            group_id=GROUP,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            topics=[TxnOffsetCommitRequestTopic(name=TOPIC, partitions=partitions)],
+        )
+        response = await self.client.ask(request, version, TxnOffsetCommitResponse)
+        return error_code(response.topics[0].partitions[0].error_code)
+
+    async def committed_offset(self, *, stable: bool = False) -> int | ErrorCode:
+        wanted = OffsetFetchRequestGroup(
+            group_id=GROUP, topics=[OffsetFetchRequestTopics(name=TOPIC, partition_indexes=[0])]
+        )
+        request = OffsetFetchRequest(groups=[wanted], require_stable=stable)
+        response = await self.client.ask(request, 8, OffsetFetchResponse)
+        found = response.groups[0].topics[0].partitions[0]
+        return error_code(found.error_code) if found.error_code else found.committed_offset
+
+    async def end(self, producer: Producer, *, committed: bool = True, name: str = ID, version: int = 5) -> Answer:
+        request = EndTxnRequest(
+            transactional_id=name,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            committed=committed,
+        )
+        response = await self.client.ask(request, version, EndTxnResponse)
+        return Answer(error_code(response.error_code), Producer(response.producer_id, response.producer_epoch))
+
+    async def ended(self, producer: Producer, *, committed: bool = True, version: int = 5) -> Producer:
+        """The end of a transaction with all of its markers; what its producer goes on with."""
+        code, goes_on_with = await self.end(producer, committed=committed, version=version)
+        assert code is ErrorCode.NONE
+        await self.settled()
+        return producer if version < 5 else goes_on_with
+
+    async def settled(self, name: str = ID) -> str:
+        """Wait until the id's transaction is not being ended; its state."""
+        while (state := (await self.describe(name)).transaction_state).startswith("Prepare"):
+            await asyncio.sleep(0)
+        return state
+
+    async def until(self, state: str) -> None:
+        while (await self.describe()).transaction_state != state:
+            await asyncio.sleep(0)
+
+    async def describe(self, name: str = ID) -> TransactionState:
+        request = DescribeTransactionsRequest(transactional_ids=[name])
+        return (await self.client.ask(request, 0, DescribeTransactionsResponse)).transaction_states[0]
+
+    async def mark(
+        self, producer: Producer, *, committed: bool = False, topic: str = TOPIC, partition: int = 0,
+        coordinator_epoch: int = 0, transaction_version: int = 0, version: int = 2,
+    ) -> ErrorCode:  # fmt: skip
+        """WriteTxnMarkers, as another broker or an administrator sends it."""
+        marker = WritableTxnMarker(
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            transaction_result=committed,
+            topics=[WritableTxnMarkerTopic(name=topic, partition_indexes=[partition])],
+            coordinator_epoch=coordinator_epoch,
+            transaction_version=transaction_version,
+        )
+        response = await self.client.ask(WriteTxnMarkersRequest(markers=[marker]), version, WriteTxnMarkersResponse)
+        return error_code(response.markers[0].topics[0].partitions[0].error_code)
+
+    async def fetch(
+        self, partition: int = 0, *, offset: int = 0, committed: bool = True, max_wait_ms: int = 0, version: int = 12
+    ) -> PartitionData:
+        topic = FetchTopic(
+            topic=TOPIC,
+            partitions=[FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=1 << 20)],
+        )
+        request = FetchRequest(
+            max_wait_ms=max_wait_ms, min_bytes=1, isolation_level=int(committed), session_id=0, session_epoch=-1,
+            topics=[topic],
+        )  # fmt: skip
+        return (await self.client.ask(request, version, FetchResponse)).responses[0].partitions[0]
+
+    async def read(self, partition: int = 0, *, committed: bool = True) -> list[str]:
+        """What a consumer hands out: no control records, and of a read-committed one none of aborted transactions."""
+        data = await self.fetch(partition, committed=committed)
+        return values_of(data)
+
+
+def values_of(data: PartitionData) -> list[str]:
+    """A partition's answer, read as KIP-98 has consumers do it."""
+    aborted = sorted((each.first_offset, each.producer_id) for each in data.aborted_transactions or ())
+    leaving_out: set[int] = set()
+    values = []
+    assert isinstance(data.records, memoryview)
+    for position, header in iter_batches(data.records):
+        while aborted and aborted[0][0] <= header.last_offset:
+            leaving_out.add(aborted.pop(0)[1])
+        if header.is_control:
+            leaving_out.discard(header.producer_id)
+        elif not (header.is_transactional and header.producer_id in leaving_out):
+            values += [(record.value or b"").decode() for record in read_records(data.records, position, header)]
+    return values
