@@ -120,8 +120,23 @@ def patterns_matched(
             subscriptions.resolve(before.topics, resolved.topics)
         draft.records.append(records.regex(group.group_id, pattern, resolved))
     metadata_hash = state.watch.group_hash(subscriptions.topics)
-    if bump or metadata_hash != group.metadata_hash:
+    if bump or metadata_hash != group.metadata_hash or _leaves_partitions_idle(state, group, result):
         epoch = group.epoch + 1
         draft.records.append(records.epoch(group.group_id, epoch, metadata_hash))
         group.checked = Checked(state.watch.changes, epoch)
     return draft.outcome()
+
+
+def _leaves_partitions_idle(state: GroupState, group: ConsumerGroup, result: Matched) -> bool:
+    """Whether a member's new pattern leaves out topics of its target. It has given them up when it changed its pattern,
+    and nobody gets them without another epoch, which other topics or another hash need not bring: its pattern may
+    match nothing, and other members may name them. (Apache Kafka 4.3 leaves such partitions idle.)"""
+    topics = state.world.topics
+    for member in group.members.values():
+        resolved = result.resolved.get(member.regex or "")
+        if resolved is not None and member.regex not in group.resolved:
+            named = (topics.topic_by_id(topic_id) for topic_id in group.target(member.member_id))
+            subscribed = member.topic_names | resolved.topics
+            if any(topic is not None and topic.name not in subscribed for topic in named):
+                return True
+    return False

@@ -137,6 +137,21 @@ def test_a_result_that_nobody_waits_for_changes_nothing(groups: Groups) -> None:
     assert groups.match_patterns() == []
 
 
+def test_a_new_pattern_that_matches_nothing_leaves_its_partitions_to_others(groups: Groups) -> None:
+    foo = groups.create_topic("foo", 2)
+    join(groups, "a", "fo+")
+    groups.match_patterns()
+    groups.heartbeat("a", 1)
+    groups.advance(MIN_REFRESH_INTERVAL_MS)
+    groups.join("b", ["foo"])
+    groups.heartbeat("a", 2, owned={foo: [0]})
+    groups.heartbeat("a", 3, owned={foo: [0]}, subscribed_topic_regex="none")
+    groups.heartbeat("a", 3, owned={})
+    groups.match_patterns()
+    groups.advance(SOON_MS)
+    assert assigned(groups.heartbeat("b", 3)) == {foo: [0, 1]}
+
+
 def test_what_is_no_pattern_is_refused(groups: Groups) -> None:
     code, message = groups.refusal(lambda: join(groups, "a", "(fo+"))
     assert code is ErrorCode.INVALID_REGULAR_EXPRESSION
