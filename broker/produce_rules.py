@@ -47,6 +47,10 @@ WITHOUT_LOG_START = frozenset(
 """Errors of an append that are answered without the log start offset."""
 
 
+TOLD_OF_TRANSACTIONS = frozenset({ErrorCode.INVALID_TXN_STATE, ErrorCode.NOT_ENOUGH_REPLICAS})
+"""What a transaction's coordinator made of a partition, where the code alone would mislead."""
+
+
 class Refused(KafkaError):
     """Refused before the log was asked; the message is for the client, None where it gets none."""
 
@@ -67,6 +71,11 @@ def checked_records(version: int, records: object) -> memoryview:
     if version < FIRST_ZSTD_VERSION and records[ATTRIBUTES_LOW_BYTE] & COMPRESSION_MASK == Compression.ZSTD:
         raise Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
     return records
+
+
+def not_verified(error: KafkaError) -> Refused:
+    """Transactional records that their coordinator did not vouch for."""
+    return Refused(error.code, error.message if error.code in TOLD_OF_TRANSACTIONS else None)
 
 
 def entry_end(records: memoryview, start: int) -> int | None:

@@ -133,7 +133,8 @@ def _as_produced(error: KafkaError, supports: Supports) -> KafkaError:
         return error
     return KafkaError(
         ErrorCode.NOT_ENOUGH_REPLICAS,
-        f"the transaction's coordinator cannot say yet whether the partition is part of it: {error.message}",
+        "Unable to verify the partition has been added to the transaction. "
+        f"Underlying error: {error.code.name}",
     )
 
 
@@ -215,7 +216,7 @@ def _not_in(names: Collection[TopicPartition], found: frozenset[TopicPartition] 
     if found is None or len(found) == len(names):
         return {}
     code = ErrorCode.INVALID_TXN_STATE if supports is Supports.OLD_ERRORS else ErrorCode.TRANSACTION_ABORTABLE
-    error = KafkaError(code, "the partition was not added to the transaction")
+    error = KafkaError(code, "Partition was not added to the transaction")
     return {name: error for name in names if name not in found}
 
 

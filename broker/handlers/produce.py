@@ -13,7 +13,7 @@ from collections.abc import Coroutine, Iterable
 from typing import Any
 
 from broker.dispatch import Api, Call
-from broker.produce_rules import ATTRIBUTES_LOW_BYTE, checked_records, refused
+from broker.produce_rules import ATTRIBUTES_LOW_BYTE, checked_records, not_verified, refused
 from broker.verification import NOTHING, Supports, Verified, refused_all, verify
 from protocol.errors import ErrorCode, KafkaError, ProtocolError, error_code
 from protocol.messages.produce import (
@@ -93,9 +93,12 @@ def produce_partition(
         records = checked_records(call.version, data.records)
         if call.request.acks not in VALID_ACKS:
             raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
-        guard = None if verified is NOTHING else verified.guard_of(partition.name)
     except KafkaError as error:
         return refused(data.index, error)
+    try:
+        guard = None if verified is NOTHING else verified.guard_of(partition.name)
+    except KafkaError as error:
+        return refused(data.index, not_verified(error))
     try:
         appended = partition.append(records, now_ms, guard=guard)
     except KafkaError as error:
