@@ -1,0 +1,118 @@
+"""What Odradek answers otherwise than Apache Kafka: found field by field, and allowed only with a reason."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+from tests.interop.conformance.peers import Exchange, Pair, Peer
+
+REQUEST_SHOWN = 600
+
+
+class Allowed(NamedTuple):
+    """A difference that is meant: where (`Request vN .path`), what ours and theirs are, and why."""
+
+    where: str
+    reason: str
+    ours: object = ...
+    theirs: object = ...
+
+    def covers(self, difference: Difference) -> bool:
+        return (
+            re.fullmatch(self.where, difference.where) is not None
+            and self.ours in (..., difference.ours)
+            and self.theirs in (..., difference.theirs)
+        )
+
+
+class Difference(NamedTuple):
+    request: object
+    version: int
+    path: str
+    ours: object
+    theirs: object
+
+    @property
+    def where(self) -> str:
+        return f"{type(self.request).__name__} v{self.version} {self.path}"
+
+
+Script = Callable[[Peer], None]
+
+
+class Both:
+    """Runs a script against both brokers and holds their answers together."""
+
+    def __init__(self, pair: Pair, allowed: tuple[Allowed, ...]) -> None:
+        self.pair = pair
+        self.allowed = allowed
+
+    def __call__(self, script: Script, *, allowed: tuple[Allowed, ...] = ()) -> None:
+        """Fails on every difference that is not meant."""
+        found = [
+            difference
+            for difference in self.differences(script)
+            if not any(each.covers(difference) for each in (*self.allowed, *allowed))
+        ]
+        assert not found, report(found)
+
+    def each_version(
+        self, request: type, script: Callable[[Peer, int], None], *, allowed: tuple[Allowed, ...] = ()
+    ) -> None:
+        """Runs a script once for each version that both brokers serve."""
+
+        def all_versions(peer: Peer) -> None:
+            for version in self.pair.versions(request):
+                script(peer, version)
+
+        self(all_versions, allowed=allowed)
+
+    def differences(self, script: Script) -> Iterator[Difference]:
+        ours, theirs = self.traces(script)
+        assert len(ours) == len(theirs), f"{len(ours)} exchanges, {len(theirs)} with Kafka"
+        for one, other in zip(ours, theirs, strict=True):
+            assert one.title == other.title
+            for path, our, their in compare("", one.answer, other.answer):
+                yield Difference(one.request, one.version, path, our, their)
+
+    def traces(self, script: Script) -> tuple[list[Exchange], list[Exchange]]:
+        """Both at once, since a script may have to wait."""
+        peers = (self.pair.odradek, self.pair.apache)
+        for peer in peers:
+            peer.trace = []
+        with ThreadPoolExecutor(len(peers)) as pool:
+            for done in [pool.submit(script, peer) for peer in peers]:
+                done.result()
+        ours, theirs = (peer.trace for peer in peers)
+        return ours, theirs
+
+
+def compare(path: str, ours: object, theirs: object) -> Iterator[tuple[str, object, object]]:
+    """The innermost differences of two plain values."""
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        for key in ours:
+            yield from compare(f"{path}.{key}", ours[key], theirs[key])
+    elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
+        for index, (one, other) in enumerate(zip(ours, theirs, strict=True)):
+            yield from compare(f"{path}[{index}]", one, other)
+    elif ours != theirs:
+        yield path, ours, theirs
+
+
+def report(found: list[Difference]) -> str:
+    """The differences, each once with the versions in which it shows, and the first request that shows it."""
+    alike: dict[tuple[str, str, str, str], list[Difference]] = defaultdict(list)
+    for each in found:
+        alike[type(each.request).__name__, each.path, repr(each.ours), repr(each.theirs)].append(each)
+    lines, shown = [f"{len(found)} differences from Apache Kafka"], None
+    for (name, path, ours, theirs), same in alike.items():
+        if same[0].request is not shown:
+            shown = same[0].request
+            lines.append(f"\n{str(shown)[:REQUEST_SHOWN]}")
+        versions = ",".join(str(version) for version in sorted({each.version for each in same}))
+        lines.append(f"{name} v{versions} {path}\n    Odradek: {ours}\n    Kafka:   {theirs}")
+    return "\n".join(lines)

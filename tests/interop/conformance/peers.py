@@ -1,0 +1,290 @@
+"""A client of one broker that speaks in frames, and keeps what it was answered in a form that two brokers can share."""
+
+from __future__ import annotations
+
+import re
+import socket
+import struct
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from protocol.api_key import ApiKey
+from protocol.codec import decode, encode
+from protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from protocol.schema import Kind, fields_of, identity
+from protocol.types import NO_UUID, uuid_to_text
+from tests.interop.conformance.records import describe_records
+
+R = TypeVar("R")
+
+CLIENT_ID = "conformance"
+ANSWER_TIMEOUT_S = 5
+"""Apache Kafka leaves a request whose handler fails in some ways without an answer; no script has such a one."""
+
+SILENCE_S = 0.3
+"""How long a connection stays quiet that the broker does not mean to close."""
+
+FIRST_SERVED = {int(ApiKey.PRODUCE): 3}
+"""Apache Kafka 4 advertises Produce from 0, for librdkafka's sake (KAFKA-18659), and closes the connection over it."""
+
+NEAR_MS = 7 * 86_400_000
+"""A time within a week of now is a clock's, and never the same twice; the scripts' own timestamps are years old."""
+
+CREATE_TOPICS_VERSION, LIST_OFFSETS_VERSION, FIND_COORDINATOR_VERSION = 7, 7, 3
+
+
+class Exchange(NamedTuple):
+    """One request, and what came back; `answer` is None where the broker closed the connection."""
+
+    request: object
+    version: int
+    answer: object
+
+    @property
+    def title(self) -> str:
+        return f"{type(self.request).__name__} v{self.version}"
+
+
+class Peer:
+    """One broker under test. What is asked through `ask` is compared; what goes through `quietly` is not."""
+
+    def __init__(self, name: str, bootstrap: str, data: Path) -> None:
+        self.name = name
+        self.data = data
+        self.host, port = bootstrap.rsplit(":", 1)
+        self.port = int(port)
+        self.trace: list[Exchange] = []
+        self.names: dict[bytes, str] = {}
+        self.producer_ids: list[int] = []
+        self._socket: socket.socket | None = None
+
+    def ask(self, request: object, version: int, response: type[R]) -> R:
+        """The answer, which must come."""
+        answer = self.try_ask(request, version)
+        assert isinstance(answer, response), f"{self.name} closed the connection over {request}"
+        return answer
+
+    def try_ask(self, request: object, version: int) -> object | None:
+        """The answer, or None where the broker closed the connection instead."""
+        answer = self.quietly(request, version)
+        shown = "the connection is closed" if answer is None else Plain(self).struct(answer)
+        self.trace.append(Exchange(request, version, shown))
+        return answer
+
+    def quietly(self, request: object, version: int) -> object | None:
+        frame = self.exchange(request_frame(request, version))
+        return None if frame is None else decode_response(frame, request, version)
+
+    def send_only(self, request: object, version: int) -> None:
+        self.send(request_frame(request, version))
+
+    def note_end(self) -> None:
+        """Puts on record that the broker ends the connection, or that it does not within a moment."""
+        self._connected().settimeout(SILENCE_S)
+        try:
+            end: object = self._connected().recv(1) == b""
+        except ConnectionError:
+            end = True
+        except TimeoutError:
+            end = False
+        self.trace.append(Exchange("end of connection", 0, {"ended": end}))
+        self.close()
+
+    def send(self, frame: bytes) -> None:
+        """A frame for which no answer comes."""
+        self._connected().sendall(frame)
+
+    def exchange(self, frame: bytes) -> bytes | None:
+        try:
+            self.send(frame)
+            (size,) = struct.unpack(">i", self._read(4))
+            return self._read(size)
+        except ConnectionError:
+            self.close()
+            return None
+        except TimeoutError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+        self._socket = None
+
+    def _connected(self) -> socket.socket:
+        if self._socket is None:
+            self._socket = socket.create_connection((self.host, self.port), ANSWER_TIMEOUT_S)
+        return self._socket
+
+    def _read(self, size: int) -> bytes:
+        data = bytearray()
+        while len(data) < size:
+            chunk = self._connected().recv(size - len(data))
+            if not chunk:
+                raise ConnectionResetError
+            data += chunk
+        return bytes(data)
+
+    def create(self, name: str, partitions: int = 1, **configs: str) -> bytes:
+        """A topic, its configs by attribute names (`max_message_bytes="100"`); its id. Not compared."""
+        settings = [CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()]
+        topic = CreatableTopic(
+            name=name, num_partitions=partitions, replication_factor=1, assignments=[], configs=settings
+        )
+        request = CreateTopicsRequest(topics=[topic], timeout_ms=10_000)
+        response = self.quietly(request, CREATE_TOPICS_VERSION)
+        assert isinstance(response, CreateTopicsResponse)
+        assert response.topics[0].error_code == 0, response
+        self.names[response.topics[0].topic_id] = name
+        self.wait_for_leaders(name, range(partitions))
+        return response.topics[0].topic_id
+
+    def wait_for_leaders(self, name: str, partitions: Iterable[int]) -> None:
+        """Apache Kafka answers CreateTopics before its broker half has heard of the topic."""
+        asked = [ListOffsetsPartition(partition_index=index, timestamp=-1) for index in partitions]
+        request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=asked)])
+        deadline = time.monotonic() + ANSWER_TIMEOUT_S
+        while time.monotonic() < deadline:
+            answer = self.quietly(request, LIST_OFFSETS_VERSION)
+            assert isinstance(answer, ListOffsetsResponse)
+            if not any(partition.error_code for partition in answer.topics[0].partitions):
+                return
+            time.sleep(0.005)
+        raise AssertionError(f"{self.name}: no leaders of {name} after {ANSWER_TIMEOUT_S} s")
+
+    def find_coordinator(self, key: str, kind: int) -> None:
+        """Waits until there is one: the first to ask for it has its topic made. Not compared."""
+        request = FindCoordinatorRequest(key=key, key_type=kind)
+        deadline = time.monotonic() + ANSWER_TIMEOUT_S
+        while time.monotonic() < deadline:
+            answer = self.quietly(request, FIND_COORDINATOR_VERSION)
+            assert isinstance(answer, FindCoordinatorResponse)
+            if not answer.error_code:
+                return
+            time.sleep(0.02)
+        raise AssertionError(f"{self.name}: no coordinator for {key} after {ANSWER_TIMEOUT_S} s")
+
+
+UNORDERED = frozenset({"partition_responses", "supported_features", "finalized_features"})
+"""Lists that Apache Kafka makes of a hash map."""
+
+
+class Plain:
+    """A decoded answer as dicts, lists and words, without what must differ between two brokers."""
+
+    def __init__(self, peer: Peer) -> None:
+        self.peer = peer
+        self.now_ms = time.time_ns() // 1_000_000
+
+    def struct(self, value: object) -> dict[str, object]:
+        return {
+            field.name: self.field(field.name, field.kind, getattr(value, field.name))
+            for field in fields_of(type(value))
+        }
+
+    def field(self, name: str, kind: Kind, value: Any) -> object:
+        if value is None:
+            return None
+        if kind.name == "array" and kind.items is not None:
+            items = [self.field(name, kind.items, item) for item in value]
+            return sorted(items, key=str) if name in UNORDERED else items
+        if kind.name == "struct":
+            return self.struct(value)
+        if kind.name == "uuid":
+            return self.uuid(value)
+        if kind.name == "records":
+            return [self.times(batch) for batch in describe_records(value)]
+        if kind.name == "string":
+            return self.text(name, value)
+        if kind.name == "bytes":
+            return bytes(value)
+        return self.number(name, value)
+
+    def uuid(self, value: bytes) -> str:
+        return "none" if value == NO_UUID else self.peer.names.get(value, "some id")
+
+    def text(self, name: str, value: str) -> str:
+        if name == "cluster_id" and value:
+            return "the cluster"
+        for topic_id, topic in self.peer.names.items():
+            value = value.replace(uuid_to_text(topic_id), f"id of {topic}")
+        value = value.replace(str(self.peer.data), "DATA").replace(f":{self.peer.port}", ":PORT")
+        return self.times(value)
+
+    def times(self, text: str) -> str:
+        text = re.sub(r"-92\d{17}", "LONG AGO", text)  # the clock less the longest time there is
+        return re.sub(r"\b\d{13}\b", lambda found: "NOW" if self.is_near(int(found[0])) else found[0], text)
+
+    def is_near(self, value: int) -> bool:
+        return abs(value - self.now_ms) < NEAR_MS
+
+    def number(self, name: str, value: Any) -> object:
+        if name == "throttle_time_ms":
+            return 0
+        if name == "port" and value == self.peer.port:
+            return "PORT"
+        if name == "session_id" and value:
+            return "a session"
+        if name in ("total_bytes", "usable_bytes") and value > 0:
+            return "some"
+        if name == "producer_id" and value >= 0:
+            return f"producer {self.producer(value)}"
+        return "NOW" if isinstance(value, int) and self.is_near(value) else value
+
+    def producer(self, producer_id: int) -> int:
+        if producer_id not in self.peer.producer_ids:
+            self.peer.producer_ids.append(producer_id)
+        return self.peer.producer_ids.index(producer_id)
+
+
+def request_frame(request: object, version: int, correlation_id: int = 7) -> bytes:
+    """A request as a client frames it."""
+    known = identity(type(request))
+    head = struct.pack(">hhih", known.key, version, correlation_id, len(CLIENT_ID)) + CLIENT_ID.encode()
+    body = head + (b"\0" if version in known.flexible else b"") + encode(request, version)
+    return struct.pack(">i", len(body)) + body
+
+
+def response_class(request: object) -> type:
+    name = type(request).__name__.removesuffix("Request") + "Response"
+    found: type = getattr(sys.modules[type(request).__module__], name)
+    return found
+
+
+def decode_response(frame: bytes, request: object, version: int) -> object:
+    cls = response_class(request)
+    known = identity(cls)
+    start = 5 if version in known.flexible and known.key != ApiKey.API_VERSIONS else 4
+    answer, end = decode(cls, version, memoryview(frame), start)
+    assert end == len(frame), f"{cls.__name__} v{version} has {len(frame) - end} bytes too many"
+    return answer
+
+
+class Pair(NamedTuple):
+    """Odradek and Apache Kafka, side by side, and the versions of each API that Apache Kafka serves."""
+
+    odradek: Peer
+    apache: Peer
+    served: dict[int, tuple[int, int]]
+
+    def versions(self, request: type) -> Iterator[int]:
+        """What both serve."""
+        first, last = self.served[identity(request).key]
+        first = max(first, FIRST_SERVED.get(identity(request).key, 0))
+        ours = identity(request).versions
+        return iter(range(max(first, ours.first), min(last, ours.last) + 1))
