@@ -105,7 +105,7 @@ class Server:
 
     async def start(self) -> None:
         """Sockets are bound first, so that a port in use costs nothing; they are served last."""
-        bound = [bind(listener, self.config.socket_listen_backlog_size) for listener in self.config.bound_listeners]
+        bound = [bind(listener, self.config) for listener in self.config.bound_listeners]
         self.told = [advertised(listener, self.config.advertised) for _, listener in bound]
         self.cluster = self._open_cluster()
         self.logs = open_logs(self.config, self.cluster.registry, self._disk, self._clock.now_ms())

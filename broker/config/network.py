@@ -53,14 +53,14 @@ class NetworkOptions(Config):
         INT,
         102_400,
         importance="high",
-        doc="SO_RCVBUF of client connections; -1 leaves the operating system's size.",
+        doc="SO_RCVBUF of client connections, where it is set; -1 or unset leaves it to the operating system.",
     )
     socket_send_buffer_bytes = option(
         "socket.send.buffer.bytes",
         INT,
         102_400,
         importance="high",
-        doc="SO_SNDBUF of client connections; -1 leaves the operating system's size.",
+        doc="SO_SNDBUF of client connections, where it is set; -1 or unset leaves it to the operating system.",
     )
     socket_request_max_bytes = option(
         "socket.request.max.bytes",
