@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition, Uuid
 from storage.append import AppendRules
+from storage.cleaner_swap import swap_in
 from storage.config import LogConfig
 from storage.disk import Disk
 from storage.failure import failing
@@ -15,6 +17,9 @@ from storage.recovery import Loaded, rebuild_producers
 from storage.retention import Deletable, deletable
 from storage.segment import Segment
 from storage.truncation import shorten
+
+if TYPE_CHECKING:
+    from storage.cleaner_job import CleanedSegment
 
 NO_EPOCH = -1
 
@@ -26,6 +31,7 @@ class LocalLog:
         "_config",
         "_disk",
         "_generation",
+        "cleaned_to",
         "directory",
         "epochs",
         "high_watermark",
@@ -64,6 +70,8 @@ class LocalLog:
         self.epochs = loaded.epochs
         self.producer_state = loaded.producer_state
         self.recovered = loaded.recovered
+        self.cleaned_to: int | None = None
+        """Where the next cleaning of a compacted log begins; None when there was none yet."""
         self.last_flush_ms = now_ms
         self.last_leader_epoch = NO_EPOCH if loaded.epochs.latest_epoch is None else loaded.epochs.latest_epoch
         self._disk = disk
@@ -212,6 +220,8 @@ class LocalLog:
 
     def _ends_at(self, offset: int) -> None:
         self.log_end_offset = offset
+        if self.cleaned_to is not None:
+            self.cleaned_to = min(self.cleaned_to, offset)
         self.recovery_point = min(self.recovery_point, offset)
         self.high_watermark = min(self.high_watermark, offset)
         self._epochs_end_at(offset)
@@ -249,6 +259,15 @@ class LocalLog:
             self.segments.replace(segments, [])
             self.advance_log_start(self.segments.first.base_offset)
             self._set_aside(segments, now_ms)
+
+    def swap_in(self, cleaned: CleanedSegment, now_ms: int) -> bool:
+        """Put a cleaned segment in the place of those that it was made from. Raises LogDirFailure.
+
+        False, and the segment is removed, when those are no longer what they were. A crash in between leaves the old
+        ones, or a `.swap` file whose coming in the next start completes.
+        """
+        with failing(self.log_dir, f"swapping a cleaned segment of {self.topic_partition} in"):
+            return swap_in(self, cleaned, disk=self._disk, now_ms=now_ms)
 
     def relocate(self, directory: str) -> None:
         """The folder was renamed, by the log manager."""
