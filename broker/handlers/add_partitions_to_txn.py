@@ -34,7 +34,7 @@ async def add_partitions_to_txn(call: Call[AddPartitionsToTxnRequest]) -> AddPar
     if call.version >= FIRST_BATCHED_VERSION:
         results = [
             AddPartitionsToTxnResult(
-                transactional_id=each.transactional_id, topic_results=by_topic(await added(call, each))
+                transactional_id=each.transactional_id, topic_results=by_topic(each, await added(call, each))
             )
             for each in request.transactions
         ]
@@ -45,7 +45,7 @@ async def add_partitions_to_txn(call: Call[AddPartitionsToTxnRequest]) -> AddPar
         producer_epoch=request.v3_and_below_producer_epoch,
         topics=request.v3_and_below_topics,
     )
-    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=by_topic(await added(call, only)))
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=by_topic(only, await added(call, only)))
 
 
 async def added(call: Call[AddPartitionsToTxnRequest], wanted: AddPartitionsToTxnTransaction) -> Codes:
@@ -75,12 +75,20 @@ def exists(call: Call[AddPartitionsToTxnRequest], name: TopicPartition) -> bool:
     return topic is not None and name.partition in topic.partitions
 
 
-def by_topic(codes: Codes) -> list[AddPartitionsToTxnTopicResult]:
-    topics: dict[str, list[AddPartitionsToTxnPartitionResult]] = {}
-    for (topic, index), code in codes.items():
-        result = AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
-        topics.setdefault(topic, []).append(result)
-    return [AddPartitionsToTxnTopicResult(name=name, results_by_partition=each) for name, each in topics.items()]
+def by_topic(wanted: AddPartitionsToTxnTransaction, codes: Codes) -> list[AddPartitionsToTxnTopicResult]:
+    """In the order in which they were asked for."""
+    return [
+        AddPartitionsToTxnTopicResult(
+            name=topic.name,
+            results_by_partition=[
+                AddPartitionsToTxnPartitionResult(
+                    partition_index=index, partition_error_code=codes[TopicPartition(topic.name, index)]
+                )
+                for index in topic.partitions
+            ],
+        )
+        for topic in wanted.topics
+    ]
 
 
 API = Api(AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, add_partitions_to_txn)

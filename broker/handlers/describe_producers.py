@@ -28,9 +28,7 @@ def describe(call: Call[DescribeProducersRequest], topic: str, index: int) -> Pa
     try:
         log = call.broker.replicas.partition(topic, index).log
     except KafkaError as error:
-        return PartitionResponse(
-            partition_index=index, error_code=error.code, error_message=error.message, active_producers=[]
-        )
+        return PartitionResponse(partition_index=index, error_code=error.code, active_producers=[])
     producers = [describe_producer(entry) for entry in log.producer_state.producers.values()]
     return PartitionResponse(partition_index=index, error_code=0, active_producers=producers)
 

@@ -103,7 +103,7 @@ class Transacting:
 
     async def producer(self, name: str = ID) -> Producer:
         """A new producer of the id, once nothing of the last one is left to be done."""
-        while (answer := await self.init(name=name)).code is ErrorCode.CONCURRENT_TRANSACTIONS:
+        while (answer := await self.init(name=name)).code is ErrorCode.CONCURRENT_TRANSACTIONS:  # noqa: ASYNC110
             await asyncio.sleep(0)
         assert answer.code is ErrorCode.NONE
         return answer.producer
@@ -209,12 +209,12 @@ class Transacting:
 
     async def settled(self, name: str = ID) -> str:
         """Wait until the id's transaction is not being ended; its state."""
-        while (state := (await self.describe(name)).transaction_state).startswith("Prepare"):
+        while (state := (await self.describe(name)).transaction_state).startswith("Prepare"):  # noqa: ASYNC110
             await asyncio.sleep(0)
         return state
 
     async def until(self, state: str) -> None:
-        while (await self.describe()).transaction_state != state:
+        while (await self.describe()).transaction_state != state:  # noqa: ASYNC110
             await asyncio.sleep(0)
 
     async def describe(self, name: str = ID) -> TransactionState:

@@ -1,0 +1,399 @@
+"""Transactions, against Apache Kafka: states, epochs, offsets, and the code of every misstep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from coordinator.transaction.transaction import Producer
+from protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+)
+from protocol.messages.end_txn import EndTxnRequest
+from protocol.messages.init_producer_id import InitProducerIdRequest
+from protocol.messages.produce import ProduceRequest
+from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from tests.interop.conformance.compare import Allowed, Both
+from tests.interop.conformance.peers import Peer
+from tests.interop.conformance.transacting import NO_PRODUCER, Transacting
+
+Steps = Callable[[Transacting], None]
+
+
+@pytest.fixture
+def run(both: Both, topic: str) -> Callable[[Steps], None]:
+    """Runs steps of a new transactional id against both brokers."""
+    return lambda steps: both(lambda peer: steps(Transacting(peer, topic)))
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_v2_a_transaction(run: Callable[[Steps], None], committed: bool) -> None:
+    def steps(txn: Transacting) -> None:
+        for _ in range(3):
+            txn.write(0, count=2)
+            txn.write(0, sequence=2)
+            txn.write(1)
+            txn.describe()
+            txn.fetch()
+            txn.end_offsets(committed=True)
+            txn.end_offsets(committed=False)
+            txn.end(committed=committed)
+            txn.describe()
+            txn.fetch()
+            txn.fetch(1, committed=False)
+            txn.describe_producers(0, 1)
+
+    run(steps)
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_v1_a_transaction(run: Callable[[Steps], None], committed: bool) -> None:
+    def steps(txn: Transacting) -> None:
+        for number in range(3):
+            txn.add(0, 1)
+            txn.add(0)
+            txn.write(0, sequence=number, version=11)
+            txn.write(1, sequence=number, version=11)
+            txn.add_offsets()
+            txn.commit_offset(number, version=4)
+            txn.describe()
+            txn.end(committed=committed, version=4)
+            txn.describe()
+            txn.fetch()
+            txn.fetch_offset()
+            txn.describe_producers(0, 1)
+
+    run(steps)
+
+
+def test_offsets_of_a_transaction(run: Callable[[Steps], None]) -> None:
+    def steps(txn: Transacting) -> None:
+        txn.commit_offset(5)
+        txn.fetch_offset(stable=False)
+        txn.fetch_offset(stable=True)
+        txn.end()
+        txn.fetch_offset(stable=True)
+        txn.commit_offset(9)
+        txn.end(committed=False)
+        txn.fetch_offset(stable=True)
+
+    run(steps)
+
+
+def test_offsets_that_cannot_be_committed(run: Callable[[Steps], None]) -> None:
+    def steps(txn: Transacting) -> None:
+        txn.commit_offset(1, partition=9)
+        txn.commit_offset(1, group="")
+        txn.commit_offset(1, generation=4)
+        txn.commit_offset(1, generation=4, member="someone")
+        txn.commit_offset(1, producer=Producer(77_000, 0))
+        txn.commit_offset(1, producer=Producer(txn.producer.producer_id, 9))
+        txn.commit_offset(-1)
+        txn.fetch_offset(stable=True)
+
+    run(steps)
+
+
+def test_each_version_of_a_commit_of_offsets(both: Both, topic: str) -> None:
+    both.each_version(
+        TxnOffsetCommitRequest, lambda peer, version: offsets_in(Transacting(peer, f"{topic}-{version}"), version)
+    )
+
+
+def offsets_in(txn: Transacting, version: int) -> None:
+    txn.commit_offset(1, version=version)
+    txn.add_offsets()
+    txn.commit_offset(1, version=version)
+    txn.commit_offset(2, producer=Producer(txn.producer.producer_id, 5), version=version)
+    txn.end(version=4)
+    txn.commit_offset(3, version=version)
+    txn.fetch_offset()
+
+
+def test_ends_in_every_state(run: Callable[[Steps], None]) -> None:
+    def steps(txn: Transacting) -> None:
+        for version in (4, 5):
+            txn.end(version=version)
+        txn.end(committed=False, version=4)
+        txn.write()
+        first = txn.producer
+        txn.end()
+        for committed in (True, False):
+            txn.end(committed=committed, producer=first)
+            txn.end(committed=committed, producer=first, version=4)
+        txn.end(producer=txn.producer)
+        txn.end(committed=False)
+        txn.end(committed=False)
+        txn.describe()
+
+    run(steps)
+
+
+def test_v1_ends_in_every_state(run: Callable[[Steps], None]) -> None:
+    def steps(txn: Transacting) -> None:
+        for committed in (True, False):
+            txn.add(0)
+            txn.end(committed=committed, version=4)
+            txn.end(committed=True, version=4)
+            txn.end(committed=False, version=4)
+            txn.describe()
+
+    run(steps)
+
+
+def test_a_client_of_each_generation_by_turns(run: Callable[[Steps], None]) -> None:
+    def steps(txn: Transacting) -> None:
+        txn.write()
+        txn.end()
+        txn.add(0)
+        txn.write(version=11)
+        txn.end(version=4)
+        txn.describe()
+        txn.write(sequence=1)
+        txn.end(committed=False)
+        txn.fetch()
+        txn.describe_producers()
+
+    run(steps)
+
+
+def test_producers_that_come_again(run: Callable[[Steps], None]) -> None:
+    def steps(txn: Transacting) -> None:
+        first = txn.producer
+        second = txn.init(first)
+        txn.init(first)
+        txn.init(second)
+        txn.init(first)
+        txn.init(Producer(77_000, 3))
+        txn.init(Producer(second.producer_id, 99))
+        txn.init()
+        txn.init(second)
+        txn.init(second, version=3)
+
+    run(steps)
+
+
+def test_an_open_transaction_when_a_producer_comes(run: Callable[[Steps], None]) -> None:
+    def steps(txn: Transacting) -> None:
+        old = txn.producer
+        txn.write()
+        txn.init()
+        txn.settle()
+        txn.describe()
+        txn.write(1, producer=old)
+        txn.end(producer=old)
+        txn.end(producer=old, committed=False)
+        txn.init()
+        txn.fetch()
+        txn.describe_producers()
+
+    run(steps)
+
+
+def test_a_producer_that_bumps_within_its_transaction(run: Callable[[Steps], None]) -> None:
+    def steps(txn: Transacting) -> None:
+        txn.write()
+        txn.init(txn.producer)
+        txn.settle()
+        txn.producer = txn.init(txn.producer)
+        txn.write()
+        txn.end()
+        txn.fetch()
+
+    run(steps)
+
+
+@pytest.mark.parametrize("timeout_ms", [-1, 0, 1, 900_000, 900_001])
+def test_timeouts_asked_for(run: Callable[[Steps], None], timeout_ms: int) -> None:
+    def steps(txn: Transacting) -> None:
+        txn.init(timeout_ms=timeout_ms)
+        txn.describe()
+
+    run(steps)
+
+
+def test_inits_that_make_no_sense(both: Both, topic: str) -> None:
+    def steps(peer: Peer, version: int) -> None:
+        txn = Transacting(peer, f"{topic}-{version}")
+        txn.init(version=version)
+        if version >= 3:
+            txn.init(Producer(5, -1), version=version)
+            txn.init(Producer(-1, 5), name=None, version=version)
+        txn.init(name=None, version=version)
+        txn.init(Producer(txn.producer.producer_id, 0) if version >= 3 else NO_PRODUCER, version=version)
+
+    both.each_version(InitProducerIdRequest, steps)
+
+
+def test_additions_that_cannot_be(run: Callable[[Steps], None]) -> None:
+    def steps(txn: Transacting) -> None:
+        for version in range(4):
+            txn.add(0, 9, version=version)
+            txn.add(0, topic="no-such-topic", version=version)
+            txn.add(0, name="no-such-id", version=version)
+            txn.add(0, name="", version=version)
+            txn.add(0, producer=Producer(77_000, 0), version=version)
+            txn.add(0, producer=Producer(txn.producer.producer_id, 9), version=version)
+        txn.add()
+        txn.describe()
+
+    run(steps)
+
+
+def test_batched_additions(run: Callable[[Steps], None]) -> None:
+    def steps(txn: Transacting) -> None:
+        for version in (4, 5):
+            txn.add_batched(0, 1, verify=True, version=version)
+            txn.add_batched(0, verify=False, version=version)
+            txn.add_batched(0, 1, verify=True, version=version)
+            txn.add_batched(0, 9, verify=False, version=version)
+            txn.add_batched(0, verify=True, producer=Producer(77_000, 0), version=version)
+            txn.add_batched(0, verify=True, producer=Producer(txn.producer.producer_id, 9), version=version)
+            txn.end()
+            txn.add_batched(0, verify=True, version=version)
+
+    run(steps)
+
+
+def test_offsets_added_in_each_version(both: Both, topic: str) -> None:
+    def steps(peer: Peer, version: int) -> None:
+        txn = Transacting(peer, f"{topic}-{version}")
+        txn.add_offsets(version=version)
+        txn.add_offsets(producer=Producer(77_000, 0), version=version)
+        txn.add_offsets(producer=Producer(txn.producer.producer_id, 9), version=version)
+
+    both.each_version(AddOffsetsToTxnRequest, steps)
+
+
+def test_ends_in_each_version(both: Both, topic: str) -> None:
+    def steps(peer: Peer, version: int) -> None:
+        txn = Transacting(peer, f"{topic}-{version}")
+        txn.end(producer=Producer(77_000, 0), version=version)
+        txn.end(producer=Producer(txn.producer.producer_id, 9), version=version)
+        txn.add(0)
+        txn.end(version=version)
+
+    both.each_version(EndTxnRequest, steps)
+
+
+def test_writes_in_each_version(both: Both, topic: str) -> None:
+    def steps(peer: Peer, version: int) -> None:
+        txn = Transacting(peer, f"{topic}-{version}")
+        txn.write(version=version)
+        txn.add(0, 1)
+        txn.write(version=version)
+        txn.write(sequence=1, version=version)
+        txn.write(1, producer=Producer(txn.producer.producer_id, 9), version=version)
+        txn.write(1, producer=Producer(77_000, 0), version=version)
+        txn.write(1, name=None, version=version)
+        txn.write(1, name="no-such-id", version=version)
+        txn.write(9, version=version)
+        txn.write(1, sequence=4, version=version)
+        txn.end(version=4)
+        txn.write(sequence=2, version=version)
+        txn.fetch()
+
+    both.each_version(ProduceRequest, lambda peer, version: steps(peer, version) if version < 13 else None)
+
+
+def test_sequences_within_a_transaction(run: Callable[[Steps], None]) -> None:
+    def steps(txn: Transacting) -> None:
+        txn.write(sequence=3)
+        txn.write(sequence=0, count=2)
+        txn.write(sequence=0, count=2)
+        txn.write(sequence=1)
+        txn.write(sequence=9)
+        txn.write(sequence=2)
+        txn.end()
+        txn.write(sequence=3)
+        txn.write(sequence=0)
+        txn.fetch()
+
+    run(steps)
+
+
+def test_markers_from_elsewhere(run: Callable[[Steps], None]) -> None:
+    def steps(txn: Transacting) -> None:
+        first = txn.producer
+        txn.mark(producer=Producer(first.producer_id, 0))
+        txn.write()
+        txn.mark(producer=Producer(first.producer_id, first.epoch + 1))
+        txn.fetch()
+        txn.describe_producers()
+        txn.mark(producer=first)
+        txn.mark(producer=Producer(first.producer_id, first.epoch + 1), coordinator_epoch=-1)
+        txn.mark(producer=Producer(first.producer_id, first.epoch + 1), coordinator_epoch=3)
+        txn.mark(producer=Producer(first.producer_id, first.epoch + 1), coordinator_epoch=2)
+        txn.mark(9)
+        txn.mark(
+            producer=Producer(first.producer_id, first.epoch + 2), committed=True, version=2, transaction_version=2
+        )
+        txn.mark(
+            producer=Producer(first.producer_id, first.epoch + 2), committed=True, version=2, transaction_version=2
+        )
+        txn.mark(
+            producer=Producer(first.producer_id, first.epoch + 1), committed=True, version=2, transaction_version=2
+        )
+        txn.fetch(committed=False)
+
+    run(steps)
+
+
+def test_what_administrators_ask(run: Callable[[Steps], None]) -> None:
+    def steps(txn: Transacting) -> None:
+        txn.describe("", "no-such-id", txn.name)
+        txn.write()
+        only = txn.name
+        txn.list_all(pattern=only)
+        txn.list_all(pattern=only, states=["Ongoing"])
+        txn.list_all(pattern=only, states=["Empty"])
+        txn.list_all(pattern=only, states=["Ongoing", "Sleeping", "dead"])
+        txn.list_all(pattern=only, states=["Sleeping"])
+        txn.list_all(pattern=only, producer_ids=[txn.producer.producer_id, 5])
+        txn.list_all(pattern=only, producer_ids=[77_000])
+        txn.list_all(pattern=only, duration_ms=0)
+        txn.list_all(pattern=only, duration_ms=3_600_000)
+        txn.list_all(pattern=f"{only}x?")
+        txn.list_all(pattern=only[:-1])
+        txn.describe_producers(0, 9)
+        txn.end()
+        txn.list_all(pattern=only, duration_ms=0)
+
+    run(steps)
+
+
+def test_patterns_that_are_none(run: Callable[[Steps], None]) -> None:
+    run(lambda txn: txn.list_all(pattern="("))
+
+
+LAST_STABLE_OFFSET = (
+    Allowed(r"FetchRequest v12 .*\.last_stable_offset", "Kafka's is the start of the batch, below the log's", 2, 0),
+    Allowed(r"ListOffsetsRequest v7 .*\.offset", "Kafka's is the start of the batch, below the log's", 2, 0),
+)
+
+
+def test_records_deleted_within_a_transaction(both: Both, topic: str) -> None:
+    def steps(peer: Peer) -> None:
+        txn = Transacting(peer, topic)
+        txn.write(count=3)
+        delete(txn, 2)
+        txn.fetch(offset=2)
+        txn.end_offsets(committed=True)
+        delete(txn, -1)
+        txn.fetch(offset=3)
+        txn.describe_producers()
+        txn.end(committed=False)
+        txn.fetch(offset=3)
+        txn.end_offsets(committed=True)
+
+    both(steps, allowed=LAST_STABLE_OFFSET)
+
+
+def delete(txn: Transacting, offset: int) -> None:
+    topics = [DeleteRecordsTopic(name=txn.name, partitions=[DeleteRecordsPartition(partition_index=0, offset=offset)])]
+    txn.peer.ask(DeleteRecordsRequest(topics=topics, timeout_ms=5000), 2, DeleteRecordsResponse)
