@@ -1,0 +1,82 @@
+"""Compacted logs: written to by key, cleaned, and read back as key → value."""
+
+from __future__ import annotations
+
+from protocol.records.batch import NO_PRODUCER_ID, build
+from protocol.records.compression import Compression
+from protocol.records.record import Record
+from storage.cleaner import clean
+from storage.cleaner_choice import dirty_part, job_of
+from storage.cleaner_job import Cleaned, CleanedSegment
+from storage.config import LogConfig
+from storage.log import Log
+from tests.storage.writing import DISK, NOW_MS, append, config, read_all
+
+MAP_BYTES = 1 << 20
+
+
+def compacted(**values: object) -> LogConfig:
+    defaults = {"cleanup_policy": ("compact",), "segment_bytes": 400, "min_cleanable_dirty_ratio": 0.0}
+    return config(**{**defaults, **values})
+
+
+def put(
+    log: Log,
+    *pairs: tuple[str, str | None],
+    timestamp: int = NOW_MS,
+    now_ms: int = NOW_MS,
+    compression: Compression = Compression.NONE,
+    pid: int = NO_PRODUCER_ID,
+    epoch: int = 0,
+    sequence: int = 0,
+    transactional: bool = False,
+) -> int:
+    """One batch of keys and values (None is a tombstone); its first offset."""
+    idempotent = pid != NO_PRODUCER_ID
+    records = [Record(0, timestamp, key.encode(), None if value is None else value.encode()) for key, value in pairs]
+    data = build(
+        records,
+        compression=compression,
+        producer_id=pid,
+        producer_epoch=epoch if idempotent else -1,
+        base_sequence=sequence if idempotent else -1,
+        transactional=transactional,
+    )
+    return append(log, memoryview(data), now_ms=now_ms).base_offset
+
+
+def run_cleaner(
+    log: Log, now_ms: int = NOW_MS, *, map_bytes: int = MAP_BYTES, load_factor: float = 0.9
+) -> Cleaned | None:
+    """Clean the log if there is anything to clean, as the broker's cleaner does."""
+    dirty = dirty_part(log, now_ms)
+    if dirty is None or not dirty.is_due:
+        return None
+    job = job_of(dirty, now_ms, map_bytes=map_bytes, load_factor=load_factor)
+    for each in clean(job, disk=DISK, throttle=lambda _: None):
+        if isinstance(each, CleanedSegment):
+            assert log.swap_in(each, now_ms)
+        else:
+            log.cleaned_to = each.end_offset
+            return each
+    raise AssertionError("a cleaning ends with its summary")
+
+
+def latest(log: Log) -> dict[str, str | None]:
+    """What a reader from the start ends up with."""
+    found: dict[str, str | None] = {}
+    for record in read_all(log):
+        key = (record.key or b"").decode()
+        if record.value is None:
+            found.pop(key, None)
+        else:
+            found[key] = record.value.decode()
+    return found
+
+
+def pairs(log: Log) -> list[tuple[int, str, str | None]]:
+    """(offset, key, value) of every record."""
+    return [
+        (each.offset, (each.key or b"").decode(), None if each.value is None else each.value.decode())
+        for each in read_all(log)
+    ]
