@@ -1,0 +1,82 @@
+"""State batches: ranges of records in one delivery state, and how two lists of them become one.
+
+What is newer wins, except that a record's delivery count never falls, nor, at the same count, its state; neighbours
+that are alike become one batch; nothing stays below the start offset. Source: PersisterStateBatchCombiner (KIP-932).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from heapq import heapify, heappop, heappush
+from typing import Final, NamedTuple
+
+NO_START_OFFSET: Final = -1
+"""In a write: the start offset stays as it is."""
+
+
+class StateBatch(NamedTuple):
+    """Records first to last, both included. Batches sort by offsets, then by what is known of the delivery."""
+
+    first_offset: int
+    last_offset: int
+    delivery_state: int
+    delivery_count: int
+
+
+def combine(so_far: Iterable[StateBatch], new: Iterable[StateBatch], start_offset: int) -> list[StateBatch]:
+    """The batches of both, in order, without overlaps."""
+    batches = list(_from(so_far, start_offset))
+    batches += _from(new, start_offset)
+    if len(batches) < 2:
+        return batches
+    return _merge(batches)
+
+
+def _from(batches: Iterable[StateBatch], start_offset: int) -> Iterable[StateBatch]:
+    for each in batches:
+        if each.first_offset >= start_offset:
+            yield StateBatch(*each)
+        elif each.last_offset >= start_offset:
+            yield StateBatch(start_offset, *each[1:])
+
+
+def _merge(batches: Sequence[StateBatch]) -> list[StateBatch]:
+    """Takes the first two batches off the heap until they are apart; what is left of the losing one goes back."""
+    heap = list(batches)
+    heapify(heap)
+    done: list[StateBatch] = []
+    current = heappop(heap)
+    while heap:
+        candidate = heappop(heap)
+        if candidate.first_offset > current.last_offset + 1:
+            done.append(current)
+            current = candidate
+        elif candidate[2:] == current[2:]:
+            last = max(current.last_offset, candidate.last_offset)
+            current = StateBatch(current.first_offset, last, *current[2:])
+        elif candidate.first_offset > current.last_offset:
+            done.append(current)
+            current = candidate
+        else:
+            current = _overlap(current, candidate, heap)
+    done.append(current)
+    return done
+
+
+def _overlap(current: StateBatch, candidate: StateBatch, heap: list[StateBatch]) -> StateBatch:
+    """The first of the pieces of two that overlap and differ; the others go onto the heap."""
+    winner, loser = (candidate, current) if _rank(candidate) >= _rank(current) else (current, candidate)
+    pieces = [winner]
+    if loser.first_offset < winner.first_offset:
+        pieces.append(StateBatch(loser.first_offset, winner.first_offset - 1, *loser[2:]))
+    if loser.last_offset > winner.last_offset:
+        pieces.append(StateBatch(winner.last_offset + 1, loser.last_offset, *loser[2:]))
+    first = min(pieces)
+    for piece in pieces:
+        if piece is not first:
+            heappush(heap, piece)
+    return first
+
+
+def _rank(batch: StateBatch) -> tuple[int, int]:
+    return batch.delivery_count, batch.delivery_state

@@ -1,0 +1,198 @@
+"""The records of `__share_group_state`: whole states and changes to them, by share partition.
+
+Source: ShareCoordinatorRecordHelpers, ShareCoordinatorRecordSerde (KIP-932, KIP-1226).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from coordinator.runtime import Outcome
+from coordinator.share.batches import StateBatch
+from protocol.coordinator_records import SHARE_GROUP_STATE, decode_record, encode_key, encode_value
+from protocol.coordinator_records import share_state as messages
+from protocol.errors import ErrorCode, KafkaError, ProtocolError
+from protocol.records import batch
+from protocol.records.compression import Compression
+from protocol.records.record import Record, read_records
+from protocol.types import Buffer, Uuid, uuid_to_text
+
+VERSION: Final = 0
+NOT_YET: Final = -1
+"""The offset of a record that is about to be written."""
+
+RECORD_OVERHEAD_BYTES: Final = 24
+"""More than lengths, deltas and headers count take of a record in a batch."""
+
+
+class ShareKey(NamedTuple):
+    """A share partition: a group's view of a partition."""
+
+    group_id: str
+    topic_id: Uuid
+    partition: int
+
+    @property
+    def coordinator_key(self) -> str:
+        """What FindCoordinator is asked with, and the state topic's partition is found by."""
+        return f"{self.group_id}:{uuid_to_text(self.topic_id)}:{self.partition}"
+
+
+class ShareState(NamedTuple):
+    """All that is stored of a share partition: what a ShareSnapshot has."""
+
+    snapshot_epoch: int
+    state_epoch: int
+    leader_epoch: int
+    start_offset: int
+    """-1 as long as the group's reset strategy has not been asked."""
+    delivery_complete_count: int
+    created_ms: int
+    written_ms: int
+    """When the last snapshot was written; later than `created_ms` if that was done for being cold."""
+    batches: Sequence[StateBatch] = ()
+
+
+class Update(NamedTuple):
+    """What has changed since: what a ShareUpdate has. Start offset -1 leaves it as it was."""
+
+    snapshot_epoch: int
+    leader_epoch: int
+    start_offset: int
+    delivery_complete_count: int
+    batches: Sequence[StateBatch] = ()
+
+
+class ShareRecord(NamedTuple):
+    """A fact of a share partition; with no value it is forgotten."""
+
+    key: ShareKey
+    value: ShareState | Update | None
+    offset: int = NOT_YET
+    """Where it was read."""
+
+
+ShareOutcome: TypeAlias = Outcome[ShareRecord]
+
+
+class Encoded(NamedTuple):
+    """A record's bytes."""
+
+    record: Record
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.record.key or b"") + len(self.record.value or b"") + RECORD_OVERHEAD_BYTES
+
+    @property
+    def at_once(self) -> bool:
+        return False
+
+
+class ShareForm:
+    """`coordinator.runtime.Form` of `__share_group_state`."""
+
+    def __init__(self, compression: Callable[[], Compression]) -> None:
+        self._compression = compression
+
+    def encode(self, records: Sequence[ShareRecord], now_ms: int) -> list[Encoded]:
+        return [Encoded(_log_record(record, now_ms)) for record in records]
+
+    def batches(self, encoded: Sequence[Encoded]) -> bytearray:
+        """One batch of all of them."""
+        return batch.build([each.record for each in encoded], compression=self._compression())
+
+    def decode(self, batches: Buffer) -> Iterator[ShareRecord]:
+        """The records of whole batches. Raises KafkaError CORRUPT_MESSAGE for bytes that are no record."""
+        for position, header in batch.iter_batches(batches):
+            if header.is_control:
+                continue
+            for record in read_records(batches, position, header):
+                decoded = _decode(record)
+                if decoded is not None:
+                    yield decoded
+
+
+def _log_record(record: ShareRecord, now_ms: int) -> Record:
+    group_id, topic_id, partition = record.key
+    key: object
+    if isinstance(record.value, Update):
+        key = messages.ShareUpdateKey(group_id=group_id, topic_id=topic_id, partition=partition)
+        value = encode_value(_update(record.value), VERSION)
+        return Record(0, now_ms, encode_key(key), value)
+    key = messages.ShareSnapshotKey(group_id=group_id, topic_id=topic_id, partition=partition)
+    encoded = None if record.value is None else encode_value(_snapshot(record.value), VERSION)
+    return Record(0, now_ms, encode_key(key), encoded)
+
+
+def _snapshot(state: ShareState) -> messages.ShareSnapshotValue:
+    return messages.ShareSnapshotValue(
+        snapshot_epoch=state.snapshot_epoch,
+        state_epoch=state.state_epoch,
+        leader_epoch=state.leader_epoch,
+        start_offset=state.start_offset,
+        delivery_complete_count=state.delivery_complete_count,
+        create_timestamp=state.created_ms,
+        write_timestamp=state.written_ms,
+        state_batches=_to_messages(state.batches),
+    )
+
+
+def _update(update: Update) -> messages.ShareUpdateValue:
+    return messages.ShareUpdateValue(
+        snapshot_epoch=update.snapshot_epoch,
+        leader_epoch=update.leader_epoch,
+        start_offset=update.start_offset,
+        delivery_complete_count=update.delivery_complete_count,
+        state_batches=_to_messages(update.batches),
+    )
+
+
+def _to_messages(batches: Iterable[StateBatch]) -> list[messages.StateBatch]:
+    return [
+        messages.StateBatch(first_offset=first, last_offset=last, delivery_state=state, delivery_count=count)
+        for first, last, state, count in batches
+    ]
+
+
+def _from_messages(batches: Iterable[messages.StateBatch]) -> list[StateBatch]:
+    return [
+        StateBatch(each.first_offset, each.last_offset, each.delivery_state, each.delivery_count) for each in batches
+    ]
+
+
+def _decode(record: Record) -> ShareRecord | None:
+    try:
+        decoded = decode_record(SHARE_GROUP_STATE, record.key or b"", record.value)
+    except ProtocolError as error:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"offset {record.offset}: {error}") from error
+    if decoded is None:
+        return None
+    key, value = decoded
+    assert isinstance(key, messages.ShareSnapshotKey | messages.ShareUpdateKey)
+    share_key = ShareKey(key.group_id, key.topic_id, key.partition)
+    return ShareRecord(share_key, _domain(value), record.offset)
+
+
+def _domain(value: object) -> ShareState | Update | None:
+    if isinstance(value, messages.ShareSnapshotValue):
+        return ShareState(
+            value.snapshot_epoch,
+            value.state_epoch,
+            value.leader_epoch,
+            value.start_offset,
+            value.delivery_complete_count,
+            value.create_timestamp,
+            value.write_timestamp,
+            _from_messages(value.state_batches),
+        )
+    if isinstance(value, messages.ShareUpdateValue):
+        return Update(
+            value.snapshot_epoch,
+            value.leader_epoch,
+            value.start_offset,
+            value.delivery_complete_count,
+            _from_messages(value.state_batches),
+        )
+    return None

@@ -1,0 +1,256 @@
+"""The share coordinator's shard: the states of the share partitions that hash to one partition of the state topic.
+
+A write becomes a ShareUpdate, each `snapshot_update_records_per_snapshot`-th one a ShareSnapshot of the whole; who
+writes for an older leader or an older state is fenced. Share partitions that nobody writes to get a snapshot now and
+then, so that the topic can be pruned. Source: ShareCoordinatorShard (KIP-932, KIP-1226).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Final, NamedTuple, Protocol
+
+from coordinator.cluster.topic import Topic
+from coordinator.runtime import Reply, Ticket
+from coordinator.share.batches import NO_START_OFFSET, StateBatch, combine
+from coordinator.share.records import NOT_YET, ShareKey, ShareOutcome, ShareRecord, ShareState, Update
+from coordinator.share.redundant import Redundant
+from protocol.errors import ErrorCode, KafkaError
+from protocol.types import Uuid
+
+ANY_EPOCH: Final = -1
+"""Of a request that does not care for epochs."""
+
+NO_COUNT: Final = -1
+"""No delivery-complete count is known."""
+
+FIRST_SNAPSHOT: Final = 0
+NO_LEADER_YET: Final = 0
+
+
+class ShareSettings(NamedTuple):
+    """The broker's options in force; each has Kafka's name, with dots, behind share.coordinator."""
+
+    snapshot_update_records_per_snapshot: int = 500
+    cold_partition_snapshot_interval_ms: int = 300_000
+
+
+class Topics(Protocol):
+    """Topics as they are now; the cluster's registry is one."""
+
+    def topic_by_id(self, topic_id: Uuid) -> Topic | None: ...
+
+
+class Written(NamedTuple):
+    """What a leader writes of its share partition."""
+
+    state_epoch: int
+    leader_epoch: int
+    start_offset: int
+    delivery_complete_count: int
+    batches: Sequence[StateBatch]
+
+
+class Summary(NamedTuple):
+    """A share partition without its records' states; one that is unknown has no start offset."""
+
+    state_epoch: int = 0
+    leader_epoch: int = 0
+    start_offset: int = NO_START_OFFSET
+    delivery_complete_count: int = NO_COUNT
+
+
+class ShareShard:
+    """`coordinator.runtime.Shard` of share partitions."""
+
+    def __init__(self, settings: Callable[[], ShareSettings], topics: Topics) -> None:
+        self.settings = settings
+        self.topics = topics
+        self.states: dict[ShareKey, ShareState] = {}
+        self.leader_epochs: dict[ShareKey, int] = {}
+        self.state_epochs: dict[ShareKey, int] = {}
+        self.update_counts: dict[ShareKey, int] = {}
+        """Updates since the last snapshot."""
+        self.redundant = Redundant()
+        self.next_offset = 0
+        """The offset that the next record will have."""
+        self._cold_at_ms: int | None = None
+
+    # Decisions.
+
+    def initialize(
+        self, key: ShareKey, state_epoch: int, start_offset: int, ticket: Ticket[None], now_ms: int
+    ) -> ShareOutcome:
+        """A state to begin with, whatever there was. Raises FENCED_STATE_EPOCH."""
+        self._check_state_epoch(key, state_epoch)
+        self._check_exists(key)
+        known = self.states.get(key)
+        state = ShareState(
+            snapshot_epoch=FIRST_SNAPSHOT if known is None else known.snapshot_epoch + 1,
+            state_epoch=state_epoch,
+            leader_epoch=NO_LEADER_YET,
+            start_offset=start_offset,
+            delivery_complete_count=NO_COUNT if start_offset == NO_START_OFFSET else 0,
+            created_ms=now_ms,
+            written_ms=now_ms,
+        )
+        return ShareOutcome((ShareRecord(key, state),), (Reply(ticket, None),))
+
+    def write(self, key: ShareKey, written: Written, ticket: Ticket[None], now_ms: int) -> ShareOutcome:
+        """Raises INVALID_REQUEST of a share partition that was never initialized, FENCED_LEADER_EPOCH,
+        FENCED_STATE_EPOCH, UNKNOWN_TOPIC_OR_PARTITION."""
+        state = self._known(key, "Write")
+        self._check_leader_epoch(key, written.leader_epoch)
+        self._check_state_epoch(key, written.state_epoch)
+        self._check_exists(key)
+        record = self._record(key, state, written, state.leader_epoch, now_ms)
+        return ShareOutcome((record,), (Reply(ticket, None),))
+
+    def read(self, key: ShareKey, leader_epoch: int, ticket: Ticket[ShareState], now_ms: int) -> ShareOutcome:
+        """The state, for a leader, which from now on is the only one that may write. Raises INVALID_REQUEST,
+        FENCED_LEADER_EPOCH, UNKNOWN_TOPIC_OR_PARTITION."""
+        state = self._known(key, "Read")
+        self._check_leader_epoch(key, leader_epoch)
+        self._check_exists(key)
+        if leader_epoch == ANY_EPOCH or self.leader_epochs.get(key) == leader_epoch:
+            return ShareOutcome((), (Reply(ticket, state),))
+        same = Written(state.state_epoch, leader_epoch, state.start_offset, state.delivery_complete_count, ())
+        record = self._record(key, state, same, leader_epoch, now_ms)
+        return ShareOutcome((record,), (Reply(ticket, state),))
+
+    def summary(self, key: ShareKey, ticket: Ticket[Summary], now_ms: int) -> ShareOutcome:
+        """Raises UNKNOWN_TOPIC_OR_PARTITION."""
+        self._check_exists(key)
+        state = self.states.get(key)
+        found = Summary() if state is None else Summary(*state[1:5])
+        return ShareOutcome((), (Reply(ticket, found),))
+
+    def delete(self, key: ShareKey, ticket: Ticket[None], now_ms: int) -> ShareOutcome:
+        """The state is forgotten, if there is one. Raises UNKNOWN_TOPIC_OR_PARTITION."""
+        self._check_exists(key)
+        records = (ShareRecord(key, None),) if key in self.states else ()
+        return ShareOutcome(records, (Reply(ticket, None),))
+
+    def topics_deleted(self, topic_ids: Collection[Uuid], ticket: Ticket[None], now_ms: int) -> ShareOutcome:
+        """The states of topics that are gone go as well."""
+        records = [ShareRecord(key, None) for key in self.states if key.topic_id in topic_ids]
+        return ShareOutcome(records, (Reply(ticket, None),))
+
+    def _record(
+        self, key: ShareKey, state: ShareState, written: Written, leader_epoch: int, now_ms: int
+    ) -> ShareRecord:
+        """An update, or a snapshot if there were enough of those."""
+        if self.update_counts.get(key, 0) < self.settings().snapshot_update_records_per_snapshot:
+            batches = combine((), written.batches, written.start_offset)
+            count = written.delivery_complete_count
+            return ShareRecord(key, Update(state.snapshot_epoch, leader_epoch, written.start_offset, count, batches))
+        start_offset = state.start_offset if written.start_offset == NO_START_OFFSET else written.start_offset
+        snapshot = ShareState(
+            snapshot_epoch=state.snapshot_epoch + 1,
+            state_epoch=state.state_epoch,
+            leader_epoch=leader_epoch,
+            start_offset=start_offset,
+            delivery_complete_count=written.delivery_complete_count,
+            created_ms=now_ms,
+            written_ms=now_ms,
+            batches=combine(state.batches, written.batches, start_offset),
+        )
+        return ShareRecord(key, snapshot)
+
+    # Checks.
+
+    def _known(self, key: ShareKey, what: str) -> ShareState:
+        if key.partition < 0:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "The partition id cannot be a negative number.")
+        state = self.states.get(key)
+        if state is None:
+            message = f"{what} operation on uninitialized share partition not allowed."
+            raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+        return state
+
+    def _check_leader_epoch(self, key: ShareKey, epoch: int) -> None:
+        if epoch != ANY_EPOCH and self.leader_epochs.get(key, epoch) > epoch:
+            raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
+
+    def _check_state_epoch(self, key: ShareKey, epoch: int) -> None:
+        if epoch != ANY_EPOCH and self.state_epochs.get(key, epoch) > epoch:
+            raise KafkaError(ErrorCode.FENCED_STATE_EPOCH)
+
+    def _check_exists(self, key: ShareKey) -> None:
+        if key.partition < 0:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "The partition id cannot be a negative number.")
+        topic = self.topics.topic_by_id(key.topic_id)
+        if topic is None or key.partition not in topic.partitions:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+    # Records.
+
+    def apply(self, record: ShareRecord) -> None:
+        """The only writer of durable state."""
+        key, value, offset = record
+        offset = self.next_offset if offset == NOT_YET else offset
+        self.next_offset = offset + 1
+        if isinstance(value, Update):
+            self._apply_update(key, value)
+        elif value is not None:
+            self._apply_snapshot(key, value)
+            self.redundant.snapshot(key, offset)
+        else:
+            for table in (self.states, self.leader_epochs, self.state_epochs, self.update_counts):
+                table.pop(key, None)
+            self.redundant.tombstone(key, offset)
+
+    def _apply_snapshot(self, key: ShareKey, state: ShareState) -> None:
+        self.leader_epochs[key] = max(self.leader_epochs.get(key, state.leader_epoch), state.leader_epoch)
+        self.state_epochs[key] = max(self.state_epochs.get(key, state.state_epoch), state.state_epoch)
+        self.states[key] = state
+        if self.update_counts.get(key, 0) >= self.settings().snapshot_update_records_per_snapshot:
+            self.update_counts[key] = 0
+
+    def _apply_update(self, key: ShareKey, update: Update) -> None:
+        self.leader_epochs[key] = max(self.leader_epochs.get(key, update.leader_epoch), update.leader_epoch)
+        self.update_counts[key] = self.update_counts.get(key, 0) + 1
+        known = self.states.get(key)
+        if known is None:
+            self.states[key] = ShareState(
+                update.snapshot_epoch,
+                0,
+                update.leader_epoch,
+                update.start_offset,
+                update.delivery_complete_count,
+                0,
+                0,
+                update.batches,
+            )
+            return
+        start_offset = known.start_offset if update.start_offset == NO_START_OFFSET else update.start_offset
+        self.states[key] = known._replace(
+            start_offset=start_offset,
+            delivery_complete_count=update.delivery_complete_count,
+            leader_epoch=known.leader_epoch if update.leader_epoch == ANY_EPOCH else update.leader_epoch,
+            batches=combine(known.batches, update.batches, start_offset),
+        )
+
+    # Time.
+
+    def activate(self, now_ms: int, end_offset: int) -> None:
+        """All records are loaded, up to this offset of the log."""
+        self.next_offset = end_offset
+        self._cold_at_ms = now_ms + self.settings().cold_partition_snapshot_interval_ms
+
+    def expire(self, now_ms: int) -> ShareOutcome:
+        """Snapshots of share partitions that have none newer than the interval, unless all are cold already."""
+        interval_ms = self.settings().cold_partition_snapshot_interval_ms
+        self._cold_at_ms = now_ms + interval_ms
+        if all(state.created_ms != state.written_ms for state in self.states.values()):
+            return ShareOutcome()
+        return ShareOutcome(
+            [
+                ShareRecord(key, state._replace(snapshot_epoch=state.snapshot_epoch + 1, written_ms=now_ms))
+                for key, state in self.states.items()
+                if now_ms - state.written_ms >= interval_ms
+            ]
+        )
+
+    def next_deadline_ms(self) -> int | None:
+        return self._cold_at_ms

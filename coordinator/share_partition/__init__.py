@@ -1,0 +1,1 @@
+"""The in-flight engine of share groups: which records of a partition are whose, as one share group sees it."""

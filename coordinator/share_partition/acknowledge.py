@@ -1,0 +1,129 @@
+"""Acknowledgement: what a member says of records that it has, over whole batches, parts of them, or each record.
+
+All of a request's acknowledgements of a partition are taken, or none is. Source: SharePartition.acknowledge (KIP-932,
+KIP-1222).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from coordinator.share_partition.cache import InFlightBatch
+from coordinator.share_partition.run import Change, Run, given_up, settled
+from coordinator.share_partition.share_partition import SharePartition
+from coordinator.share_partition.states import ACQUIRED, MEANS, RENEW, TERMINAL, AcknowledgeType
+from protocol.errors import ErrorCode, KafkaError
+
+
+class Said(NamedTuple):
+    """Records first to last, and one type for all of them, or one for each."""
+
+    first: int
+    last: int
+    types: Sequence[int]
+
+
+def acknowledge(partition: SharePartition, member_id: str, said: Iterable[Said], now_ms: int) -> Change | None:
+    """The change that the acknowledgements ask for, to be written; None if there is nothing to write.
+
+    Raises INVALID_REQUEST and INVALID_RECORD_STATE, with everything as it was.
+    """
+    change = Change()
+    try:
+        for each in said:
+            if each.last < partition.start_offset:
+                continue
+            _acknowledge(partition, member_id, each, change, now_ms)
+    except KafkaError:
+        partition.complete(change, False, now_ms)
+        raise
+    return partition.seal(change) if change.batches else None
+
+
+def _acknowledge(partition: SharePartition, member_id: str, said: Said, change: Change, now_ms: int) -> None:
+    for batch in _batches(partition, said):
+        if batch.last < partition.start_offset:
+            continue
+        for run, kind in _runs(partition, batch, said, member_id):
+            if kind == RENEW:
+                _renew(partition, run, now_ms)
+                continue
+            wanted = MEANS.get(kind)
+            if wanted is None:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown acknowledge type id: {kind}")
+            if kind == AcknowledgeType.REJECT:
+                wanted = given_up(partition.limits)
+            run.begin(settled(wanted, run.delivery_count, partition.limits), change)
+            if run.state in TERMINAL:
+                partition.delivery_complete_count += partition.from_start(run)
+
+
+def _batches(partition: SharePartition, said: Said) -> Sequence[InFlightBatch]:
+    """The batches that the offsets are in, which must be in flight."""
+    cache = partition.cache
+    floor = cache.floor(said.first)
+    if floor is None and said.first < partition.start_offset <= said.last:
+        floor = cache.floor(partition.start_offset)
+    if floor is None:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD_STATE,
+            "Batch record not found. The request batch offsets are not found in the cache.",
+        )
+    batches = cache.starting(floor.first, said.last)
+    for which, offset in (("first", said.first), ("last", said.last)):
+        if offset > batches[-1].last:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"Batch record not found. The {which} offset in request is past acquired records.",
+            )
+    return batches
+
+
+def _runs(partition: SharePartition, batch: InFlightBatch, said: Said, member_id: str) -> Iterator[tuple[Run, int]]:
+    """The runs of a batch with what is said of each, all checked to be the member's to speak of."""
+    if not batch.is_tracked:
+        _check(batch.runs[0], member_id)
+        starts_inside = batch.first < partition.start_offset <= batch.last
+        if len(said.types) == 1 and not starts_inside and batch.is_within(said.first, said.last):
+            yield batch.runs[0], said.types[0]
+            return
+    first = max(batch.first, said.first, partition.start_offset)
+    for start, last, kind in _spans(said, first, min(batch.last, said.last)):
+        for run in batch.part(start, last):
+            _check(run, member_id)
+        for run in batch.cut(start, last):
+            yield run, kind
+
+
+def _spans(said: Said, first: int, last: int) -> Iterator[tuple[int, int, int]]:
+    """Offsets from `first` to `last` by runs of the same type."""
+    if len(said.types) == 1:
+        if first <= last:
+            yield first, last, said.types[0]
+        return
+    types, start = said.types, first
+    for offset in range(first, last + 1):
+        if offset == last or types[offset + 1 - said.first] != types[start - said.first]:
+            yield start, offset, types[start - said.first]
+            start = offset + 1
+
+
+def _check(run: Run, member_id: str) -> None:
+    """Raises INVALID_RECORD_STATE unless the member has the run, and has not just spoken of it."""
+    if run.change is not None:
+        message = "The record state is invalid. The acknowledgement of delivery could not be completed."
+    elif run.state is not ACQUIRED:
+        message = "The batch cannot be acknowledged. The batch is not in the acquired state."
+    elif run.member_id != member_id:
+        message = "Member is not the owner of batch record"
+    else:
+        return
+    raise KafkaError(ErrorCode.INVALID_RECORD_STATE, message)
+
+
+def _renew(partition: SharePartition, run: Run, now_ms: int) -> None:
+    if not partition.limits.renew_enabled:
+        raise KafkaError(ErrorCode.INVALID_RECORD_STATE, "Renewing acquisition locks is not enabled for the group.")
+    run.lock_until_ms = now_ms + partition.limits.lock_duration_ms
+    partition.next_lock_ms = min(partition.next_lock_ms, run.lock_until_ms)

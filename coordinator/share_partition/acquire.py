@@ -1,0 +1,272 @@
+"""Acquisition: what of the batches that were read goes to a member, under a lock.
+
+Whole batches of the log are acquired, which may be more than was asked for, except in the mode RECORD_LIMIT. Records
+that fail again and again come in ever smaller portions, at the last attempt alone, so that one that poisons its
+consumer takes no others with it. Source: SharePartition.acquire (KIP-932, KIP-1206).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from coordinator.share_partition.cache import InFlightBatch
+from coordinator.share_partition.lapse import archive
+from coordinator.share_partition.run import NO_LOCK, NOBODY, Run
+from coordinator.share_partition.share_partition import SharePartition
+from coordinator.share_partition.states import ACQUIRED, AVAILABLE
+
+LEAST_THROTTLED_COUNT: Final = 2
+"""Records are throttled after half of their deliveries, but never before this many; with no more allowed than this,
+the last attempt is not made alone either."""
+
+BATCH_OPTIMIZED: Final = 0
+RECORD_LIMIT: Final = 1
+
+
+class Wish(NamedTuple):
+    """What a fetch asks for of one partition."""
+
+    member_id: str
+    max_records: int
+    batch_size: int
+    mode: int = BATCH_OPTIMIZED
+
+    @property
+    def is_exact(self) -> bool:
+        return self.mode == RECORD_LIMIT
+
+
+class Fetched(NamedTuple):
+    """A batch of the log as it was read: its offsets, and where its bytes are."""
+
+    first: int
+    last: int
+    position: int = 0
+    end: int = 0
+
+
+class Acquired(NamedTuple):
+    """Records that are the member's now, and for the how many-eth time they are delivered."""
+
+    first: int
+    last: int
+    delivery_count: int
+
+    @property
+    def size(self) -> int:
+        return self.last - self.first + 1
+
+
+class Acquisition:
+    """One fetch at work."""
+
+    __slots__ = ("count", "fetched", "limit", "lock_until_ms", "partition", "result", "wish")
+
+    def __init__(self, partition: SharePartition, wish: Wish, fetched: Sequence[Fetched], now_ms: int) -> None:
+        self.partition = partition
+        self.wish = wish
+        self.fetched = fetched
+        self.lock_until_ms = now_ms + partition.limits.lock_duration_ms
+        self.limit = 0
+        """How many to acquire, before whole batches round it up."""
+        self.count = 0
+        self.result: list[Acquired] = []
+
+    @property
+    def left(self) -> int:
+        return self.limit - self.count
+
+    def run(self, fetch_offset: int) -> list[Acquired]:
+        partition, fetched = self.partition, self.fetched
+        last = self._room(fetch_offset)
+        if self.limit <= 0:
+            return self.result
+        base = fetched[0].first
+        if fetch_offset < base:
+            archive_vanished(partition, fetch_offset, base)
+        floor = partition.cache.floor(base)
+        if floor is None:
+            base = max(base, partition.start_offset)
+        elif floor.last >= base:
+            base = floor.first
+        known = partition.cache.starting(min(fetched[0].first, base), last)
+        if known:
+            self._between(known, base, last)
+        else:
+            self._new(base, last)
+        if self.result:
+            partition.next_lock_ms = min(partition.next_lock_ms, self.lock_until_ms)
+        return self.result
+
+    def _room(self, fetch_offset: int) -> int:
+        """The last offset to acquire. Where there is no room left, what is in flight already may still be had."""
+        partition, last = self.partition, self.fetched[-1].last
+        wanted = self.wish.max_records
+        self.limit = min(wanted, partition.limits.max_in_flight_records - partition.in_flight_count)
+        if self.limit <= 0 and fetch_offset <= partition.end_offset:
+            self.limit = min(wanted, partition.end_offset - fetch_offset + 1)
+            last = min(last, partition.end_offset)
+        return last
+
+    def _between(self, known: Sequence[InFlightBatch], base: int, last: int) -> None:
+        """Some of what was read is in flight: what is available of it, what is missing in it, what follows it."""
+        partition, first = self.partition, self.fetched[0].first
+        gap_start = base
+        for batch in known:
+            if self.left <= 0:
+                break
+            if partition.has_gap:
+                if gap_start < batch.first:
+                    self._new(gap_start, batch.first - 1)
+                gap_start = batch.last + 1
+                if self.left <= 0:
+                    break
+            if not self._again(batch, first, last):
+                self.limit = self.count
+                break
+        if self.left > 0 and known[-1].last < last:
+            self._new(known[-1].last + 1, last)
+        if self.result:
+            partition.close_gap(self.result[-1].last + 1)
+
+    def _again(self, batch: InFlightBatch, first: int, last: int) -> bool:
+        """What is available of a batch in flight; False if nothing else may come along with it."""
+        throttled = self._is_throttled(batch, first, last)
+        if throttled and self.count:
+            return False
+        is_part = not batch.is_within(first, last) or (self.wish.is_exact and batch.size > self.left)
+        if batch.is_tracked or is_part or throttled:
+            if batch.is_tracked or batch.runs[0].can_be_acquired:
+                return not (self._part(batch, first, last) and throttled)
+            return True
+        run = batch.runs[0]
+        if run.can_be_acquired:
+            self._acquire(run)
+        return True
+
+    def _acquire(self, run: Run) -> None:
+        run.acquire(self.wish.member_id, self.lock_until_ms)
+        self._give(Acquired(run.first, run.last, run.delivery_count))
+
+    def _give(self, acquired: Acquired) -> None:
+        self.count += acquired.size
+        self.result.append(acquired)
+
+    def _is_throttled(self, batch: InFlightBatch, first: int, last: int) -> bool:
+        limit = throttle_limit(self.partition.limits.max_delivery_count)
+        runs = batch.part(first, last) if batch.is_tracked else batch.runs
+        return any(run.delivery_count >= limit and run.can_be_acquired for run in runs)
+
+    def _part(self, batch: InFlightBatch, first: int, last: int) -> int:
+        """Records of a batch one by one, as far as may be; how many."""
+        batch.is_tracked = True
+        most = self.partition.limits.max_delivery_count
+        throttled_from = throttle_limit(most)
+        alone_at = most - 1 if most > LEAST_THROTTLED_COUNT else most
+        portion = self.left if self.wish.is_exact else last - first + 1
+        acquired: list[Acquired] = []
+        count = 0
+        is_throttled = False
+        for run in [run for run in batch.part(first, last) if run.can_be_acquired]:
+            if run.delivery_count == alone_at and count:
+                break
+            if run.delivery_count >= throttled_from and not is_throttled:
+                is_throttled = True
+                portion = min(portion, max(1, batch.size >> (run.delivery_count - throttled_from + 1)))
+            room = 1 if run.delivery_count == alone_at else max(portion - count, 1)
+            start = max(run.first, first)
+            piece = self._piece(batch, start, min(run.last, last, start + room - 1))
+            piece.acquire(self.wish.member_id, self.lock_until_ms)
+            acquired.append(Acquired(piece.first, piece.last, piece.delivery_count))
+            count += piece.size
+            if count >= portion or piece.delivery_count > alone_at:
+                break
+        for each in joined(acquired):
+            self._give(each)
+        return count
+
+    @staticmethod
+    def _piece(batch: InFlightBatch, first: int, last: int) -> Run:
+        return batch.cut(first, last)[0]
+
+    # Records that were not in flight yet.
+
+    def _new(self, first: int, last: int) -> None:
+        partition, wanted = self.partition, self.left
+        if not partition.cache.batches and partition.end_offset > first:
+            first = partition.end_offset
+        if wanted < last - first + 1:
+            end = self._batch_end(first + wanted - 1)
+            last = min(end, last) if partition.has_gap else end
+        self._take(first, last, wanted)
+        if partition.cache.firsts[0] == first:
+            partition.start_offset = first
+        partition.end_offset = max(partition.end_offset, last)
+        partition.close_gap(self.result[-1].last + 1)
+
+    def _batch_end(self, offset: int) -> int:
+        """The end of the log's batch that has the offset."""
+        for batch in self.fetched:
+            if offset <= batch.last:
+                return batch.last if batch.first <= offset else offset
+        return offset
+
+    def _take(self, first: int, last: int, wanted: int) -> None:
+        if self.wish.is_exact:
+            self._take_some(first, last, min(last, first + wanted - 1))
+            return
+        if last - first + 1 > self.wish.batch_size:
+            for batch in self.fetched:
+                if batch.first > last:
+                    break
+                if batch.first - first >= self.wish.batch_size:
+                    self._take_some(first, batch.first - 1, batch.first - 1)
+                    first = batch.first
+        self._take_some(first, last, last)
+
+    def _take_some(self, first: int, last: int, until: int) -> None:
+        """A new batch in flight, of which the records up to `until` are acquired now."""
+        run = Run(first, last, ACQUIRED, 1, self.wish.member_id, self.lock_until_ms)
+        batch = InFlightBatch(run)
+        self.partition.cache.add(batch)
+        if until < last:
+            rest = batch.cut(until + 1, last)[0]
+            rest.state, rest.delivery_count = AVAILABLE, 0
+            rest.member_id, rest.lock_until_ms = NOBODY, NO_LOCK
+            self.partition.looks_back = True
+        self._give(Acquired(first, until, 1))
+
+
+def acquire(
+    partition: SharePartition, wish: Wish, fetch_offset: int, fetched: Sequence[Fetched], now_ms: int
+) -> list[Acquired]:
+    """Acquires records of consecutive batches that were read from `fetch_offset`; the ranges, in order."""
+    if not partition.is_active or wish.max_records <= 0 or not fetched or fetched[-1].last < partition.start_offset:
+        return []
+    return Acquisition(partition, wish, fetched, now_ms).run(fetch_offset)
+
+
+def archive_vanished(partition: SharePartition, fetch_offset: int, base: int) -> None:
+    """Records that were asked for and not read are gone from the log: compacted away."""
+    if archive(partition, fetch_offset, base - 1, AVAILABLE, counts=True):
+        partition.looks_back = True
+
+
+def throttle_limit(max_delivery_count: int) -> int:
+    """The delivery count from which on records come in smaller portions."""
+    return max(LEAST_THROTTLED_COUNT, (max_delivery_count + 1) // 2)
+
+
+def joined(ranges: Iterable[Acquired]) -> Iterable[Acquired]:
+    """Neighbours of the same delivery count as one."""
+    current: Acquired | None = None
+    for each in ranges:
+        if current is not None and each.first == current.last + 1 and each.delivery_count == current.delivery_count:
+            current = Acquired(current.first, each.last, current.delivery_count)
+            continue
+        if current is not None:
+            yield current
+        current = each
+    if current is not None:
+        yield current

@@ -1,0 +1,120 @@
+"""Leases end, and records vanish: locks run out, members go, the log's start moves, transactions turn out aborted.
+
+Source: SharePartition's releaseAcquisitionLockOnTimeout, releaseAcquiredRecords and updateCacheAndOffsets (KIP-932).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from coordinator.share_partition.cache import InFlightBatch
+from coordinator.share_partition.run import Change, Run, settled
+from coordinator.share_partition.share_partition import NO_DEADLINE, SharePartition
+from coordinator.share_partition.states import ACQUIRED, ARCHIVED, AVAILABLE, TERMINAL, RecordState
+
+Range = tuple[int, int]
+
+
+def expire(partition: SharePartition, now_ms: int) -> Change | None:
+    """Ends the leases whose time is up. What is written of it may fail to be: the records are available either way."""
+    change = Change()
+    partition.next_lock_ms = NO_DEADLINE
+    for batch in partition.cache:
+        for run in tuple(batch.runs):
+            if run.state is not ACQUIRED:
+                continue
+            if run.lock_until_ms > now_ms:
+                partition.next_lock_ms = min(partition.next_lock_ms, run.lock_until_ms)
+                continue
+            for piece in _at_start(partition, batch, run):
+                _lapse(partition, piece, change)
+        batch.tidy()
+    return partition.seal(change) if change.batches else None
+
+
+def _at_start(partition: SharePartition, batch: InFlightBatch, run: Run) -> Sequence[Run]:
+    """The run; in two where the start offset has moved into it."""
+    if run.first < partition.start_offset <= run.last:
+        batch.is_tracked = True
+        rest = run.split(partition.start_offset)
+        batch.runs.insert(batch.runs.index(run) + 1, rest)
+        return run, rest
+    return (run,)
+
+
+def _released(partition: SharePartition, run: Run) -> RecordState:
+    """What becomes of records that were let go: below the start offset nobody wants them."""
+    if run.last < partition.start_offset:
+        return ARCHIVED
+    return settled(AVAILABLE, run.delivery_count, partition.limits)
+
+
+def _lapse(partition: SharePartition, run: Run, change: Change) -> None:
+    run.become(_released(partition, run))
+    change.note(run)
+    if run.state is AVAILABLE:
+        partition.looks_back = True
+    elif run.state in TERMINAL:
+        partition.delivery_complete_count += partition.from_start(run)
+
+
+def release(partition: SharePartition, member_id: str) -> Change | None:
+    """A member is gone: what it has is available again once that is written; None if it has nothing."""
+    change = Change()
+    for batch in partition.cache:
+        for run in tuple(batch.runs):
+            if run.state is not ACQUIRED or run.member_id != member_id:
+                continue
+            for piece in _at_start(partition, batch, run):
+                piece.begin(_released(partition, piece), change)
+                if piece.state in TERMINAL:
+                    partition.delivery_complete_count += partition.from_start(piece)
+    return partition.seal(change) if change.batches else None
+
+
+def move_log_start(partition: SharePartition, log_start_offset: int) -> None:
+    """The log begins later than the share partition: what was available before that is archived; what is acquired
+    may still be acknowledged, without effect."""
+    if log_start_offset <= partition.start_offset:
+        return
+    if not partition.cache.batches:
+        partition.start_offset = partition.end_offset = log_start_offset
+        partition.delivery_complete_count = 0
+        return
+    gone = _terminal_before(partition, log_start_offset)
+    if archive(partition, partition.start_offset, log_start_offset - 1, AVAILABLE, counts=False):
+        partition.looks_back = True
+    partition.start_offset = log_start_offset
+    partition.delivery_complete_count -= gone
+    partition.end_offset = max(partition.end_offset, log_start_offset)
+
+
+def _terminal_before(partition: SharePartition, offset: int) -> int:
+    return sum(
+        min(run.last, offset - 1) - max(run.first, partition.start_offset) + 1
+        for batch in partition.cache.overlapping(partition.start_offset, offset - 1)
+        for run in batch.part(partition.start_offset, offset - 1)
+        if run.state in TERMINAL
+    )
+
+
+def archive(partition: SharePartition, first: int, last: int, state: RecordState, *, counts: bool) -> bool:
+    """Archives what is in `state` from first to last, as it is there no more; whether there was any."""
+    archived = 0
+    for batch in partition.cache.overlapping(first, last):
+        if not batch.is_tracked and batch.runs[0].state is not state:
+            continue
+        runs = batch.runs if batch.is_within(first, last) else batch.cut(first, last)
+        for run in runs:
+            if run.state is state:
+                run.archive()
+                archived += run.size
+    if counts:
+        partition.delivery_complete_count += archived
+    return archived > 0
+
+
+def archive_aborted(partition: SharePartition, aborted: Iterable[Range]) -> None:
+    """Batches of transactions that were aborted, acquired only to be passed over (read_committed)."""
+    for first, last in aborted:
+        archive(partition, first, last, ACQUIRED, counts=True)

@@ -1,0 +1,82 @@
+"""The states of a record in flight and of a share partition, and what may follow what.
+
+    AVAILABLE ─acquire→ ACQUIRED ─accept→ ACKNOWLEDGED
+        ↑                  │ ├─reject, or delivered too often→ ARCHIVED
+        └─release, time────┘ └─the same, with a dead-letter queue→ ARCHIVING ─written→ ARCHIVED
+
+Source: Kafka's RecordState, SharePartitionState (KIP-932), ARCHIVING (KIP-1191), RENEW (KIP-1222).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum, IntEnum
+from typing import Final
+
+
+class RecordState(IntEnum):
+    """As it is stored in state batches."""
+
+    AVAILABLE = 0
+    ACQUIRED = 1
+    ACKNOWLEDGED = 2
+    ARCHIVING = 3
+    ARCHIVED = 4
+
+
+AVAILABLE: Final = RecordState.AVAILABLE
+ACQUIRED: Final = RecordState.ACQUIRED
+ACKNOWLEDGED: Final = RecordState.ACKNOWLEDGED
+ARCHIVING: Final = RecordState.ARCHIVING
+ARCHIVED: Final = RecordState.ARCHIVED
+
+MAY_BECOME: Final[Mapping[RecordState, frozenset[RecordState]]] = {
+    AVAILABLE: frozenset({ACQUIRED}),
+    ACQUIRED: frozenset({AVAILABLE, ACKNOWLEDGED, ARCHIVING, ARCHIVED}),
+    ACKNOWLEDGED: frozenset(),
+    ARCHIVING: frozenset({ARCHIVED}),
+    ARCHIVED: frozenset(),
+}
+"""What consumers and time do. A record that vanishes from the log is archived besides, whoever has it."""
+
+TERMINAL: Final = frozenset({ACKNOWLEDGED, ARCHIVED})
+
+
+class AcknowledgeType(IntEnum):
+    """What a consumer says of a record; GAP of an offset at which there is none."""
+
+    GAP = 0
+    ACCEPT = 1
+    RELEASE = 2
+    REJECT = 3
+    RENEW = 4
+
+
+RENEW: Final = AcknowledgeType.RENEW
+
+MEANS: Final[Mapping[int, RecordState]] = {
+    AcknowledgeType.GAP: ARCHIVED,
+    AcknowledgeType.ACCEPT: ACKNOWLEDGED,
+    AcknowledgeType.RELEASE: AVAILABLE,
+    AcknowledgeType.REJECT: ARCHIVED,
+}
+"""The state that an acknowledgement asks for; RENEW asks for none."""
+
+
+class Lifecycle(Enum):
+    """A share partition on its leader."""
+
+    EMPTY = "empty"
+    INITIALIZING = "initializing"
+    ACTIVE = "active"
+    FAILED = "failed"
+    FENCED = "fenced"
+
+
+LIFE: Final[Mapping[Lifecycle, frozenset[Lifecycle]]] = {
+    Lifecycle.EMPTY: frozenset({Lifecycle.INITIALIZING, Lifecycle.FENCED}),
+    Lifecycle.INITIALIZING: frozenset({Lifecycle.ACTIVE, Lifecycle.FAILED, Lifecycle.FENCED}),
+    Lifecycle.ACTIVE: frozenset({Lifecycle.FENCED}),
+    Lifecycle.FAILED: frozenset({Lifecycle.FENCED}),
+    Lifecycle.FENCED: frozenset(),
+}
