@@ -32,7 +32,7 @@ class FetchedPartition:
 
     __slots__ = (
         "current_leader_epoch", "fetch_offset", "high_watermark", "key", "last_fetched_epoch", "log_start_offset",
-        "max_bytes", "told_start_offset",
+        "max_bytes", "told_start_offset", "topic",
     )  # fmt: skip
 
     def __init__(self, key: PartitionKey) -> None:
@@ -44,6 +44,8 @@ class FetchedPartition:
         self.last_fetched_epoch = -1
         self.high_watermark = -1
         self.told_start_offset = -1
+        self.topic: str | None = None
+        """The name that the key's topic id was found to have."""
 
     def changed(self, high_watermark: int, log_start_offset: int) -> bool:
         """Notes what the client is about to be told; whether that is news."""
@@ -99,7 +101,7 @@ class FetchSessions:
 
     def create(self, partition_count: int, uses_topic_ids: bool, now_ms: int) -> FetchSession | None:
         """A new session, or None when there is no slot: then the client is served whole fetches."""
-        if partition_count == 0 or not self._make_room(partition_count, now_ms):
+        if not self._make_room(partition_count, now_ms):
             return None
         session_id = self.new_id()
         while session_id == NO_SESSION or session_id in self.sessions:

@@ -1,17 +1,15 @@
 """Fetch (1): read record batches from partitions, waiting until there is enough.
 
 v0-1 read message sets v0 and v2-3 message sets v1: batches are down-converted for them; v3 adds the response's size
-limit,
-v4 the isolation level (KIP-98), v5 log start offsets, v7 incremental sessions (KIP-227), v9 leader epochs (KIP-320),
-v10
-zstd (KIP-110), v11 the client's rack (KIP-392), v12 is flexible and finds diverging logs (KIP-595), v13 names topics
-by id
-(KIP-516), v15 moves the replica id into a tag (KIP-903), v16 tells the current leader (KIP-951), v17 and v18 serve
-replicas of the metadata log. Rack-aware replica choice has nothing to choose from on one node.
+limit, v4 the isolation level (KIP-98), v5 log start offsets, v7 incremental sessions (KIP-227), v9 leader epochs
+(KIP-320), v10 zstd (KIP-110), v11 the client's rack (KIP-392), v12 is flexible and finds diverging logs (KIP-595), v13
+names topics by id (KIP-516), v15 moves the replica id into a tag (KIP-903), v16 tells the current leader (KIP-951),
+v17 and v18 serve replicas of the metadata log. Rack-aware replica choice has nothing to choose from on one node.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Coroutine, Iterable
 from typing import Any
 
@@ -36,27 +34,27 @@ from protocol.messages.fetch import (
     FetchResponse,
     PartitionData,
 )
+from protocol.records.batch import LOG_OVERHEAD
 from protocol.records.legacy import down_convert
 from protocol.types import NO_UUID, Buffer
 
-FIRST_ZSTD_VERSION = 10
+FIRST_WHOLE_BATCH_VERSION = 3
+"""Since then nobody is given a part of a batch alone: a client knows to ask again."""
+
+FIRST_SESSION_VERSION = 7
 FIRST_TOPIC_ID_VERSION = 13
 FIRST_BATCH_VERSION = 4
 """Before it, answers are message sets."""
 
 NO_OFFSET = -1
+BATCH_LENGTH = struct.Struct(">i")
 
 
 def fetch(call: Call[FetchRequest]) -> FetchResponse | Coroutine[Any, Any, FetchResponse]:
     """Answers at once when there is enough, an error or no time to wait; else once an append made it enough."""
     plan = Plan(call)
     gathered = plan.gather()
-    if (
-        gathered.size_bytes >= call.request.min_bytes
-        or gathered.urgent
-        or call.request.max_wait_ms <= 0
-        or not plan.partitions
-    ):
+    if plan.is_enough(gathered) or call.request.max_wait_ms <= 0:
         return plan.response(gathered)
     return fetch_later(plan)
 
@@ -68,7 +66,7 @@ async def fetch_later(plan: Plan) -> FetchResponse:
     while True:
         gathered = plan.gather()
         left_ms = deadline_ms - clock.monotonic_ms()
-        if gathered.size_bytes >= request.min_bytes or gathered.urgent or left_ms <= 0:
+        if plan.is_enough(gathered) or left_ms <= 0:
             return plan.response(gathered)
         await wait_for_bytes(gathered.watched, request.min_bytes - gathered.size_bytes, left_ms / 1000)
 
@@ -76,10 +74,13 @@ async def fetch_later(plan: Plan) -> FetchResponse:
 class Gathered:
     """One pass over the partitions of a fetch: what each answers."""
 
-    __slots__ = ("answers", "size_bytes", "urgent", "watched")
+    __slots__ = ("answers", "size_bytes", "unknown", "urgent", "watched")
 
     def __init__(self) -> None:
         self.answers: list[tuple[FetchedPartition, PartitionData]] = []
+        self.unknown: list[tuple[FetchedPartition, PartitionData]] = []
+        """Partitions that are not here. They are answered last, and the others are waited for all the same: else a
+        consumer of a topic that was deleted would ask without pause."""
         self.size_bytes = 0
         self.urgent = False
         """An error or a diverging log: the client should hear of it now."""
@@ -107,15 +108,16 @@ class Plan:
         request, sessions = self.call.request, self.call.broker.fetch_sessions
         if request.session_id != NO_SESSION:
             sessions.close(request.session_id)
-        named = [self._named(key, asked) for key, asked in self._asked()]
-        if request.session_epoch == INITIAL_EPOCH and self.call.version >= 7:
+        named = self._named_once()
+        if request.session_epoch == INITIAL_EPOCH and self.call.version >= FIRST_SESSION_VERSION:
             self.session = sessions.create(len(named), self.uses_topic_ids, self.call.now_ms)
         if self.session is not None:
-            self.session.partitions.update((partition.key, partition) for partition in named)
-        self.partitions = named
+            self.session.partitions.update(named)
+        self.partitions = named.values()
 
     def _incremental(self) -> None:
-        """A fetch that continues a session, with partitions added, changed and forgotten."""
+        """A fetch that continues a session, with partitions added, changed and forgotten; without any left, the session
+        is over."""
         request = self.call.request
         sessions = self.call.broker.fetch_sessions
         session = sessions.find(request.session_id, request.session_epoch, self.uses_topic_ids, self.call.now_ms)
@@ -124,8 +126,20 @@ class Plan:
         for topic in request.forgotten_topics_data:
             for index in topic.partitions:
                 session.partitions.pop(self._key(topic.topic, topic.topic_id, index), None)
-        self.session, self.is_new = session, False
-        self.partitions = session.partitions.values()
+        if session.partitions:
+            self.session, self.is_new = session, False
+            self.partitions = session.partitions.values()
+        else:
+            sessions.close(session.session_id)
+            self.partitions = self._named_once().values()
+
+    def _named_once(self) -> dict[PartitionKey, FetchedPartition]:
+        """A partition that is named twice is read where it was named last."""
+        return {key: self._named(key, asked) for key, asked in self._asked()}
+
+    def is_enough(self, gathered: Gathered) -> bool:
+        """Whether there is something to answer now, or nothing to wait for."""
+        return gathered.size_bytes >= self.call.request.min_bytes or gathered.urgent or not gathered.watched
 
     def _asked(self) -> Iterable[tuple[PartitionKey, FetchPartition]]:
         for topic in self.call.request.topics:
@@ -150,43 +164,56 @@ class Plan:
         """Reads every partition once; the first that has anything gives at least one whole batch."""
         gathered = Gathered()
         for wanted in self.partitions:
-            data = self._read(wanted, gathered)
+            try:
+                partition = self._partition(wanted)
+            except KafkaError as error:
+                data = empty(wanted, error.code)
+                data.aborted_transactions = []
+                gathered.unknown.append((wanted, data))
+                continue
+            data = self._read(wanted, partition, gathered)
             gathered.answers.append((wanted, data))
             if data.error_code or data.diverging_epoch.end_offset != NO_OFFSET:
                 gathered.urgent = True
         return gathered
 
-    def _read(self, wanted: FetchedPartition, gathered: Gathered) -> PartitionData:
+    def _partition(self, wanted: FetchedPartition) -> Partition:
+        """The partition. A session remembers the names that its topic ids had."""
+        replicas = self.call.broker.replicas
+        if not self.uses_topic_ids:
+            return replicas.partition(wanted.key.topic, wanted.key.partition)
+        if wanted.topic is None:
+            wanted.topic = replicas.name_of(wanted.key.topic_id)
+        return replicas.partition(wanted.topic, wanted.key.partition)
+
+    def _read(self, wanted: FetchedPartition, partition: Partition, gathered: Gathered) -> PartitionData:
         try:
-            partition = self._partition(wanted)
             self._check(partition, wanted)
             diverging = diverging_epoch(partition, wanted)
             if diverging is not None:
                 return empty(wanted, ErrorCode.NONE, partition, diverging)
-            gathered.watched.append(partition)
             left = max(self.max_bytes - gathered.size_bytes, 0)
+            is_first = not gathered.size_bytes
             fetched = partition.fetch(
-                wanted.fetch_offset,
-                min(wanted.max_bytes, left),
-                self.call.request.isolation_level,
-                not gathered.size_bytes,
+                wanted.fetch_offset, min(wanted.max_bytes, left), self.call.request.isolation_level, is_first
             )
             data = self._answer(wanted, partition, fetched)
         except KafkaError as error:
             return empty(wanted, error.code)
-        gathered.size_bytes += fetched.read.size_bytes
+        gathered.watched.append(partition)
+        if data.records and not is_first and self.call.version >= FIRST_WHOLE_BATCH_VERSION and is_cut(data.records):
+            data.records = b""
+        else:
+            gathered.size_bytes += fetched.read.size_bytes
         return data
 
-    def _partition(self, wanted: FetchedPartition) -> Partition:
-        replicas = self.call.broker.replicas
-        topic = replicas.name_of(wanted.key.topic_id) if self.uses_topic_ids else wanted.key.topic
-        return replicas.partition(topic, wanted.key.partition)
-
     def _check(self, partition: Partition, wanted: FetchedPartition) -> None:
+        if self.uses_topic_ids and partition.topic_id != wanted.key.topic_id:
+            raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
         error = partition.epoch_error(wanted.current_leader_epoch)
         if error:
             raise KafkaError(error)
-        if self.call.version < FIRST_ZSTD_VERSION and partition.log.config.compression_type == "zstd":
+        if self.call.version < FIRST_BATCH_VERSION and partition.log.config.compression_type == "zstd":
             raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
 
     def _answer(self, wanted: FetchedPartition, partition: Partition, fetched: Fetched) -> PartitionData:
@@ -211,23 +238,29 @@ class Plan:
 
     def response(self, gathered: Gathered) -> FetchResponse:
         """All partitions for a whole fetch; for a session that goes on, those with news."""
-        topics: dict[object, FetchableTopicResponse] = {}
-        for wanted, data in gathered.answers:
+        topics: list[FetchableTopicResponse] = []
+        last: FetchableTopicResponse | None = None
+        unknown = sorted(gathered.unknown, key=lambda answer: answer[1].error_code != ErrorCode.UNKNOWN_TOPIC_ID)
+        for wanted, data in (*gathered.answers, *unknown):
             news = wanted.changed(data.high_watermark, data.log_start_offset)
             if not (
                 self.is_new or news or data.error_code or data.records or data.diverging_epoch.end_offset != NO_OFFSET
             ):
                 continue
-            if data.records and self.session is not None and wanted.key in self.session.partitions:
-                self.session.served(wanted.key)
             key = wanted.key
-            topic = topics.get(key.topic_id if self.uses_topic_ids else key.topic)
-            if topic is None:
-                topic = FetchableTopicResponse(topic=key.topic, topic_id=key.topic_id, partitions=[])
-                topics[key.topic_id if self.uses_topic_ids else key.topic] = topic
-            topic.partitions.append(data)
+            if data.records and self.session is not None and not self.is_new:
+                self.session.served(key)
+            if last is None or last.topic != key.topic or last.topic_id != key.topic_id:
+                last = FetchableTopicResponse(topic=key.topic, topic_id=key.topic_id, partitions=[])
+                topics.append(last)
+            last.partitions.append(data)
         session_id = self.session.session_id if self.session is not None else NO_SESSION
-        return FetchResponse(session_id=session_id, responses=list(topics.values()))
+        return FetchResponse(session_id=session_id, responses=topics)
+
+
+def is_cut(records: Buffer) -> bool:
+    """Whether not even the first batch is whole."""
+    return len(records) < LOG_OVERHEAD or len(records) < LOG_OVERHEAD + BATCH_LENGTH.unpack_from(records, 8)[0]
 
 
 def empty(

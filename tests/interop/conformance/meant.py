@@ -20,6 +20,13 @@ PRODUCED: Mapping[str, tuple[Allowed, ...]] = {
 }
 """By the name of a case in test_produce.py."""
 
+FETCHED: Mapping[str, tuple[Allowed, ...]] = {
+    "a negative size": (Allowed(ANYWHERE, "Apache Kafka fails over it; here it is no bytes, or one batch at least"),),
+    "a negative size in all": (Allowed(ANYWHERE, "as for a partition"),),
+    "another isolation": (Allowed(ANYWHERE, "Apache Kafka fails over it; here all but read_committed is uncommitted"),),
+}
+"""By the name of a case in test_fetch.py."""
+
 MEANT: tuple[Allowed, ...] = (
     Allowed(
         r"ProduceRequest .*batch_index_error_message",

@@ -7,25 +7,21 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from protocol.api_key import ApiKey
 from protocol.codec import decode, encode
+from protocol.errors import ErrorCode
 from protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsTopic,
-)
+from protocol.messages.find_coordinator import FindCoordinatorRequest
+from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from protocol.schema import Kind, fields_of, identity
 from protocol.types import NO_UUID, uuid_to_text
 from tests.interop.conformance.records import describe_records
@@ -36,6 +32,7 @@ CLIENT_ID = "conformance"
 ANSWER_TIMEOUT_S = 5
 """Apache Kafka leaves a request whose handler fails in some ways without an answer; no script has such a one."""
 
+POLL_S = 0.005
 SILENCE_S = 0.3
 """How long a connection stays quiet that the broker does not mean to close."""
 
@@ -158,26 +155,33 @@ class Peer:
         """Apache Kafka answers CreateTopics before its broker half has heard of the topic."""
         asked = [ListOffsetsPartition(partition_index=index, timestamp=-1) for index in partitions]
         request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=asked)])
+        self.wait_for(
+            request,
+            LIST_OFFSETS_VERSION,
+            lambda answer: not any(partition.error_code for partition in answer.topics[0].partitions),
+        )
+
+    def wait_until_gone(self, name: str) -> None:
+        """A topic that was deleted is gone from the broker's metadata and, so far as clients can see, from its logs."""
+        asked = ListOffsetsPartition(partition_index=0, timestamp=-1)
+        request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=[asked])])
+        self.wait_for(
+            request,
+            LIST_OFFSETS_VERSION,
+            lambda answer: answer.topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        )
+
+    def wait_for(self, request: object, version: int, is_there: Callable[[Any], bool]) -> None:
+        """Asks, without comparing, until the answer is as it must become."""
         deadline = time.monotonic() + ANSWER_TIMEOUT_S
-        while time.monotonic() < deadline:
-            answer = self.quietly(request, LIST_OFFSETS_VERSION)
-            assert isinstance(answer, ListOffsetsResponse)
-            if not any(partition.error_code for partition in answer.topics[0].partitions):
-                return
-            time.sleep(0.005)
-        raise AssertionError(f"{self.name}: no leaders of {name} after {ANSWER_TIMEOUT_S} s")
+        while not is_there(self.quietly(request, version)):
+            assert time.monotonic() < deadline, f"{self.name}: {request} is not done after {ANSWER_TIMEOUT_S} s"
+            time.sleep(POLL_S)
 
     def find_coordinator(self, key: str, kind: int) -> None:
         """Waits until there is one: the first to ask for it has its topic made. Not compared."""
         request = FindCoordinatorRequest(key=key, key_type=kind)
-        deadline = time.monotonic() + ANSWER_TIMEOUT_S
-        while time.monotonic() < deadline:
-            answer = self.quietly(request, FIND_COORDINATOR_VERSION)
-            assert isinstance(answer, FindCoordinatorResponse)
-            if not answer.error_code:
-                return
-            time.sleep(0.02)
-        raise AssertionError(f"{self.name}: no coordinator for {key} after {ANSWER_TIMEOUT_S} s")
+        self.wait_for(request, FIND_COORDINATOR_VERSION, lambda answer: not answer.error_code)
 
 
 UNORDERED = frozenset({"partition_responses", "supported_features", "finalized_features"})
@@ -270,6 +274,7 @@ def decode_response(frame: bytes, request: object, version: int) -> object:
     cls = response_class(request)
     known = identity(cls)
     start = 5 if version in known.flexible and known.key != ApiKey.API_VERSIONS else 4
+    answer: object
     answer, end = decode(cls, version, memoryview(frame), start)
     assert end == len(frame), f"{cls.__name__} v{version} has {len(frame) - end} bytes too many"
     return answer

@@ -1,0 +1,68 @@
+"""Fetch requests, written short."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
+from tests.interop.conformance.peers import Peer
+
+FIRST_ID_VERSION = 13
+LARGE = 1 << 20
+NO_SESSION, FIRST_EPOCH, FINAL_EPOCH = 0, 0, -1
+
+
+class Wanted(NamedTuple):
+    """A partition of a fetch."""
+
+    topic: str
+    partition: int = 0
+    offset: int = 0
+    max_bytes: int = LARGE
+    leader_epoch: int = -1
+    fetched_epoch: int = -1
+
+
+def topic_id(peer: Peer, name: str) -> bytes:
+    """The id by which a peer knows the topic; of one that is not there, one made of its name."""
+    for known, each in peer.names.items():
+        if each == name:
+            return known
+    return name.encode().ljust(16, b"\0")[:16]
+
+
+def fetch(
+    peer: Peer,
+    *wanted: Wanted,
+    max_wait_ms: int = 0,
+    min_bytes: int = 0,
+    max_bytes: int = LARGE,
+    isolation_level: int = 0,
+    session: tuple[int, int] = (NO_SESSION, FINAL_EPOCH),
+    forgotten: tuple[tuple[str, int], ...] = (),
+) -> FetchRequest:
+    """Partitions next to each other of one topic stand in one entry, as clients write them."""
+    topics: list[FetchTopic] = []
+    for each in wanted:
+        if not topics or topics[-1].topic != each.topic:
+            topics.append(FetchTopic(topic=each.topic, topic_id=topic_id(peer, each.topic), partitions=[]))
+        topics[-1].partitions.append(
+            FetchPartition(
+                partition=each.partition,
+                fetch_offset=each.offset,
+                partition_max_bytes=each.max_bytes,
+                current_leader_epoch=each.leader_epoch,
+                last_fetched_epoch=each.fetched_epoch,
+            )
+        )
+    left = [ForgottenTopic(topic=name, topic_id=topic_id(peer, name), partitions=[index]) for name, index in forgotten]
+    return FetchRequest(
+        max_wait_ms=max_wait_ms,
+        min_bytes=min_bytes,
+        max_bytes=max_bytes,
+        isolation_level=isolation_level,
+        session_id=session[0],
+        session_epoch=session[1],
+        topics=topics,
+        forgotten_topics_data=left,
+    )
