@@ -57,7 +57,24 @@ FLAVOURS = (
     Flavour("java-2.8.2", _java("2.8.2", *JAVA_SETTINGS)),
     Flavour("java-0.10.2.2", _java("0.10.2.2", *JAVA_SETTINGS), odradek_only=True),
 )
-BY_NAME = {flavour.name: flavour for flavour in FLAVOURS}
+BY_NAME = {flavour.name: flavour for flavour in FLAVOURS} | {
+    "aiokafka-range": Flavour("aiokafka-range", _python("aiokafka", "strategy=range"))
+}
+
+
+CONSUMER_PROTOCOL = (
+    Flavour("confluent-consumer", _python("confluent", "protocol=consumer")),
+    Flavour("java-4.3.1-consumer", _java("4.3.1", "group.protocol=consumer")),
+)
+"""Those that speak the consumer protocol (KIP-848), whose intervals the broker sets."""
+
+
+def static_consumer(kind: str, instance: str) -> Flavour:
+    """A static member that speaks the consumer protocol."""
+    if kind == "java":
+        settings = ("group.protocol=consumer", f"group.instance.id={instance}")
+        return Flavour(f"java-consumer-{instance}", _java("4.3.1", *settings))
+    return Flavour(f"{kind}-consumer-{instance}", _python(kind, "protocol=consumer", f"instance={instance}"))
 
 
 def static(kind: str, instance: str) -> Flavour:

@@ -108,6 +108,8 @@ def aiokafka(bootstrap: str, topic: str, group: str, options: dict[str, str], st
 async def _aiokafka(bootstrap: str, topic: str, group: str, options: dict[str, str], stop: threading.Event) -> None:
     from aiokafka import AIOKafkaConsumer
     from aiokafka.abc import ConsumerRebalanceListener
+    from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+    from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
     from aiokafka.errors import KafkaError
 
     class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
@@ -117,6 +119,7 @@ async def _aiokafka(bootstrap: str, topic: str, group: str, options: dict[str, s
         def on_partitions_assigned(self, assigned: Any) -> None:
             say_assigned(each.partition for each in assigned)
 
+    strategies = {"range": RangePartitionAssignor, "roundrobin": RoundRobinPartitionAssignor}
     consumer = AIOKafkaConsumer(
         bootstrap_servers=bootstrap,
         group_id=group,
@@ -125,6 +128,7 @@ async def _aiokafka(bootstrap: str, topic: str, group: str, options: dict[str, s
         enable_auto_commit=False,
         session_timeout_ms=int(options.get("session_ms", 6000)),
         heartbeat_interval_ms=500,
+        partition_assignment_strategy=[strategies[options.get("strategy", "roundrobin")]],
     )
     consumer.subscribe([topic], listener=Listener())
     await consumer.start()
