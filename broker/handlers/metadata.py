@@ -36,7 +36,11 @@ def metadata(call: Call[MetadataRequest]) -> MetadataResponse | Coroutine[Any, A
     request, registry = call.request, call.broker.registry
     if request.topics is None or (not request.topics and call.version < FIRST_NULL_FOR_ALL_VERSION):
         return response(call, [describe(call, topic) for topic in registry.topics()])
-    missing = {asked.name for asked in request.topics if asked.name and registry.topic(asked.name) is None}
+    missing = {
+        asked.name
+        for asked in request.topics
+        if asked.name and asked.topic_id == NO_UUID and registry.topic(asked.name) is None
+    }
     if missing and request.allow_auto_topic_creation and call.broker.config.auto_create_topics_enable:
         return create_and_answer(call, request.topics, missing)
     return response(call, [answer(call, asked, NOT_CREATED) for asked in request.topics])
@@ -53,8 +57,9 @@ async def create_and_answer(
 def answer(
     call: Call[MetadataRequest], asked: MetadataRequestTopic, errors: Mapping[str, ErrorCode]
 ) -> MetadataResponseTopic:
+    """Who gives an id asks by that, whether the name is null or, as the Java client has it, empty."""
     registry = call.broker.registry
-    if asked.name is None:
+    if asked.name is None or asked.topic_id != NO_UUID:
         if call.version < FIRST_ID_ONLY_VERSION:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Metadata v{call.version} asks for topics by name")
         topic = registry.topic_by_id(asked.topic_id)
@@ -75,8 +80,8 @@ def unknown_code(name: str) -> ErrorCode:
 
 
 def unknown(asked: MetadataRequestTopic, code: ErrorCode) -> MetadataResponseTopic:
-    topic_id = NO_UUID if asked.name else asked.topic_id
-    return MetadataResponseTopic(error_code=code, name=asked.name, topic_id=topic_id, partitions=[])
+    name = asked.name if asked.topic_id == NO_UUID else None
+    return MetadataResponseTopic(error_code=code, name=name, topic_id=asked.topic_id, partitions=[])
 
 
 def describe(call: Call[MetadataRequest], topic: Topic) -> MetadataResponseTopic:
