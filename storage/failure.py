@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeAlias
 
 from protocol.errors import ErrorCode, KafkaError
 
@@ -31,13 +32,30 @@ class LogDirFull(KafkaError):
         self.log_dir = log_dir
 
 
-def failure(log_dir: str, doing: str, error: OSError) -> LogDirFailure:
+Report: TypeAlias = Callable[[LogDirFailure | LogDirFull], None]
+"""Told of every failure where it happens, in any thread; whoever asked for the work gets it as an exception too."""
+
+
+def unheard(_: LogDirFailure | LogDirFull) -> None:
+    """The report of a log that stands alone: its user sees the exception."""
+
+
+def failure(log_dir: str, doing: str, error: OSError, report: Report = unheard) -> LogDirFailure:
     """The directory's failure that an error of the system amounts to."""
-    return LogDirFailure(log_dir, f"{log_dir}: {doing}: {error}")
+    failed = LogDirFailure(log_dir, f"{log_dir}: {doing}: {error}")
+    report(failed)
+    return failed
+
+
+def full(log_dir: str, doing: str, error: OSError, report: Report = unheard) -> LogDirFull:
+    """The lack of room that an error of the system amounts to."""
+    lacking = LogDirFull(log_dir, f"{log_dir}: {doing}: {error}")
+    report(lacking)
+    return lacking
 
 
 @contextmanager
-def failing(log_dir: str, doing: str, *, may_be_full: bool = False) -> Iterator[None]:
+def failing(log_dir: str, doing: str, *, may_be_full: bool = False, report: Report = unheard) -> Iterator[None]:
     """Turn any OSError of the block into LogDirFailure.
 
     With `may_be_full`, a lack of room into LogDirFull: for what can be tried again later as if nothing had happened.
@@ -45,6 +63,26 @@ def failing(log_dir: str, doing: str, *, may_be_full: bool = False) -> Iterator[
     try:
         yield
     except OSError as error:
-        if may_be_full and error.errno in OUT_OF_SPACE:
-            raise LogDirFull(log_dir, f"{log_dir}: {doing}: {error}") from error
-        raise failure(log_dir, doing, error) from error
+        kind = full if may_be_full and error.errno in OUT_OF_SPACE else failure
+        raise kind(log_dir, doing, error, report) from error
+
+
+class Failures:
+    """Work on several directories, of which one that fails does not keep the others from theirs."""
+
+    def __init__(self) -> None:
+        self._failed: dict[str, LogDirFailure | LogDirFull] = {}
+
+    def attempt(self, log_dir: str, work: Callable[[], object]) -> None:
+        """A piece of work in a directory; none is done where one has failed."""
+        if log_dir in self._failed:
+            return
+        try:
+            work()
+        except (LogDirFailure, LogDirFull) as error:
+            self._failed[log_dir] = error
+
+    def raise_first(self) -> None:
+        """What failed first, when all that could be done is done."""
+        for error in self._failed.values():
+            raise error

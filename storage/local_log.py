@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from protocol.errors import ErrorCode, KafkaError
@@ -12,7 +13,7 @@ from storage.append import AppendRules
 from storage.cleaner_swap import swap_in
 from storage.config import LogConfig
 from storage.disk import Disk
-from storage.failure import failing
+from storage.failure import Report, failing, unheard
 from storage.recovery import Loaded, rebuild_producers
 from storage.retention import Deletable, deletable
 from storage.segment import Segment
@@ -32,6 +33,7 @@ class LocalLog:
         "_disk",
         "_generation",
         "cleaned_to",
+        "cleaning",
         "directory",
         "epochs",
         "high_watermark",
@@ -42,6 +44,7 @@ class LocalLog:
         "producer_state",
         "recovered",
         "recovery_point",
+        "report",
         "rules",
         "segments",
         "topic_id",
@@ -57,6 +60,7 @@ class LocalLog:
         *,
         disk: Disk,
         now_ms: int,
+        report: Report = unheard,
     ) -> None:
         """A log of what `recovery.load` found."""
         self.directory = directory
@@ -72,8 +76,11 @@ class LocalLog:
         self.recovered = loaded.recovered
         self.cleaned_to: int | None = None
         """Where the next cleaning of a compacted log begins; None when there was none yet."""
+        self.cleaning = False
+        """Whether its segments are being cleaned: retention waits until they are not."""
         self.last_flush_ms = now_ms
         self.last_leader_epoch = NO_EPOCH if loaded.epochs.latest_epoch is None else loaded.epochs.latest_epoch
+        self.report = report
         self._disk = disk
         self._generation = 0
         self.config = config
@@ -95,6 +102,11 @@ class LocalLog:
     def log_dir(self) -> str:
         """Which of log.dirs it is in."""
         return os.path.dirname(self.directory)
+
+    def _failing(self, doing: str, *, may_be_full: bool = False) -> AbstractContextManager[None]:
+        """What is done to this log, as `failure.failing` wants to know it."""
+        doing = f"{doing} {self.topic_partition}"
+        return failing(self.log_dir, doing, may_be_full=may_be_full, report=self.report)
 
     @property
     def starts_inside_a_segment(self) -> bool:
@@ -121,7 +133,7 @@ class LocalLog:
         old = self.segments.active
         if base_offset == old.base_offset and not old.size_bytes:
             return old
-        with failing(self.log_dir, f"rolling {self.topic_partition}", may_be_full=True):
+        with self._failing("rolling", may_be_full=True):
             segment = Segment.create(self.directory, base_offset, self._config, disk=self._disk, now_ms=now_ms)
             self.producer_state.end_offset = base_offset
             self.producer_state.take_snapshot(sync=False)
@@ -169,9 +181,9 @@ class LocalLog:
         """
         end_offset, generation = self.log_end_offset if up_to is None else up_to, self._generation
         if end_offset > self.recovery_point:
-            with failing(self.log_dir, f"writing the epochs of {self.topic_partition}", may_be_full=True):
+            with self._failing("writing the epochs of", may_be_full=True):
                 self.epochs.flush()
-            with failing(self.log_dir, f"flushing {self.topic_partition}"):
+            with self._failing("flushing"):
                 self.segments.flush(self.recovery_point, end_offset)
         if generation == self._generation:  # else the log was truncated meanwhile
             self.recovery_point = max(self.recovery_point, end_offset)
@@ -180,7 +192,7 @@ class LocalLog:
 
     def close(self) -> None:
         """Write the producers' snapshot and the indexes, and let go of all files. Flush first. Raises LogDirFailure."""
-        with failing(self.log_dir, f"closing {self.topic_partition}"):
+        with self._failing("closing"):
             self.producer_state.take_snapshot()
             self.epochs.flush()
             self.segments.close()
@@ -194,7 +206,7 @@ class LocalLog:
         if offset < self.segments.first.base_offset:
             self.truncate_fully(offset, now_ms)
             return True
-        with failing(self.log_dir, f"truncating {self.topic_partition}"):
+        with self._failing("truncating"):
             last, *later = self.segments.since(offset)
             self.segments.replace(later, [])
             self._set_aside(later[::-1], now_ms)  # newest first: a crash in between leaves a log without a gap
@@ -207,7 +219,7 @@ class LocalLog:
     def truncate_fully(self, offset: int, now_ms: int, log_start_offset: int | None = None) -> None:
         """Drop all records; the next one gets this offset, as when a follower is too far behind its leader."""
         self._generation += 1
-        with failing(self.log_dir, f"truncating {self.topic_partition}"):
+        with self._failing("truncating"):
             old = list(self.segments)
             self._set_aside(old[::-1], now_ms)
             fresh = Segment.create(self.directory, offset, self._config, disk=self._disk, now_ms=now_ms)
@@ -238,7 +250,7 @@ class LocalLog:
 
     def apply_retention(self, now_ms: int) -> list[Deletable]:
         """Delete the segments that retention no longer covers; which ones, and why. Raises LogDirFailure."""
-        with failing(self.log_dir, f"looking for segments of {self.topic_partition} to delete"):
+        with self._failing("looking for segments to delete in"):
             found = deletable(
                 list(self.segments),
                 self._config,
@@ -255,7 +267,7 @@ class LocalLog:
         """Remove the oldest segments, as retention decided; the log then starts after them. Raises LogDirFailure."""
         if len(segments) == len(self.segments):
             self.roll(now_ms)
-        with failing(self.log_dir, f"deleting segments of {self.topic_partition}"):
+        with self._failing("deleting segments of"):
             self.segments.replace(segments, [])
             self.advance_log_start(self.segments.first.base_offset)
             self._set_aside(segments, now_ms)
@@ -266,7 +278,7 @@ class LocalLog:
         False, and the segment is removed, when those are no longer what they were. A crash in between leaves the old
         ones, or a `.swap` file whose coming in the next start completes.
         """
-        with failing(self.log_dir, f"swapping a cleaned segment of {self.topic_partition} in"):
+        with self._failing("swapping a cleaned segment into"):
             return swap_in(self, cleaned, disk=self._disk, now_ms=now_ms)
 
     def relocate(self, directory: str) -> None:

@@ -19,7 +19,7 @@ from storage.append import Prepared, prepare
 from storage.checkpoint import CorruptCheckpoint
 from storage.config import LogConfig
 from storage.disk import Disk
-from storage.failure import OUT_OF_SPACE, LogDirFailure, LogDirFull, failing, failure
+from storage.failure import OUT_OF_SPACE, LogDirFailure, LogDirFull, Report, failing, failure, full, unheard
 from storage.local_log import LocalLog
 from storage.markers import marker_in, producing, take_over
 from storage.offsets_for_time import TimestampAndOffset, max_timestamp, offset_for_timestamp
@@ -72,10 +72,11 @@ class Log(LocalLog):
         topic_id: Uuid | None = None,
         producer_expiration_ms: int = PRODUCER_EXPIRATION_MS,
         verification_enabled: bool = False,
+        report: Report = unheard,
     ) -> Log:
         """Open the log in a folder, made if it is not there. Unless `clean`, everything from the recovery point on is
         checked first; `recovered` then says what was cut. Raises LogDirFailure, LogDirFull."""
-        with failing(os.path.dirname(directory), f"opening {topic_partition}", may_be_full=True):
+        with failing(os.path.dirname(directory), f"opening {topic_partition}", may_be_full=True, report=report):
             disk.mkdir(directory, parents=True)
             producer_state = ProducerState(
                 directory, disk=disk, expiration_ms=producer_expiration_ms, verification_enabled=verification_enabled
@@ -90,7 +91,7 @@ class Log(LocalLog):
                 log_start_offset=log_start_offset,
                 clean=clean,
             )
-            log = cls(directory, topic_partition, config, loaded, disk=disk, now_ms=now_ms)
+            log = cls(directory, topic_partition, config, loaded, disk=disk, now_ms=now_ms, report=report)
             log._load_topic_id()
         if topic_id is not None:
             log.assign_topic_id(topic_id)
@@ -107,7 +108,7 @@ class Log(LocalLog):
         if self.topic_id not in (None, topic_id):
             raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID, f"{self.directory} belongs to another topic of this name")
         if self.topic_id is None:
-            with failing(self.log_dir, f"writing the topic id of {self.topic_partition}", may_be_full=True):
+            with self._failing("writing the topic id of", may_be_full=True):
                 checkpoint.write_partition_metadata(self._disk, self.directory, topic_id, sync=False)
             self.topic_id = topic_id
 
@@ -155,7 +156,7 @@ class Log(LocalLog):
             self._assign_epochs(batches)
         self.log_end_offset = last_offset + 1
         if not plain:
-            with failing(self.log_dir, f"writing the transaction index of {self.topic_partition}"):
+            with self._failing("writing the transaction index of"):
                 take_over(producers, self.producer_state, self.segments.active)
         elif first.producer_id >= 0:
             self.producer_state.update(first, first.base_offset, first.max_timestamp)
@@ -197,12 +198,13 @@ class Log(LocalLog):
         """What an error of an append amounts to; the part that was written is taken back, so that the log goes on as
         it was once there is room."""
         if error.errno not in OUT_OF_SPACE:
-            return failure(self.log_dir, f"appending to {self.topic_partition}", error)
+            return failure(self.log_dir, f"appending to {self.topic_partition}", error, self.report)
         try:
             segment.cut_back()
         except OSError as second:
-            return failure(self.log_dir, f"cutting {self.topic_partition} back after a failed append", second)
-        return LogDirFull(self.log_dir, f"{self.log_dir}: no room to append to {self.topic_partition}: {error}")
+            doing = f"cutting {self.topic_partition} back after a failed append"
+            return failure(self.log_dir, doing, second, self.report)
+        return full(self.log_dir, f"appending to {self.topic_partition}", error, self.report)
 
     def _assign_epochs(self, batches: Sequence[BatchHeader]) -> None:
         for batch in batches:
@@ -225,7 +227,7 @@ class Log(LocalLog):
         try:
             view = read(self.segments, offset, limit, end, max_bytes, min_one=min_one)
         except OSError as error:
-            raise failure(self.log_dir, f"reading {self.topic_partition}", error) from error
+            raise failure(self.log_dir, f"reading {self.topic_partition}", error, self.report) from error
         size = len(view)
         return ReadResult([view] if size else [], size, offset)
 
@@ -237,25 +239,25 @@ class Log(LocalLog):
 
     def aborted_transactions(self, from_offset: int, to_offset: int) -> list[AbortedTxn]:
         """The aborted transactions with records in [from, to), for a read-committed fetch of these offsets."""
-        with failing(self.log_dir, f"reading the transaction index of {self.topic_partition}"):
+        with self._failing("reading the transaction index of"):
             return aborted_transactions(self.segments, from_offset, to_offset)
 
     def aborted_in(self, result: ReadResult) -> list[AbortedTxn]:
         """The aborted transactions that a read-committed consumer needs to know of to use what was read."""
         if not result.size_bytes:
             return []
-        with failing(self.log_dir, f"reading the transaction index of {self.topic_partition}"):
+        with self._failing("reading the transaction index of"):
             to_offset = upper_bound_offset(self.segments, result, self.log_end_offset)
             return aborted_transactions(self.segments, result.start_offset, to_offset)
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
         """The first record, from the log's start, with this timestamp or a later one; None when there is none."""
-        with failing(self.log_dir, f"looking up a timestamp in {self.topic_partition}"):
+        with self._failing("looking up a timestamp in"):
             return offset_for_timestamp(self.segments, timestamp, self.log_start_offset)
 
     def max_timestamp(self) -> TimestampAndOffset | None:
         """The record with the largest timestamp, the first of several; None when none has one."""
-        with failing(self.log_dir, f"looking up the largest timestamp in {self.topic_partition}"):
+        with self._failing("looking up the largest timestamp in"):
             return max_timestamp(self.segments, self.log_start_offset)
 
     # Watermarks

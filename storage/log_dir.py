@@ -41,7 +41,7 @@ class ReplicaSize(NamedTuple):
 class LogDir:
     """A directory of partitions' folders. Methods raise OSError."""
 
-    __slots__ = ("_disk", "_writing", "clean", "error", "path", "stale", "warnings")
+    __slots__ = ("_cleaned", "_disk", "_writing", "clean", "error", "path", "stale", "warnings")
 
     def __init__(self, path: str, *, disk: Disk) -> None:
         self.path = path
@@ -53,6 +53,7 @@ class LogDir:
         self.warnings: list[str] = []
         self._disk = disk
         self._writing = Lock()
+        self._cleaned: dict[TopicPartition, int] | None = None  # as the file has it
 
     @property
     def online(self) -> bool:
@@ -87,6 +88,10 @@ class LogDir:
         """Where logs begin that begin inside a segment."""
         return self._offsets(checkpoint.LOG_START_OFFSETS)
 
+    def cleaned_offsets(self) -> dict[TopicPartition, int]:
+        """Up to where compacted logs are clean; when the file is damaged, they are cleaned anew."""
+        return self._offsets(checkpoint.CLEANED_OFFSETS)
+
     def _offsets(self, name: str) -> dict[TopicPartition, int]:
         try:
             return checkpoint.read_offsets(self._disk, os.path.join(self.path, name))
@@ -95,14 +100,25 @@ class LogDir:
             return {}
 
     def write_checkpoints(self, logs_in: Callable[[str], Iterable[Log]]) -> None:
-        """Recovery points, and the log starts that the segments' names do not tell. For any thread."""
+        """Recovery points, the log starts that the segments' names do not tell, and how far compaction came. For any
+        thread."""
         with self._writing:
             gone = self.stale.copy()  # before the logs are looked at, so that none is forgotten that goes meanwhile
             logs = list(logs_in(self.path))
             starts = {log.topic_partition: log.log_start_offset for log in logs if log.starts_inside_a_segment}
             self._write(checkpoint.RECOVERY_POINTS, {log.topic_partition: log.recovery_point for log in logs})
             self._write(checkpoint.LOG_START_OFFSETS, starts)
+            self._write_cleaned(logs)
             self.stale -= gone
+
+    def _write_cleaned(self, logs: Iterable[Log]) -> None:
+        """Only when it has changed: most brokers clean seldom, and many have no compacted log at all."""
+        cleaned = {log.topic_partition: log.cleaned_to for log in logs if log.cleaned_to is not None}
+        if self._cleaned is None:
+            self._cleaned = self.cleaned_offsets()
+        if cleaned != self._cleaned:
+            self._write(checkpoint.CLEANED_OFFSETS, cleaned)
+            self._cleaned = cleaned
 
     def _write(self, name: str, offsets: dict[TopicPartition, int]) -> None:
         checkpoint.write_offsets(self._disk, os.path.join(self.path, name), offsets)

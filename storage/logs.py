@@ -7,208 +7,27 @@ For the event loop, but for what may take long and runs in worker threads beside
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from functools import partial
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition, Uuid
 from storage.config import LogConfig
-from storage.disk import Disk
-from storage.failure import LogDirFailure, LogDirFull, failing
-from storage.log import PRODUCER_EXPIRATION_MS, Log
-from storage.log_dir import DirReport, LogDir, ReplicaSize
-from storage.names import Folder, FolderKind, folder_name, marked_folder_name
+from storage.failure import Failures, LogDirFailure, LogDirFull, failing
+from storage.log import Log
+from storage.log_dir import LogDir
+from storage.log_table import Doomed, LogTable
+from storage.names import FolderKind, folder_name, marked_folder_name
 from storage.producer_entry import Origin
 from storage.retention import Deletable
-
-ConfigOf = Callable[[str], LogConfig]
-"""The config of a topic, by name."""
-
-Progress = Callable[[str, int, int], None]
-"""Told (log directory, logs opened, logs in all) after each log that is opened."""
 
 COPY_BYTES = 1 << 20
 """How much of a log moves to its future place in one step."""
 
 
-class DuplicateLog(Exception):
-    """Two directories have a log of the same partition: someone must say which one is right."""
-
-
-class Doomed(NamedTuple):
-    """A deleted log's folder, to be removed from then on."""
-
-    due_ms: int
-    directory: str
-
-
-class Logs:
+class Logs(LogTable):
     """The logs by partition. `load` first, `close` at the end; methods raise LogDirFailure."""
 
-    __slots__ = (
-        "_doomed",
-        "_futures",
-        "_logs",
-        "_recovery_threads",
-        "_unique",
-        "dirs",
-        "disk",
-        "producer_expiration_ms",
-        "strays",
-        "verification_enabled",
-    )
-
-    def __init__(
-        self,
-        paths: Sequence[str],
-        *,
-        disk: Disk,
-        unique: Callable[[], str],
-        recovery_threads: int = 2,
-        producer_expiration_ms: int = PRODUCER_EXPIRATION_MS,
-        verification_enabled: bool = False,
-    ) -> None:
-        """`unique` gives 32 hex digits for the name of a deleted or future log's folder, other ones at each call."""
-        self.disk = disk
-        self.dirs = {path: LogDir(path, disk=disk) for path in map(os.path.abspath, paths)}
-        self.strays: dict[str, TopicPartition] = {}
-        """Folders set aside because the cluster knows nothing of them."""
-        self.producer_expiration_ms = producer_expiration_ms
-        self.verification_enabled = verification_enabled
-        self._unique = unique
-        self._recovery_threads = recovery_threads
-        self._logs: dict[TopicPartition, Log] = {}
-        self._futures: dict[TopicPartition, Log] = {}
-        self._doomed: list[Doomed] = []
-
-    # Opening
-
-    def load(self, config_of: ConfigOf, now_ms: int, progress: Progress | None = None) -> list[DirReport]:
-        """Open all logs. After an unclean stop, each is checked first, several at a time.
-
-        A directory that fails is offline afterwards: look at `LogDir.error`. Raises DuplicateLog.
-        """
-        return [self._load_dir(log_dir, config_of, now_ms, progress) for log_dir in self.dirs.values()]
-
-    def _load_dir(self, log_dir: LogDir, config_of: ConfigOf, now_ms: int, progress: Progress | None) -> DirReport:
-        count = 0
-        try:
-            folders = log_dir.open()
-            points, starts = log_dir.recovery_points(), log_dir.log_start_offsets()
-            wanted = [entry for entry in folders if self._is_wanted(entry, config_of, now_ms)]
-
-            def open_one(entry: tuple[str, Folder]) -> Log:
-                path, (topic_partition, _) = entry
-                return self._open(
-                    path,
-                    topic_partition,
-                    config_of(topic_partition.topic),
-                    now_ms,
-                    clean=log_dir.clean,
-                    recovery_point=points.get(topic_partition, 0),
-                    log_start_offset=starts.get(topic_partition, 0),
-                )
-
-            for (_, folder), log in zip(wanted, self._each(open_one, wanted, log_dir.clean), strict=True):
-                self._add(folder, log)
-                count += 1
-                if progress is not None:
-                    progress(log_dir.path, count, len(wanted))
-        except OSError as error:
-            self.fail(log_dir.path, error)
-        except (LogDirFailure, LogDirFull) as error:
-            self.fail(log_dir.path, error)
-        return DirReport(log_dir.path, log_dir.clean, count, tuple(log_dir.warnings))
-
-    def _is_wanted(self, entry: tuple[str, Folder], config_of: ConfigOf, now_ms: int) -> bool:
-        """Whether a folder is to be opened; those of deleted logs are removed later."""
-        path, (topic_partition, kind) = entry
-        if kind is FolderKind.DELETE:
-            self._doomed.append(Doomed(now_ms + config_of(topic_partition.topic).file_delete_delay_ms, path))
-        elif kind is FolderKind.STRAY:
-            self.strays[path] = topic_partition
-        return kind in (FolderKind.CURRENT, FolderKind.FUTURE)
-
-    def _each(
-        self, open_one: Callable[[tuple[str, Folder]], Log], wanted: list[tuple[str, Folder]], clean: bool
-    ) -> Iterator[Log]:
-        if clean or self._recovery_threads < 2 or len(wanted) < 2:
-            yield from map(open_one, wanted)
-            return
-        from concurrent.futures import ThreadPoolExecutor  # only to recover
-
-        with ThreadPoolExecutor(self._recovery_threads, "log-recovery") as pool:
-            yield from pool.map(open_one, wanted)
-
-    def _open(
-        self,
-        path: str,
-        topic_partition: TopicPartition,
-        config: LogConfig,
-        now_ms: int,
-        *,
-        topic_id: Uuid | None = None,
-        clean: bool = True,
-        recovery_point: int = 0,
-        log_start_offset: int = 0,
-    ) -> Log:
-        return Log.open(
-            path,
-            topic_partition,
-            config,
-            disk=self.disk,
-            now_ms=now_ms,
-            topic_id=topic_id,
-            clean=clean,
-            recovery_point=recovery_point,
-            log_start_offset=log_start_offset,
-            producer_expiration_ms=self.producer_expiration_ms,
-            verification_enabled=self.verification_enabled,
-        )
-
-    def _add(self, folder: Folder, log: Log) -> None:
-        logs = self._futures if folder.kind is FolderKind.FUTURE else self._logs
-        other = logs.setdefault(folder.topic_partition, log)
-        if other is not log:
-            raise DuplicateLog(
-                f"{folder.topic_partition} is both in {other.directory} and in {log.directory}: "
-                "remove the one in the directory that failed when the broker moved it"
-            )
-
-    # Looking
-
-    def __iter__(self) -> Iterator[Log]:
-        return iter(self._logs.values())
-
-    def __len__(self) -> int:
-        return len(self._logs)
-
-    def get(self, topic_partition: TopicPartition) -> Log | None:
-        """The partition's log."""
-        return self._logs.get(topic_partition)
-
-    def future(self, topic_partition: TopicPartition) -> Log | None:
-        """The partition's log-to-be in another directory, while it is being moved there."""
-        return self._futures.get(topic_partition)
-
-    def online_dirs(self) -> list[LogDir]:
-        """The directories in use; a broker without any stops."""
-        return [log_dir for log_dir in self.dirs.values() if log_dir.online]
-
-    def in_dir(self, path: str) -> list[Log]:
-        """All logs in a directory, future ones included."""
-        return [log for log in self._all() if log.log_dir == path]
-
-    def sizes(self, path: str) -> list[ReplicaSize]:
-        """The logs in a directory and their sizes."""
-        return [
-            ReplicaSize(log.topic_partition, log.size_bytes, log.log_end_offset, log in self._futures.values())
-            for log in self.in_dir(path)
-        ]
-
-    def _all(self) -> list[Log]:
-        """A list made at one go: worker threads ask too, while logs come and go."""
-        return [*self._logs.values(), *self._futures.values()]
+    __slots__ = ()
 
     # Creating and deleting
 
@@ -290,22 +109,31 @@ class Logs:
         return directory
 
     def _move_folder(self, log: Log, directory: str) -> None:
-        with failing(log.log_dir, f"renaming the folder of {log.topic_partition}"):
+        with failing(log.log_dir, f"renaming the folder of {log.topic_partition}", report=self.on_failure):
             self.disk.rename(log.directory, directory)
         log.relocate(directory)
 
     def delete_expired(self, now_ms: int) -> list[str]:
         """Remove what was set aside long enough ago: folders of deleted logs, whose paths it returns, and files of
-        deleted segments."""
+        deleted segments. Raises LogDirFailure, when all directories that work have been served."""
         due = [doomed for doomed in self._doomed if doomed.due_ms <= now_ms]
+        failures = Failures()
         for doomed in due:
-            with failing(os.path.dirname(doomed.directory), f"removing {doomed.directory}"):
-                self.disk.rmtree(doomed.directory)
-            self._doomed.remove(doomed)
+            failures.attempt(os.path.dirname(doomed.directory), partial(self._remove, doomed))
         for log in self._all():
-            with failing(log.log_dir, f"removing deleted segments of {log.topic_partition}"):
-                log.segments.delete_expired(now_ms)
+            failures.attempt(log.log_dir, partial(self._remove_expired, log, now_ms))
+        failures.raise_first()
         return [doomed.directory for doomed in due]
+
+    def _remove(self, doomed: Doomed) -> None:
+        directory = doomed.directory
+        with failing(os.path.dirname(directory), f"removing {directory}", report=self.on_failure):
+            self.disk.rmtree(directory)
+        self._doomed.remove(doomed)
+
+    def _remove_expired(self, log: Log, now_ms: int) -> None:
+        with failing(log.log_dir, f"removing deleted segments of {log.topic_partition}", report=self.on_failure):
+            log.segments.delete_expired(now_ms)
 
     # Moving between directories
 
@@ -333,6 +161,7 @@ class Logs:
         current, future = self._logs[topic_partition], self._futures[topic_partition]
         assert future.log_end_offset == current.log_end_offset, f"{topic_partition} is not copied whole"
         future.update_high_watermark(current.high_watermark)
+        future.cleaned_to = current.cleaned_to
         self._move_folder(future, os.path.join(future.log_dir, folder_name(topic_partition)))
         self._logs[topic_partition] = self._futures.pop(topic_partition)
         self._doom(current, now_ms)
@@ -349,42 +178,51 @@ class Logs:
     def flush_due(self, now_ms: int) -> int:
         """Flush the logs that flush.ms or flush.messages ask for, and segments that were rolled; how many logs.
 
-        Raises LogDirFailure for the first directory that fails.
+        Raises LogDirFailure for the first directory that fails, in which nothing more is flushed, after the others.
         """
         due = [(log, up_to) for log in self._all() if (up_to := log.due_flush(now_ms)) is not None]
+        failures = Failures()
         for log, up_to in due:
-            log.flush(now_ms, up_to)
+            failures.attempt(log.log_dir, partial(log.flush, now_ms, up_to))
+        failures.raise_first()
         return len(due)
 
     def apply_retention(self, now_ms: int) -> list[tuple[Log, list[Deletable]]]:
-        """Delete the segments that their topics' retention no longer covers; which ones, for the broker's log."""
-        done = []
-        for log in self._all():
+        """Delete the segments that their topics' retention no longer covers; which ones, for the broker's log. A log
+        that is being cleaned is left for the next time.
+
+        Raises LogDirFailure for the first directory that fails, after the others.
+        """
+        done: list[tuple[Log, list[Deletable]]] = []
+
+        def apply(log: Log) -> None:
             found = log.apply_retention(now_ms)
             if found:
                 done.append((log, found))
+
+        failures = Failures()
+        for log in self._all():
+            if not log.cleaning:
+                failures.attempt(log.log_dir, partial(apply, log))
+        failures.raise_first()
         return done
 
     def write_checkpoints(self, path: str | None = None) -> None:
-        """Write the recovery points and log starts of one directory, or of all that are online."""
+        """Write the recovery points, log starts and cleaned offsets of one directory, or of all that are online.
+
+        Raises LogDirFailure or LogDirFull for the first directory that fails, after the others.
+        """
+        failures = Failures()
         for log_dir in self.online_dirs():
             if path in (None, log_dir.path):
-                with failing(log_dir.path, "writing the checkpoints", may_be_full=True):
-                    log_dir.write_checkpoints(self.in_dir)
+                failures.attempt(log_dir.path, partial(self._write_checkpoints, log_dir))
+        failures.raise_first()
+
+    def _write_checkpoints(self, log_dir: LogDir) -> None:
+        with failing(log_dir.path, "writing the checkpoints", may_be_full=True, report=self.on_failure):
+            log_dir.write_checkpoints(self.in_dir)
 
     # The end
-
-    def fail(self, path: str, error: Exception) -> list[TopicPartition]:
-        """Take a directory offline until the next start; the partitions whose logs are gone with it."""
-        log_dir = self.dirs[path]
-        log_dir.error = error
-        gone = []
-        for logs in (self._logs, self._futures):
-            for topic_partition in [key for key, log in logs.items() if log.log_dir == path]:
-                logs.pop(topic_partition).segments.release()
-                gone.append(topic_partition)
-        self._doomed = [doomed for doomed in self._doomed if os.path.dirname(doomed.directory) != path]
-        return gone
 
     def close(self, now_ms: int, broker_epoch: int = -1) -> None:
         """Flush and close all logs, and mark each directory in which that worked as clean. Failed ones are offline."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.logs import DuplicateLog
+from storage.log_table import DuplicateLog
 from tests.storage.managing import contents, create, folders, place, start
 from tests.storage.writing import NOW_MS, open_log, write
 

@@ -307,3 +307,28 @@ def test_sizes_are_those_of_the_files(data: Path) -> None:
     files = (data / "orders-0").glob("*.log")
     assert size.size_bytes == sum(os.path.getsize(file) for file in files)
     assert (size.log_end_offset, size.is_future) == (3, False)
+
+
+def test_how_far_compaction_came_outlives_the_broker_and_goes_with_the_log(tmp_path: Path) -> None:
+    logs = start(tmp_path)
+    create(logs, 0, "a", "b")
+    create(logs, 1, "a")
+    log = logs.get(place(0))
+    assert log is not None
+    log.cleaned_to = 2
+    logs.write_checkpoints()
+    assert (tmp_path / "cleaner-offset-checkpoint").read_text() == "0\n1\norders 0 2\n"
+    logs.close(NOW_MS)
+    again = start(tmp_path)
+    assert [each.cleaned_to for each in again] == [2, None]
+    again.delete(place(0), NOW_MS)
+    again.write_checkpoints()
+    assert (tmp_path / "cleaner-offset-checkpoint").read_text() == "0\n0\n"
+
+
+def test_a_damaged_checkpoint_of_compaction_means_that_nothing_is_clean(tmp_path: Path) -> None:
+    logs = start(tmp_path)
+    create(logs, 0, "a")
+    logs.close(NOW_MS)
+    (tmp_path / "cleaner-offset-checkpoint").write_text("nonsense")
+    assert [each.cleaned_to for each in start(tmp_path)] == [None]

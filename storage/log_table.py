@@ -1,0 +1,221 @@
+"""The logs that the log directories hold: opened, several at a time after a crash, and found by partition.
+
+The part of Kafka class LogManager that starts.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from protocol.types import TopicPartition, Uuid
+from storage.config import LogConfig
+from storage.disk import Disk
+from storage.failure import LogDirFailure, LogDirFull, Report, unheard
+from storage.log import PRODUCER_EXPIRATION_MS, Log
+from storage.log_dir import DirReport, LogDir, ReplicaSize
+from storage.names import Folder, FolderKind
+
+ConfigOf = Callable[[str], LogConfig]
+"""The config of a topic, by name."""
+
+Progress = Callable[[str, int, int], None]
+"""Told (log directory, logs opened, logs in all) after each log that is opened."""
+
+
+class DuplicateLog(Exception):
+    """Two directories have a log of the same partition: someone must say which one is right."""
+
+
+class Doomed(NamedTuple):
+    """A deleted log's folder, to be removed from then on."""
+
+    due_ms: int
+    directory: str
+
+
+class LogTable:
+    """The logs by partition, and the directories they are in."""
+
+    __slots__ = (
+        "_doomed",
+        "_futures",
+        "_logs",
+        "_recovery_threads",
+        "_unique",
+        "dirs",
+        "disk",
+        "on_failure",
+        "producer_expiration_ms",
+        "strays",
+        "verification_enabled",
+    )
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        *,
+        disk: Disk,
+        unique: Callable[[], str],
+        recovery_threads: int = 2,
+        producer_expiration_ms: int = PRODUCER_EXPIRATION_MS,
+        verification_enabled: bool = False,
+    ) -> None:
+        """`unique` gives 32 hex digits for the name of a deleted or future log's folder, other ones at each call."""
+        self.disk = disk
+        self.dirs = {path: LogDir(path, disk=disk) for path in map(os.path.abspath, paths)}
+        self.strays: dict[str, TopicPartition] = {}
+        """Folders set aside because the cluster knows nothing of them."""
+        self.producer_expiration_ms = producer_expiration_ms
+        self.verification_enabled = verification_enabled
+        self.on_failure: Report = unheard
+        """Told of every failure of a directory, by whichever thread meets it; to be set by whoever acts on it."""
+        self._unique = unique
+        self._recovery_threads = recovery_threads
+        self._logs: dict[TopicPartition, Log] = {}
+        self._futures: dict[TopicPartition, Log] = {}
+        self._doomed: list[Doomed] = []
+
+    # Opening
+
+    def load(self, config_of: ConfigOf, now_ms: int, progress: Progress | None = None) -> list[DirReport]:
+        """Open all logs. After an unclean stop, each is checked first, several at a time.
+
+        A directory that fails is offline afterwards: look at `LogDir.error`. Raises DuplicateLog.
+        """
+        return [self._load_dir(log_dir, config_of, now_ms, progress) for log_dir in self.dirs.values()]
+
+    def _load_dir(self, log_dir: LogDir, config_of: ConfigOf, now_ms: int, progress: Progress | None) -> DirReport:
+        count = 0
+        try:
+            folders = log_dir.open()
+            points, starts, cleaned = log_dir.recovery_points(), log_dir.log_start_offsets(), log_dir.cleaned_offsets()
+            wanted = [entry for entry in folders if self._is_wanted(entry, config_of, now_ms)]
+
+            def open_one(entry: tuple[str, Folder]) -> Log:
+                path, (topic_partition, _) = entry
+                return self._open(
+                    path,
+                    topic_partition,
+                    config_of(topic_partition.topic),
+                    now_ms,
+                    clean=log_dir.clean,
+                    recovery_point=points.get(topic_partition, 0),
+                    log_start_offset=starts.get(topic_partition, 0),
+                )
+
+            for (_, folder), log in zip(wanted, self._each(open_one, wanted, log_dir.clean), strict=True):
+                log.cleaned_to = cleaned.get(folder.topic_partition)
+                self._add(folder, log)
+                count += 1
+                if progress is not None:
+                    progress(log_dir.path, count, len(wanted))
+        except OSError as error:
+            self.fail(log_dir.path, error)
+        except (LogDirFailure, LogDirFull) as error:
+            self.fail(log_dir.path, error)
+        return DirReport(log_dir.path, log_dir.clean, count, tuple(log_dir.warnings))
+
+    def _is_wanted(self, entry: tuple[str, Folder], config_of: ConfigOf, now_ms: int) -> bool:
+        """Whether a folder is to be opened; those of deleted logs are removed later."""
+        path, (topic_partition, kind) = entry
+        if kind is FolderKind.DELETE:
+            self._doomed.append(Doomed(now_ms + config_of(topic_partition.topic).file_delete_delay_ms, path))
+        elif kind is FolderKind.STRAY:
+            self.strays[path] = topic_partition
+        return kind in (FolderKind.CURRENT, FolderKind.FUTURE)
+
+    def _each(
+        self, open_one: Callable[[tuple[str, Folder]], Log], wanted: list[tuple[str, Folder]], clean: bool
+    ) -> Iterator[Log]:
+        if clean or self._recovery_threads < 2 or len(wanted) < 2:
+            yield from map(open_one, wanted)
+            return
+        from concurrent.futures import ThreadPoolExecutor  # only to recover
+
+        with ThreadPoolExecutor(self._recovery_threads, "log-recovery") as pool:
+            yield from pool.map(open_one, wanted)
+
+    def _open(
+        self,
+        path: str,
+        topic_partition: TopicPartition,
+        config: LogConfig,
+        now_ms: int,
+        *,
+        topic_id: Uuid | None = None,
+        clean: bool = True,
+        recovery_point: int = 0,
+        log_start_offset: int = 0,
+    ) -> Log:
+        return Log.open(
+            path,
+            topic_partition,
+            config,
+            disk=self.disk,
+            now_ms=now_ms,
+            topic_id=topic_id,
+            clean=clean,
+            recovery_point=recovery_point,
+            log_start_offset=log_start_offset,
+            producer_expiration_ms=self.producer_expiration_ms,
+            verification_enabled=self.verification_enabled,
+            report=lambda failed: self.on_failure(failed),
+        )
+
+    def _add(self, folder: Folder, log: Log) -> None:
+        logs = self._futures if folder.kind is FolderKind.FUTURE else self._logs
+        other = logs.setdefault(folder.topic_partition, log)
+        if other is not log:
+            raise DuplicateLog(
+                f"{folder.topic_partition} is both in {other.directory} and in {log.directory}: "
+                "remove the one in the directory that failed when the broker moved it"
+            )
+
+    # Looking
+
+    def __iter__(self) -> Iterator[Log]:
+        return iter(self._logs.values())
+
+    def __len__(self) -> int:
+        return len(self._logs)
+
+    def get(self, topic_partition: TopicPartition) -> Log | None:
+        """The partition's log."""
+        return self._logs.get(topic_partition)
+
+    def future(self, topic_partition: TopicPartition) -> Log | None:
+        """The partition's log-to-be in another directory, while it is being moved there."""
+        return self._futures.get(topic_partition)
+
+    def online_dirs(self) -> list[LogDir]:
+        """The directories in use; a broker without any stops."""
+        return [log_dir for log_dir in self.dirs.values() if log_dir.online]
+
+    def in_dir(self, path: str) -> list[Log]:
+        """All logs in a directory, future ones included."""
+        return [log for log in self._all() if log.log_dir == path]
+
+    def sizes(self, path: str) -> list[ReplicaSize]:
+        """The logs in a directory and their sizes."""
+        return [
+            ReplicaSize(log.topic_partition, log.size_bytes, log.log_end_offset, log in self._futures.values())
+            for log in self.in_dir(path)
+        ]
+
+    def _all(self) -> list[Log]:
+        """A list made at one go: worker threads ask too, while logs come and go."""
+        return [*self._logs.values(), *self._futures.values()]
+
+    def fail(self, path: str, error: Exception) -> list[TopicPartition]:
+        """Take a directory offline until the next start; the partitions whose logs are gone with it."""
+        log_dir = self.dirs[path]
+        log_dir.error = error
+        gone = []
+        for logs in (self._logs, self._futures):
+            for topic_partition in [key for key, log in logs.items() if log.log_dir == path]:
+                logs.pop(topic_partition).segments.release()
+                gone.append(topic_partition)
+        self._doomed = [doomed for doomed in self._doomed if os.path.dirname(doomed.directory) != path]
+        return gone
