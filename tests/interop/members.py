@@ -84,6 +84,11 @@ def static(kind: str, instance: str) -> Flavour:
     return Flavour(f"{kind}-{instance}", _python(kind, f"instance={instance}"))
 
 
+def long_session(kind: str, instance: str) -> Flavour:
+    """A static member whose place is kept for a minute after it died."""
+    return Flavour(f"{kind}-{instance}", _python(kind, f"instance={instance}", "session_ms=60000"))
+
+
 class Member:
     """One process in a group."""
 
@@ -93,6 +98,8 @@ class Member:
         self.assignments: list[list[int]] = []
         self.rebalances = 0
         self.errors: list[str] = []
+        self.words: list[str] = []
+        """The first word of all that it said."""
         with log.open("ab") as errors:
             self._process = subprocess.Popen(
                 flavour.command(bootstrap, topic, group),
@@ -109,6 +116,7 @@ class Member:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             word, _, rest = line.strip().partition(" ")
+            self.words.append(word)
             if word == "record":
                 partition, offset = rest.split()
                 self.records.append((int(partition), int(offset)))

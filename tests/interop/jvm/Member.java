@@ -29,7 +29,7 @@ public final class Member {
         watch.setDaemon(true);
         watch.start();
         KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(settings);
-        consumer.subscribe(Collections.singletonList(words[1]), new Telling(consumer));
+        subscribe(consumer, words[1]);
         while (!stopped) {
             ConsumerRecords<byte[], byte[]> records = poll(consumer);
             for (ConsumerRecord<byte[], byte[]> record : records) {
@@ -40,6 +40,18 @@ public final class Member {
             }
         }
         consumer.close();
+    }
+
+    /** A topic that begins with ^ is a pattern, which the broker matches (SubscriptionPattern, Java clients 4.0 and newer). */
+    private static void subscribe(KafkaConsumer<byte[], byte[]> consumer, String topic) throws Exception {
+        Telling telling = new Telling(consumer);
+        if (!topic.startsWith("^")) {
+            consumer.subscribe(Collections.singletonList(topic), telling);
+            return;
+        }
+        Class<?> type = Class.forName("org.apache.kafka.clients.consumer.SubscriptionPattern");
+        Object pattern = type.getConstructor(String.class).newInstance(topic);
+        KafkaConsumer.class.getMethod("subscribe", type, ConsumerRebalanceListener.class).invoke(consumer, pattern, telling);
     }
 
     private static void commit(KafkaConsumer<byte[], byte[]> consumer) {
