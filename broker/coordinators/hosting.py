@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from broker.coordinators.storage import PartitionStorage
@@ -28,6 +29,9 @@ S = TypeVar("S", bound="Shard[Any]")
 
 CREATE_TIMEOUT_MS = 30_000
 SIGN_BIT = 1 << 31
+HASHES = 65_536
+"""Hash codes that are kept: every heartbeat needs one, and Python takes 5 µs to make it."""
+
 LOAD_AGAIN_MS = 1_000
 """After a write that failed: a disk that is full, or replicas that are missing, take their time."""
 
@@ -240,6 +244,7 @@ class Coordinator(Generic[S]):
         task.add_done_callback(self._tasks.discard)
 
 
+@lru_cache(maxsize=HASHES)
 def java_hash(text: str) -> int:
     """String.hashCode of Java: over UTF-16 code units, in 32 bits with a sign; 0 for the one number that has no
     positive twin, as Kafka's Utils.abs has it."""

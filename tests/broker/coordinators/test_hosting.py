@@ -1,23 +1,30 @@
-"""Which partition of an internal topic has a key."""
+"""Which partition a key belongs to, and errors as a coordinator's clients see them."""
 
 from __future__ import annotations
 
 import pytest
 
-from broker.coordinators.hosting import java_hash
+from broker.coordinators.hosting import SEEN_BY_CLIENTS, java_hash, seen_by_client
+from protocol.errors import ErrorCode, KafkaError
 
 
 @pytest.mark.parametrize(
-    ("text", "hashed"),
+    ("text", "expected"),
     [
         ("", 0),
-        ("g", 103),
-        ("transfers", 1052657128),
-        ("connect-1", -579212274),
-        ("my-group", -1906497762),
-        ("ünïcödé 😀", 1204003438),
-        ("polygenelubricants", 0),
+        ("a", 97),
+        ("console-consumer-1", 35_782_224),
+        ("the quick brown fox jumps over the lazy dog", -2_082_818_701),
+        ("größe", 98_762_257),
+        ("\U0001f600", 1_772_899),
     ],
 )
-def test_keys_are_hashed_as_java_hashes_them(text: str, hashed: int) -> None:
-    assert java_hash(text) == hashed
+def test_a_keys_hash_is_javas(text: str, expected: int) -> None:
+    assert java_hash(text) == expected
+
+
+def test_errors_of_the_log_become_errors_of_a_coordinator() -> None:
+    assert seen_by_client(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)).code is ErrorCode.NOT_COORDINATOR
+    assert seen_by_client(KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)).code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert seen_by_client(KafkaError(ErrorCode.ILLEGAL_GENERATION)).code is ErrorCode.ILLEGAL_GENERATION
+    assert not set(SEEN_BY_CLIENTS) & set(SEEN_BY_CLIENTS.values())

@@ -1,0 +1,156 @@
+"""A partition under a shard: what is gathered, when it is written, what happens if it cannot be."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from broker.clock import SystemClock
+from broker.coordinators.storage import PartitionStorage
+from broker.replica.partition import Partition
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records import batch
+from protocol.records.record import Record, read_records
+from protocol.types import TopicPartition
+from storage.config import LogConfig
+from storage.disk import OsDisk
+from storage.log import Log
+
+LIMIT = 1_000
+
+
+class Piece(NamedTuple):
+    """A record of a size."""
+
+    value: bytes
+    at_once: bool = False
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.value)
+
+
+class Told:
+    """Who waits for a commit, and hears of it."""
+
+    def __init__(self) -> None:
+        self.heard: list[KafkaError | None] = []
+
+    def __call__(self, error: KafkaError | None) -> None:
+        self.heard.append(error)
+
+
+class Setting:
+    def __init__(self, folder: Path, linger_ms: int | None = -1) -> None:
+        name = TopicPartition("__consumer_offsets", 0)
+        self.config = LogConfig(max_message_bytes=LIMIT)
+        self.log = Log.open(str(folder / str(name)), name, self.config, disk=OsDisk(), now_ms=0, clean=True)
+        self.partition = Partition(name, bytes(16), self.log, 1, 0)
+        linger = None if linger_ms is None else (lambda: linger_ms)
+        self.storage: PartitionStorage[Piece] = PartitionStorage(self.partition, self.batches, SystemClock(), linger)
+        self.refuses = False
+
+    def batches(self, pieces: Sequence[Piece]) -> bytearray:
+        if self.refuses:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the disk is full")
+        return batch.build([Record(timestamp=0, value=piece.value) for piece in pieces])
+
+    def written(self) -> list[list[bytes | None]]:
+        """Each batch's values."""
+        found = []
+        for part in self.log.read(0, 1 << 20).parts:
+            for position, header in batch.iter_batches(part):
+                found.append([record.value for record in read_records(part, position, header)])
+        return found
+
+
+@pytest.fixture
+def setting(tmp_path: Path) -> Setting:
+    return Setting(tmp_path)
+
+
+async def test_what_comes_in_one_turn_of_the_loop_is_one_batch(setting: Setting) -> None:
+    told = Told()
+    assert setting.storage.append([Piece(b"a")]) == 1
+    assert setting.storage.append([Piece(b"b"), Piece(b"c")]) == 3
+    setting.storage.when_committed(3, told)
+    assert (setting.written(), told.heard) == ([], [])
+    await asyncio.sleep(0)
+    assert (setting.written(), told.heard) == ([[b"a", b"b", b"c"]], [None])
+
+
+async def test_what_is_committed_is_told_at_once(setting: Setting) -> None:
+    told = Told()
+    setting.storage.when_committed(0, told)
+    assert told.heard == [None]
+
+
+async def test_a_batch_that_is_full_is_written_before_the_next_begins(setting: Setting) -> None:
+    setting.storage.append([Piece(b"a" * 600)])
+    setting.storage.append([Piece(b"b" * 600)])
+    assert setting.written() == [[b"a" * 600]]
+    await asyncio.sleep(0)
+    assert setting.written() == [[b"a" * 600], [b"b" * 600]]
+
+
+async def test_a_linger_time_gathers_over_several_turns(tmp_path: Path) -> None:
+    setting = Setting(tmp_path, linger_ms=20)
+    setting.storage.append([Piece(b"a")])
+    await asyncio.sleep(0)
+    setting.storage.append([Piece(b"b")])
+    assert setting.written() == []
+    await asyncio.sleep(0.05)
+    assert setting.written() == [[b"a", b"b"]]
+
+
+async def test_without_gathering_each_is_written_as_it_comes(tmp_path: Path) -> None:
+    setting = Setting(tmp_path, linger_ms=None)
+    setting.storage.append([Piece(b"a")])
+    setting.storage.append([Piece(b"b")])
+    assert setting.written() == [[b"a"], [b"b"]]
+
+
+async def test_what_must_not_wait_is_written_behind_what_was_gathered(setting: Setting) -> None:
+    setting.storage.append([Piece(b"a")])
+    assert setting.storage.append([Piece(b"now", at_once=True)]) == 2
+    assert setting.written() == [[b"a"], [b"now"]]
+
+
+async def test_what_the_log_refuses_at_once_costs_nobody_else_anything(setting: Setting) -> None:
+    setting.refuses = True
+    with pytest.raises(KafkaError):
+        setting.storage.append([Piece(b"now", at_once=True)])
+    setting.refuses = False
+    assert setting.storage.append([Piece(b"a")]) == 1
+
+
+async def test_a_gathered_write_that_fails_is_the_end(setting: Setting) -> None:
+    told = Told()
+    setting.storage.append([Piece(b"a")])
+    setting.storage.when_committed(1, told)
+    setting.refuses = True
+    await asyncio.sleep(0)
+    assert [error.code for error in told.heard if error is not None] == [ErrorCode.KAFKA_STORAGE_ERROR]
+    setting.refuses = False
+    with pytest.raises(KafkaError):
+        setting.storage.append([Piece(b"b")])
+    setting.storage.when_committed(0, told)
+    assert len(told.heard) == 2
+    assert told.heard[1] is not None
+
+
+async def test_everything_that_was_written_is_read_in_pieces(setting: Setting) -> None:
+    for number in range(50):
+        setting.storage.append([Piece(b"%03d" % number + b"x" * 500)])
+    setting.storage.flush()
+    values = [
+        record.value
+        async for piece in setting.storage.read()
+        for position, header in batch.iter_batches(piece)
+        for record in read_records(piece, position, header)
+    ]
+    assert [value[:3] for value in values if value is not None] == [b"%03d" % number for number in range(50)]

@@ -1,0 +1,153 @@
+"""A shard of groups and clients of the classic protocol: requests in, exact records and answers out."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from coordinator.group import requests
+from coordinator.group.classic_group import ClassicGroup
+from coordinator.group.records import AnyRecord
+from coordinator.group.state import Client
+from coordinator.runtime import Ticket
+from protocol.errors import KafkaError
+from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from tests.coordinator.group.consumer_world import GROUP, Groups
+
+
+class Asked:
+    """A request, and its answer once it is given."""
+
+    def __init__(self) -> None:
+        self.answer: Any = None
+        self.records: list[AnyRecord] = []
+
+    @property
+    def waits(self) -> bool:
+        return self.answer is None
+
+
+class ClassicGroups(Groups):
+    """Requests that may be answered later."""
+
+    def __init__(self, **settings: object) -> None:
+        super().__init__(**{"group_initial_rebalance_delay_ms": 3_000, **settings})
+        self.asked: dict[object, Asked] = {}  # type: ignore[assignment]
+
+    @property
+    def classic(self) -> ClassicGroup:
+        group = self.shard.state.groups[GROUP]
+        assert isinstance(group, ClassicGroup)
+        return group
+
+    def ask(self, decide: Any, request: object, client: Client) -> Asked:
+        asked, ticket = Asked(), Ticket[object]()
+        self.asked[ticket] = asked
+        self.written = []
+        try:
+            self._take(partial(decide, self.shard.state, request, client)(ticket, self.now_ms))
+        except KafkaError as error:
+            asked.answer = error.code
+        asked.records = list(self.written)
+        self._hand_out()
+        return asked
+
+    def sleep(self, by_ms: int) -> list[AnyRecord]:
+        """What is written by deadlines that pass, each at its time."""
+        written: list[AnyRecord] = []
+        end_ms = self.now_ms + by_ms
+        while (due := self.shard.next_deadline_ms()) is not None and due <= end_ms:
+            written += self.advance(max(due - self.now_ms, 0))
+            self._hand_out()
+        self.now_ms = end_ms
+        return written
+
+    def _hand_out(self) -> None:
+        for ticket, answer in self.replies.items():
+            self.asked.pop(ticket).answer = answer
+        self.replies.clear()
+
+    # Requests.
+
+    def join(  # type: ignore[override]
+        self,
+        member_id: str = "",
+        *,
+        instance_id: str | None = None,
+        strategies: tuple[str, ...] = ("range",),
+        metadata: bytes = b"metadata",
+        protocol: str = "consumer",
+        session_ms: int = 10_000,
+        rebalance_ms: int = 30_000,
+        version: int = 3,
+        client_id: str = "client",
+    ) -> Asked:
+        request = JoinGroupRequest(
+            group_id=GROUP,
+            session_timeout_ms=session_ms,
+            rebalance_timeout_ms=rebalance_ms,
+            member_id=member_id,
+            group_instance_id=instance_id,
+            protocol_type=protocol,
+            protocols=[JoinGroupRequestProtocol(name=name, metadata=metadata) for name in strategies],
+        )
+        return self.ask(requests.join_group, request, Client(version, client_id, "/10.0.0.1"))
+
+    def sync(
+        self,
+        member_id: str,
+        generation: int = 1,
+        assignments: dict[str, bytes] | None = None,
+        *,
+        instance_id: str | None = None,
+    ) -> Asked:
+        given = [
+            SyncGroupRequestAssignment(member_id=owner, assignment=assignment)
+            for owner, assignment in (assignments or {}).items()
+        ]
+        request = SyncGroupRequest(
+            group_id=GROUP,
+            generation_id=generation,
+            member_id=member_id,
+            group_instance_id=instance_id,
+            protocol_type="consumer",
+            protocol_name="range",
+            assignments=given,
+        )
+        return self.ask(requests.sync_group, request, Client(5))
+
+    def beat(self, member_id: str, generation: int = 1) -> Asked:
+        request = HeartbeatRequest(group_id=GROUP, generation_id=generation, member_id=member_id)
+        return self.ask(requests.heartbeat, request, Client(4))
+
+    def leave(self, *member_ids: str) -> Asked:
+        request = LeaveGroupRequest(group_id=GROUP, members=[MemberIdentity(member_id=each) for each in member_ids])
+        return self.ask(requests.leave_group, request, Client(5))
+
+    def stable(self, count: int = 1, **fields: Any) -> list[str]:
+        """A group of so many members, stable in generation 1; their ids, the leader's first."""
+        joined = [self.join(client_id=f"client-{number}", **fields) for number in range(count)]
+        self.sleep(10_000)
+        ids = [asked.answer.member_id for asked in joined]
+        assignments = {member_id: f"assignment of {member_id}".encode() for member_id in ids}
+        for member_id in ids:
+            self.sync(member_id, 1, assignments if member_id == ids[0] else None)
+        return ids
+
+
+def joined(asked: Asked) -> JoinGroupResponse:
+    assert isinstance(asked.answer, JoinGroupResponse)
+    return asked.answer
+
+
+def synced(asked: Asked) -> SyncGroupResponse:
+    assert isinstance(asked.answer, SyncGroupResponse), asked.answer
+    return asked.answer
+
+
+def left(asked: Asked) -> LeaveGroupResponse:
+    assert isinstance(asked.answer, LeaveGroupResponse)
+    return asked.answer

@@ -1,0 +1,122 @@
+"""The table of offsets: committed, pending, of topics made anew, and loaded from a compacted log."""
+
+from __future__ import annotations
+
+from coordinator.group.offset_commit import commit
+from coordinator.group.offsets import Offsets
+from coordinator.group.records import EndTransaction, committed
+from coordinator.group.state import Client
+from coordinator.runtime import Ticket
+from protocol.coordinator_records.offsets import OffsetCommitKey, OffsetCommitValue
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from protocol.types import NO_UUID, TopicPartition
+from tests.coordinator.group.consumer_world import START_MS, Groups
+
+KEY = OffsetCommitKey(group="g", topic="t", partition=0)
+ID, OTHER_ID = b"1" * 16, b"2" * 16
+
+
+def value(offset: int) -> OffsetCommitValue:
+    return committed(offset, 0, "", START_MS)
+
+
+def stored(offsets: Offsets) -> int | None:
+    found = offsets.get("g", "t", 0)
+    return None if found is None else found.offset
+
+
+def test_the_last_offset_counts_and_a_tombstone_takes_it_away() -> None:
+    offsets = Offsets()
+    offsets.apply(KEY, value(1))
+    offsets.apply(KEY, value(2))
+    assert stored(offsets) == 2
+    offsets.apply(KEY, None)
+    assert stored(offsets) is None
+    assert list(offsets.groups()) == []
+
+
+def test_a_pending_offset_shows_when_its_transaction_commits() -> None:
+    offsets = Offsets()
+    offsets.apply(KEY, value(1))
+    offsets.apply(KEY, value(2), 7)
+    assert (stored(offsets), offsets.is_pending("g", "t", 0)) == (1, True)
+    offsets.end_transaction(EndTransaction(7, 0, True))
+    assert (stored(offsets), offsets.is_pending("g", "t", 0)) == (2, False)
+
+
+def test_a_pending_offset_is_forgotten_when_its_transaction_aborts() -> None:
+    offsets = Offsets()
+    offsets.apply(KEY, value(2), 7)
+    offsets.end_transaction(EndTransaction(7, 0, False))
+    assert stored(offsets) is None
+    assert not offsets.has_open_transaction("g")
+
+
+def test_a_transaction_does_not_overwrite_what_was_committed_after_it() -> None:
+    offsets = Offsets()
+    offsets.apply(KEY, value(1), 7)
+    offsets.apply(KEY, value(2))
+    offsets.end_transaction(EndTransaction(7, 0, True))
+    assert stored(offsets) == 2
+
+
+def test_a_tombstone_voids_pending_offsets_of_all_producers() -> None:
+    offsets = Offsets()
+    offsets.apply(KEY, value(1), 7)
+    offsets.apply(KEY, value(2), 8)
+    assert list(offsets.pending("g")) == [TopicPartition("t", 0)]
+    offsets.apply(KEY, None)
+    assert not offsets.has_open_transaction("g")
+    offsets.end_transaction(EndTransaction(7, 0, True))
+    assert stored(offsets) is None
+
+
+def test_one_producers_end_leaves_anothers_offset_pending() -> None:
+    offsets = Offsets()
+    offsets.apply(KEY, value(1), 7)
+    offsets.apply(KEY, value(2), 8)
+    offsets.end_transaction(EndTransaction(7, 0, True))
+    assert (stored(offsets), offsets.is_pending("g", "t", 0)) == (1, True)
+
+
+def test_an_offset_is_of_a_topic_by_id_as_far_as_ids_are_known() -> None:
+    offsets = Offsets()
+    offsets.apply(KEY, committed(1, 0, "", START_MS, topic_id=ID))
+    found = offsets.get("g", "t", 0)
+    assert found is not None
+    assert [found.is_of(each) for each in (ID, NO_UUID, OTHER_ID)] == [True, True, False]
+
+
+def commit_of_version(version: int, **fields: object) -> OffsetCommitValue:
+    groups = Groups()
+    partition = OffsetCommitRequestPartition(
+        partition_index=0, committed_offset=5, committed_metadata=None, commit_timestamp=int(str(fields.pop("at", -1)))
+    )
+    request = OffsetCommitRequest(
+        group_id="g",
+        topics=[OffsetCommitRequestTopic(name="t", partitions=[partition])],
+        **fields,  # type: ignore[arg-type]
+    )
+    outcome = commit(groups.shard.state, request, Client(version), Ticket(), groups.now_ms)
+    (record,) = outcome.records
+    written = record.value  # type: ignore[union-attr]
+    assert isinstance(written, OffsetCommitValue)
+    return written
+
+
+def test_a_client_of_version_1_says_when_the_offset_was_committed() -> None:
+    assert commit_of_version(1, at=123).commit_timestamp == 123
+    assert commit_of_version(1).commit_timestamp == START_MS
+
+
+def test_a_client_of_versions_2_to_4_says_how_long_the_offset_is_kept() -> None:
+    assert commit_of_version(2, retention_time_ms=1_000).expire_timestamp == START_MS + 1_000
+    assert commit_of_version(2).expire_timestamp == -1
+
+
+def test_null_metadata_is_stored_as_none_at_all() -> None:
+    assert commit_of_version(8).metadata == ""
