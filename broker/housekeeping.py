@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from broker.broker import Broker
+from broker.cleaner import Cleaner
 from broker.config import BrokerConfig
 from broker.listener import Listener
 from broker.logging import get_logger
@@ -44,14 +45,17 @@ class Housekeeping:
         self.broker = broker
         self.workers = workers
         self.listeners = listeners
+        self.cleaner = Cleaner(broker)
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
+        self.cleaner.start()
         self._tasks = [asyncio.create_task(self._repeat(job), name=job.name) for job in JOBS]
 
     def stop(self) -> None:
         for task in self._tasks:
             task.cancel()
+        self.cleaner.stop()
 
     async def _repeat(self, job: Job) -> None:
         while True:

@@ -51,6 +51,7 @@ ANY_MEANS_NOTHING = frozenset({"Coroutine", "Generator", "Callable"})
 # Modules that nothing imports: why they are there.
 ROOT_MODULES: dict[str, str] = {
     "broker/__main__.py": "python -m broker",
+    "broker/cleaner_process.py": "python -m broker.cleaner_process, as broker/cleaner_client.py starts it",
     "odradek/__init__.py": "the console script",
     "odradek/__main__.py": "python -m odradek",
 }

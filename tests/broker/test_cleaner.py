@@ -1,0 +1,100 @@
+"""The broker's cleaner, with its real process."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from protocol.messages.delete_topics import DeleteTopicsRequest
+from protocol.records.batch import build
+from protocol.records.record import Record
+from protocol.types import TopicPartition
+from tests.broker.inprocess import InProcess
+from tests.storage.cleaning import latest, pairs
+
+OPTIONS = {"log.cleaner.backoff.ms": "10", "log.cleaner.dedupe.buffer.size": "2097152"}
+CONFIGS = {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": "0.1", "segment_bytes": "1048576"}
+
+
+def damage(file: Path) -> None:
+    with file.open("r+b") as content:
+        content.seek(500)
+        content.write(b"damage")
+
+
+def unfinished(directory: Path) -> list[Path]:
+    return [*directory.rglob("*.cleaned"), *directory.rglob("*.swap")]
+
+
+async def fill(broker: InProcess, topic: str, rounds: int) -> None:
+    """Ten keys, written again and again in batches of a hundred kilobytes."""
+    partition = broker.server.broker.replicas.partition(topic, 0)
+    now_ms = broker.server.broker.clock.now_ms()
+    for n in range(rounds):
+        records = [Record(0, now_ms, f"k{key}".encode(), f"{n}".encode() * 10_000) for key in range(10)]
+        partition.append(memoryview(build(records)), now_ms)
+
+
+async def cleaned(broker: InProcess, count: int = 1) -> None:
+    async with asyncio.timeout(20):
+        while broker.server.housekeeping.cleaner.cleaned < count:  # noqa: ASYNC110 (another process works)
+            await asyncio.sleep(0.02)
+
+
+async def test_a_compacted_topic_is_cleaned_and_stays_the_same_to_a_reader(tmp_path: Path) -> None:
+    async with InProcess(tmp_path, OPTIONS) as broker:
+        await broker.create_topic("t", 1, **CONFIGS)
+        log = broker.server.broker.replicas.partition("t", 0).log
+        await fill(broker, "t", 35)
+        before = latest(log)
+        size = log.size_bytes
+        await cleaned(broker)
+        assert log.size_bytes < size / 2
+        assert latest(log) == before
+        assert len(pairs(log)) < 200
+        assert (tmp_path / "cleaner-offset-checkpoint").read_text() == f"0\n1\nt 0 {log.cleaned_to}\n"
+        assert unfinished(tmp_path) == []
+
+
+async def test_a_damaged_log_is_reported_once_and_left_alone(tmp_path: Path) -> None:
+    async with InProcess(tmp_path, OPTIONS) as broker:
+        cleaner = broker.server.housekeeping.cleaner
+        for topic in ("bad", "good"):
+            await broker.create_topic(topic, 1, **CONFIGS)
+        log = broker.server.broker.replicas.partition("bad", 0).log
+        await fill(broker, "bad", 9)
+        damage(Path(log.segments.first.path))
+        await fill(broker, "bad", 5)
+        await fill(broker, "good", 35)
+        await cleaned(broker)
+        assert list(cleaner.uncleanable) == [TopicPartition("bad", 0)]
+        assert "CRC" in cleaner.uncleanable[TopicPartition("bad", 0)].reason
+
+
+async def test_a_process_that_is_killed_is_started_again(tmp_path: Path) -> None:
+    async with InProcess(tmp_path, OPTIONS) as broker:
+        await broker.create_topic("t", 1, **CONFIGS)
+        await fill(broker, "t", 20)
+        await cleaned(broker)
+        cleaner = broker.server.housekeeping.cleaner
+        for process in (*cleaner._idle, *cleaner._busy.values()):
+            assert process._process is not None
+            process._process.kill()
+        await fill(broker, "t", 40)
+        await cleaned(broker, 2)
+
+
+async def test_a_topic_may_be_deleted_while_it_is_cleaned(tmp_path: Path) -> None:
+    async with InProcess(tmp_path, OPTIONS | {"log.cleaner.io.max.bytes.per.second": "100000"}) as broker:
+        await broker.create_topic("t", 1, **CONFIGS)
+        log = broker.server.broker.replicas.partition("t", 0).log
+        await fill(broker, "t", 20)
+        async with asyncio.timeout(10):
+            while not log.cleaning:  # noqa: ASYNC110 (another process works)
+                await asyncio.sleep(0.01)
+        request = DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000)
+        await broker.server.cluster.delete_topics(request, 5)
+        await broker.create_topic("u", 1, **CONFIGS)
+        await fill(broker, "u", 1)
+    assert not (tmp_path / "t-0").exists()
+    assert "u 0 10" in (tmp_path / "recovery-point-offset-checkpoint").read_text()
