@@ -10,6 +10,7 @@ from __future__ import annotations
 from broker.broker import Broker
 from broker.dispatch import Api, Call
 from coordinator.cluster.features import SUPPORTED
+from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import (
     ApiVersion,
@@ -22,16 +23,30 @@ from protocol.messages.api_versions import (
 CLIENT_SOFTWARE_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-")
 FIRST_FEATURE_VERSION = 3
 FIRST_ZERO_FEATURE_VERSION = 4
+NO_NODE = -1
 
 
 def api_versions(call: Call[ApiVersionsRequest]) -> ApiVersionsResponse:
     """The table of APIs, and the cluster's features as far as they are built."""
     request = call.request
     if call.version >= FIRST_FEATURE_VERSION:
-        if not (is_software_name(request.client_software_name) and is_software_name(request.client_software_version)):
-            return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=[])
+        code = error_of(call.broker, request)
+        if code:
+            return ApiVersionsResponse(error_code=code, api_keys=[])
         call.connection.client_software = (request.client_software_name, request.client_software_version)
     return served(call.broker, call.version)
+
+
+def error_of(broker: Broker, request: ApiVersionsRequest) -> ErrorCode:
+    """What is wrong with the client's name, or with whom it takes this broker for (KIP-1242)."""
+    if not (is_software_name(request.client_software_name) and is_software_name(request.client_software_version)):
+        return ErrorCode.INVALID_REQUEST
+    if (request.cluster_id is None) != (request.node_id == NO_NODE):
+        return ErrorCode.INVALID_REQUEST
+    expected = (None, NO_NODE), (broker.registry.cluster_id, broker.config.node_id)
+    if (request.cluster_id, request.node_id) not in expected:
+        return ErrorCode.REBOOTSTRAP_REQUIRED
+    return ErrorCode.NONE
 
 
 def served(broker: Broker, version: int) -> ApiVersionsResponse:
@@ -63,8 +78,10 @@ def api_ranges(broker: Broker) -> list[ApiVersion]:
 
 
 def unsupported_version(broker: Broker) -> ApiVersionsResponse:
-    """The answer, in version 0, to an ApiVersions request that is newer than this broker (KIP-511)."""
-    return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=api_ranges(broker))
+    """The answer, in version 0, to an ApiVersions request that is newer than this broker: what it may ask instead
+    (KIP-511)."""
+    own = [each for each in api_ranges(broker) if each.api_key == ApiKey.API_VERSIONS]
+    return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=own)
 
 
 def is_software_name(text: str) -> bool:

@@ -41,12 +41,11 @@ def describe_cluster(call: Call[DescribeClusterRequest]) -> DescribeClusterRespo
 def refused(call: Call[DescribeClusterRequest]) -> DescribeClusterResponse:
     asked = call.request.endpoint_type
     if asked == CONTROLLERS:
-        code, message = ErrorCode.MISMATCHED_ENDPOINT_TYPE, "This is a broker's listener; it has no controllers."
+        code = ErrorCode.MISMATCHED_ENDPOINT_TYPE
+        message = "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
     else:
-        code, message = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Endpoint type {asked} is neither 1 (brokers) nor 2."
-    return DescribeClusterResponse(
-        error_code=code, error_message=message, endpoint_type=asked, cluster_id="", brokers=[]
-    )
+        code, message = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {asked}"
+    return DescribeClusterResponse(error_code=code, error_message=message, cluster_id="", brokers=[])
 
 
 API = Api(DescribeClusterRequest, DescribeClusterResponse, describe_cluster)

@@ -24,7 +24,7 @@ from protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from protocol.types import NO_UUID
+from protocol.types import NO_UUID, Uuid
 
 FIRST_NULL_FOR_ALL_VERSION = 1
 FIRST_ID_ONLY_VERSION = 12
@@ -32,42 +32,53 @@ NOT_CREATED: Mapping[str, ErrorCode] = {}
 
 
 def metadata(call: Call[MetadataRequest]) -> MetadataResponse | Coroutine[Any, Any, MetadataResponse]:
-    """Answers from the registry; a topic that may be made by asking for it is made first."""
+    """Answers from the registry; a topic that may be made by asking for it is made first. Each topic is told once, and
+    where one is asked for by id, names do not count."""
     request, registry = call.request, call.broker.registry
     if request.topics is None or (not request.topics and call.version < FIRST_NULL_FOR_ALL_VERSION):
         return response(call, [describe(call, topic) for topic in registry.topics()])
-    missing = {
-        asked.name
-        for asked in request.topics
-        if asked.name and asked.topic_id == NO_UUID and registry.topic(asked.name) is None
-    }
+    if call.version < FIRST_ID_ONLY_VERSION and any(map(is_by_id, request.topics)):
+        return refused(request.topics)
+    topic_ids = dict.fromkeys(asked.topic_id for asked in request.topics if is_by_id(asked))
+    if topic_ids:
+        return response(call, [by_id(call, topic_id) for topic_id in topic_ids])
+    wanted = dict.fromkeys(asked.name for asked in request.topics if asked.name is not None)
+    missing = {name for name in wanted if registry.topic(name) is None}
     if missing and request.allow_auto_topic_creation and call.broker.config.auto_create_topics_enable:
-        return create_and_answer(call, request.topics, missing)
-    return response(call, [answer(call, asked, NOT_CREATED) for asked in request.topics])
+        return create_and_answer(call, wanted, missing)
+    return response(call, [by_name(call, name, NOT_CREATED) for name in wanted])
 
 
-async def create_and_answer(
-    call: Call[MetadataRequest], asked: Iterable[MetadataRequestTopic], missing: set[str]
-) -> MetadataResponse:
+async def create_and_answer(call: Call[MetadataRequest], asked: Iterable[str], missing: set[str]) -> MetadataResponse:
     """What could not be created is answered with its error, the rest as if it had always been there."""
     errors = await call.broker.auto_create_topics(sorted(missing))
-    return response(call, [answer(call, each, errors) for each in asked])
+    return response(call, [by_name(call, name, errors) for name in asked])
 
 
-def answer(
-    call: Call[MetadataRequest], asked: MetadataRequestTopic, errors: Mapping[str, ErrorCode]
-) -> MetadataResponseTopic:
-    """Who gives an id asks by that, whether the name is null or, as the Java client has it, empty."""
-    registry = call.broker.registry
-    if asked.name is None or asked.topic_id != NO_UUID:
-        if call.version < FIRST_ID_ONLY_VERSION:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Metadata v{call.version} asks for topics by name")
-        topic = registry.topic_by_id(asked.topic_id)
-        return unknown(asked, ErrorCode.UNKNOWN_TOPIC_ID) if topic is None else describe(call, topic)
-    topic = registry.topic(asked.name)
+def is_by_id(asked: MetadataRequestTopic) -> bool:
+    return asked.name is None or asked.topic_id != NO_UUID
+
+
+def by_id(call: Call[MetadataRequest], topic_id: Uuid) -> MetadataResponseTopic:
+    topic = call.broker.registry.topic_by_id(topic_id)
     if topic is None:
-        return unknown(asked, errors.get(asked.name, unknown_code(asked.name)))
+        return unknown(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id)
     return describe(call, topic)
+
+
+def by_name(call: Call[MetadataRequest], name: str, errors: Mapping[str, ErrorCode]) -> MetadataResponseTopic:
+    topic = call.broker.registry.topic(name)
+    if topic is not None:
+        return describe(call, topic)
+    missing = unknown(errors.get(name, unknown_code(name)), name)
+    missing.topic_authorized_operations = topic_operations(call.request.include_topic_authorized_operations)
+    return missing
+
+
+def refused(topics: Iterable[MetadataRequestTopic]) -> MetadataResponse:
+    """Versions before 12 have no topic ids to ask by."""
+    refusals = [unknown(ErrorCode.INVALID_REQUEST, asked.name or "", asked.topic_id) for asked in topics]
+    return MetadataResponse(brokers=[], topics=refusals)
 
 
 def unknown_code(name: str) -> ErrorCode:
@@ -79,9 +90,14 @@ def unknown_code(name: str) -> ErrorCode:
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def unknown(asked: MetadataRequestTopic, code: ErrorCode) -> MetadataResponseTopic:
-    name = asked.name if asked.topic_id == NO_UUID else None
-    return MetadataResponseTopic(error_code=code, name=name, topic_id=asked.topic_id, partitions=[])
+def unknown(code: ErrorCode, name: str | None, topic_id: Uuid = NO_UUID) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        error_code=code,
+        name=name,
+        topic_id=topic_id,
+        is_internal=name is not None and names.is_internal(name),
+        partitions=[],
+    )
 
 
 def describe(call: Call[MetadataRequest], topic: Topic) -> MetadataResponseTopic:

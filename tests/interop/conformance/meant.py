@@ -28,11 +28,37 @@ FETCHED: Mapping[str, tuple[Allowed, ...]] = {
 """By the name of a case in test_fetch.py."""
 
 MEANT: tuple[Allowed, ...] = (
+    Allowed(r"DescribeTopicPartitionsRequest .*\.error_code", NOT_IMITATED, ours=17, theirs=-1),
+    Allowed(r"DescribeTopicPartitionsRequest .*\.topic_authorized_operations", NOT_IMITATED, theirs=-2147483648),
+    Allowed(r"ApiVersionsRequest .*\.api_keys", "older versions are served too; test_what_is_served compares them"),
+    Allowed(r"ApiVersionsRequest .*\.api_keys\[0\]\.max_version", "v5 is Kafka 4.4's (KIP-1242)", ours=5, theirs=4),
     Allowed(
         r"ProduceRequest .*batch_index_error_message",
         "Kafka prints a Java object before the same words",
         ours="Producer should not set timestamp type to LogAppendTime.",
     ),
+)
+
+LISTED: Mapping[str, tuple[Allowed, ...]] = {
+    "offsets-none": (
+        Allowed(r"ListOffsetsRequest .*", "no record has a timestamp: Kafka names the first, of timestamp -1", ours=-1),
+    ),
+    "offsets-all-deleted": (
+        Allowed(r"ListOffsetsRequest .*", "Kafka names a record below the log start offset", ours=-1),
+    ),
+}
+"""By the name of a topic in test_offsets.py."""
+
+NO_NAME_AND_NO_ID = (
+    Allowed(r"MetadataRequest v1[23] \.(brokers|cluster_id|controller_id|error_code)", NOT_IMITATED),
+    Allowed(r"MetadataRequest v1[23] \.topics.*", NOT_IMITATED),
+)
+AT_ONCE = "a topic is created before the answer; Kafka answers UNKNOWN_TOPIC_OR_PARTITION, and clients ask once more"
+CREATED_AT_ONCE = (
+    Allowed(r"MetadataRequest .*\.topics\[0\]\.error_code", AT_ONCE, ours=0, theirs=3),
+    Allowed(r"MetadataRequest .*\.topics\[0\]\.error_code", AT_ONCE, ours=17, theirs=3),
+    Allowed(r"MetadataRequest .*\.topics\[0\]\.partitions", AT_ONCE, theirs=[]),
+    Allowed(r"MetadataRequest .*\.topics\[0\]\.topic_id", AT_ONCE, ours="some id", theirs="none"),
 )
 
 TWICE = (Allowed(ANYWHERE, "Kafka loses all but the last of a partition's batches, and says nothing"),)

@@ -22,6 +22,7 @@ from protocol.messages.create_topics import (
 )
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from protocol.schema import Kind, fields_of, identity
 from protocol.types import NO_UUID, uuid_to_text
 from tests.interop.conformance.records import describe_records
@@ -42,6 +43,7 @@ FIRST_SERVED = {int(ApiKey.PRODUCE): 3}
 NEAR_MS = 7 * 86_400_000
 """A time within a week of now is a clock's, and never the same twice; the scripts' own timestamps are years old."""
 
+METADATA_VERSION = 12
 CREATE_TOPICS_VERSION, LIST_OFFSETS_VERSION, FIND_COORDINATOR_VERSION = 7, 7, 3
 
 
@@ -90,6 +92,18 @@ class Peer:
     def send_only(self, request: object, version: int) -> None:
         self.send(request_frame(request, version))
 
+    def try_exchange(self, frame: bytes, request: object, version: int) -> None:
+        """An answer to bytes of choice, read as if `request` had been asked."""
+        answered = self.exchange(frame)
+        answer = None if answered is None else decode_response(answered, request, version)
+        shown = "the connection is closed" if answer is None else Plain(self).struct(answer)
+        self.trace.append(Exchange(request, version, shown))
+
+    def note_fate(self, frame: bytes) -> None:
+        """Puts on record whether a frame is answered or costs the connection."""
+        answered = self.exchange(struct.pack(">i", len(frame)) + frame) is not None
+        self.trace.append(Exchange("frame", 0, {"answered": answered}))
+
     def note_end(self) -> None:
         """Puts on record that the broker ends the connection, or that it does not within a moment."""
         self._connected().settimeout(SILENCE_S)
@@ -137,7 +151,7 @@ class Peer:
             data += chunk
         return bytes(data)
 
-    def create(self, name: str, partitions: int = 1, **configs: str) -> bytes:
+    def create(self, name: str, partitions: int = 1, /, **configs: str) -> bytes:
         """A topic, its configs by attribute names (`max_message_bytes="100"`); its id. Not compared."""
         settings = [CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()]
         topic = CreatableTopic(
@@ -150,6 +164,13 @@ class Peer:
         self.names[response.topics[0].topic_id] = name
         self.wait_for_leaders(name, range(partitions))
         return response.topics[0].topic_id
+
+    def learn(self, name: str) -> None:
+        """The id of a topic that was made without telling."""
+        request = MetadataRequest(topics=[MetadataRequestTopic(name=name, topic_id=NO_UUID)])
+        answer = self.quietly(request, METADATA_VERSION)
+        assert isinstance(answer, MetadataResponse)
+        self.names[answer.topics[0].topic_id] = name
 
     def wait_for_leaders(self, name: str, partitions: Iterable[int]) -> None:
         """Apache Kafka answers CreateTopics before its broker half has heard of the topic."""
@@ -184,7 +205,15 @@ class Peer:
         self.wait_for(request, FIND_COORDINATOR_VERSION, lambda answer: not answer.error_code)
 
 
-UNORDERED = frozenset({"partition_responses", "supported_features", "finalized_features"})
+UNORDERED = frozenset(
+    {
+        "TopicProduceResponse.partition_responses",
+        "ApiVersionsResponse.supported_features",
+        "ApiVersionsResponse.finalized_features",
+        "ListOffsetsTopicResponse.partitions",
+        "MetadataResponse.topics",
+    }
+)
 """Lists that Apache Kafka makes of a hash map."""
 
 
@@ -196,17 +225,20 @@ class Plain:
         self.now_ms = time.time_ns() // 1_000_000
 
     def struct(self, value: object) -> dict[str, object]:
-        return {
+        plain = {
             field.name: self.field(field.name, field.kind, getattr(value, field.name))
             for field in fields_of(type(value))
         }
+        for name, items in plain.items():
+            if f"{type(value).__name__}.{name}" in UNORDERED and isinstance(items, list):
+                items.sort(key=str)
+        return plain
 
     def field(self, name: str, kind: Kind, value: Any) -> object:
         if value is None:
             return None
         if kind.name == "array" and kind.items is not None:
-            items = [self.field(name, kind.items, item) for item in value]
-            return sorted(items, key=str) if name in UNORDERED else items
+            return [self.field(name, kind.items, item) for item in value]
         if kind.name == "struct":
             return self.struct(value)
         if kind.name == "uuid":
@@ -244,7 +276,7 @@ class Plain:
             return "PORT"
         if name == "session_id" and value:
             return "a session"
-        if name in ("total_bytes", "usable_bytes") and value > 0:
+        if name in ("total_bytes", "usable_bytes", "finalized_features_epoch") and value > 0:
             return "some"
         if name == "producer_id" and value >= 0:
             return f"producer {self.producer(value)}"

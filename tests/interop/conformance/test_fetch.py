@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from protocol.messages.fetch import FetchRequest
 from protocol.records.compression import Compression
 from tests.interop.conformance.compare import Both
+from tests.interop.conformance.deleting import delete_records
 from tests.interop.conformance.fetching import Wanted, fetch
 from tests.interop.conformance.meant import FETCHED
 from tests.interop.conformance.peers import Pair, Peer
@@ -17,7 +17,6 @@ from tests.interop.conformance.producing import request as produce_request
 from tests.interop.conformance.records import batch
 
 PRODUCE_VERSION = 12
-DELETE_RECORDS_VERSION = 2
 READ_COMMITTED = 1
 ONE_BATCH = len(batch(4))
 
@@ -103,9 +102,7 @@ def make_topics(peer: Peer) -> None:
         for index in (0, 2) if partitions > 1 else (0,):
             for data in BATCHES:
                 peer.quietly(produce_request(name, topic_id, (index, data)), PRODUCE_VERSION)
-    partition = DeleteRecordsPartition(partition_index=0, offset=5)
-    topic = DeleteRecordsTopic(name="deleted", partitions=[partition])
-    peer.quietly(DeleteRecordsRequest(topics=[topic], timeout_ms=5000), DELETE_RECORDS_VERSION)
+    delete_records(peer, "deleted", 5)
 
 
 @pytest.fixture(scope="module")

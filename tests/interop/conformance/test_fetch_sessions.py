@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from protocol.messages.fetch import FetchRequest, FetchResponse
 from protocol.types import NO_UUID
 from tests.interop.conformance.compare import Both
+from tests.interop.conformance.deleting import delete_records
 from tests.interop.conformance.fetching import FINAL_EPOCH, FIRST_EPOCH, NO_SESSION, Wanted, fetch
 from tests.interop.conformance.peers import Peer
 from tests.interop.conformance.producing import request as produce_request
@@ -19,7 +19,6 @@ from tests.interop.conformance.records import batch
 FIRST_SESSION_VERSION = 7
 FIRST_ID_VERSION = 13
 PRODUCE_VERSION = 12
-DELETE_RECORDS_VERSION = 2
 DELETE_TOPICS_VERSION = 6
 UNKNOWN_SESSION = 123_456_789
 
@@ -152,9 +151,7 @@ def whose_log_begins_later(session: Session) -> None:
         session.produce(0)
     session.next(0)
     session.next(3)
-    partition = DeleteRecordsPartition(partition_index=0, offset=2)
-    topic = DeleteRecordsTopic(name=session.topic, partitions=[partition])
-    session.peer.quietly(DeleteRecordsRequest(topics=[topic], timeout_ms=5000), DELETE_RECORDS_VERSION)
+    delete_records(session.peer, session.topic, 2)
     session.next()
     session.next()
 

@@ -69,7 +69,7 @@ class Transacting:
         self.peer = peer
         self.name = name
         self.group = f"{name}-group"
-        peer.create(name, partitions=2)
+        peer.create(name, 2)
         self.await_coordinator(name, TRANSACTION)
         self.await_coordinator(self.group, GROUP)
         self.producer = self.first_producer()

@@ -1,0 +1,96 @@
+"""ApiVersions and what is outside every API, against Apache Kafka."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from protocol.api_key import ApiKey
+from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from tests.interop.conformance.compare import Both
+from tests.interop.conformance.peers import Peer, request_frame
+
+NEWER = {
+    ApiKey.API_VERSIONS: 5,
+    ApiKey.TXN_OFFSET_COMMIT: 6,
+    ApiKey.DELETE_GROUPS: 3,
+    ApiKey.STREAMS_GROUP_HEARTBEAT: 1,
+}
+"""What came with Apache Kafka 4.4."""
+
+FIRST_NAMED_VERSION = 3
+NAMES = ("", "a", "-a", "a-", ".a", "a.", "a b", "a_b", "a/b", "1", "A.b-2", "ü", "a" * 300)
+
+
+def ask(peer: Peer, version: int, name: str = "test", software: str = "1") -> None:
+    peer.try_ask(ApiVersionsRequest(client_software_name=name, client_software_version=software), version)
+
+
+def test_names_of_software(both: Both) -> None:
+    def script(peer: Peer, version: int) -> None:
+        for name in NAMES if version >= FIRST_NAMED_VERSION else NAMES[:1]:
+            ask(peer, version, name, "1")
+            ask(peer, version, "n", name)
+
+    both.each_version(ApiVersionsRequest, script)
+
+
+@pytest.mark.parametrize("version", [-1, 99, 32767])
+def test_any_version_is_answered(both: Both, version: int) -> None:
+    def script(peer: Peer) -> None:
+        frame = request_frame(ApiVersionsRequest(), 3)
+        asked = frame[:6] + struct.pack(">h", version) + frame[8:]
+        peer.try_exchange(asked, ApiVersionsRequest(), 0)
+
+    both(script)
+
+
+FRAMES = {
+    "an unknown API": struct.pack(">hhih", 999, 0, 1, -1),
+    "a negative API": struct.pack(">hhih", -1, 0, 1, -1),
+    "an API of brokers": struct.pack(">hhih", 62, 0, 1, -1),
+    "a version that is not served": struct.pack(">hhih", 3, 99, 1, -1),
+    "a negative version": struct.pack(">hhih", 3, -1, 1, -1),
+    "nothing": b"",
+    "less than a header": b"\0\3\0",
+    "a header and no body": struct.pack(">hhih", 19, 2, 1, -1),
+    "a client id that is too long": struct.pack(">hhih", 3, 1, 1, 500) + b"abc",
+    "a client id of negative length": struct.pack(">hhih", 3, 1, 1, -2) + struct.pack(">i", -1),
+    "an array that is too long": struct.pack(">hhihi", 3, 1, 1, -1, 1 << 30),
+    "a body and then some": struct.pack(">hhihi", 3, 1, 1, -1, -1) + b"\0" * 9,
+    "no client id": struct.pack(">hhihi", 3, 1, 1, -1, -1),
+}
+
+
+@pytest.mark.parametrize("case", FRAMES)
+def test_frames(both: Both, case: str) -> None:
+    """Whether the connection is closed."""
+
+    def script(peer: Peer) -> None:
+        peer.note_fate(FRAMES[case])
+
+    both(script)
+
+
+@pytest.mark.parametrize("size", [-1, -(1 << 31), (1 << 31) - 1, 100 * 1024 * 1024 + 1])
+def test_sizes_that_no_frame_has(both: Both, size: int) -> None:
+    def script(peer: Peer) -> None:
+        peer.send(struct.pack(">i", size))
+        peer.note_end()
+
+    both(script)
+
+
+def test_what_is_served(both: Both) -> None:
+    """Every API and version that Apache Kafka serves, but those not built yet, and the older ones besides."""
+    request = ApiVersionsRequest(client_software_name="n", client_software_version="1")
+    ours, theirs = (peer.quietly(request, 4) for peer in (both.pair.odradek, both.pair.apache))
+    assert isinstance(ours, ApiVersionsResponse)
+    assert isinstance(theirs, ApiVersionsResponse)
+    served = {each.api_key: (each.min_version, each.max_version) for each in ours.api_keys}
+    for each in theirs.api_keys:
+        if each.api_key in served:
+            first, last = served[each.api_key]
+            assert first <= each.min_version, each
+            assert last in (each.max_version, each.max_version, NEWER.get(ApiKey(each.api_key))), each
