@@ -33,6 +33,7 @@ from coordinator.cluster.registration import (
     abort_record,
     activation_records,
     directory_records,
+    offline_records,
     registration_records,
     shutdown_records,
     unregister_records,
@@ -199,10 +200,11 @@ class Cluster:
         """The path of one of this node's log directories."""
         return next((path for path, known in self.directory_ids.items() if known == directory_id), None)
 
-    def register(self, endpoints: Sequence[Endpoint]) -> None:
-        """Tell the cluster, and whoever opens this data next, where the node listens, and lead its partitions again."""
+    def register(self, endpoints: Sequence[Endpoint], failed: Container[str] = ()) -> None:
+        """Tell the cluster, and whoever opens this data next, where the node listens, and lead its partitions again,
+        but for those in log directories that have failed already."""
         incarnation_ids = self._new_uuid(), self._new_uuid()
-        log_dirs = list(self.directory_ids.values())
+        log_dirs = [directory_id for path, directory_id in self.directory_ids.items() if path not in failed]
         records = registration_records(
             self.registry, self.options, endpoints, log_dirs, incarnation_ids, clean=self.clean
         )
@@ -292,6 +294,11 @@ class Cluster:
         """Record in which of this node's directories replicas are, after they were found or moved there."""
         node_id = self.options.node_id
         await self._decide(lambda: Decided([*directory_records(self.registry, node_id, places)], None))
+
+    async def directory_failed(self, path: str) -> None:
+        """A log directory of this node has failed: what is there has no leader until the node is back with it."""
+        failed = [self.directory_ids[path]]
+        await self._decide(lambda: Decided(offline_records(self.registry, self.options.node_id, failed), None))
 
     async def write(self, records: Sequence[MetadataRecord]) -> None:
         """Append records that another room decided on: ACLs, SCRAM credentials, quotas, delegation tokens."""

@@ -7,7 +7,7 @@ ReplicationControlManager (handleBrokerUnfenced, handleBrokerInControlledShutdow
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 from coordinator.cluster.broker_info import Broker, Controller, Endpoint
 from coordinator.cluster.features import SUPPORTED, elr_safety_records
@@ -77,17 +77,39 @@ def registration_records(
     )
     records.append(broker.to_record())
     records.append(BrokerRegistrationChangeRecord(broker_id=options.node_id, broker_epoch=epoch, fenced=NO))
-    records += leading_again(registry, options.node_id, clean=clean)
+    records += leading_again(registry, broker, clean=clean)
     return records
 
 
-def leading_again(registry: Registry, broker_id: int, *, clean: bool) -> Iterator[PartitionChangeRecord]:
-    """Elects the broker wherever nobody leads and it may, and wherever it still leads after an unclean stop."""
+def leading_again(registry: Registry, broker: Broker, *, clean: bool) -> Iterator[PartitionChangeRecord]:
+    """Elects the broker wherever nobody leads and it may, and wherever it still leads after an unclean stop; takes it
+    out where its replica is in a directory that it no longer has."""
+    broker_id = broker.broker_id
     for topic in registry.topics():
         for index, partition in topic.partitions.items():
             leaderless = partition.leader == NO_LEADER and broker_id in _electable(partition)
-            if leaderless or (partition.leader == broker_id and not clean):
+            if not broker.has_online(partition.directory_of(broker_id)):
+                if partition.leader == broker_id:
+                    yield _departed(registry, topic.topic_id, index, partition, broker_id)
+            elif leaderless or (partition.leader == broker_id and not clean):
                 yield _elected(topic.topic_id, index, partition, broker_id)
+
+
+def offline_records(registry: Registry, broker_id: int, failed: Container[Uuid]) -> list[MetadataRecord]:
+    """Log directories of the broker have failed: it leads nothing that is there, and is registered with the others
+    (handleDirectoriesOffline, KIP-858)."""
+    broker = registry.brokers[broker_id]
+    left = [directory for directory in broker.log_dirs if directory not in failed]
+    if len(left) == len(broker.log_dirs):
+        return []
+    records: list[MetadataRecord] = [
+        _departed(registry, topic.topic_id, index, partition, broker_id)
+        for topic in registry.topics()
+        for index, partition in topic.partitions.items()
+        if broker_id in partition.isr and partition.directory_of(broker_id) in failed
+    ]
+    records.append(BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker.epoch, log_dirs=left))
+    return records
 
 
 def _electable(partition: Partition) -> Sequence[int]:

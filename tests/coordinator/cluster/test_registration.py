@@ -9,6 +9,7 @@ from coordinator.cluster.registration import (
     activation_records,
     directory_records,
     leading_again,
+    offline_records,
     shutdown_records,
     unregister_records,
 )
@@ -70,7 +71,7 @@ def test_a_node_that_is_back_leads_what_it_left() -> None:
     made = given.registry(*given.topic("orders"))
     for record in shutdown_records(made, NODE):
         made.apply(record)
-    (elected,) = leading_again(made, NODE, clean=True)
+    (elected,) = leading_again(made, made.brokers[NODE], clean=True)
     assert elected == PartitionChangeRecord(
         partition_id=0, topic_id=TOPIC_ID, isr=[NODE], leader=NODE, eligible_leader_replicas=[], last_known_elr=[]
     )
@@ -82,20 +83,46 @@ def test_a_node_that_is_back_leads_what_it_left() -> None:
 
 def test_after_an_unclean_stop_leaders_get_a_new_epoch() -> None:
     made = given.registry(*given.topic("orders"))
-    assert list(leading_again(made, NODE, clean=True)) == []
-    (elected,) = leading_again(made, NODE, clean=False)
+    assert list(leading_again(made, made.brokers[NODE], clean=True)) == []
+    (elected,) = leading_again(made, made.brokers[NODE], clean=False)
     assert elected == PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, leader=NODE)
 
 
 def test_a_leader_that_was_still_recovering_is_done_when_it_leads_again() -> None:
     made = given.registry(*given.topic("orders", leader_recovery_state=1))
-    (elected,) = leading_again(made, NODE, clean=False)
+    (elected,) = leading_again(made, made.brokers[NODE], clean=False)
     assert elected.leader_recovery_state == 0
 
 
 def test_another_brokers_partitions_are_left_to_it() -> None:
     made = given.registry(*given.topic("orders", replicas=(2,), isr=(2,), leader=-1))
-    assert list(leading_again(made, NODE, clean=False)) == []
+    assert list(leading_again(made, made.brokers[NODE], clean=False)) == []
+
+
+OTHER = b"directory-two---"
+
+
+def test_partitions_in_a_directory_that_failed_have_no_leader_until_it_is_back() -> None:
+    made = given.registry(*given.topic("orders"), given.partition(1, directories=(OTHER,)))
+    made.apply(BrokerRegistrationChangeRecord(broker_id=NODE, broker_epoch=0, log_dirs=[DIRECTORY, OTHER]))
+    gone, registered = offline_records(made, NODE, [OTHER])
+    assert gone == PartitionChangeRecord(
+        partition_id=1, topic_id=TOPIC_ID, isr=[], leader=-1, eligible_leader_replicas=[NODE], last_known_elr=[NODE]
+    )
+    assert isinstance(registered, BrokerRegistrationChangeRecord)
+    assert registered.log_dirs == [DIRECTORY]
+    for record in (gone, registered):
+        made.apply(record)
+    assert offline_records(made, NODE, [OTHER]) == []
+    assert list(leading_again(made, made.brokers[NODE], clean=True)) == []
+    back = made.brokers[NODE]._replace(log_dirs=(DIRECTORY, OTHER))
+    assert [one.partition_id for one in leading_again(made, back, clean=True)] == [1]
+
+
+def test_a_broker_that_starts_without_a_directory_does_not_lead_what_is_there() -> None:
+    made = given.registry(*given.topic("orders"), given.partition(1, directories=(OTHER,)))
+    (gone,) = leading_again(made, made.brokers[NODE], clean=True)
+    assert (gone.partition_id, gone.leader) == (1, -1)
 
 
 def test_replicas_found_elsewhere_are_recorded_there() -> None:
