@@ -34,19 +34,22 @@ CONSUMER = -1
 def list_offsets(call: Call[ListOffsetsRequest]) -> ListOffsetsResponse:
     named = Counter((topic.name, p.partition_index) for topic in call.request.topics for p in topic.partitions)
     repeated = {name for name, count in named.items() if count > 1}
-    return ListOffsetsResponse(topics=[list_topic(call, topic, repeated) for topic in call.request.topics])
+    topics = [list_topic(call, topic, repeated) for topic in call.request.topics if topic.partitions]
+    return ListOffsetsResponse(topics=topics)
 
 
 def list_topic(
     call: Call[ListOffsetsRequest], topic: ListOffsetsTopic, repeated: set[tuple[str, int]]
 ) -> ListOffsetsTopicResponse:
-    answers = []
+    """A partition that is asked for twice is refused, once."""
+    answers: dict[int, ListOffsetsPartitionResponse] = {}
     for asked in topic.partitions:
-        if (topic.name, asked.partition_index) in repeated:
-            answers.append(refused(asked.partition_index, ErrorCode.INVALID_REQUEST))
+        index = asked.partition_index
+        if (topic.name, index) in repeated:
+            answers[index] = refused(index, ErrorCode.INVALID_REQUEST)
         else:
-            answers.append(list_partition(call, topic.name, asked))
-    return ListOffsetsTopicResponse(name=topic.name, partitions=answers)
+            answers[index] = list_partition(call, topic.name, asked)
+    return ListOffsetsTopicResponse(name=topic.name, partitions=list(answers.values()))
 
 
 def list_partition(
