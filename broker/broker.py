@@ -11,10 +11,12 @@ from broker.config import BrokerConfig
 from broker.config.layers import Layers
 from broker.coordinators.groups import GroupCoordinator
 from broker.coordinators.hosting import Coordinator
+from broker.coordinators.shares import ShareCoordinator
 from broker.coordinators.transactions import TransactionCoordinator
 from broker.fetch_sessions import FetchSessions
 from broker.replica.moves import Moves
 from broker.replica.replicas import Replicas
+from broker.share.groups import ShareGroups
 from coordinator.cluster.cluster import Cluster
 from coordinator.cluster.registry import Registry
 from protocol.errors import ErrorCode, error_code
@@ -50,8 +52,14 @@ class Broker:
         self.moves = Moves(logs, cluster, clock)
         self.groups = GroupCoordinator(self)
         self.transactions = TransactionCoordinator(self)
-        self.coordinators: dict[int, Coordinator[Any]] = {GROUP: self.groups, TRANSACTION: self.transactions}
+        self.shares = ShareCoordinator(self)
+        self.coordinators: dict[int, Coordinator[Any]] = {
+            GROUP: self.groups,
+            TRANSACTION: self.transactions,
+            SHARE: self.shares,
+        }
         """By the type of key that FindCoordinator has for them."""
+        self.share_groups = ShareGroups(self)
         slots = config.max_incremental_fetch_session_cache_slots
         self.fetch_sessions = FetchSessions(slots, lambda: secrets.randbelow(1 << 31))
 
@@ -66,8 +74,11 @@ class Broker:
 
     async def auto_create_topics(self, names: Sequence[str]) -> Mapping[str, ErrorCode]:
         """Creates topics with the broker's defaults; the errors of those that could not be."""
+        internal = {coordinator.topic.name: coordinator.topic for coordinator in self.coordinators.values()}
         wanted = [
-            CreatableTopic(
+            internal[name].creatable(self.config)
+            if name in internal
+            else CreatableTopic(
                 name=name, num_partitions=DEFAULT_COUNT, replication_factor=DEFAULT_COUNT, assignments=[], configs=[]
             )
             for name in names

@@ -66,6 +66,16 @@ class InternalTopic(NamedTuple):
     replication_factor: Callable[[BrokerConfig], int]
     configs: Callable[[BrokerConfig], Mapping[str, str]]
 
+    def creatable(self, config: BrokerConfig) -> CreatableTopic:
+        """The topic as CreateTopics takes it, whoever asks for it first."""
+        return CreatableTopic(
+            name=self.name,
+            num_partitions=self.partitions(config),
+            replication_factor=self.replication_factor(config),
+            assignments=[],
+            configs=[CreatableTopicConfig(name=name, value=value) for name, value in self.configs(config).items()],
+        )
+
 
 class Seat(NamedTuple, Generic[S]):
     """A shard with what it is hosted by."""
@@ -145,15 +155,7 @@ class Coordinator(Generic[S]):
                 self._creation = None
 
     async def _create(self) -> None:
-        config = self.broker.config
-        configs = [CreatableTopicConfig(name=name, value=value) for name, value in self.topic.configs(config).items()]
-        wanted = CreatableTopic(
-            name=self.topic.name,
-            num_partitions=self.topic.partitions(config),
-            replication_factor=self.topic.replication_factor(config),
-            assignments=[],
-            configs=configs,
-        )
+        wanted = self.topic.creatable(self.broker.config)
         request = CreateTopicsRequest(topics=[wanted], timeout_ms=CREATE_TIMEOUT_MS)
         for result in (await self.broker.cluster.create_topics(request)).topics:
             if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
@@ -217,10 +219,12 @@ class Coordinator(Generic[S]):
         self._spawn(self._load(index, seat, storage))
 
     async def _load(self, index: int, seat: Seat[S], storage: PartitionStorage[Any]) -> None:
+        """A log that cannot be read stays without a coordinator, and its clients are told NOT_COORDINATOR."""
         try:
             await self._runtime.load(index, seat.shard, storage, seat.form, seat.loaded)
-        except KafkaError as error:
-            log.error("coordinator not loaded", topic=self.topic.name, partition=index, reason=str(error))
+        except Exception as error:
+            log.error("coordinator not loaded", topic=self.topic.name, partition=index, reason=repr(error))
+            self._runtime.unload(index)
 
     def _give_up(self, index: int) -> None:
         if self.shards.pop(index, None) is not None:

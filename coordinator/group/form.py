@@ -17,6 +17,7 @@ from coordinator.group.records import (
     EndTransaction,
     GroupRecord,
 )
+from protocol.codec import MALFORMED
 from protocol.coordinator_records import CONSUMER_OFFSETS, decode_record, encode_key, encode_value
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.records import batch
@@ -56,8 +57,11 @@ class GroupForm:
         self._compression = compression
 
     def encode(self, records: Sequence[AnyRecord], now_ms: int) -> list[Encoded]:
-        """Raises MESSAGE_TOO_LARGE for a record that no batch can hold."""
-        encoded = [_encode(record, now_ms) for record in records]
+        """Raises MESSAGE_TOO_LARGE for a record that no batch can hold, UNKNOWN_SERVER_ERROR for one that has no form."""
+        try:
+            encoded = [_encode(record, now_ms) for record in records]
+        except MALFORMED as error:  # a name of 32 KiB, say, which a request can carry and a record cannot
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"a record cannot be written: {error}") from error
         limit = self._max_batch_bytes() - batch.HEADER_SIZE
         for each in encoded:
             if each.size_bytes > limit:

@@ -81,6 +81,13 @@ def test_a_record_that_no_batch_can_hold_is_refused_before_anything_is_written()
     assert caught.value.code is ErrorCode.MESSAGE_TOO_LARGE
 
 
+def test_a_name_too_long_for_a_record_is_refused() -> None:
+    value = committed(1, 0, "", NOW_MS)
+    with pytest.raises(KafkaError) as caught:
+        form().encode([offset_commit("g" * 40_000, "t", 0, value)], NOW_MS)
+    assert caught.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
 def test_offsets_of_transactions_are_in_batches_of_their_producer() -> None:
     records: list[AnyRecord] = [
         offset(1),
