@@ -53,7 +53,7 @@ def expire(state: GroupState, deadline: Deadline, group_id: str, member_id: str,
     member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
     draft = Draft()
     if isinstance(group, ConsumerGroup) and member is not None:
-        state.note("member fenced", group=group_id, member=member_id, reason=deadline.value)
+        state.note("member fenced", group=group_id, member=member_id, reason=deadline.reason)
         _watch(state, deadline, group_id, member_id, now_ms + RETRY_MS)
         fence(state, group, [member], draft, now_ms)
     return draft.outcome()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from coordinator.group.consumer_group import NO_EPOCH, ConsumerGroup
 from coordinator.group.consumer_member import NO_PARTITIONS, Member
+from coordinator.group.consumer_timers import cancel_all
 from coordinator.group.records import GroupRecord
 from coordinator.group.regex import Resolved
 from coordinator.group.state import Apply, GroupState
@@ -73,6 +74,7 @@ def member(state: GroupState, record: GroupRecord) -> None:
         group = _existing(state, key.group_id)
         if group is not None and key.member_id in group.members:
             group.remove(key.member_id)
+            cancel_all(state.timers, key.group_id, key.member_id)
         return
     assert isinstance(value, ConsumerGroupMemberMetadataValue)
     group = _group(state, key.group_id)

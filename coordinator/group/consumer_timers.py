@@ -16,20 +16,21 @@ from coordinator.group.timers import Timers
 
 
 class Deadline(Enum):
-    """What a member can miss; the words complete "Member … was fenced because …"."""
+    """What a member can miss: its timer's name, and what completes "Member … was fenced because …"."""
 
-    SESSION = "the member session expired"
-    REBALANCE = "it failed to give its partitions up in time"
-    JOIN = "the classic member failed to join within the rebalance timeout"
-    SYNC = "the member failed to sync within timeout"
+    SESSION = "member session", "the member session expired"
+    REBALANCE = "member rebalance", "it failed to give its partitions up in time"
+    JOIN = "member join", "the classic member failed to join within the rebalance timeout"
+    SYNC = "member sync", "the member failed to sync within timeout"
+
+    def __init__(self, timer: str, reason: str) -> None:
+        self.timer = timer
+        self.reason = reason
 
 
-Key = tuple[Deadline, str, str]
-
-
-def key(deadline: Deadline, group_id: str, member_id: str) -> Key:
+def key(deadline: Deadline, group_id: str, member_id: str) -> tuple[str, str, str]:
     """What the timer is set under."""
-    return deadline, group_id, member_id
+    return deadline.timer, group_id, member_id
 
 
 def cancel_all(timers: Timers, group_id: str, member_id: str) -> None:

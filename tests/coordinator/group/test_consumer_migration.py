@@ -5,125 +5,16 @@ from __future__ import annotations
 import pytest
 
 from coordinator.group import consumer_records as records
-from coordinator.group import requests
 from coordinator.group.classic_group import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, STABLE, ClassicGroup
 from coordinator.group.consumer_group import ConsumerGroup
 from coordinator.group.consumer_member import MemberState
 from coordinator.group.records import classic_group_gone
-from coordinator.group.state import Client
-from protocol.consumer_protocol import (
-    ConsumerProtocolAssignment,
-    ConsumerProtocolSubscription,
-    TopicPartition,
-    read,
-    write,
-)
-from protocol.errors import ErrorCode, error_code
-from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
-from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from protocol.errors import ErrorCode
+from protocol.messages.join_group import JoinGroupResponse
+from protocol.messages.leave_group import MemberIdentity
 from protocol.types import Uuid
-from tests.coordinator.group.consumer_world import GROUP, SOON_MS, Groups, assigned
-
-Owned = dict[str, list[int]]
-
-
-def subscription(topics: list[str], owned: Owned | None = None) -> bytes:
-    partitions = [TopicPartition(topic=topic, partitions=indexes) for topic, indexes in (owned or {}).items()]
-    return write(ConsumerProtocolSubscription(topics=topics, owned_partitions=partitions), 1)
-
-
-def assignment(partitions: Owned, user_data: bytes | None = None) -> bytes:
-    assigned = [TopicPartition(topic=topic, partitions=indexes) for topic, indexes in partitions.items()]
-    return write(ConsumerProtocolAssignment(assigned_partitions=assigned, user_data=user_data), 1)
-
-
-class MixedGroups(Groups):
-    """Members of either protocol."""
-
-    def classic_join(
-        self,
-        member_id: str,
-        owned: Owned | None = None,
-        *,
-        topics: tuple[str, ...] = ("foo",),
-        instance_id: str | None = None,
-        strategies: tuple[str, ...] = ("range", "sticky"),
-        protocol_type: str = "consumer",
-        version: int = 9,
-    ) -> JoinGroupResponse | None:
-        metadata = subscription(list(topics), owned)
-        request = JoinGroupRequest(
-            group_id=GROUP,
-            session_timeout_ms=10_000,
-            rebalance_timeout_ms=6_000,
-            member_id=member_id,
-            group_instance_id=instance_id,
-            protocol_type=protocol_type,
-            protocols=[JoinGroupRequestProtocol(name=name, metadata=metadata) for name in strategies],
-        )
-        client = Client(version, "classic", "/127.0.0.1")
-        answer = self.submit(lambda ticket, now: requests.join_group(self.shard.state, request, client, ticket, now))
-        assert answer is None or isinstance(answer, JoinGroupResponse)
-        return answer
-
-    def classic_sync(
-        self, member_id: str, generation: int, given: dict[str, bytes] | None = None, **fields: str
-    ) -> SyncGroupResponse | None:
-        request = SyncGroupRequest(
-            group_id=GROUP,
-            generation_id=generation,
-            member_id=member_id,
-            protocol_type=fields.get("protocol_type", "consumer"),
-            protocol_name=fields.get("protocol_name", "range"),
-            assignments=[
-                SyncGroupRequestAssignment(member_id=name, assignment=data) for name, data in (given or {}).items()
-            ],
-        )
-        client = Client(5, "classic", "/127.0.0.1")
-        answer = self.submit(lambda ticket, now: requests.sync_group(self.shard.state, request, client, ticket, now))
-        assert answer is None or isinstance(answer, SyncGroupResponse)
-        return answer
-
-    def classic_heartbeat(self, member_id: str, generation: int) -> ErrorCode:
-        request = HeartbeatRequest(group_id=GROUP, generation_id=generation, member_id=member_id)
-        client = Client(4, "classic", "/127.0.0.1")
-        answer = self.submit(lambda ticket, now: requests.heartbeat(self.shard.state, request, client, ticket, now))
-        assert isinstance(answer, HeartbeatResponse)
-        return error_code(answer.error_code)
-
-    def classic_leave(self, *members: MemberIdentity) -> LeaveGroupResponse:
-        request = LeaveGroupRequest(group_id=GROUP, members=list(members))
-        client = Client(5, "classic", "/127.0.0.1")
-        answer = self.submit(lambda ticket, now: requests.leave_group(self.shard.state, request, client, ticket, now))
-        assert isinstance(answer, LeaveGroupResponse)
-        return answer
-
-    def own(self, member_id: str, generation: int) -> Owned:
-        """The assignment that SyncGroup brings."""
-        answer = self.classic_sync(member_id, generation)
-        assert answer is not None
-        partitions = read(ConsumerProtocolAssignment, answer.assignment).assigned_partitions
-        return {each.topic: each.partitions for each in partitions}
-
-    @property
-    def classic(self) -> ClassicGroup:
-        group = self.shard.state.groups[GROUP]
-        assert isinstance(group, ClassicGroup)
-        return group
-
-    def new_classic_member(self) -> str:
-        """A member of a classic group that has all of topic foo, and is stable."""
-        first = self.classic_join("")
-        assert first is not None
-        assert first.error_code == ErrorCode.MEMBER_ID_REQUIRED
-        self.classic_join(first.member_id)
-        self.advance(3_000)
-        indexes = list(range(len(self.topics.by_name["foo"].partitions)))
-        self.classic_sync(first.member_id, 1, {first.member_id: assignment({"foo": indexes})})
-        assert self.classic.state is STABLE
-        return first.member_id
+from tests.coordinator.group.consumer_mixed import MixedGroups, assignment
+from tests.coordinator.group.consumer_world import GROUP, SOON_MS, assigned
 
 
 @pytest.fixture
