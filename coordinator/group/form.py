@@ -57,7 +57,7 @@ class GroupForm:
         self._compression = compression
 
     def encode(self, records: Sequence[AnyRecord], now_ms: int) -> list[Encoded]:
-        """Raises MESSAGE_TOO_LARGE for a record that no batch can hold, UNKNOWN_SERVER_ERROR for one that has no form."""
+        """Raises MESSAGE_TOO_LARGE for a record that no batch can hold, UNKNOWN_SERVER_ERROR for one without a form."""
         try:
             encoded = [_encode(record, now_ms) for record in records]
         except MALFORMED as error:  # a name of 32 KiB, say, which a request can carry and a record cannot
