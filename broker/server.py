@@ -19,6 +19,7 @@ from broker.config import BrokerConfig
 from broker.config.alter import broker_checker, check_client_metrics, group_checker, list_defaults
 from broker.config.layers import Layers
 from broker.config.listeners import Listener as Address
+from broker.disk_failures import DiskFailures
 from broker.dispatch import Dispatcher
 from broker.endpoints import address, advertised, bind
 from broker.fast import FAST
@@ -115,7 +116,8 @@ class Server:
         assignments.take_over()
         for coordinator in self.broker.coordinators.values():
             coordinator.start()
-        self.housekeeping = Housekeeping(self.broker, self._workers, self.listeners)
+        failures = DiskFailures(self.broker, assignments.open_offline, self._failed)
+        self.housekeeping = Housekeeping(self.broker, self._workers, self.listeners, failures)
         self.housekeeping.start()
         dispatcher = Dispatcher(self.broker, APIS, FAST)
         for (sock, _), told in zip(bound, self.told, strict=True):
@@ -146,6 +148,9 @@ class Server:
 
     def _metadata_failed(self, error: KafkaError) -> None:
         log.error("the metadata log failed; stopping", reason=str(error))
+        self._failed()
+
+    def _failed(self) -> None:
         self.exit_code = CANNOT_START
         self._stop.set()
 
@@ -173,7 +178,10 @@ class Server:
         self.broker.moves.stop()
         self._workers.close()
         broker_epoch = self.cluster.broker_epoch
-        self.cluster.close()
+        try:
+            self.cluster.close()
+        except KafkaError as error:
+            log.error("the metadata log was not closed in order", reason=str(error))
         self._metadata_worker.close()
         self.logs.close(self._clock.now_ms(), broker_epoch)
         log.info("stopped")
