@@ -13,9 +13,11 @@ from typing import NamedTuple
 from broker.broker import Broker
 from broker.cleaner import Cleaner
 from broker.config import BrokerConfig
+from broker.disk_failures import DiskFailures
 from broker.listener import Listener
 from broker.logging import get_logger
 from broker.workers import Workers
+from storage.failure import LogDirFailure, LogDirFull
 
 log = get_logger("broker.housekeeping")
 
@@ -24,6 +26,9 @@ DELETION_INTERVAL_MS = 5_000
 
 FLUSH_INTERVAL_MS = 1_000
 """How often logs are looked for that are to be flushed: by flush.ms, or because a segment was rolled."""
+
+ROOM_INTERVAL_MS = 5_000
+"""How often a directory that was full is looked at."""
 
 IDLE_CHECKS = 2
 """Looks at each connection within connections.max.idle.ms, so that one is closed at most half of it too late."""
@@ -41,8 +46,9 @@ class Job(NamedTuple):
 class Housekeeping:
     """Runs the jobs from `start` to `stop`."""
 
-    def __init__(self, broker: Broker, workers: Workers, listeners: Sequence[Listener]) -> None:
+    def __init__(self, broker: Broker, workers: Workers, listeners: Sequence[Listener], failures: DiskFailures) -> None:
         self.broker = broker
+        self.failures = failures
         self.workers = workers
         self.listeners = listeners
         self.cleaner = Cleaner(broker)
@@ -65,6 +71,8 @@ class Housekeeping:
                     await self.workers.call(lambda: job.run(self))
                 else:
                     job.run(self)
+            except (LogDirFailure, LogDirFull):
+                pass  # has been reported, and is acted on
             except Exception:
                 log.exception("housekeeping failed", job=job.name)
 
@@ -81,6 +89,9 @@ class Housekeeping:
     def delete_files(self) -> None:
         self.broker.logs.delete_expired(self.broker.clock.now_ms())
 
+    def look_for_room(self) -> None:
+        self.failures.look_for_room()
+
     def apply_retention(self) -> None:
         self.broker.logs.apply_retention(self.broker.clock.now_ms())
 
@@ -96,5 +107,6 @@ JOBS = (
     Job("flushes", lambda c: FLUSH_INTERVAL_MS, Housekeeping.flush, in_thread=True),
     Job("retention", lambda c: c.log_retention_check_interval_ms, Housekeeping.apply_retention),
     Job("deletion", lambda c: DELETION_INTERVAL_MS, Housekeeping.delete_files, in_thread=True),
+    Job("room", lambda c: ROOM_INTERVAL_MS, Housekeeping.look_for_room),
     Job("producer ids", lambda c: c.producer_id_expiration_check_interval_ms, Housekeeping.forget_producers),
 )

@@ -12,11 +12,13 @@ from broker.broker import Broker
 from broker.logging import get_logger
 from broker.replica.partition import Partition
 from coordinator.cluster import topic
+from coordinator.cluster.broker_info import ASSUMED_ONLINE
 from coordinator.cluster.changes import Change, ConfigChanged, PartitionChanged, PartitionCreated, TopicDeleted
 from coordinator.cluster.resource import DEFAULT_BROKER, ConfigResource, ResourceType
-from protocol.errors import KafkaError
-from protocol.types import TopicPartition
+from protocol.errors import ErrorCode, KafkaError
+from protocol.types import TopicPartition, Uuid, uuid_to_text
 from storage.config import LogConfig
+from storage.log import Log
 
 log = get_logger("broker.replica")
 
@@ -55,18 +57,16 @@ class Assignments:
     def log_config(self, name: str) -> LogConfig:
         return self.broker.config.log_config(self.registry.topic_configs(name))
 
-    def open(self, owner: topic.Topic, index: int, assigned: topic.Partition) -> None:
-        """The log of a partition that has a replica here, made if it is not there."""
+    def open(self, owner: topic.Topic, index: int, assigned: topic.Partition, *, is_new: bool = False) -> None:
+        """The log of a partition that has a replica here, made if it is not there and may be made."""
         if self.node_id not in assigned.replicas:
             return
         name = TopicPartition(owner.name, index)
-        directory_id = assigned.directory_of(self.node_id)
-        log_dir = None if directory_id is None else self.broker.cluster.directory_of(directory_id)
-        config = self.log_config(owner.name)
         try:
-            found = self.logs.create(name, owner.topic_id, config, self.broker.clock.now_ms(), log_dir=log_dir)
+            found = self._log(name, owner.topic_id, assigned.directory_of(self.node_id), is_new)
         except KafkaError as error:
             log.error("partition is not served", partition=str(name), reason=str(error))
+            self.replicas.set_offline(name, owner.topic_id)
             return
         found.update_high_watermark(found.log_end_offset)
         found.assign_leader_epoch(assigned.leader_epoch, found.log_end_offset)
@@ -74,15 +74,40 @@ class Assignments:
         self.replicas.add(partition)
         self.broker.moves.resume(partition)
 
+    def open_offline(self) -> None:
+        """Try again what could not be opened, as when there is room on a disk that was full."""
+        for each in self.registry.topics():
+            for index, partition in each.partitions.items():
+                if self.replicas.is_offline(TopicPartition(each.name, index)):
+                    self.open(each, index, partition)
+
+    def _log(self, name: TopicPartition, topic_id: Uuid, directory_id: Uuid | None, is_new: bool) -> Log:
+        """The log that is there; else a new one in the directory that the metadata has it in.
+
+        Raises KafkaError: KAFKA_STORAGE_ERROR where it may be in a directory that is not there now, since an empty log
+        in its place would be taken for all there ever was (LogManager.getOrCreateLog).
+        """
+        log_dir = None
+        if directory_id is not None and directory_id not in ASSUMED_ONLINE and self.logs.get(name) is None:
+            log_dir = self.broker.cluster.directory_of(directory_id)
+            if log_dir is None:
+                message = f"it is in log directory {uuid_to_text(directory_id)}, which is none of this broker's now"
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
+        elif not is_new and self.logs.get(name) is None and len(self.logs.online_dirs()) < len(self.logs.dirs):
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "it may be in a log directory that is offline")
+        config = self.log_config(name.topic)
+        return self.logs.create(name, topic_id, config, self.broker.clock.now_ms(), log_dir=log_dir)
+
     def _created(self, change: PartitionCreated) -> None:
         owner, index, partition = change
-        self.open(owner, index, partition)
+        self.open(owner, index, partition, is_new=True)
 
     def _partition_changed(self, change: PartitionChanged) -> None:
         owner, index, _, after = change
         partition = self.replicas.topic(owner.name).get(index)
         if partition is None:
-            self.open(owner, index, after)
+            if not self.replicas.is_offline(TopicPartition(owner.name, index)):
+                self.open(owner, index, after)
             return
         partition.leader_id, partition.leader_epoch = after.leader, after.leader_epoch
         partition.log.assign_leader_epoch(after.leader_epoch, partition.log.log_end_offset)

@@ -1,0 +1,108 @@
+"""What becomes of the broker when a disk fails or is full: the one place where every such failure arrives.
+
+A log directory that fails goes offline until the next start: its partitions answer KAFKA_STORAGE_ERROR and have no
+leader, the other directories serve on. The broker stops, with exit code 1, when none is left or when the one that
+failed has the metadata log. A full disk refuses appends, and serves on as soon as there is room.
+Source: Kafka's LogDirFailureChannel and ReplicaManager.handleLogDirFailure; there a full disk is a failed one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from broker.logging import get_logger
+from protocol.errors import KafkaError
+from protocol.types import TopicPartition
+from storage.failure import LogDirFailure, LogDirFull
+from storage.log_dir import LogDir
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+ROOM_BYTES = 16 << 20
+"""Free on a volume before it counts as having room again: less would be full at the next append."""
+
+log = get_logger("broker.disks")
+
+
+class DiskFailures:
+    """Acts on failures, on the event loop, wherever they were met."""
+
+    def __init__(self, broker: Broker, reopen: Callable[[], None], stop: Callable[[], None]) -> None:
+        """`reopen` tries the partitions again that could not be opened; `stop` ends the broker with an error."""
+        self.broker = broker
+        self.full: dict[str, str] = {}
+        """Directories without room, and what there was none for."""
+        self._reopen = reopen
+        self._stop = stop
+        self._loop = asyncio.get_running_loop()
+        self._tasks: set[asyncio.Task[None]] = set()
+        broker.logs.on_failure = self.report
+        broker.cluster.log.log.report = self.report
+
+    def report(self, error: LogDirFailure | LogDirFull) -> None:
+        """A failure, from any thread."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._act, error)
+
+    def _act(self, error: LogDirFailure | LogDirFull) -> None:
+        if isinstance(error, LogDirFull):
+            self._refuse(error)
+        elif error.log_dir == self.broker.cluster.node.metadata_dir:
+            log.error(
+                "the directory of the metadata log has failed; stopping", log_dir=error.log_dir, reason=str(error)
+            )
+            self._stop()
+        elif self.broker.logs.dirs[error.log_dir].online:
+            self._take_offline(self.broker.logs.dirs[error.log_dir], error)
+
+    def _take_offline(self, log_dir: LogDir, error: LogDirFailure) -> None:
+        broker = self.broker
+        gone = broker.logs.fail(log_dir.path, error)
+        log.error("log directory has failed: offline", log_dir=log_dir.path, reason=str(error), partitions=len(gone))
+        self.full.pop(log_dir.path, None)
+        for name in gone:
+            self._close(name)
+        if not broker.logs.online_dirs():
+            log.error("no log directory is left; stopping")
+            self._stop()
+            return
+        task = asyncio.ensure_future(self._tell_cluster(log_dir.path))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _close(self, name: TopicPartition) -> None:
+        """A partition whose log is gone; a replica that was only moving to the directory stays where it is."""
+        self.broker.moves.forget(name)
+        if self.broker.logs.get(name) is None:
+            topic = self.broker.registry.topic(name.topic)
+            if topic is not None:
+                self.broker.replicas.set_offline(name, topic.topic_id)
+
+    async def _tell_cluster(self, path: str) -> None:
+        try:
+            await self.broker.cluster.directory_failed(path)
+        except KafkaError as error:
+            log.error("the metadata does not know of the failed directory", log_dir=path, reason=str(error))
+
+    def _refuse(self, error: LogDirFull) -> None:
+        """Said once, not at every append that is refused."""
+        if error.log_dir not in self.full:
+            log.error("log directory is full: appends are refused until there is room", reason=str(error))
+        self.full[error.log_dir] = str(error)
+
+    def look_for_room(self) -> None:
+        """Whether directories that were full have room again; appends find out by themselves."""
+        for path in list(self.full):
+            if self._has_room(self.broker.logs.dirs.get(path)):
+                del self.full[path]
+                log.info("log directory has room again", log_dir=path)
+                self._reopen()
+
+    def _has_room(self, log_dir: LogDir | None) -> bool:
+        try:
+            return log_dir is None or not log_dir.online or log_dir.space().usable_bytes >= ROOM_BYTES
+        except OSError:
+            return False
