@@ -20,11 +20,13 @@ INVALID_LOW_WATERMARK = -1
 
 
 def delete_records(call: Call[DeleteRecordsRequest]) -> DeleteRecordsResponse:
+    """A partition that is named twice is cut where it was named last."""
+    offsets: dict[str, dict[int, DeleteRecordsPartition]] = {}
+    for topic in call.request.topics:
+        offsets.setdefault(topic.name, {}).update({each.partition_index: each for each in topic.partitions})
     topics = [
-        DeleteRecordsTopicResult(
-            name=topic.name, partitions=[delete(call, topic.name, each) for each in topic.partitions]
-        )
-        for topic in call.request.topics
+        DeleteRecordsTopicResult(name=name, partitions=[delete(call, name, each) for each in partitions.values()])
+        for name, partitions in offsets.items()
     ]
     return DeleteRecordsResponse(topics=topics)
 

@@ -77,7 +77,7 @@ class _Deletion:
         if count > 1:
             self.refuse(None, topic_id, KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic id."))
         elif topic is None:
-            self.refuse(None, topic_id, KafkaError(ErrorCode.UNKNOWN_TOPIC_ID))
+            self.refuse(None, topic_id, KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID."))
         elif topic.name not in self._deletable:
             name = topic.name if topic.name in self._describable else None
             self.refuse(name, topic_id, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
@@ -91,7 +91,8 @@ class _Deletion:
         elif name not in self._describable:
             self.refuse(name, NO_UUID, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
         elif topic is None:
-            self.refuse(name, NO_UUID, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            message = "This server does not host this topic-partition."
+            self.refuse(name, NO_UUID, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message))
         elif name not in self._deletable:
             self.refuse(name, NO_UUID, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
         elif topic.topic_id in by_id:

@@ -61,4 +61,13 @@ CREATED_AT_ONCE = (
     Allowed(r"MetadataRequest .*\.topics\[0\]\.topic_id", AT_ONCE, ours="some id", theirs="none"),
 )
 
+CREATED: Mapping[str, tuple[Allowed, ...]] = {
+    "more replicas than brokers": (
+        Allowed(
+            r"CreateTopicsRequest .*", "on one node the replication factor is clamped to the brokers that there are"
+        ),
+    ),
+}
+"""By the name of a case in test_topics.py."""
+
 TWICE = (Allowed(ANYWHERE, "Kafka loses all but the last of a partition's batches, and says nothing"),)

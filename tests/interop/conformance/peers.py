@@ -81,9 +81,13 @@ class Peer:
     def try_ask(self, request: object, version: int) -> object | None:
         """The answer, or None where the broker closed the connection instead."""
         answer = self.quietly(request, version)
+        self.note(request, version, answer)
+        return answer
+
+    def note(self, request: object, version: int, answer: object | None) -> None:
+        """Puts an answer on record, to be compared."""
         shown = "the connection is closed" if answer is None else Plain(self).struct(answer)
         self.trace.append(Exchange(request, version, shown))
-        return answer
 
     def quietly(self, request: object, version: int) -> object | None:
         frame = self.exchange(request_frame(request, version))
@@ -96,8 +100,7 @@ class Peer:
         """An answer to bytes of choice, read as if `request` had been asked."""
         answered = self.exchange(frame)
         answer = None if answered is None else decode_response(answered, request, version)
-        shown = "the connection is closed" if answer is None else Plain(self).struct(answer)
-        self.trace.append(Exchange(request, version, shown))
+        self.note(request, version, answer)
 
     def note_fate(self, frame: bytes) -> None:
         """Puts on record whether a frame is answered or costs the connection."""
@@ -212,6 +215,10 @@ UNORDERED = frozenset(
         "ApiVersionsResponse.finalized_features",
         "ListOffsetsTopicResponse.partitions",
         "MetadataResponse.topics",
+        "DeleteTopicsResponse.responses",
+        "CreatePartitionsResponse.results",
+        "DeleteRecordsResponse.topics",
+        "DeleteRecordsTopicResult.partitions",
     }
 )
 """Lists that Apache Kafka makes of a hash map."""
