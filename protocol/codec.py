@@ -1,9 +1,8 @@
 """Compiles a message class into a decoder and an encoder per version: straight-line Python, read from the schema once.
 
 Runs of fixed-width fields become one struct call; every length is checked against what is left of the frame before
-it is
-used. The generated source is in `linecache`, so a traceback shows its lines. Nothing here is called per request but the
-functions it made.
+it is used. The generated source is in `linecache`, so a traceback shows its lines. Nothing here is called per request
+but the functions it made.
 """
 
 from __future__ import annotations
@@ -25,9 +24,10 @@ Decoder = Callable[[Buffer, int, int], tuple[Any, int]]
 Encoder = Callable[[Any, Callable[[Buffer], None]], None]
 """(message, append) → None: appends buffers, records fields as they are and uncopied."""
 
-FORMATS = {"int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint16": "H", "uint32": "I", "float64": "d",
-"bool": "?",
-           "uuid": "16s"}  # fmt: skip
+FORMATS = {
+    "int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint16": "H", "uint32": "I", "float64": "d", "bool": "?",
+    "uuid": "16s",
+}  # fmt: skip
 SIZES = {kind: struct_module.calcsize(">" + code) for kind, code in FORMATS.items()}
 MALFORMED = (struct_module.error, IndexError, UnicodeDecodeError, ValueError)
 """What reading past the end, or bytes that are not text, raise inside a generated decoder."""
