@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Mapping
 
 import uvloop
 
@@ -61,10 +62,9 @@ def run(config: BrokerConfig) -> int:
     """Serve until SIGTERM or SIGINT; the process's exit code: 1, with one line logged, where it cannot start."""
     try:
         with contextlib.ExitStack() as stack:
-            for directory in directories(config):
-                stack.callback(DirectoryLock(directory).release)
+            failed = lock_directories(config, stack)
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                return runner.run(serve(config))
+                return runner.run(serve(config, failed))
     except (DirectoryInUse, WrongOwner, CorruptCheckpoint, KafkaError, OSError) as error:
         log.error("cannot start", reason=str(error))
         return CANNOT_START
@@ -75,11 +75,25 @@ def directories(config: BrokerConfig) -> list[str]:
     return list(dict.fromkeys((*config.data_dirs, config.metadata_dir)))
 
 
-async def serve(config: BrokerConfig) -> int:
+def lock_directories(config: BrokerConfig, stack: contextlib.ExitStack) -> dict[str, Exception]:
+    """Keeps other brokers out until the stack is closed; the log directories that could not be used for that. The
+    metadata's must be: raises OSError. Raises DirectoryInUse for any."""
+    failed: dict[str, Exception] = {}
+    for directory in directories(config):
+        try:
+            stack.callback(DirectoryLock(directory).release)
+        except OSError as error:
+            if directory == config.metadata_dir:
+                raise
+            failed[directory] = error
+    return failed
+
+
+async def serve(config: BrokerConfig, failed: Mapping[str, Exception]) -> int:
     stop = asyncio.Event()
     for number in STOP_SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    server = Server(config, stop)
+    server = Server(config, stop, failed)
     await server.start()
     sys.stdout.write(f"ready {address(server.told[0])}\n")
     sys.stdout.flush()
@@ -91,8 +105,10 @@ async def serve(config: BrokerConfig) -> int:
 class Server:
     """One broker's life: `start`, then clients, then `stop`."""
 
-    def __init__(self, config: BrokerConfig, stop: asyncio.Event) -> None:
+    def __init__(self, config: BrokerConfig, stop: asyncio.Event, failed: Mapping[str, Exception] | None = None) -> None:
+        """`failed` are log directories that are no use already, and why."""
         self.config = config
+        self._failed_dirs = failed or {}
         self.exit_code = 0
         self.told: list[Address] = []
         self._stop = stop
@@ -109,9 +125,11 @@ class Server:
         bound = [bind(listener, self.config) for listener in self.config.bound_listeners]
         self.told = [advertised(listener, self.config.advertised) for _, listener in bound]
         self.cluster = self._open_cluster()
-        self.logs = open_logs(self.config, self.cluster.registry, self._disk, self._clock.now_ms())
+        now_ms = self._clock.now_ms()
+        self.logs = open_logs(self.config, self.cluster.registry, self._disk, now_ms, self._failed_dirs)
         self.broker = Broker(self.config, self._layers, self._clock, self.cluster, self.logs, APIS)
-        self.cluster.register([Endpoint(one.name, one.host, one.port) for one in self.told])
+        offline = [log_dir.path for log_dir in self.logs.dirs.values() if not log_dir.online]
+        self.cluster.register([Endpoint(one.name, one.host, one.port) for one in self.told], offline)
         assignments = Assignments(self.broker)
         assignments.take_over()
         for coordinator in self.broker.coordinators.values():
