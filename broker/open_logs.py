@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from broker.config import BrokerConfig
 from broker.logging import get_logger
@@ -18,11 +20,15 @@ NAME_BYTES = 16
 PROGRESS_EVERY = 200
 """Logs opened between two lines that say how far it is."""
 
+NONE_FAILED: Mapping[str, Exception] = MappingProxyType({})
+
 log = get_logger("broker.logs")
 
 
-def open_logs(config: BrokerConfig, registry: Registry, disk: Disk, now_ms: int) -> Logs:
-    """All logs; raises KafkaError when no directory can be used."""
+def open_logs(
+    config: BrokerConfig, registry: Registry, disk: Disk, now_ms: int, failed: Mapping[str, Exception] = NONE_FAILED
+) -> Logs:
+    """All logs but those in directories that have failed already; raises KafkaError when no directory can be used."""
     logs = Logs(
         config.data_dirs,
         disk=disk,
@@ -31,6 +37,9 @@ def open_logs(config: BrokerConfig, registry: Registry, disk: Disk, now_ms: int)
         producer_expiration_ms=config.producer_id_expiration_ms,
         verification_enabled=config.transaction_partition_verification_enable,
     )
+
+    for path, error in failed.items():
+        logs.dirs[path].error = error
 
     def config_of(topic: str) -> LogConfig:
         return config.log_config(registry.topic_configs(topic))

@@ -82,9 +82,10 @@ class LogTable:
     def load(self, config_of: ConfigOf, now_ms: int, progress: Progress | None = None) -> list[DirReport]:
         """Open all logs. After an unclean stop, each is checked first, several at a time.
 
-        A directory that fails is offline afterwards: look at `LogDir.error`. Raises DuplicateLog.
+        A directory that fails is offline afterwards, as one is that had an error before: look at `LogDir.error`.
+        Raises DuplicateLog.
         """
-        return [self._load_dir(log_dir, config_of, now_ms, progress) for log_dir in self.dirs.values()]
+        return [self._load_dir(log_dir, config_of, now_ms, progress) for log_dir in self.online_dirs()]
 
     def _load_dir(self, log_dir: LogDir, config_of: ConfigOf, now_ms: int, progress: Progress | None) -> DirReport:
         count = 0

@@ -172,7 +172,10 @@ class Cluster:
 
     def _was_clean(self, disk: Disk) -> bool:
         """As Kafka judges it: every directory has the marker of the session that registered last (KIP-966)."""
-        epochs = {read_clean_shutdown(disk, directory) for directory in self.node.log_dirs}
+        try:
+            epochs = {read_clean_shutdown(disk, directory) for directory in self.node.log_dirs}
+        except OSError:
+            return False
         return epochs <= {-1, self.broker_epoch}
 
     def _activate(self, in_transaction: bool, disk: Disk) -> None:
@@ -193,8 +196,9 @@ class Cluster:
 
     @property
     def directory_ids(self) -> dict[str, Uuid]:
-        """The ids of this node's log directories, by path."""
-        return {directory: self.identity.directory_ids[directory] for directory in self.node.log_dirs}
+        """The ids of this node's log directories, by path; one that failed at the start may have none."""
+        known = self.identity.directory_ids
+        return {directory: known[directory] for directory in self.node.log_dirs if directory in known}
 
     def directory_of(self, directory_id: Uuid) -> str | None:
         """The path of one of this node's log directories."""

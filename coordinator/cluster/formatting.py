@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from coordinator.cluster.broker_info import Endpoint
@@ -58,20 +59,29 @@ def claim(
 ) -> Identity:
     """The node's identity, from its directories' meta.properties; directories without one are formatted.
 
-    `cluster_id` is what a new cluster is to be named; None draws a name. Raises WrongOwner, CorruptCheckpoint, OSError.
+    `cluster_id` is what a new cluster is to be named; None draws a name. A directory that fails has no id then, and is
+    for the logs to find out about. Raises WrongOwner, CorruptCheckpoint, and OSError for the metadata's directory.
     """
-    every_dir = dict.fromkeys([metadata_dir, *log_dirs])
-    found = {directory: read_meta_properties(disk, directory) for directory in every_dir}
+    found = {metadata_dir: read_meta_properties(disk, metadata_dir)}
+    for directory in dict.fromkeys(log_dirs):
+        with suppress(OSError):
+            disk.mkdir(directory, parents=True)
+            found[directory] = read_meta_properties(disk, directory)
     cluster_id = _check(found, node_id, cluster_id) or uuid_to_text(new_uuid())
     directory_ids = {}
     for directory, properties in found.items():
         directory_id = properties.directory_id if properties is not None else None
         if directory_id is None:
             directory_id = new_uuid()
-            disk.mkdir(directory, parents=True)
-            if directory == metadata_dir and properties is None:
-                _format_metadata(directory, node_id, directory_id, controller, disk, now_ms)
-            write_meta_properties(disk, directory, MetaProperties(cluster_id, node_id, directory_id))
+            try:
+                disk.mkdir(directory, parents=True)
+                if directory == metadata_dir and properties is None:
+                    _format_metadata(directory, node_id, directory_id, controller, disk, now_ms)
+                write_meta_properties(disk, directory, MetaProperties(cluster_id, node_id, directory_id))
+            except OSError:
+                if directory == metadata_dir:
+                    raise
+                continue
         directory_ids[directory] = directory_id
     return Identity(cluster_id, directory_ids)
 
