@@ -42,11 +42,11 @@ format: $(SETUP) ## rewrite the sources in the project's format
 
 .PHONY: check
 check: lint ## lint and the unit tests; under two minutes
-	$(BIN)/python -m pytest -q --ignore=tests/interop
+	$(BIN)/python -m pytest -q --ignore=tests/interop --ignore=tests/pipeline/spark
 
 .PHONY: test
 test: lint ## check, then the tests with real clients; under fifteen minutes
-	$(BIN)/python -m pytest tests
+	$(BIN)/python -m pytest tests --ignore=tests/pipeline/spark
 
 .PHONY: soak
 soak: $(SETUP) ## kill a broker under load, CYCLES times (5000)
@@ -80,11 +80,26 @@ bench-plots: $(BENCH_SETUP) ## draw the plots of the results in RESULTS anew
 profile: $(BENCH_SETUP) ## a flame graph of the broker under LOAD, as bench/results/local/profile-LOAD.svg
 	$(BIN)/python -m bench.profile $(or $(LOAD),produce)
 
+PIPELINE_SETUP := $(VENV)/.setup-pipeline
+
+$(PIPELINE_SETUP): requirements/pipeline.lock $(SETUP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/pipeline.lock
+	@touch $@
+
+.PHONY: setup-pipeline
+setup-pipeline: $(PIPELINE_SETUP) ## add what `odradek pipeline` needs to .venv: Spark, and clients (needs Java 17)
+
+.PHONY: test-pipeline
+test-pipeline: $(PIPELINE_SETUP) ## types of pipeline/, and its jobs on a real Spark against Odradek and Apache Kafka
+	$(BIN)/mypy pipeline
+	$(BIN)/python -m pytest tests/pipeline
+
 .PHONY: locks
 locks: ## write requirements/*.lock anew from pyproject.toml (needs uv)
 	$(call lock,run.lock,)
 	$(call lock,dev.lock,--extra dev)
 	$(call lock,bench.lock,--extra dev --extra bench)
+	$(call lock,pipeline.lock,--extra dev --extra pipeline)
 
 define lock
 uv pip compile --quiet --upgrade --python-version 3.11 --universal --generate-hashes --no-emit-index-url \

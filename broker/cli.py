@@ -41,7 +41,10 @@ examples:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the process's exit code."""
-    options = _parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if words[:1] == ["pipeline"]:
+        return _pipeline(words[1:])
+    options = _parser().parse_args(words)
     try:
         loaded = _load(options)
     except ConfigProblems as error:
@@ -68,7 +71,18 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--set", metavar="KEY=VALUE", dest="assignments", action="append", default=[], help="set one option; repeatable"
     )
+    commands.add_parser(
+        "pipeline", help="jobs over topics on Apache Spark: load, stream, report, audit, …", add_help=False
+    )
     return parser
+
+
+def _pipeline(words: list[str]) -> int:
+    """Jobs on Spark reach brokers over TCP, and need packages that a broker does not have."""
+    from importlib import import_module
+
+    status: int = import_module("pipeline.cli").main(words)
+    return status
 
 
 class _Version(argparse.Action):

@@ -1,0 +1,154 @@
+"""A website's activity stream out of a seed: page views, searches and sign-ups of users with sessions. Pure.
+
+Users and pages are drawn by Zipf's law, sessions arrive at random and think between clicks. Some events are sent late,
+as by a phone that had no network; some are sent twice, as by a client that missed an answer. The same Activity gives
+the same events.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+EVENTS_PER_SESSION = 6.0
+THINK_TIME_MS = 25_000.0
+"""Mean time between the clicks of a session: short beside the 30 minutes that end one."""
+LATE_BY_MS = 8 * 60_000.0
+TRANSIT_MS = 120.0
+DOUBLED_AFTER_MS = 2_000.0
+
+AGENTS = (
+    "Mozilla/5.0 (X11; Linux x86_64) Firefox/139.0",
+    "Mozilla/5.0 (Macintosh) Safari/18.4",
+    "Mozilla/5.0 (Windows NT 10.0) Chrome/136.0",
+    "Shop/7.2 (Android 15)",
+)
+WORDS = ("lamp", "desk", "chair", "rug", "shelf", "oak", "linen", "brass", "small", "red", "outdoor", "vintage")
+
+NEXT_KIND = {
+    # after: (page view, search, sign-up), as weights
+    "page_view": (78, 19, 3),
+    "search": (92, 8, 0),
+    "sign_up": (90, 10, 0),
+}
+KINDS = ("page_view", "search", "sign_up")
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """The shape of a stream. `per_second` is simulated time: how dense the events lie, not how fast they are sent."""
+
+    records: int
+    seed: int = 0
+    start_ms: int = 0
+    per_second: float = 200.0
+    users: int = 5_000
+    pages: int = 800
+    skew: float = 1.1
+    late: float = 0.02
+    doubled: float = 0.005
+
+
+class Event(NamedTuple):
+    """One thing that a user did. `at_ms` is when it happened, `sent_ms` when it was sent, which is later."""
+
+    sent_ms: int
+    id: str
+    kind: str
+    user: str
+    session: str
+    at_ms: int
+    page: str
+    query: str | None
+    agent: str
+
+    def value(self) -> bytes:
+        """The JSON that goes into the topic, about 200 bytes."""
+        fields = {
+            "id": self.id,
+            "type": self.kind,
+            "user": self.user,
+            "session": self.session,
+            "at": self.at_ms,
+            "page": self.page,
+            "query": self.query,
+            "agent": self.agent,
+        }
+        return json.dumps(fields, separators=(",", ":")).encode()
+
+
+class Zipf:
+    """Draws 0 … count-1, the k-th with a weight of 1/k^skew."""
+
+    def __init__(self, count: int, skew: float) -> None:
+        self._numbers = range(count)
+        self._weights = list(itertools.accumulate(1 / rank**skew for rank in range(1, count + 1)))
+
+    def draw(self, source: random.Random) -> int:
+        return source.choices(self._numbers, cum_weights=self._weights)[0]
+
+
+class Visit:
+    """A session under way: what its user does next."""
+
+    __slots__ = ("agent", "id", "kind", "user")
+
+    def __init__(self, number: int, user: int, agent: str) -> None:
+        self.id = f"s{number:07x}"
+        self.user = f"u{user:06d}"
+        self.agent = agent
+        self.kind = "page_view"
+
+
+def events(activity: Activity) -> Iterator[Event]:
+    """The stream's records in the order in which they are sent; exactly `activity.records` of them."""
+    return itertools.islice(_in_sent_order(_with_faults(activity)), activity.records)
+
+
+def _visits(activity: Activity, source: random.Random) -> Iterator[tuple[int, Visit]]:
+    """(when an event happens, the session that it is of), in that order, without end."""
+    users = Zipf(activity.users, activity.skew)
+    gap_ms = 1000 * EVENTS_PER_SESSION / activity.per_second
+    numbers = itertools.count()
+    arrival = float(activity.start_ms)
+    under_way: list[tuple[float, int, Visit]] = []
+    while True:
+        while not under_way or under_way[0][0] >= arrival:
+            number = next(numbers)
+            heapq.heappush(under_way, (arrival, number, Visit(number, users.draw(source), source.choice(AGENTS))))
+            arrival += source.expovariate(1 / gap_ms)
+        at, number, visit = heapq.heappop(under_way)
+        yield int(at), visit
+        if source.random() > 1 / EVENTS_PER_SESSION:
+            visit.kind = source.choices(KINDS, NEXT_KIND[visit.kind])[0]
+            heapq.heappush(under_way, (at + source.expovariate(1 / THINK_TIME_MS), number, visit))
+
+
+def _with_faults(activity: Activity) -> Iterator[tuple[int, Event]]:
+    """(not sent before, event): some late, some twice."""
+    source = random.Random(activity.seed)
+    pages = Zipf(activity.pages, activity.skew)
+    for number, (at_ms, visit) in enumerate(_visits(activity, source)):
+        delay = LATE_BY_MS if source.random() < activity.late else TRANSIT_MS
+        sent_ms = at_ms + int(source.expovariate(1 / delay))
+        query = " ".join(source.choices(WORDS, k=2)) if visit.kind == "search" else None
+        page = "/search" if query else "/welcome" if visit.kind == "sign_up" else f"/item/{pages.draw(source)}"
+        name = f"{activity.seed:x}-{number:08x}"
+        event = Event(sent_ms, name, visit.kind, visit.user, visit.id, at_ms, page, query, visit.agent)
+        yield at_ms, event
+        if source.random() < activity.doubled:
+            yield at_ms, event._replace(sent_ms=sent_ms + int(source.expovariate(1 / DOUBLED_AFTER_MS)))
+
+
+def _in_sent_order(given: Iterator[tuple[int, Event]]) -> Iterator[Event]:
+    """Nothing that is still to come was sent before it happened: whatever was sent earlier than now can go."""
+    waiting: list[tuple[int, int, Event]] = []
+    for number, (at_ms, event) in enumerate(given):
+        while waiting and waiting[0][0] < at_ms:
+            yield heapq.heappop(waiting)[2]
+        heapq.heappush(waiting, (event.sent_ms, number, event))

@@ -1,0 +1,167 @@
+"""What a job asks a cluster before it reads or writes: topics, their ids, offsets, configs.
+
+By librdkafka's admin client.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeVar
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    NewPartitions,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
+
+from pipeline.errors import PipelineError, Unreachable
+from pipeline.topics import Partition, Topic
+
+K = TypeVar("K")
+T = TypeVar("T")
+
+REQUEST_TIMEOUT_S = 15
+"""Enough for a broker that is starting or loading; an operator waits no longer for `no broker answers`."""
+
+QUIET = {"log_level": 0}
+"""librdkafka's own lines on standard error would come before the message that says it once."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster by its bootstrap servers; `properties` are librdkafka's, for TLS and SASL. Raises PipelineError."""
+
+    bootstrap: str
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def client_config(self) -> dict[str, str | int | float | bool]:
+        return {"bootstrap.servers": self.bootstrap, **QUIET, **self.properties}
+
+    @cached_property
+    def admin(self) -> AdminClient:
+        return AdminClient(self.client_config(), logger=_silent())
+
+    def topic_names(self) -> list[str]:
+        """All topics but internal ones. Raises Unreachable."""
+        try:
+            found = self.admin.list_topics(timeout=REQUEST_TIMEOUT_S)
+        except KafkaException as error:
+            raise self._unreachable(error) from None
+        return sorted(name for name in found.topics if not name.startswith("__"))
+
+    def topics(self, names: Sequence[str] = (), pattern: str | None = None) -> list[Topic]:
+        """The topics of these names, or whose whole name matches the pattern.
+
+        Raises PipelineError for one that is not there.
+        """
+        there = self.topic_names()
+        wanted = [name for name in there if pattern and re.fullmatch(pattern, name)] if pattern else list(names)
+        if missing := sorted(set(wanted) - set(there)):
+            raise PipelineError(f"{self.bootstrap} has no topic {', '.join(missing)}")
+        if not wanted:
+            raise PipelineError(f"{self.bootstrap} has no topic that matches {pattern!r}")
+        found = self._answers(self.admin.describe_topics(TopicCollection(wanted)))
+        return [Topic(one.name, str(one.topic_id), tuple(sorted(p.id for p in one.partitions))) for one in found]
+
+    def start_offsets(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        return self._offsets(partitions, lambda _: OffsetSpec.earliest())
+
+    def end_offsets(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """The offset after the last committed record: what a read-committed consumer reaches (the last stable
+        offset).
+        """
+        return self._offsets(partitions, lambda _: OffsetSpec.latest())
+
+    def offsets_at(self, partitions: Sequence[Partition], timestamp_ms: int) -> dict[Partition, int]:
+        """The first offset at or after a timestamp; the end offset where no record is that late."""
+        found = self._offsets(partitions, lambda _: OffsetSpec.for_timestamp(timestamp_ms))
+        later = [key for key, offset in found.items() if offset < 0]
+        return {**found, **(self.end_offsets(later) if later else {})}
+
+    def configs(self, topic: str) -> dict[str, str]:
+        """What was set on the topic itself, without defaults."""
+        resource = ConfigResource(ResourceType.TOPIC, topic)
+        (entries,) = self._answers(self.admin.describe_configs([resource]))
+        own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+        return {
+            name: entry.value for name, entry in entries.items() if _source(entry) == own and entry.value is not None
+        }
+
+    def create(self, topic: str, partitions: int, configs: Mapping[str, str] | None = None) -> bool:
+        """Create a topic; False when it was there already."""
+        new = NewTopic(topic, num_partitions=partitions, replication_factor=-1, config=dict(configs or {}))
+        try:
+            self._answers(self.admin.create_topics([new]))
+        except AlreadyThere:
+            return False
+        return True
+
+    def grow(self, topic: str, partitions: int) -> None:
+        self._answers(self.admin.create_partitions([NewPartitions(topic, partitions)]))
+
+    def set_configs(self, topic: str, configs: Mapping[str, str]) -> None:
+        entries = [
+            ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in configs.items()
+        ]
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+        self._answers(self.admin.incremental_alter_configs([resource]))
+
+    def _offsets(
+        self, partitions: Iterable[Partition], spec: Callable[[Partition], OffsetSpec]
+    ) -> dict[Partition, int]:
+        wanted = {TopicPartition(*key): spec(key) for key in partitions}
+        if not wanted:
+            return {}
+        futures = self.admin.list_offsets(
+            wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=REQUEST_TIMEOUT_S
+        )
+        answers = self._answers(futures)
+        return {Partition(at.topic, at.partition): info.offset for at, info in zip(futures, answers, strict=True)}
+
+    def _answers(self, futures: Mapping[K, Future[T]]) -> list[T]:
+        return [self._answer(asked, future) for asked, future in futures.items()]
+
+    def _answer(self, asked: object, future: Future[T]) -> T:
+        try:
+            return future.result(REQUEST_TIMEOUT_S * 2)
+        except KafkaException as error:
+            code = error.args[0].code()
+            if code in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT):
+                raise self._unreachable(error) from None
+            if code == KafkaError.TOPIC_ALREADY_EXISTS:
+                raise AlreadyThere(str(asked)) from None
+            raise PipelineError(f"{self.bootstrap}: {_told(asked)}: {error.args[0].str()}") from None
+
+    def _unreachable(self, error: KafkaException) -> Unreachable:
+        return Unreachable(f"no broker answers at {self.bootstrap} within {REQUEST_TIMEOUT_S} s: {error.args[0].str()}")
+
+
+class AlreadyThere(PipelineError):
+    """A topic to be created exists."""
+
+
+def _told(asked: object) -> str:
+    return f"{asked.topic}-{asked.partition}" if isinstance(asked, TopicPartition) else str(asked)
+
+
+def _source(entry: ConfigEntry) -> int:
+    return entry.source.value if isinstance(entry.source, ConfigSource) else int(entry.source)
+
+
+def _silent() -> logging.Logger:
+    logger = logging.getLogger("pipeline.librdkafka")
+    logger.addHandler(logging.NullHandler())
+    logger.propagate = False
+    return logger

@@ -1,0 +1,1 @@
+"""The commands: arguments to a frozen config, a result to lines."""

@@ -1,0 +1,108 @@
+"""Values decoded by a given schema. What is undecodable keeps its bytes and gets a reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.avro.functions import from_avro
+from pyspark.sql.types import StringType, StructField, StructType
+
+from pipeline.errors import PipelineError
+
+REASON = "reason"
+DATA = "data"
+MALFORMED = "_malformed"
+CONFLUENT_HEADER_BYTES = 5
+"""A zero byte and the schema's id, four bytes, in front of the Avro bytes."""
+
+
+class Format(Enum):
+    """How values are encoded."""
+
+    BYTES = "bytes"
+    JSON = "json"
+    AVRO = "avro"
+    CONFLUENT_AVRO = "confluent-avro"
+
+
+@dataclass(frozen=True, slots=True)
+class Decoding:
+    """A format and its schema: for JSON a DDL (`user string, at bigint`) or Spark's JSON of a type, for Avro its
+    .avsc.
+    """
+
+    format: Format = Format.BYTES
+    schema: str = ""
+    schema_id: int | None = None
+
+    @classmethod
+    def of(cls, name: str, schema_file: str | None, schema_id: int | None = None) -> Decoding:
+        """Raises PipelineError for a schema that is missing or cannot be read."""
+        format_ = Format(name)
+        if format_ is Format.BYTES:
+            return cls()
+        if schema_file is None:
+            raise PipelineError(f"values in {name} need --schema FILE")
+        try:
+            return cls(format_, Path(schema_file).read_text(), schema_id)
+        except (OSError, UnicodeDecodeError) as error:
+            raise PipelineError(f"{schema_file}: {error}") from None
+
+
+def decoded(frame: DataFrame, decoding: Decoding) -> DataFrame:
+    """The frame with `data`, the decoded value, and `reason`, which is null unless a value could not be decoded."""
+    if decoding.format is Format.BYTES:
+        return frame
+    if decoding.format is Format.JSON:
+        return _from_json(frame, decoding.schema)
+    return _from_avro(frame, decoding)
+
+
+def _from_json(frame: DataFrame, schema: str) -> DataFrame:
+    fields = json_schema(schema)
+    wider = StructType([*fields.fields, StructField(MALFORMED, StringType())])
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": MALFORMED}
+    parsed = f.from_json(f.col("value").cast("string"), wider, options)
+    bad = f.col("value").isNotNull() & (f.col("_data").isNull() | f.col(f"_data.{MALFORMED}").isNotNull())
+    reason = f.when(bad, f.lit("not JSON of the given schema"))
+    data = f.when(~bad & f.col("value").isNotNull(), f.col("_data").dropFields(MALFORMED))
+    return frame.withColumn("_data", parsed).withColumn(REASON, reason).withColumn(DATA, data).drop("_data")
+
+
+def json_schema(text: str) -> StructType:
+    """Raises PipelineError for what is neither a DDL nor Spark's JSON of a struct."""
+    import json
+
+    try:
+        if text.lstrip().startswith("{"):
+            return StructType.fromJson(json.loads(text))
+        fields = StructType.fromDDL(text)
+        if isinstance(fields, StructType):
+            return fields
+    except Exception as error:  # the parser's own exceptions come from the JVM
+        raise PipelineError(f"the schema is neither a DDL nor a struct in JSON: {str(error).splitlines()[0]}") from None
+    raise PipelineError(f"the schema is a {fields.simpleString()}, not a struct")
+
+
+def _from_avro(frame: DataFrame, decoding: Decoding) -> DataFrame:
+    value, reason = f.col("value"), f.lit(None).cast("string")
+    body = value
+    if decoding.format is Format.CONFLUENT_AVRO:
+        reason = _frame_fault(value, decoding.schema_id)
+        body = f.when(reason.isNull(), f.expr(f"substring(value, {CONFLUENT_HEADER_BYTES + 1})"))
+    parsed = from_avro(body, decoding.schema, {"mode": "PERMISSIVE"})
+    fault = f.when(value.isNotNull() & f.col(DATA).isNull(), f.lit("not Avro of the given schema"))
+    return frame.withColumn(DATA, parsed).withColumn(REASON, f.coalesce(reason, fault))
+
+
+def _frame_fault(value: Column, schema_id: int | None) -> Column:
+    found = f.conv(f.hex(f.substring(value, 2, 4)), 16, 10).cast("bigint")
+    fault = f.when(f.octet_length(value) < CONFLUENT_HEADER_BYTES, f.lit("shorter than the five bytes of its frame"))
+    fault = fault.when(f.hex(f.substring(value, 1, 1)) != "00", f.lit("its frame does not begin with a zero byte"))
+    if schema_id is not None:
+        fault = fault.when(found != schema_id, f.concat(f.lit("schema id "), found, f.lit(f", not {schema_id}")))
+    return fault

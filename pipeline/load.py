@@ -1,0 +1,206 @@
+"""load: ranges of topics into a store of Parquet files, exactly once, re-runnable.
+
+A run decides its ranges, stages their records, checks and counts what it staged, and commits all of it or nothing.
+Loading a range again replaces what was loaded of it; records of the same files outside the range are kept.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from pipeline.cluster import Cluster
+from pipeline.decode import DATA, REASON, Decoding, decoded
+from pipeline.errors import PipelineError
+from pipeline.manifest import File, Manifest, Overlap, State, overlap
+from pipeline.ranges import Accepted, Bounds, Offsets, Range, plan
+from pipeline.source import COLUMNS, SPARK_FAILURES, explained, read_files, read_topics, with_folders
+from pipeline.store import QUARANTINE, Hook, Store, nowhere
+from pipeline.topics import Topic
+
+STAGED = "partition int, offset bigint, kind string, topic string, date string, hour string"
+"""What is asked of staged files. Said outright, because a run of nothing but markers stages none."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadConfig:
+    """What is loaded, from where to where. `options` are the connector's."""
+
+    bootstrap: str
+    out: str
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+    starting: Bounds = field(default_factory=Bounds)
+    ending: Bounds = field(default_factory=Bounds)
+    accepted: Accepted = field(default_factory=Accepted)
+    decoding: Decoding = field(default_factory=Decoding)
+    options: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a run did."""
+
+    run: str
+    ranges: Sequence[Range]
+    records: int
+    quarantined: int
+    replaced_files: int
+
+
+def load(spark: SparkSession, config: LoadConfig, at: Hook = nowhere) -> Load:
+    """Load once. Raises PipelineError, having committed nothing."""
+    cluster = Cluster(config.bootstrap, config.properties)
+    with Store(config.out).writing() as state:
+        topics = cluster.topics(config.topics, config.pattern)
+        ranges = plan(
+            topics, offsets_of(cluster, topics, config), state.loaded(), config.starting, config.ending, config.accepted
+        )
+        at("planned")
+        if not ranges:
+            return Load(run_id(), [], 0, 0, 0)
+        records = read_topics(spark, cluster, ranges, config.options)
+        job = Run(spark, Store(config.out), state, run_id(), topics, ranges, at)
+        try:
+            return job.write(decoded(records, config.decoding))
+        except SPARK_FAILURES as error:
+            raise explained(error, cluster, ranges) from error
+
+
+def run_id() -> str:
+    """Names sort by time; the rest tells apart what began in the same second."""
+    return f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(4)}"
+
+
+def offsets_of(cluster: Cluster, topics: Sequence[Topic], config: LoadConfig) -> Offsets:
+    keys = [key for topic in topics for key in topic.each()]
+    starting, ending = config.starting.at_ms, config.ending.at_ms
+    return Offsets(
+        cluster.start_offsets(keys),
+        cluster.end_offsets(keys),
+        {} if starting is None else cluster.offsets_at(keys, starting),
+        {} if ending is None else cluster.offsets_at(keys, ending),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a sink, from records to a commit. The stream uses it for each of its batches."""
+
+    spark: SparkSession
+    store: Store
+    state: State
+    run: str
+    topics: Sequence[Topic]
+    ranges: Sequence[Range]
+    at: Hook = nowhere
+    stream: Mapping[str, int] = field(default_factory=dict)
+
+    def write(self, records: DataFrame) -> Load:
+        """Stage, check, commit. Raises PipelineError; Spark's exceptions pass through."""
+        replaced = self._replaced()
+        staging = self.store.staging(self.run)
+        frame = self._with_kept(records, replaced.partly)
+        kind = (
+            f.lit("loaded") if REASON not in frame.columns else f.expr(f"if({REASON} is null, 'loaded', 'quarantine')")
+        )
+        (
+            with_folders(frame)
+            .withColumn("kind", kind)
+            .sortWithinPartitions("kind", "topic", "date", "hour", "offset")
+            .write.partitionBy("kind", "topic", "date", "hour")
+            .parquet(str(staging))
+        )
+        self.at("staged")
+        files = staged_files(self.spark, staging)
+        self._check(files)
+        self.at("counted")
+        self.store.commit(self._manifest(files, replaced), self.at)
+        new = [file for file in files if any(_within(file, one) for one in self.ranges)]
+        return Load(
+            self.run,
+            self.ranges,
+            sum(file.records for file in new if not file.quarantined),
+            sum(file.records for file in new if file.quarantined),
+            len(replaced.within) + len(replaced.partly),
+        )
+
+    def _dropped(self) -> list[str]:
+        """Topics that are others than those of the same name in the store."""
+        return [one.name for one in self.topics if self.state.topics.get(one.name, one.id) != one.id]
+
+    def _replaced(self) -> Overlap:
+        dropped = set(self._dropped())
+        return overlap((file for file in self.state.files.values() if file.topic not in dropped), self.ranges)
+
+    def _with_kept(self, records: DataFrame, partly: Sequence[File]) -> DataFrame:
+        """The records, and those of superseded files that are outside the ranges. A task of their own for each file."""
+        ends = {one.key: one for one in self.ranges}
+        for file in partly:
+            new = ends[file.key]
+            outside = (f.col("offset") < new.start) | (f.col("offset") >= new.end)
+            kept = read_files(self.spark, self.store.root, [file]).where(outside).coalesce(1)
+            columns = [*COLUMNS, *(name for name in (DATA, REASON) if name in kept.columns)]
+            records = records.unionByName(kept.select(*columns), allowMissingColumns=True)
+        return records
+
+    def _check(self, files: Sequence[File]) -> None:
+        """A connector that gave a record twice, or one that was not asked for, is found out before the commit."""
+        for one in self.ranges:
+            mine = sorted((file.first, file.last) for file in files if file.key == one.key and _within(file, one))
+            count = sum(file.records for file in files if file.key == one.key and _within(file, one))
+            if count > one.end - one.start:
+                raise PipelineError(
+                    f"{one}: {count} records were read, {one.end - one.start} are the most there can be"
+                )
+            if mine and (mine[0][0] < one.start or mine[-1][1] >= one.end):
+                raise PipelineError(f"{one}: records {mine[0][0]} to {mine[-1][1]} were read")
+
+    def _manifest(self, files: Sequence[File], replaced: Overlap) -> Manifest:
+        return Manifest(
+            sequence=self.state.sequence + 1,
+            run=self.run,
+            committed_ms=int(time.time() * 1000),
+            topics={topic.name: topic.id for topic in self.topics},
+            partitions={topic.name: topic.partitions for topic in self.topics},
+            ranges=self.ranges,
+            added=files,
+            removed=[file.path for file in (*replaced.within, *replaced.partly)],
+            dropped=self._dropped(),
+            stream=self.stream,
+        )
+
+
+def _within(file: File, one: Range) -> bool:
+    return file.key == one.key and file.first < one.end and file.last >= one.start
+
+
+def staged_files(spark: SparkSession, staging: Path) -> list[File]:
+    """The files that a run wrote, by what they have. Raises PipelineError where an offset is there twice."""
+    rows = (
+        spark.read.schema(STAGED)
+        .parquet(str(staging))
+        .select("kind", "topic", "date", "hour", "partition", "offset", f.col("_metadata.file_name").alias("file"))
+        .groupBy("kind", "topic", "date", "hour", "file", "partition")
+        .agg(f.min("offset"), f.max("offset"), f.count("offset"), f.count_distinct("offset"))
+        .collect()
+    )
+    files = []
+    for kind, topic, date, hour, name, partition, first, last, records, distinct in rows:
+        if records != distinct:
+            raise PipelineError(
+                f"{topic}-{partition}: {records - distinct} of offsets {first} to {last} were read twice"
+            )
+        quarantined = kind == "quarantine"
+        path = f"topic={topic}/date={date}/hour={hour}/{name}"
+        files.append(
+            File(f"{QUARANTINE}/{path}" if quarantined else path, topic, partition, first, last, records, quarantined)
+        )
+    return sorted(files)

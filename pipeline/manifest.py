@@ -1,0 +1,168 @@
+"""What a store of Parquet files holds, as a fold of its manifests: one per committed run, never changed. Pure.
+
+A file has the records of one partition. A range that is loaded again supersedes the files within it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import NamedTuple
+
+from pipeline.errors import PipelineError
+from pipeline.ranges import Loaded, Range
+from pipeline.topics import Partition
+
+FORMAT = 1
+
+
+class File(NamedTuple):
+    """A Parquet file: where it is below the store, and which records of which partition it has."""
+
+    path: str
+    topic: str
+    partition: int
+    first: int
+    last: int
+    records: int
+    quarantined: bool
+
+    @property
+    def key(self) -> Partition:
+        return Partition(self.topic, self.partition)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One committed run.
+
+    `topics` has their ids; `partitions` how many each had. `dropped` topics were forgotten first.
+    """
+
+    sequence: int
+    run: str
+    committed_ms: int
+    topics: Mapping[str, str]
+    partitions: Mapping[str, Sequence[int]]
+    ranges: Sequence[Range]
+    added: Sequence[File]
+    removed: Sequence[str] = ()
+    dropped: Sequence[str] = ()
+    stream: Mapping[str, int] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        fields = asdict(self)
+        fields["ranges"] = [one._asdict() for one in self.ranges]
+        fields["added"] = [one._asdict() for one in self.added]
+        return json.dumps({"format": FORMAT, **fields}, indent=1)
+
+    @classmethod
+    def from_json(cls, text: str, name: str) -> Manifest:
+        """Raises PipelineError, naming the file, for what is no manifest of this format."""
+        try:
+            fields = json.loads(text)
+            if fields.pop("format") != FORMAT:
+                raise PipelineError(f"{name}: of another format than {FORMAT}")
+            fields["ranges"] = [Range(**one) for one in fields["ranges"]]
+            fields["added"] = [File(**one) for one in fields["added"]]
+            return cls(**fields)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise PipelineError(f"{name}: not a manifest: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The store after its manifests. `covered` has sorted, disjoint [start, end) per partition."""
+
+    sequence: int = 0
+    run: str = ""
+    files: Mapping[str, File] = field(default_factory=dict)
+    topics: Mapping[str, str] = field(default_factory=dict)
+    partitions: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    covered: Mapping[Partition, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    stream: Mapping[str, int] = field(default_factory=dict)
+
+    def loaded(self) -> dict[str, Loaded]:
+        """Per topic, what an incremental run continues from."""
+        return {
+            topic: Loaded(
+                topic_id, {number: self.next_offset(Partition(topic, number)) for number in self.partitions[topic]}
+            )
+            for topic, topic_id in self.topics.items()
+        }
+
+    def next_offset(self, key: Partition) -> int:
+        covered = self.covered.get(key)
+        return covered[-1][1] if covered else 0
+
+    def files_of(self, topics: Iterable[str] | None = None, *, quarantined: bool | None = False) -> list[File]:
+        wanted = None if topics is None else set(topics)
+        return [
+            file
+            for file in self.files.values()
+            if (wanted is None or file.topic in wanted) and (quarantined is None or file.quarantined == quarantined)
+        ]
+
+    def records(self, topics: Iterable[str] | None = None, *, quarantined: bool | None = None) -> int:
+        return sum(file.records for file in self.files_of(topics, quarantined=quarantined))
+
+
+def applied(state: State, manifest: Manifest) -> State:
+    """The state after one more run."""
+    gone = {*manifest.removed, *(file.path for file in state.files_of(manifest.dropped, quarantined=None))}
+    files = {path: file for path, file in state.files.items() if path not in gone}
+    files |= {file.path: file for file in manifest.added}
+    covered = {key: spans for key, spans in state.covered.items() if key.topic not in manifest.dropped}
+    for one in manifest.ranges:
+        covered[one.key] = united([*covered.get(one.key, ()), (one.start, one.end)])
+    return State(
+        manifest.sequence,
+        manifest.run,
+        files,
+        {**state.topics, **manifest.topics},
+        {**state.partitions, **manifest.partitions},
+        covered,
+        {**state.stream, **manifest.stream},
+    )
+
+
+def folded(manifests: Iterable[Manifest]) -> State:
+    """The state after all runs. Raises PipelineError where one is missing."""
+    state = State()
+    for manifest in manifests:
+        if manifest.sequence != state.sequence + 1:
+            raise PipelineError(f"manifest {state.sequence + 1} is missing: the next one there is {manifest.sequence}")
+        state = applied(state, manifest)
+    return state
+
+
+def united(spans: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """The same offsets as sorted spans that neither overlap nor touch."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return tuple(merged)
+
+
+class Overlap(NamedTuple):
+    """Files that new ranges touch: wholly within one, or with records outside, which have to be kept."""
+
+    within: list[File]
+    partly: list[File]
+
+
+def overlap(files: Iterable[File], ranges: Iterable[Range]) -> Overlap:
+    """What has to go, and what has to be written again, when these ranges are loaded."""
+    by_key = {one.key: one for one in ranges}
+    found = Overlap([], [])
+    for file in files:
+        new = by_key.get(file.key)
+        if new is None or file.last < new.start or file.first >= new.end:
+            continue
+        whole = new.start <= file.first and file.last < new.end
+        (found.within if whole else found.partly).append(file)
+    return found

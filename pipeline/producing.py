@@ -1,0 +1,108 @@
+"""Writing records in order, with their partition, headers and timestamp.
+
+Runs on the driver and in Spark's Python workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import NamedTuple
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from pipeline.errors import PipelineError
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+ANY_PARTITION = -1
+FLUSH_TIMEOUT_S = 120
+
+SETTINGS: Mapping[str, str | int | float | bool] = {
+    "enable.idempotence": True,  # order and no duplicates over retries
+    "compression.type": "lz4",
+    "linger.ms": 20,
+    "batch.size": 256 * 1024,
+    "partitioner": "murmur2_random",  # the Java client's: a key is in the same partition whoever wrote it
+    "message.timeout.ms": 60_000,
+    "queue.buffering.max.messages": 50_000,
+    "log_level": 0,
+}
+
+
+class Outgoing(NamedTuple):
+    """A record to be written. `timestamp_ms` is its CreateTime; None leaves it to the moment of sending."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    timestamp_ms: int | None
+    partition: int = ANY_PARTITION
+
+
+class Writer:
+    """Writes to one topic, in the order of the calls per partition. Leaving the context waits for all answers.
+
+    Raises PipelineError with topic, partition and the broker's reason when a record was refused.
+    """
+
+    def __init__(self, bootstrap: str, topic: str, properties: Mapping[str, str] | None = None) -> None:
+        self._bootstrap, self._topic = bootstrap, topic
+        self._producer = Producer({**SETTINGS, **(properties or {}), "bootstrap.servers": bootstrap})
+        self._failure: str | None = None
+        self.acknowledged: dict[int, int] = {}
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if kind is not None:
+            self._producer.purge()
+            return
+        left = self._producer.flush(FLUSH_TIMEOUT_S)
+        self._raise()
+        if left:
+            raise PipelineError(f"{self._bootstrap} has not acknowledged {left} records of {self._topic}")
+
+    def write(self, record: Outgoing) -> None:
+        while True:
+            try:
+                self._producer.produce(
+                    self._topic,
+                    value=record.value,
+                    key=record.key,
+                    partition=record.partition,
+                    timestamp=0 if record.timestamp_ms is None else record.timestamp_ms,
+                    headers=list(record.headers) or None,
+                    on_delivery=self._delivered,
+                )
+                break
+            except BufferError:
+                self._producer.poll(0.1)
+                self._raise()
+            except KafkaException as error:
+                raise PipelineError(f"{self._topic}-{record.partition}: {error.args[0].str()}") from None
+        self._producer.poll(0)
+        self._raise()
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        partition = message.partition()
+        if error is None and partition is not None:
+            self.acknowledged[partition] = self.acknowledged.get(partition, 0) + 1
+        elif error is not None:
+            self._failure = f"{self._bootstrap}: {self._topic}-{partition}: record not written: {error.str()}"
+
+    def _raise(self) -> None:
+        if self._failure:
+            raise PipelineError(self._failure)
+
+
+def write_all(writer: Writer, records: Iterable[Outgoing], before_each: Callable[[int], None] | None = None) -> int:
+    """Write records; `before_each` is told how many were written and may wait, for a pace. Returns how many."""
+    count = 0
+    for record in records:
+        if before_each is not None:
+            before_each(count)
+        writer.write(record)
+        count += 1
+    return count

@@ -1,0 +1,54 @@
+"""The SparkSession of a job: embedded unless a master is named, with connectors, and this package on its workers."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+CONNECTORS = "4.0.0"
+"""The newest whose dependencies are all in Maven Central; it works with every PySpark 4.0."""
+PACKAGES = (
+    f"org.apache.spark:spark-sql-kafka-0-10_2.13:{CONNECTORS}",
+    f"org.apache.spark:spark-avro_2.13:{CONNECTORS}",
+)
+EMBEDDED = "local[*]"
+
+SETTINGS: Mapping[str, str] = {
+    "spark.jars.packages": ",".join(PACKAGES),
+    "spark.jars.excludes": "org.slf4j:slf4j-api",  # Spark brings its own
+    "spark.sql.session.timeZone": "UTC",  # folders by date and hour are the same wherever a job runs
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",  # a topic may be named 2026
+    "spark.sql.shuffle.partitions": "8",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.speculation": "false",  # the second copy of a task that writes to a topic would write twice
+    "spark.python.authenticate.socketTimeout": "60s",
+}
+
+
+def start(app: str, master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
+    """Start Spark, or take the session that this process has. Python workers run this interpreter when embedded."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(f"odradek {app}").master(master or EMBEDDED)
+    for name, value in {**SETTINGS, **(settings or {})}.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.addPyFile(str(_packed()))
+    return spark
+
+
+def _packed() -> Path:
+    """This package as a zip file, which Spark hands to its Python workers."""
+    here = Path(__file__).resolve().parent
+    packed = Path(tempfile.mkdtemp(prefix="odradek-")) / "pipeline.zip"
+    with zipfile.ZipFile(packed, "w") as archive:
+        for source in sorted(here.rglob("*.py")):
+            archive.write(source, f"{here.name}/{source.relative_to(here)}")
+    return packed

@@ -1,0 +1,120 @@
+"""Topics and stores as data frames of one schema."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from pipeline.cluster import Cluster
+from pipeline.errors import CorruptBatch, LostRange, PipelineError, Unreachable
+from pipeline.manifest import File
+from pipeline.ranges import Range, to_json
+from pipeline.store import QUARANTINE
+
+RECORD = (
+    "topic string, partition int, offset bigint, timestamp timestamp, timestamp_type int, key binary, value binary, "
+    "headers array<struct<key: string, value: binary>>"
+)
+COLUMNS = ("topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers")
+
+POLL_TIMEOUT_MS = 30_000
+"""After this long without an answer a task gives up: a broker that is there answers a fetch in half a second."""
+
+
+def kafka_options(cluster: Cluster, options: Mapping[str, str]) -> dict[str, str]:
+    """What every reader of the connector is given; `options` come last."""
+    return {
+        "kafka.bootstrap.servers": cluster.bootstrap,
+        "kafka.isolation.level": "read_committed",
+        "kafka.default.api.timeout.ms": str(POLL_TIMEOUT_MS),
+        "kafkaConsumer.pollTimeoutMs": str(POLL_TIMEOUT_MS),
+        "fetchOffset.numRetries": "1",
+        "includeHeaders": "true",
+        "failOnDataLoss": "true",
+        **options,
+    }
+
+
+def read_topics(
+    spark: SparkSession, cluster: Cluster, ranges: Sequence[Range], options: Mapping[str, str] | None = None
+) -> DataFrame:
+    """The committed records of these ranges, one task per range, or more with `minPartitions`,
+    `maxRecordsPerPartition`.
+    """
+    if not ranges:
+        return spark.createDataFrame([], RECORD)
+    assigned: dict[str, list[int]] = {}
+    for one in ranges:
+        assigned.setdefault(one.topic, []).append(one.partition)
+    reader = spark.read.format("kafka").options(
+        **kafka_options(cluster, options or {}),
+        assign=str(assigned).replace("'", '"'),
+        startingOffsets=to_json({one.key: one.start for one in ranges}),
+        endingOffsets=to_json({one.key: one.end for one in ranges}),
+    )
+    return as_records(reader.load())
+
+
+def as_records(frame: DataFrame) -> DataFrame:
+    """The connector's columns by our names."""
+    return frame.withColumnRenamed("timestampType", "timestamp_type").select(*COLUMNS)
+
+
+def read_files(spark: SparkSession, root: Path, files: Iterable[File]) -> DataFrame:
+    """The records of a store's files."""
+    by_base: dict[Path, list[str]] = {}
+    for file in files:
+        by_base.setdefault(root / QUARANTINE if file.quarantined else root, []).append(str(root / file.path))
+    frame = None
+    for base, paths in by_base.items():
+        one = spark.read.option("basePath", str(base)).parquet(*paths)
+        frame = one if frame is None else frame.unionByName(one, allowMissingColumns=True)
+    return spark.createDataFrame([], RECORD) if frame is None else frame
+
+
+def with_folders(frame: DataFrame) -> DataFrame:
+    """The columns by which files lie in folders."""
+    return frame.withColumn("date", f.date_format("timestamp", "yyyy-MM-dd")).withColumn(
+        "hour", f.date_format("timestamp", "HH")
+    )
+
+
+AT = re.compile(r"(?:partition|TopicPartition:?) ([\w.-]+)-(\d+)")
+OFFSET = re.compile(r"offset (\d+)")
+
+
+def explained(error: Exception, cluster: Cluster, ranges: Sequence[Range]) -> PipelineError:
+    """Spark's failure as a message for a reader: what went wrong at which topic, partition and offset."""
+    if isinstance(error, PipelineError):
+        return error
+    text = str(error)
+    place = AT.search(text)
+    at = f"{place[1]}-{place[2]}" if place else ""
+    mine = [one for one in ranges if str(one.key) == at] or list(ranges)
+    asked = "; ".join(map(str, mine))
+    offset = OFFSET.search(text)
+    where = f"{at} offset {offset[1]}" if place and offset else asked
+    if "CorruptRecordException" in text or "is corrupt" in text or "Record batch for partition" in text:
+        return CorruptBatch(f"{where}: a batch is corrupt: {_line(text, 'corrupt')}. Asked for: {asked}")
+    if "OffsetOutOfRange" in text or "out of range" in text or "data may have been lost" in text.lower():
+        return LostRange(f"{where}: lost while it was read, retention or a deletion passed it. Asked for: {asked}")
+    if "Timeout" in text or "Cannot fetch record" in text or "disconnected" in text:
+        return Unreachable(f"{cluster.bootstrap} stopped answering at {where}. Asked for: {asked}")
+    return PipelineError(f"{asked}: {_line(text, 'Exception')}")
+
+
+def _line(text: str, word: str) -> str:
+    """The line that tells most: the last `Caused by` with the word, or any with it, or the first."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    caused = [line for line in lines if line.startswith("Caused by") and word in line]
+    told = (caused or [line for line in lines if word in line] or lines or [""])[-1 if caused else 0]
+    return told.removeprefix("Caused by: ")[:300]
+
+
+SPARK_FAILURES = (Py4JJavaError, PySparkException)

@@ -1,0 +1,26 @@
+"""Topics and partitions, as values."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Partition(NamedTuple):
+    """A partition of a topic, as a key."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class Topic(NamedTuple):
+    """A topic as it is now. The id tells a topic from one of the same name that was created after it was deleted."""
+
+    name: str
+    id: str
+    partitions: tuple[int, ...]
+
+    def each(self) -> list[Partition]:
+        return [Partition(self.name, number) for number in self.partitions]
