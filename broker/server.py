@@ -105,7 +105,9 @@ async def serve(config: BrokerConfig, failed: Mapping[str, Exception]) -> int:
 class Server:
     """One broker's life: `start`, then clients, then `stop`."""
 
-    def __init__(self, config: BrokerConfig, stop: asyncio.Event, failed: Mapping[str, Exception] | None = None) -> None:
+    def __init__(
+        self, config: BrokerConfig, stop: asyncio.Event, failed: Mapping[str, Exception] | None = None
+    ) -> None:
         """`failed` are log directories that are no use already, and why."""
         self.config = config
         self._failed_dirs = failed or {}
