@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from typing import ClassVar, Final, Self
 
@@ -68,10 +69,10 @@ class BrokerConfig(
         return super().build(values, texts, base, check=check)
 
     def _derived(self) -> dict[str, object]:
-        data_dirs = self.log_dirs or self.log_dir
+        data_dirs = tuple(map(os.path.abspath, self.log_dirs or self.log_dir))
         return {
             "data_dirs": data_dirs,
-            "metadata_dir": self.metadata_log_dir or data_dirs[0],
+            "metadata_dir": os.path.abspath(self.metadata_log_dir or data_dirs[0]),
             "connection_limits": _limits_by_host(self.max_connections_per_ip_overrides),
             "topic_defaults": _topic_defaults(self),
             **_addresses(self),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from broker.config.sources import (
@@ -54,7 +56,7 @@ def problems(file: str = "", environ: dict[str, str] | None = None, sets: tuple[
 def test_without_sources_the_broker_is_local() -> None:
     config = load_all().config
     assert [(one.host, one.port) for one in config.bound_listeners] == [("127.0.0.1", 9092)]
-    assert (config.data_dirs, config.node_id) == (("data",), 1)
+    assert (config.data_dirs, config.node_id) == ((os.path.abspath("data"),), 1)
 
 
 def test_the_file_that_kafka_ships_runs() -> None:
