@@ -77,7 +77,8 @@ class _Deletion:
         if count > 1:
             self.refuse(None, topic_id, KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic id."))
         elif topic is None:
-            self.refuse(None, topic_id, KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID."))
+            message = "This server does not host this topic ID."
+            self.refuse(None, topic_id, KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, message))
         elif topic.name not in self._deletable:
             name = topic.name if topic.name in self._describable else None
             self.refuse(name, topic_id, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
