@@ -2,8 +2,7 @@
 
 All connections of a listener read into one buffer, since a read is handled before the next one starts; an idle
 connection therefore holds no buffer at all. A connection has one request at work at a time, as Apache Kafka's does:
-while an
-answer is awaited or the peer is slow to read, the connection is not read from, and the kernel slows the peer down.
+while an answer is awaited, or the peer is slow to read, further requests wait and the kernel slows the peer down.
 """
 
 from __future__ import annotations
@@ -132,6 +131,8 @@ class ServerConnection(asyncio.BufferedProtocol):
         self.ip = ""
         self.closed = False
         self.client_software = ("unknown", "unknown")
+        self.on_close: list[Callable[[ServerConnection], None]] = []
+        """Who wants to know that the client is gone."""
         self._admitted = False
         self._active = True
         self._held = False
@@ -199,6 +200,8 @@ class ServerConnection(asyncio.BufferedProtocol):
             self.listener.release(self)
         if self._pending is not None:
             self._pending.cancel()
+        for tell in self.on_close:
+            tell(self)
 
     def _blocked(self) -> bool:
         """Whether the next request has to wait: for an answer, for the peer to read, or for its turn."""

@@ -136,6 +136,7 @@ class Server:
         assignments.take_over()
         for coordinator in self.broker.coordinators.values():
             coordinator.start()
+        self.broker.share_groups.start()
         failures = DiskFailures(self.broker, assignments.open_offline, self._failed)
         self.housekeeping = Housekeeping(self.broker, self._workers, self.listeners, failures)
         self.housekeeping.start()
@@ -191,6 +192,7 @@ class Server:
             server.close()
         for listener in self.listeners:
             listener.close_all()
+        self.broker.share_groups.stop()
         for coordinator in self.broker.coordinators.values():
             coordinator.stop()
         await self._drained()

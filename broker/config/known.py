@@ -107,7 +107,7 @@ IGNORED: Final = {
         """,
     "classes of Java are not loaded": """
         alter.config.policy.class.name client.quota.callback.class create.topic.policy.class.name
-        group.share.persister.class.name kafka.metrics.polling.interval.secs kafka.metrics.reporters metric.reporters
+        kafka.metrics.polling.interval.secs kafka.metrics.reporters metric.reporters
         metrics.num.samples metrics.recording.level metrics.sample.window.ms
         """,
     "nothing here depends on it": """

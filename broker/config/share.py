@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol.config import CLUSTER_WIDE, INT, LIST, SHORT, Config, option
+from protocol.config import CLUSTER_WIDE, INT, LIST, SHORT, STRING, Config, option
 
 
 class ShareOptions(Config):
@@ -142,6 +142,13 @@ class ShareOptions(Config):
         at_least=100,
         at_most=10_000,
         doc="Records of a share partition that may be acquired at once.",
+    )
+    group_share_persister_class_name = option(
+        "group.share.persister.class.name",
+        STRING,
+        "org.apache.kafka.server.share.persister.DefaultStatePersister",
+        internal=True,
+        doc="Who keeps the state of share partitions: DefaultStatePersister, or NoOpStatePersister, which forgets it.",
     )
     group_share_record_lock_duration_ms = option(
         "group.share.record.lock.duration.ms",

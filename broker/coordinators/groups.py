@@ -112,7 +112,7 @@ class GroupCoordinator(Coordinator[GroupShard]):
         shard = GroupShard(
             World(
                 settings=self.settings,
-                group_config=self._group_config,
+                group_config=self.group_config,
                 topics=self.broker.registry,
                 new_uuid=partial(random_uuid, os.urandom),
                 note=log.info,
@@ -137,8 +137,8 @@ class GroupCoordinator(Coordinator[GroupShard]):
             self._settings = config, GroupSettings(**values, max_record_bytes=limit)
         return self._settings[1]
 
-    def _group_config(self, group_id: str) -> GroupConfig:
-        """Groups with options of their own are few; the others share one config."""
+    def group_config(self, group_id: str) -> GroupConfig:
+        """The options that a group obeys. Groups with options of their own are few; the others share one config."""
         config = self.broker.config
         overrides = self.broker.registry.configs(ConfigResource(ResourceType.GROUP, group_id))
         if overrides:

@@ -12,7 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from coordinator.group import classic_replay, consumer_fencing, consumer_replay, offset_delete, offsets_replay
+from coordinator.group import (
+    classic_replay,
+    consumer_fencing,
+    consumer_replay,
+    offset_delete,
+    offsets_replay,
+    share_initialization,
+    share_replay,
+    share_sessions,
+)
 from coordinator.group.records import AnyRecord, GroupOutcome
 from coordinator.group.state import Apply, GroupState, World
 from coordinator.runtime import Reply, Ticket
@@ -28,6 +37,7 @@ APPLY: Mapping[type, Apply] = {
     **offsets_replay.APPLY,
     **classic_replay.APPLY,
     **consumer_replay.APPLY,
+    **share_replay.APPLY,
 }
 """By the class of a record's key."""
 
@@ -35,9 +45,11 @@ ACTIVATE: tuple[Activate, ...] = (
     offset_delete.activate,
     classic_replay.activate,
     consumer_fencing.activate,
+    consumer_downgrade.activate,
+    share_sessions.activate,
 )
 
-TOPICS_DELETED: tuple[TopicsDeleted, ...] = (offset_delete.topics_deleted,)
+TOPICS_DELETED: tuple[TopicsDeleted, ...] = (offset_delete.topics_deleted, share_initialization.topics_deleted)
 
 
 class GroupShard:

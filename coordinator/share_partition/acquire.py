@@ -251,6 +251,7 @@ def archive_vanished(partition: SharePartition, fetch_offset: int, base: int) ->
     """Records that were asked for and not read are gone from the log: compacted away."""
     if archive(partition, fetch_offset, base - 1, AVAILABLE, counts=True):
         partition.looks_back = True
+        partition.advance()
 
 
 def throttle_limit(max_delivery_count: int) -> int:

@@ -1,0 +1,150 @@
+"""The share coordinator of this broker: shards of share partitions on the partitions of `__share_group_state`.
+
+Source: ShareCoordinatorService (KIP-932).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, TypeVar
+
+from broker.coordinators.hosting import Coordinator, InternalTopic, Seat
+from broker.logging import get_logger
+from broker.replica.partition import Partition
+from coordinator.cluster.changes import Change, TopicDeleted
+from coordinator.runtime import Ticket
+from coordinator.share.records import ShareForm, ShareKey, ShareOutcome
+from coordinator.share.shard import ShareSettings, ShareShard
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records.compression import Compression
+from protocol.types import Uuid
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.config import BrokerConfig
+
+A = TypeVar("A")
+Decide = Callable[[ShareShard, "Ticket[A]", int], ShareOutcome]
+"""A decision on a share partition: (shard, ticket, now_ms) → Outcome."""
+
+WRITE_AT_ONCE = -1
+"""share.coordinator.append.linger.ms where the load decides: an acknowledgement waits for its record, and the records
+are small, so that gathering costs more than it saves."""
+
+log = get_logger("broker.shares")
+
+
+def topic_of(broker: Broker) -> InternalTopic:
+    """What Kafka makes the topic with (ShareCoordinatorService.shareGroupStateTopicConfigs)."""
+    return InternalTopic(
+        "__share_group_state",
+        lambda config: config.share_coordinator_state_topic_num_partitions,
+        lambda config: config.share_coordinator_state_topic_replication_factor,
+        lambda config: topic_configs(config, len(broker.registry.brokers)),
+    )
+
+
+def topic_configs(config: BrokerConfig, brokers: int) -> Mapping[str, str]:
+    """Where replication factors are lowered to what brokers there are, so is the number that must be in sync."""
+    is_lowered = config.odradek_profile == "dev"
+    min_isr = config.share_coordinator_state_topic_min_isr
+    return {
+        "cleanup.policy": "delete",
+        "compression.type": "producer",
+        "segment.bytes": str(config.share_coordinator_state_topic_segment_bytes),
+        "min.insync.replicas": str(max(1, min(min_isr, brokers)) if is_lowered else min_isr),
+        "retention.ms": "-1",
+    }
+
+
+class ShareCoordinator(Coordinator[ShareShard]):
+    """What persisters and the handlers of share partitions' state ask, by share partition."""
+
+    def __init__(self, broker: Broker) -> None:
+        lingers = broker.config.share_coordinator_append_linger_ms != WRITE_AT_ONCE
+        linger_ms = (lambda: broker.config.share_coordinator_append_linger_ms) if lingers else None
+        super().__init__(broker, topic_of(broker), self._make, linger_ms)
+        self._indexes: dict[ShareKey, int] = {}
+        self._pruning: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        super().start()
+        self.broker.registry.subscribe(self._topic_gone)
+        self._pruning = asyncio.ensure_future(self._prune())
+
+    def stop(self) -> None:
+        super().stop()
+        if self._pruning is not None:
+            self._pruning.cancel()
+
+    def index_of(self, key: ShareKey) -> int:
+        """The state topic's partition that has the share partition."""
+        found = self._indexes.get(key)
+        if found is None:
+            found = self.partition_of(key.coordinator_key)
+            if self.shards:
+                self._indexes[key] = found
+        return found
+
+    def decide(self, key: ShareKey, decide: Decide[A]) -> asyncio.Future[A]:
+        """Has the share partition's shard decide; the answer's future, which may be done. Raises KafkaError."""
+        index = self.index_of(key)
+        shard = self.shards.get(index)
+        if shard is None:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR)
+        return self.begin(index, lambda ticket, now_ms: decide(shard, ticket, now_ms))
+
+    async def ensure_topic(self, key: ShareKey) -> None:
+        """The state topic is there from now on. Raises COORDINATOR_NOT_AVAILABLE."""
+        await self.leader_of(key.coordinator_key)
+
+    # Shards
+
+    def _make(self, partition: Partition) -> Seat[ShareShard]:
+        shard = ShareShard(self.settings, self.broker.registry)
+        form = ShareForm(lambda: Compression(self.broker.config.share_coordinator_state_topic_compression_codec))
+        return Seat(shard, form, form.batches, lambda now_ms: shard.activate(now_ms, partition.log.log_end_offset))
+
+    def settings(self) -> ShareSettings:
+        """The broker's options that concern share partitions' states."""
+        config = self.broker.config
+        return ShareSettings(
+            config.share_coordinator_snapshot_update_records_per_snapshot,
+            config.share_coordinator_cold_partition_snapshot_interval_ms,
+        )
+
+    # What is needed no more.
+
+    async def _prune(self) -> None:
+        """Every now and then, the topic loses what newer snapshots made redundant."""
+        while True:
+            await asyncio.sleep(self.broker.config.share_coordinator_state_topic_prune_interval_ms / 1000)
+            for index in list(self.shards):
+                self.prune(index)
+
+    def prune(self, index: int) -> None:
+        """Moves the log start of one partition up to the oldest snapshot that counts."""
+        shard, partition = self.shards.get(index), self.broker.replicas.topic(self.topic.name).get(index)
+        if shard is None or partition is None or not self.is_active(index):
+            return
+        before = shard.redundant.before
+        if before is not None and before > partition.log_start_offset:
+            try:
+                partition.log.advance_log_start(before)
+            except KafkaError as error:
+                log.warning("state topic not pruned", partition=index, reason=str(error))
+
+    def _topic_gone(self, change: Change) -> None:
+        if isinstance(change, TopicDeleted) and change.topic.name != self.topic.name:
+            for index in list(self.shards):
+                self._spawn(self._forget_topic(index, change.topic.topic_id))
+
+    async def _forget_topic(self, index: int, topic_id: Uuid) -> None:
+        shard = self.shards.get(index)
+        if shard is None or not any(key.topic_id == topic_id for key in shard.states):
+            return
+        try:
+            await self.ask(index, lambda ticket, now_ms: shard.topics_deleted((topic_id,), ticket, now_ms))
+        except KafkaError as error:
+            log.warning("states of a deleted topic kept", partition=index, reason=str(error))

@@ -1,0 +1,92 @@
+"""ShareAcknowledge (79): acknowledgements without a fetch (KIP-932).
+
+v1 is the first that stays; v2 adds renewal of locks, and tells how long they last (KIP-1222). With epoch -1 it ends the
+share session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any
+
+from broker.dispatch import Api, Call
+from broker.handlers.share_fetch import session_key
+from broker.share.acknowledging import Acknowledging, Rules, by_topic, code_of, message_of
+from broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, PartitionId, SessionKey
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.share_acknowledge import (
+    LeaderIdAndEpoch,
+    PartitionData,
+    ShareAcknowledgeRequest,
+    ShareAcknowledgeResponse,
+    ShareAcknowledgeTopicResponse,
+)
+
+
+def share_acknowledge(
+    call: Call[ShareAcknowledgeRequest],
+) -> ShareAcknowledgeResponse | Coroutine[Any, Any, ShareAcknowledgeResponse]:
+    """Answers at once where nothing has to be waited for."""
+    request = call.request
+    try:
+        key = session_key(call)
+        go_on(call, key)
+    except KafkaError as error:
+        return ShareAcknowledgeResponse(
+            error_code=error.code, error_message=error.message, responses=[], node_endpoints=[]
+        )
+    acknowledging = Acknowledging()
+    said = [
+        (PartitionId(topic.topic_id, each.partition_index), each.acknowledgement_batches)
+        for topic in request.topics
+        for each in topic.partitions
+    ]
+    acknowledging.take(call.broker.share_groups, *key, said, Rules(call.version, request.is_renew_ack))
+    return finish(call, key, acknowledging) if acknowledging.is_done else later(call, key, acknowledging)
+
+
+def go_on(call: Call[ShareAcknowledgeRequest], key: SessionKey) -> None:
+    """Raises SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH."""
+    sessions, epoch = call.broker.share_groups.sessions, call.request.share_session_epoch
+    if epoch == INITIAL_EPOCH:
+        raise KafkaError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
+    if epoch == FINAL_EPOCH:
+        sessions.find(key)
+    else:
+        sessions.go_on(key, epoch)
+
+
+async def later(
+    call: Call[ShareAcknowledgeRequest], key: SessionKey, acknowledging: Acknowledging
+) -> ShareAcknowledgeResponse:
+    await acknowledging.wait()
+    return finish(call, key, acknowledging)
+
+
+def finish(
+    call: Call[ShareAcknowledgeRequest], key: SessionKey, acknowledging: Acknowledging
+) -> ShareAcknowledgeResponse:
+    groups = call.broker.share_groups
+    if call.request.share_session_epoch == FINAL_EPOCH:
+        groups.close_session(key)
+    return ShareAcknowledgeResponse(
+        error_code=0,
+        acquisition_lock_timeout_ms=groups.config(key.group_id).share_record_lock_duration_ms,
+        responses=[
+            ShareAcknowledgeTopicResponse(topic_id=topic_id, partitions=[data(*each) for each in partitions])
+            for topic_id, partitions in by_topic(acknowledging.results).items()
+        ],
+        node_endpoints=[],
+    )
+
+
+def data(index: int, error: KafkaError | None) -> PartitionData:
+    return PartitionData(
+        partition_index=index,
+        error_code=code_of(error),
+        error_message=message_of(error),
+        current_leader=LeaderIdAndEpoch(leader_id=0, leader_epoch=0),
+    )
+
+
+API = Api(ShareAcknowledgeRequest, ShareAcknowledgeResponse, share_acknowledge)

@@ -1,0 +1,240 @@
+"""ShareFetch (78): records for a member of a share group, and its acknowledgements of earlier ones (KIP-932).
+
+v1 is the first that stays; v2 adds acquisition of exactly as many records as asked for (KIP-1206) and renewal of locks
+(KIP-1222). A fetch with epoch -1 ends the share session, and takes acknowledgements only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from broker.dispatch import Api, Call
+from broker.share.acknowledging import Acknowledging, Rules, code_of, message_of
+from broker.share.fetching import Bounds, Found, ShareFetching
+from broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, PartitionId, SessionKey, ShareSession
+from coordinator.share_partition.acquire import Wish
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.share_fetch import (
+    AcquiredRecords,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+    ShareFetchableTopicResponse,
+    ShareFetchRequest,
+    ShareFetchResponse,
+)
+
+MAX_MEMBER_ID_LENGTH: Final = 36
+"""A UUID, spelled out."""
+
+WITHOUT_FETCH: Final = ("max_bytes", "min_bytes", "max_records", "max_wait_ms")
+"""What a request must leave at zero that only renews locks."""
+
+NEW_LEADER: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
+
+
+def share_fetch(
+    call: Call[ShareFetchRequest],
+) -> ShareFetchResponse | Coroutine[Any, Any, ShareFetchResponse]:
+    """Answers at once where there is enough and nothing has to be written first."""
+    try:
+        key = session_key(call)
+        check_renewal(call.request)
+        session = open_session(call, key)
+    except KafkaError as error:
+        refused = ShareFetchResponse(
+            error_code=error.code, error_message=error.message, acquisition_lock_timeout_ms=0, responses=[],
+            node_endpoints=[],
+        )  # fmt: skip
+        if error.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:
+            return after(call.request.max_wait_ms, refused)
+        return refused
+    acknowledging = take_acknowledgements(call, key)
+    fetching = begin(call, key, session)
+    if fetching is None or fetching.attempt(is_last=call.request.max_wait_ms <= 0):
+        if acknowledging.is_done:
+            return finish(call, key, session, acknowledging, fetching)
+        fetching_waits = False
+    else:
+        fetching_waits = True
+    return later(call, key, session, acknowledging, fetching, fetching_waits)
+
+
+async def after(wait_ms: int, response: ShareFetchResponse) -> ShareFetchResponse:
+    """A refusal that is not to be followed by the next attempt at once."""
+    await asyncio.sleep(wait_ms / 1000)
+    return response
+
+
+async def later(
+    call: Call[ShareFetchRequest],
+    key: SessionKey,
+    session: ShareSession | None,
+    acknowledging: Acknowledging,
+    fetching: ShareFetching | None,
+    fetching_waits: bool,
+) -> ShareFetchResponse:
+    if fetching is not None and fetching_waits:
+        await fetching.wait()
+    await acknowledging.wait()
+    return finish(call, key, session, acknowledging, fetching)
+
+
+def session_key(call: Call[Any]) -> SessionKey:
+    """Whose session it is. Raises UNSUPPORTED_VERSION, INVALID_REQUEST."""
+    request = call.request
+    if not call.broker.share_groups.is_enabled:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+    if request.group_id is None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid group id in the request.")
+    if not request.member_id or len(request.member_id) > MAX_MEMBER_ID_LENGTH:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid member id in the request.")
+    return SessionKey(request.group_id, request.member_id)
+
+
+def check_renewal(request: ShareFetchRequest) -> None:
+    """Raises INVALID_REQUEST for a renewal that fetches as well."""
+    if not request.is_renew_ack:
+        return
+    wrong = [name for name in WITHOUT_FETCH if getattr(request, name)]
+    if wrong:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{', '.join(wrong)} must be 0 if isRenewAck is true.")
+
+
+def named(topics: Iterable[Any]) -> list[PartitionId]:
+    """The partitions of topics in a request."""
+    return [PartitionId(topic.topic_id, each.partition_index) for topic in topics for each in topic.partitions]
+
+
+def open_session(call: Call[ShareFetchRequest], key: SessionKey) -> ShareSession | None:
+    """The session, new or one epoch further; None if this is its end. Raises KafkaError."""
+    request, groups = call.request, call.broker.share_groups
+    if request.share_session_epoch == FINAL_EPOCH:
+        groups.sessions.find(key)
+        return None
+    if request.share_session_epoch == INITIAL_EPOCH:
+        if any(each.acknowledgement_batches for topic in request.topics for each in topic.partitions):
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        return groups.open_session(key, named(request.topics), call.connection)
+    session = groups.sessions.go_on(key, request.share_session_epoch)
+    forgotten = [
+        PartitionId(topic.topic_id, index) for topic in request.forgotten_topics_data for index in topic.partitions
+    ]
+    session.update(named(request.topics), forgotten)
+    return session
+
+
+def take_acknowledgements(call: Call[ShareFetchRequest], key: SessionKey) -> Acknowledging:
+    request = call.request
+    acknowledging = Acknowledging()
+    said = [
+        (PartitionId(topic.topic_id, each.partition_index), each.acknowledgement_batches)
+        for topic in request.topics
+        for each in topic.partitions
+        if each.acknowledgement_batches
+    ]
+    if said:
+        rules = Rules(call.version, request.is_renew_ack)
+        acknowledging.take(call.broker.share_groups, *key, said, rules)
+    return acknowledging
+
+
+def begin(call: Call[ShareFetchRequest], key: SessionKey, session: ShareSession | None) -> ShareFetching | None:
+    """The fetch, if there is one: its partitions, each time beginning with another."""
+    request = call.request
+    if session is None or request.is_renew_ack or request.max_records <= 0 or request.max_bytes <= 0:
+        return None
+    partitions = list(session.partitions)
+    if not partitions:
+        return None
+    turn = request.share_session_epoch % len(partitions)
+    max_bytes = min(request.max_bytes, call.broker.config.fetch_max_bytes)
+    wish = Wish(key.member_id, request.max_records, request.batch_size, request.share_acquire_mode)
+    bounds = Bounds(min(request.min_bytes, max_bytes), max_bytes, request.max_wait_ms)
+    return ShareFetching(call.broker.share_groups, key.group_id, partitions[turn:] + partitions[:turn], wish, bounds)
+
+
+# The answer.
+
+
+def finish(
+    call: Call[ShareFetchRequest],
+    key: SessionKey,
+    session: ShareSession | None,
+    acknowledging: Acknowledging,
+    fetching: ShareFetching | None,
+) -> ShareFetchResponse:
+    groups = call.broker.share_groups
+    found: Mapping[PartitionId, Found] = {} if fetching is None else fetching.found
+    partitions = dict.fromkeys((*found, *updates(session, found), *acknowledging.results))
+    topics: dict[bytes, ShareFetchableTopicResponse] = {}
+    leaders_lost = False
+    for each in partitions:
+        data = answer(each, found.get(each, Found()), acknowledging.results.get(each))
+        if data.error_code in NEW_LEADER:
+            leaders_lost = True
+            data.current_leader = current_leader(call, each)
+        topic = topics.get(each.topic_id)
+        if topic is None:
+            topic = topics[each.topic_id] = ShareFetchableTopicResponse(topic_id=each.topic_id, partitions=[])
+        topic.partitions.append(data)
+    if session is None:
+        groups.close_session(key)
+    return ShareFetchResponse(
+        error_code=0,
+        acquisition_lock_timeout_ms=groups.config(key.group_id).share_record_lock_duration_ms,
+        responses=list(topics.values()),
+        node_endpoints=endpoints(call) if leaders_lost else [],
+    )
+
+
+def updates(session: ShareSession | None, found: Mapping[PartitionId, Found]) -> Sequence[PartitionId]:
+    """Partitions that the answer must have though they gave nothing: new ones, and those that had an error before."""
+    if session is None:
+        return ()
+    due = [each for each, is_due in session.partitions.items() if is_due]
+    for each in due:
+        session.partitions[each] = False
+    for each, one in found.items():
+        if one.error is not None and each in session.partitions:
+            session.partitions[each] = True
+    return due
+
+
+def answer(each: PartitionId, found: Found, acknowledge_error: KafkaError | None) -> PartitionData:
+    return PartitionData(
+        partition_index=each.partition,
+        error_code=code_of(found.error),
+        error_message=message_of(found.error),
+        acknowledge_error_code=code_of(acknowledge_error),
+        acknowledge_error_message=message_of(acknowledge_error),
+        current_leader=LeaderIdAndEpoch(leader_id=0, leader_epoch=0),
+        records=found.records,
+        acquired_records=[
+            AcquiredRecords(first_offset=first, last_offset=last, delivery_count=count)
+            for first, last, count in found.acquired
+        ],
+    )
+
+
+def current_leader(call: Call[Any], each: PartitionId) -> LeaderIdAndEpoch:
+    topic = call.broker.registry.topic_by_id(each.topic_id)
+    partition = None if topic is None else topic.partitions.get(each.partition)
+    if partition is None:
+        return LeaderIdAndEpoch(leader_id=-1, leader_epoch=-1)
+    return LeaderIdAndEpoch(leader_id=partition.leader, leader_epoch=partition.leader_epoch)
+
+
+def endpoints(call: Call[Any]) -> list[NodeEndpoint]:
+    """All brokers, as this connection reaches them."""
+    result = []
+    for broker_id, broker in call.broker.registry.brokers.items():
+        endpoint = broker.endpoint(call.connection.listener.name)
+        if endpoint is not None:
+            result.append(NodeEndpoint(node_id=broker_id, host=endpoint.host, port=endpoint.port, rack=broker.rack))
+    return result
+
+
+API = Api(ShareFetchRequest, ShareFetchResponse, share_fetch)

@@ -1,0 +1,35 @@
+"""ShareGroupDescribe (77): the epochs, members and assignments of share groups (KIP-932)."""
+
+from __future__ import annotations
+
+from broker.dispatch import Api, Call
+from broker.handlers.group_client import client_of
+from broker.operations import group_operations
+from coordinator.group.share_describe import describe, undescribed
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.share_group_describe import (
+    DescribedGroup,
+    ShareGroupDescribeRequest,
+    ShareGroupDescribeResponse,
+)
+
+
+async def share_group_describe(call: Call[ShareGroupDescribeRequest]) -> ShareGroupDescribeResponse:
+    return ShareGroupDescribeResponse(groups=[await one_group(call, group_id) for group_id in call.request.group_ids])
+
+
+async def one_group(call: Call[ShareGroupDescribeRequest], group_id: str) -> DescribedGroup:
+    try:
+        if not call.broker.share_groups.is_enabled:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+        if not group_id:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+        group = await call.broker.groups.decided(group_id, describe, group_id, client_of(call))
+    except KafkaError as error:
+        return undescribed(group_id, error)
+    if not group.error_code:
+        group.authorized_operations = group_operations(call.request.include_authorized_operations)
+    return group
+
+
+API = Api(ShareGroupDescribeRequest, ShareGroupDescribeResponse, share_group_describe)

@@ -1,0 +1,127 @@
+"""Acknowledgements of a ShareFetch or a ShareAcknowledge, partition by partition: checked, taken, and answered.
+
+Source: KafkaApis.handleAcknowledgements and validateAcknowledgementBatches (KIP-932, KIP-1222).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol
+
+from broker.share.groups import ShareGroups
+from broker.share.sessions import PartitionId
+from coordinator.share_partition.acknowledge import Said
+from coordinator.share_partition.states import RENEW, AcknowledgeType
+from protocol.errors import ErrorCode, KafkaError
+
+FIRST_RENEWING_VERSION: Final = 2
+
+
+class Batch(Protocol):
+    """One AcknowledgementBatch of either request."""
+
+    first_offset: int
+    last_offset: int
+    acknowledge_types: list[int]
+
+
+class Rules(NamedTuple):
+    """What the request may say."""
+
+    version: int
+    is_renewal: bool
+
+    @property
+    def greatest_type(self) -> int:
+        return RENEW if self.version >= FIRST_RENEWING_VERSION else AcknowledgeType.REJECT
+
+
+def check(batches: Sequence[Batch], rules: Rules) -> list[Said]:
+    """The batches as the engine takes them. Raises INVALID_REQUEST."""
+    end = -1
+    result = []
+    for each in batches:
+        first, last, types = each.first_offset, each.last_offset, each.acknowledge_types
+        if (
+            first > last
+            or first < end
+            or not types
+            or (len(types) > 1 and len(types) != last - first + 1)
+            or min(types) < AcknowledgeType.GAP
+            or max(types) > rules.greatest_type
+            or (RENEW in types and not rules.is_renewal)
+        ):
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        end = last
+        result.append(Said(first, last, types))
+    return result
+
+
+class Acknowledging:
+    """The acknowledgements of one request; `results` has an answer for each of its partitions once all are there."""
+
+    __slots__ = ("_done", "_waiting", "results")
+
+    def __init__(self) -> None:
+        self.results: dict[PartitionId, KafkaError | None] = {}
+        self._waiting = 0
+        self._done: asyncio.Future[None] | None = None
+
+    @property
+    def is_done(self) -> bool:
+        return not self._waiting
+
+    async def wait(self) -> None:
+        """Until all answers are there."""
+        if self._waiting:
+            self._done = asyncio.get_running_loop().create_future()
+            await self._done
+
+    def take(
+        self,
+        groups: ShareGroups,
+        group_id: str,
+        member_id: str,
+        said: Iterable[tuple[PartitionId, Sequence[Batch]]],
+        rules: Rules,
+    ) -> None:
+        """Has the share partitions take what is said of them."""
+        for named, batches in said:
+            self._waiting += 1
+            try:
+                checked = check(batches, rules)
+                groups.partition(named)
+                if not checked:
+                    self._answer(named, None)
+                    continue
+                hosted = groups.find(group_id, named)
+                if hosted is None or not hosted.engine.is_active:
+                    raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            except KafkaError as error:
+                self._answer(named, error)
+                continue
+            hosted.refresh()
+            hosted.acknowledge(member_id, checked, lambda error, named=named: self._answer(named, error))  # type: ignore[misc]
+
+    def _answer(self, named: PartitionId, error: KafkaError | None) -> None:
+        self.results[named] = error
+        self._waiting -= 1
+        if not self._waiting and self._done is not None and not self._done.done():
+            self._done.set_result(None)
+
+
+def code_of(error: KafkaError | None) -> int:
+    return ErrorCode.NONE if error is None else error.code
+
+
+def message_of(error: KafkaError | None) -> str | None:
+    return None if error is None else error.message
+
+
+def by_topic(results: Mapping[PartitionId, KafkaError | None]) -> dict[bytes, list[tuple[int, KafkaError | None]]]:
+    """Results grouped as responses have them."""
+    topics: dict[bytes, list[tuple[int, KafkaError | None]]] = {}
+    for (topic_id, index), error in results.items():
+        topics.setdefault(topic_id, []).append((index, error))
+    return topics

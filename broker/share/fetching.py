@@ -1,0 +1,163 @@
+"""One ShareFetch at work: where to read, what to acquire, and the wait until there is something.
+
+Reading and acquiring are one step that nobody comes between. A fetch that has too little waits for appends, and for
+records that come free: released, timed out, or room made by acknowledgements. Source: DelayedShareFetch,
+ShareFetchUtils (KIP-932, KIP-1206).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from broker.replica.partition import READ_COMMITTED, READ_UNCOMMITTED, Fetched
+from broker.share import reading
+from broker.share.groups import ShareGroups
+from broker.share.hosted import Hosted
+from broker.share.sessions import PartitionId
+from broker.waiting import Waiter
+from coordinator.share_partition.acquire import Acquired, Wish
+from coordinator.share_partition.lapse import move_log_start
+from coordinator.share_partition.states import Lifecycle
+from protocol.errors import ErrorCode, KafkaError
+from protocol.types import Buffer
+
+
+class Found(NamedTuple):
+    """What a partition answers."""
+
+    records: Buffer = b""
+    acquired: Sequence[Acquired] = ()
+    error: KafkaError | None = None
+
+
+class Candidate(NamedTuple):
+    """A share partition that may have something, with what was read of it."""
+
+    named: PartitionId
+    hosted: Hosted
+    offset: int
+    fetched: Fetched
+
+
+class Bounds(NamedTuple):
+    """How much a fetch wants, and how long it waits for it."""
+
+    min_bytes: int
+    max_bytes: int
+    max_wait_ms: int
+
+
+class ShareFetching:
+    """The fetch of one request; `found` has what its partitions answer."""
+
+    def __init__(
+        self, groups: ShareGroups, group_id: str, named: Sequence[PartitionId], wish: Wish, bounds: Bounds
+    ) -> None:
+        self._groups = groups
+        self._group_id = group_id
+        self._named = named
+        self._wish = wish
+        self._bounds = bounds
+        is_committed = groups.config(group_id).share_isolation_level == "read_committed"
+        self._isolation = READ_COMMITTED if is_committed else READ_UNCOMMITTED
+        self.found: dict[PartitionId, Found] = {}
+
+    def attempt(self, *, is_last: bool = False) -> bool:
+        """Acquires what there is, if it is enough, or this is the last attempt; whether the fetch is over."""
+        self.found.clear()
+        hosted = self._hosted()
+        if self._named and len(self.found) == len(self._named):
+            return True
+        candidates = self._read(hosted)
+        size = sum(each.fetched.read.size_bytes for each in candidates)
+        if not is_last and size < max(self._bounds.min_bytes, 1) and not self.found:
+            return False
+        left = self._wish.max_records
+        has_passed = False
+        for each in candidates:
+            found, count = self._acquire(each, left)
+            left -= count
+            if count:
+                self.found[each.named] = found
+            has_passed = has_passed or each.hosted.engine.next_fetch_offset() != each.offset
+        if has_passed and not self.found:
+            return self.attempt(is_last=is_last)  # what was there is aborted or gone: there may be more behind it
+        return is_last or bool(self.found)
+
+    def _hosted(self) -> list[tuple[PartitionId, Hosted]]:
+        """The share partitions; those that cannot be fetched from have their error found."""
+        result = []
+        for named in self._named:
+            try:
+                hosted = self._groups.hosted(self._group_id, named)
+            except KafkaError as error:
+                self.found[named] = Found(error=error)
+                continue
+            if hosted.error is not None:
+                self.found[named] = Found(error=hosted.error)
+            else:
+                result.append((named, hosted))
+        return result
+
+    def _read(self, hosted: Sequence[tuple[PartitionId, Hosted]]) -> list[Candidate]:
+        """What the logs have where the share partitions want to read, as far as they have room."""
+        ready = [each for each in hosted if each[1].engine.is_active and each[1].engine.can_acquire]
+        result: list[Candidate] = []
+        for named, share in ready:
+            offset = share.engine.next_fetch_offset()
+            try:
+                fetched = share.partition.fetch(offset, self._bounds.max_bytes // len(ready), self._isolation, True)
+            except KafkaError as error:
+                if error.code is ErrorCode.OFFSET_OUT_OF_RANGE and offset < share.partition.log_start_offset:
+                    move_log_start(share.engine, share.partition.log_start_offset)
+                    return self._read(hosted)
+                self.found[named] = Found(error=error)
+                continue
+            if fetched.read.size_bytes:
+                result.append(Candidate(named, share, offset, fetched))
+        return result
+
+    def _acquire(self, candidate: Candidate, left: int) -> tuple[Found, int]:
+        """What the member gets of one partition, and how many records those are."""
+        if left <= 0:
+            return Found(), 0
+        _, hosted, offset, fetched = candidate
+        view = fetched.read.parts[0]
+        until = max(offset, hosted.engine.end_offset + 1) + left
+        batches = reading.scan(view, until)
+        aborted: Sequence[tuple[int, int]] = ()
+        if self._isolation == READ_COMMITTED:
+            aborted = reading.aborted_batches(view, batches, hosted.partition.log.aborted_in(fetched.read))
+        acquired = hosted.acquire(self._wish._replace(max_records=left), offset, batches, aborted)
+        if not acquired:
+            return Found(), 0
+        records = reading.covering(view, batches, acquired)
+        return Found(records, acquired), sum(each.size for each in acquired)
+
+    async def wait(self) -> None:
+        """Until there is enough, or the time is up."""
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + self._bounds.max_wait_ms / 1000
+        while not self.attempt(is_last=loop.time() >= deadline_s):
+            waiter = Waiter(1)
+            timer = loop.call_at(deadline_s, waiter.wake)
+            watched = self._watch(waiter)
+            try:
+                await waiter.wakened
+            finally:
+                timer.cancel()
+                for hosted in watched:
+                    hosted.partition.waiters.discard(waiter)
+                    hosted.waiters.discard(waiter)
+
+    def _watch(self, waiter: Waiter) -> list[Hosted]:
+        """Has the waiter woken by the logs that may be read, and by the share partitions themselves."""
+        watched = []
+        for _, hosted in self._hosted():
+            hosted.waiters.add(waiter)
+            if hosted.engine.lifecycle is Lifecycle.ACTIVE and hosted.engine.can_acquire:
+                hosted.partition.waiters.add(waiter)
+            watched.append(hosted)
+        return watched

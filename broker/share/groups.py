@@ -1,0 +1,149 @@
+"""ShareGroups: the share partitions and share sessions of this broker.
+
+A share partition is loaded when a member first fetches from it, and goes when this broker leads its partition no more,
+or the last member of its group has closed its connection. Source: SharePartitionManager (KIP-932).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
+
+from broker.listener import ServerConnection
+from broker.replica.partition import Partition
+from broker.share.hosted import Hosted
+from broker.share.initializing import initialize
+from broker.share.persister import make_persister
+from broker.share.sessions import PartitionId, SessionKey, ShareSession, ShareSessions
+from coordinator.cluster.changes import Change, PartitionChanged, TopicDeleted
+from coordinator.group.config import GroupConfig
+from coordinator.group.share_initialization import Initialize
+from coordinator.share.records import ShareKey
+from protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+FEATURE = "share.version"
+
+
+class ShareGroups:
+    """What the handlers of share groups ask."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.persister = make_persister(broker.config.group_share_persister_class_name, broker.shares)
+        self.sessions = ShareSessions()
+        self._hosted: dict[ShareKey, Hosted] = {}
+        self._by_group: dict[str, set[ShareKey]] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def start(self) -> None:
+        """Follow the registry from now on."""
+        self.broker.registry.subscribe(self._changed)
+
+    def stop(self) -> None:
+        for hosted in list(self._hosted.values()):
+            self.give_up(hosted)
+
+    @property
+    def is_enabled(self) -> bool:
+        return self.broker.registry.features.get(FEATURE, 0) > 0
+
+    def config(self, group_id: str) -> GroupConfig:
+        return self.broker.groups.group_config(group_id)
+
+    # Share partitions.
+
+    def partition(self, named: PartitionId) -> Partition:
+        """The partition, if this broker leads it. Raises UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION,
+        NOT_LEADER_OR_FOLLOWER."""
+        replicas = self.broker.replicas
+        partition = replicas.partition(replicas.name_of(named.topic_id), named.partition)
+        if partition.leader_id != self.broker.config.node_id:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return partition
+
+    def find(self, group_id: str, named: PartitionId) -> Hosted | None:
+        """The share partition, if it is here."""
+        return self._hosted.get(ShareKey(group_id, *named))
+
+    def hosted(self, group_id: str, named: PartitionId) -> Hosted:
+        """The share partition, which may still be loading. Raises as `partition`."""
+        key = ShareKey(group_id, *named)
+        found = self._hosted.get(key)
+        if found is not None:
+            found.refresh()
+            return found
+        config: Callable[[], GroupConfig] = lambda: self.config(group_id)  # noqa: E731 (typed)
+        hosted = Hosted(key, self.partition(named), config, self.persister, self.broker.clock, self.give_up)
+        self._hosted[key] = hosted
+        self._by_group.setdefault(group_id, set()).add(key)
+        self._spawn(hosted.load())
+        return hosted
+
+    def _spawn(self, work: Coroutine[Any, Any, Any]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def initialize_later(self, wanted: Initialize) -> None:
+        """Has state made for share partitions that are read for the first time."""
+        self._spawn(initialize(self, wanted))
+
+    def give_up(self, hosted: Hosted) -> None:
+        """It is fenced; the next who asks gets one that is loaded anew."""
+        key = hosted.key
+        if self._hosted.get(key) is hosted:
+            del self._hosted[key]
+            keys = self._by_group[key.group_id]
+            keys.discard(key)
+            if not keys:
+                del self._by_group[key.group_id]
+        hosted.stop()
+
+    def forget_group(self, group_id: str) -> None:
+        """All share partitions of a group are loaded anew when they are needed again."""
+        for key in tuple(self._by_group.get(group_id, ())):
+            self.give_up(self._hosted[key])
+
+    def _changed(self, change: Change) -> None:
+        if isinstance(change, TopicDeleted):
+            self._lost(lambda key: key.topic_id == change.topic.topic_id)
+        elif isinstance(change, PartitionChanged) and change.before.leader_epoch != change.after.leader_epoch:
+            topic_id, index = change.topic.topic_id, change.partition_index
+            self._lost(lambda key: key.topic_id == topic_id and key.partition == index)
+
+    def _lost(self, is_lost: Callable[[ShareKey], bool]) -> None:
+        for key, hosted in list(self._hosted.items()):
+            if is_lost(key):
+                self.give_up(hosted)
+
+    # Share sessions.
+
+    def open_session(
+        self, key: SessionKey, partitions: list[PartitionId], connection: ServerConnection
+    ) -> ShareSession:
+        """Raises SHARE_SESSION_LIMIT_REACHED."""
+        limit = self.broker.config.group_share_max_share_sessions
+        session = self.sessions.open(key, partitions, connection, limit)
+        if self._connection_closed not in connection.on_close:
+            connection.on_close.append(self._connection_closed)
+        return session
+
+    def close_session(self, key: SessionKey) -> None:
+        """The session ends, and what its member has acquired is released."""
+        session = self.sessions.remove(key)
+        if session is None:
+            return
+        for named in session.partitions:
+            hosted = self.find(key.group_id, named)
+            if hosted is not None and hosted.engine.is_active:
+                hosted.release(key.member_id)
+
+    def _connection_closed(self, connection: ServerConnection) -> None:
+        for session in self.sessions.of_connection(connection):
+            self.close_session(session.key)
+            if not self.sessions.has_members(session.key.group_id):
+                self.forget_group(session.key.group_id)

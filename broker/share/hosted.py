@@ -1,0 +1,251 @@
+"""Hosted: a share partition at work, with the log that it reads, the persister that it writes to, and its alarm.
+
+The engine decides; here is what it cannot do itself. Everything runs in the event loop, and a fetch reads and acquires
+without letting others in between, so that there is no fetch lock. Source: SharePartition's I/O (KIP-932).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from broker.clock import Clock, Timer
+from broker.logging import get_logger
+from broker.replica.partition import Partition
+from broker.share.persister import Persister
+from broker.waiting import Waiter
+from coordinator.group.config import BY_DURATION, GroupConfig, duration_ms
+from coordinator.share.batches import NO_START_OFFSET
+from coordinator.share.records import ShareKey
+from coordinator.share.shard import Written
+from coordinator.share_partition.acknowledge import Said, acknowledge
+from coordinator.share_partition.acquire import Acquired, Fetched, Wish, acquire
+from coordinator.share_partition.lapse import archive_aborted, expire, release
+from coordinator.share_partition.run import Change, Limits
+from coordinator.share_partition.share_partition import NO_DEADLINE, SharePartition
+from coordinator.share_partition.states import Lifecycle
+from protocol.errors import ErrorCode, KafkaError
+
+SEEN_BY_MEMBERS: Final[Mapping[ErrorCode, ErrorCode]] = {
+    ErrorCode.NOT_COORDINATOR: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.GROUP_ID_NOT_FOUND: ErrorCode.GROUP_ID_NOT_FOUND,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.FENCED_STATE_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+}
+"""What becomes of a persister's errors; all others are UNKNOWN_SERVER_ERROR (SharePartition.fetchPersisterError)."""
+
+ENDS = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+"""Errors after which the share partition is given up, and made anew when it is asked for again."""
+
+Then = Callable[[KafkaError | None], None]
+"""Told how a write went."""
+
+log = get_logger("broker.share")
+
+
+class Hosted:
+    """One share partition of this broker."""
+
+    def __init__(
+        self,
+        key: ShareKey,
+        partition: Partition,
+        config: Callable[[], GroupConfig],
+        persister: Persister,
+        clock: Clock,
+        given_up: Callable[[Hosted], None],
+    ) -> None:
+        self.key = key
+        self.partition = partition
+        self.engine = SharePartition(Limits())
+        self.waiters: set[Waiter] = set()
+        self._config = config
+        self._known_config: GroupConfig | None = None
+        self._persister = persister
+        self._clock = clock
+        self._given_up = given_up
+        self._state_epoch = 0
+        self._leader_epoch = partition.leader_epoch
+        self._alarm: Timer | None = None
+        self._alarm_ms = NO_DEADLINE
+        self.error: KafkaError | None = None
+        """Why it could not be loaded."""
+
+    # Life.
+
+    async def load(self) -> None:
+        """Reads what is stored; afterwards it is active, or has an error."""
+        self.engine.enter(Lifecycle.INITIALIZING)
+        try:
+            state = await self._persister.read(self.key, self._leader_epoch)
+            self.refresh()
+            start = self._beginning() if state.start_offset == NO_START_OFFSET else state.start_offset
+            self._state_epoch = state.state_epoch
+            if self.engine.lifecycle is Lifecycle.INITIALIZING:
+                self.engine.load(start, state.batches)
+        except KafkaError as error:
+            self.error = seen_by_member(error)
+            log.warning("share partition not loaded", partition=str(self.key), reason=str(error))
+            self._given_up(self)
+        self.wake()
+
+    def _beginning(self) -> int:
+        """Where a group starts that has no offset yet (share.auto.offset.reset)."""
+        reset, partition = self._config().share_auto_offset_reset, self.partition
+        if reset == "earliest":
+            return partition.log_start_offset
+        if reset.startswith(BY_DURATION):
+            since = self._clock.now_ms() - (duration_ms(reset.removeprefix(BY_DURATION)) or 0)
+            found = partition.log.offset_for_timestamp(since)
+            if found is not None:
+                return found.offset
+        return partition.high_watermark
+
+    def stop(self) -> None:
+        """Fenced: whoever waits looks again, and finds another."""
+        self.engine.fence()
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        self.wake()
+
+    def refresh(self) -> None:
+        """The group's options as they are now."""
+        config = self._config()
+        if config is not self._known_config:
+            self._known_config = config
+            self.engine.limits = Limits(
+                config.share_delivery_count_limit,
+                config.share_partition_max_record_locks,
+                config.share_record_lock_duration_ms,
+                config.share_renew_acknowledge_enable,
+            )
+
+    def wake(self) -> None:
+        """Whoever waits for records looks again."""
+        for waiter in tuple(self.waiters):
+            waiter.wake()
+
+    # Members.
+
+    def acquire(
+        self, wish: Wish, fetch_offset: int, fetched: list[Fetched], aborted: Iterable[tuple[int, int]]
+    ) -> list[Acquired]:
+        """What of the batches is the member's now, batches of aborted transactions left out."""
+        engine = self.engine
+        acquired = acquire(engine, wish, fetch_offset, fetched, self._clock.now_ms())
+        if aborted and acquired:
+            archive_aborted(engine, aborted)
+            acquired = without(acquired, aborted)
+            engine.advance()
+        self._arm()
+        return acquired
+
+    def acknowledge(self, member_id: str, said: Iterable[Said], then: Then) -> None:
+        """Takes acknowledgements; `then` is told once they are durable, or why they are not taken."""
+        try:
+            change = acknowledge(self.engine, member_id, said, self._clock.now_ms())
+        except KafkaError as error:
+            self._arm()
+            then(error)
+            return
+        self._settle(change, then)
+
+    def release(self, member_id: str) -> None:
+        """The member is gone."""
+        self._settle(release(self.engine, member_id), self._note)
+
+    def _note(self, error: KafkaError | None) -> None:
+        if error is not None:
+            log.warning("state not written", partition=str(self.key), reason=str(error))
+
+    # Time.
+
+    def _arm(self) -> None:
+        """Have an alarm when the next lock runs out, or earlier."""
+        due_ms = self.engine.next_lock_ms
+        if due_ms >= self._alarm_ms or not self.engine.is_active:
+            return
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm_ms = due_ms
+        self._alarm = self._clock.call_at(due_ms, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm, self._alarm_ms = None, NO_DEADLINE
+        if not self.engine.is_active:
+            return
+        self.refresh()
+        change = expire(self.engine, self._clock.now_ms())
+        self._settle(change, self._note)
+        self._arm()
+        if change is not None:
+            self.wake()
+
+    # Writing.
+
+    def _settle(self, change: Change | None, then: Then) -> None:
+        """Writes a change, and commits or undoes it, at once if that can be."""
+        if change is None:
+            self._arm()
+            then(None)
+            return
+        written = Written(
+            self._state_epoch, self._leader_epoch, change.start_offset, change.delivery_complete_count, change.batches
+        )
+        try:
+            future = self._persister.write(self.key, written)
+        except KafkaError as error:
+            self._complete(change, then, error)
+            return
+        if future.done():
+            self._complete(change, then, error_of(future))
+        else:
+            future.add_done_callback(lambda done: self._complete(change, then, error_of(done)))
+
+    def _complete(self, change: Change, then: Then, error: KafkaError | None) -> None:
+        seen = None if error is None else seen_by_member(error)
+        if self.engine.complete(change, error is None, self._clock.now_ms()) and self.waiters:
+            self.wake()
+        self._arm()
+        if seen is not None and seen.code in ENDS:
+            self._given_up(self)
+        then(seen)
+
+
+def error_of(future: asyncio.Future[None]) -> KafkaError | None:
+    error = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE) if future.cancelled() else future.exception()
+    assert error is None or isinstance(error, KafkaError), repr(error)
+    return error
+
+
+def seen_by_member(error: KafkaError) -> KafkaError:
+    """A persister's error as members understand it."""
+    return KafkaError(SEEN_BY_MEMBERS.get(error.code, ErrorCode.UNKNOWN_SERVER_ERROR), error.message)
+
+
+def without(acquired: Iterable[Acquired], left_out: Iterable[tuple[int, int]]) -> list[Acquired]:
+    """The ranges without others, which are in order and do not overlap."""
+    result = list(acquired)
+    for first, last in left_out:
+        pieces: list[Acquired] = []
+        for each in result:
+            if each.last < first or each.first > last:
+                pieces.append(each)
+                continue
+            if each.first < first:
+                pieces.append(Acquired(each.first, first - 1, each.delivery_count))
+            if each.last > last:
+                pieces.append(Acquired(last + 1, each.last, each.delivery_count))
+        result = pieces
+    return result

@@ -1,0 +1,51 @@
+"""State for share partitions is made by the persister, and entered in the group's book.
+
+Source: GroupCoordinatorService.persisterInitialize (KIP-932).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from broker.coordinators.hosting import seen_by_client
+from broker.logging import get_logger
+from coordinator.group.share_initialization import Initialize, initialized, uninitialized
+from coordinator.share.records import ShareKey
+from protocol.errors import KafkaError
+
+if TYPE_CHECKING:
+    from broker.share.groups import ShareGroups
+
+log = get_logger("broker.share")
+
+
+async def initialize(groups: ShareGroups, wanted: Initialize) -> Mapping[ShareKey, KafkaError]:
+    """Makes the state, and tells the group; the errors of what could not be made."""
+    keys = [
+        (ShareKey(wanted.group_id, topic_id, index), offset)
+        for topic_id, partitions in wanted.offsets.items()
+        for index, offset in partitions.items()
+    ]
+    results = await asyncio.gather(
+        *(groups.persister.initialize(key, wanted.state_epoch, offset) for key, offset in keys),
+        return_exceptions=True,
+    )
+    failed: dict[ShareKey, KafkaError] = {}
+    for (key, _), result in zip(keys, results, strict=True):
+        if isinstance(result, KafkaError):
+            failed[key] = seen_by_client(result)
+        elif result is not None:
+            raise result
+    if failed:
+        log.warning(
+            "state of share partitions not made", group=wanted.group_id, reason=str(next(iter(failed.values())))
+        )
+    tell = uninitialized if failed else initialized
+    try:
+        await groups.broker.groups.decided(wanted.group_id, tell, wanted, None)
+    except KafkaError as error:
+        log.warning("share group not told of its state", group=wanted.group_id, reason=str(error))
+        failed.update((key, error) for key, _ in keys)
+    return failed

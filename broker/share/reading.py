@@ -1,0 +1,74 @@
+"""What a share partition wants to know of the bytes that were read: the batches' offsets, and which are aborted.
+
+Only as many batches are looked at as can be acquired: five numbers of each, no objects of records.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from collections.abc import Iterable
+from typing import Final
+
+from coordinator.share_partition.acquire import Acquired, Fetched
+from protocol.records import batch
+from protocol.records.control import ControlType, decode_marker
+from protocol.records.record import read_records
+from protocol.types import Buffer
+from storage.txn_index import AbortedTxn
+
+OFFSETS: Final = struct.Struct(">qi11xi")
+"""Base offset, batch length, last offset delta: what the first 27 bytes of a batch have of its place."""
+
+
+def scan(view: memoryview, until: int) -> list[Fetched]:
+    """The whole batches that begin at or before the offset `until`."""
+    result: list[Fetched] = []
+    position, size = 0, len(view)
+    unpack = OFFSETS.unpack_from
+    while position + batch.HEADER_SIZE <= size:
+        base, length, delta = unpack(view, position)
+        end = position + batch.LOG_OVERHEAD + length
+        if base > until or end > size:
+            break
+        result.append(Fetched(base, base + delta, position, end))
+        position = end
+    return result
+
+
+def covering(view: memoryview, fetched: Iterable[Fetched], acquired: list[Acquired]) -> memoryview:
+    """The bytes of the batches that have what was acquired."""
+    first, last = acquired[0].first, acquired[-1].last
+    start = end = -1
+    for each in fetched:
+        if each.last >= first and start < 0:
+            start = each.position
+        if each.first <= last:
+            end = each.end
+    return view[start:end]
+
+
+def aborted_batches(
+    view: Buffer, fetched: Iterable[Fetched], transactions: Iterable[AbortedTxn]
+) -> list[tuple[int, int]]:
+    """The offsets of batches whose transaction was aborted. `transactions` may begin before what was read."""
+    waiting = deque(sorted(transactions, key=lambda each: each.first_offset))
+    if not waiting:
+        return []
+    aborted: set[int] = set()
+    result = []
+    for each in fetched:
+        header = batch.read_header(view, each.position)
+        while waiting and waiting[0].first_offset <= each.last:
+            aborted.add(waiting.popleft().producer_id)
+        if header.is_control:
+            if _is_abort(view, each.position, header):
+                aborted.discard(header.producer_id)
+        elif header.is_transactional and header.producer_id in aborted:
+            result.append((each.first, each.last))
+    return result
+
+
+def _is_abort(view: Buffer, position: int, header: batch.BatchHeader) -> bool:
+    marker = decode_marker(next(iter(read_records(view, position, header))))
+    return marker is not None and marker.kind is ControlType.ABORT

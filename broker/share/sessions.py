@@ -1,0 +1,110 @@
+"""Share sessions: which partitions a member fetches, so that it names only what changes.
+
+A session belongs to a member of a group and to the connection that opened it: when that closes, the session ends, and
+what the member has acquired is available again. Source: ShareSessionCache, ShareSession (KIP-932).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from broker.listener import ServerConnection
+from protocol.errors import ErrorCode, KafkaError
+from protocol.types import Uuid
+
+INITIAL_EPOCH: Final = 0
+FINAL_EPOCH: Final = -1
+MAX_EPOCH: Final = 0x7FFFFFFF
+
+
+class SessionKey(NamedTuple):
+    group_id: str
+    member_id: str
+
+
+class PartitionId(NamedTuple):
+    """A partition as ShareFetch names it."""
+
+    topic_id: Uuid
+    partition: int
+
+
+class ShareSession:
+    """One member's partitions, in the order in which they were named."""
+
+    __slots__ = ("connection", "epoch", "key", "partitions")
+
+    def __init__(self, key: SessionKey, partitions: Iterable[PartitionId], connection: ServerConnection) -> None:
+        self.key = key
+        self.epoch = 1
+        self.connection = connection
+        self.partitions: dict[PartitionId, bool] = dict.fromkeys(partitions, False)
+        """Whether the next answer must have the partition though there is nothing to say of it."""
+
+    def advance(self) -> None:
+        """Epochs run from 1 to 2^31 - 1 and then from 1 again."""
+        self.epoch = 1 if self.epoch == MAX_EPOCH else self.epoch + 1
+
+    def update(self, named: Iterable[PartitionId], forgotten: Iterable[PartitionId]) -> None:
+        """Partitions come, and go."""
+        for partition in named:
+            self.partitions.setdefault(partition, True)
+        for partition in forgotten:
+            self.partitions.pop(partition, None)
+
+
+class ShareSessions:
+    """The sessions of a broker, at most group.share.max.share.sessions of them."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[SessionKey, ShareSession] = {}
+        self._members: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def get(self, key: SessionKey) -> ShareSession | None:
+        return self._sessions.get(key)
+
+    def find(self, key: SessionKey) -> ShareSession:
+        """Raises SHARE_SESSION_NOT_FOUND."""
+        session = self._sessions.get(key)
+        if session is None:
+            raise KafkaError(ErrorCode.SHARE_SESSION_NOT_FOUND)
+        return session
+
+    def go_on(self, key: SessionKey, epoch: int) -> ShareSession:
+        """The session, one epoch further. Raises SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH."""
+        session = self.find(key)
+        if session.epoch != epoch:
+            raise KafkaError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
+        session.advance()
+        return session
+
+    def open(
+        self, key: SessionKey, partitions: Iterable[PartitionId], connection: ServerConnection, limit: int
+    ) -> ShareSession:
+        """A new session, in the place of the member's old one. Raises SHARE_SESSION_LIMIT_REACHED."""
+        self.remove(key)
+        if len(self._sessions) >= limit:
+            raise KafkaError(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
+        session = self._sessions[key] = ShareSession(key, partitions, connection)
+        self._members[key.group_id] += 1
+        return session
+
+    def remove(self, key: SessionKey) -> ShareSession | None:
+        session = self._sessions.pop(key, None)
+        if session is not None:
+            self._members[key.group_id] -= 1
+            if not self._members[key.group_id]:
+                del self._members[key.group_id]
+        return session
+
+    def of_connection(self, connection: ServerConnection) -> list[ShareSession]:
+        """The sessions that were opened on a connection."""
+        return [session for session in self._sessions.values() if session.connection is connection]
+
+    def has_members(self, group_id: str) -> bool:
+        return group_id in self._members
