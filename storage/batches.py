@@ -45,8 +45,10 @@ def find_offset(buffer: memoryview, position: int, end: int, offset: int) -> Pla
     place = _PLACE.unpack_from
     while position + _PLACE.size <= end:
         last_offset, length, magic, delta = place(buffer, position)
-        if magic >= v2.MAGIC_V2:
+        if magic == v2.MAGIC_V2:
             last_offset += delta
+        elif not 0 <= magic < v2.MAGIC_V2:
+            raise corrupt_magic(position, magic)
         if length < _MIN_LENGTH_V0:
             raise corrupt_length(position, length)
         if last_offset >= offset:
@@ -106,6 +108,8 @@ def walk(window: Window, start: int, end: int) -> Iterator[tuple[int, BatchHeade
         if len(piece) - at < v2.HEADER_SIZE and piece[at + v2.MAGIC_OFFSET] >= v2.MAGIC_V2:
             return
         header = header_at(piece, at)
+        if not 0 <= header.magic <= v2.MAGIC_V2:
+            raise corrupt_magic(position, header.magic)
         if header.batch_length < _MIN_LENGTH_V0:
             raise corrupt_length(position, header.batch_length)
         next_position = position + header.size_bytes
@@ -113,6 +117,11 @@ def walk(window: Window, start: int, end: int) -> Iterator[tuple[int, BatchHeade
             return
         yield position, header
         position = next_position
+
+
+def corrupt_magic(position: int, magic: int) -> KafkaError:
+    """A batch in a file whose magic is none that exists."""
+    return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the batch at byte {position} says that its magic is {magic}")
 
 
 def corrupt_length(position: int, length: int) -> KafkaError:

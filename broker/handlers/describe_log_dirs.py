@@ -18,6 +18,7 @@ from protocol.messages.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from storage.failure import failure
 from storage.log_dir import LogDir, ReplicaSize
 
 UNKNOWN = -1
@@ -33,14 +34,18 @@ def describe_log_dirs(call: Call[DescribeLogDirsRequest]) -> DescribeLogDirsResp
 def describe(
     call: Call[DescribeLogDirsRequest], log_dir: LogDir, wanted: Mapping[str, frozenset[int]] | None
 ) -> DescribeLogDirsResult:
-    if not log_dir.online:
+    try:
+        space = log_dir.space() if log_dir.online else None
+    except OSError as error:
+        failure(log_dir.path, "looking for room", error, call.broker.logs.on_failure)
+        space = None
+    if space is None:
         return DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=log_dir.path, topics=[])
     topics: dict[str, list[DescribeLogDirsPartition]] = defaultdict(list)
     for replica in call.broker.logs.sizes(log_dir.path):
         topic, index = replica.topic_partition
         if wanted is None or index in wanted.get(topic, ()):
             topics[topic].append(describe_replica(call, replica))
-    space = log_dir.space()
     return DescribeLogDirsResult(
         error_code=0,
         log_dir=log_dir.path,

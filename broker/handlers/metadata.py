@@ -14,6 +14,7 @@ from typing import Any
 from broker.dispatch import Api, Call
 from broker.operations import cluster_operations, topic_operations
 from coordinator.cluster import names
+from coordinator.cluster.describe_topics import offline_replicas
 from coordinator.cluster.topic import Topic
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.metadata import (
@@ -101,6 +102,7 @@ def unknown(code: ErrorCode, name: str | None, topic_id: Uuid = NO_UUID) -> Meta
 
 
 def describe(call: Call[MetadataRequest], topic: Topic) -> MetadataResponseTopic:
+    registry, listener = call.broker.registry, call.connection.listener.name
     return MetadataResponseTopic(
         error_code=0,
         name=topic.name,
@@ -114,6 +116,7 @@ def describe(call: Call[MetadataRequest], topic: Topic) -> MetadataResponseTopic
                 leader_epoch=partition.leader_epoch,
                 replica_nodes=list(partition.replicas),
                 isr_nodes=list(partition.isr),
+                offline_replicas=offline_replicas(registry, partition, listener),
             )
             for index, partition in topic.partitions.items()
         ],

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import errno
 import os
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from protocol.types import TopicPartition
-from storage.disk import Buffer, OsDisk
 from storage.failure import LogDirFailure, LogDirFull
 from storage.log import Log
 from storage.logs import Logs
+from tests.storage.bad_disk import BROKEN, FULL, BadDisk, fails
 from tests.storage.writing import (
     NOW_MS,
     PID,
@@ -26,59 +24,6 @@ from tests.storage.writing import (
     values,
     write,
 )
-
-FULL = OSError(errno.ENOSPC, "No space left on device")
-BROKEN = OSError(errno.EIO, "Input/output error")
-
-
-class BadDisk(OsDisk):
-    """A disk on which calls fail when a rule says so: (call, path) -> the error, or None."""
-
-    __slots__ = ("fault", "paths", "room")
-
-    def __init__(self) -> None:
-        self.fault: Callable[[str, str], OSError | None] = lambda call, path: None
-        self.room: int | None = None
-        """Bytes that can still be written before it is full."""
-        self.paths: dict[int, str] = {}
-
-    def _check(self, call: str, path: str) -> None:
-        error = self.fault(call, path)
-        if error is not None:
-            raise error
-
-    def open(self, path: str, *, writable: bool = True, create: bool = False, truncate: bool = False) -> int:
-        self._check("open", path)
-        handle = super().open(path, writable=writable, create=create, truncate=truncate)
-        self.paths[handle] = path
-        return handle
-
-    def pwritev(self, handle: int, buffers: Sequence[Buffer], offset: int) -> int:
-        self._check("write", self.paths[handle])
-        if self.room is not None:
-            data = b"".join(map(bytes, buffers))
-            if len(data) > self.room:
-                super().pwritev(handle, [data[: self.room]], offset)
-                self.room = 0
-                raise FULL
-            self.room -= len(data)
-        return super().pwritev(handle, buffers, offset)
-
-    def pread(self, handle: int, size_bytes: int, offset: int) -> bytes:
-        self._check("read", self.paths[handle])
-        return super().pread(handle, size_bytes, offset)
-
-    def fsync(self, handle: int) -> None:
-        self._check("fsync", self.paths[handle])
-        super().fsync(handle)
-
-    def rename(self, source: str, target: str) -> None:
-        self._check("rename", source)
-        super().rename(source, target)
-
-
-def fails(call: str, suffix: str = "", error: OSError = BROKEN) -> Callable[[str, str], OSError | None]:
-    return lambda called, path: error if called == call and path.endswith(suffix) else None
 
 
 @pytest.fixture
