@@ -59,7 +59,10 @@ def downgrade(
     rebalance: str | None = None,
 ) -> None:
     """Write the group's end, and the classic group that it becomes. `joining` takes the place of the static member
-    with its instance id. With a reason, the classic group rebalances at once."""
+    with its instance id. With a reason, the classic group rebalances at once.
+
+    Until that rebalance is over its record names no leader: whoever loads the group meanwhile sees that partitions of
+    those who left are still to be given to others (`activate`)."""
     replaced = group.static_member(joining.instance_id) if joining is not None else None
     names = {replaced.member_id: joining.member_id} if replaced is not None and joining is not None else {}
     draft.records += group.tombstones_of(names.get(member_id, member_id) for member_id in group.members)
@@ -70,15 +73,30 @@ def downgrade(
         members.append(joining)
         targets[joining.member_id] = group.target(replaced.member_id)
     classic = _classic_group(group, members, targets, state.world.topics, now_ms)
+    if rebalance is not None:
+        classic.leader = None
     draft.records.append(as_is(classic))
     state.note("became a classic group", group=group.group_id, generation=classic.generation)
     strategies = {member.member_id: member.strategies for member in classic.members.values()}
     # What no record has can only be set once the records are applied, which they are when the next timer runs.
+    _soon(state, group.group_id, strategies, rebalance, now_ms)
+
+
+def _soon(
+    state: GroupState, group_id: str, strategies: dict[str, tuple[Strategy, ...]], rebalance: str | None, now_ms: int
+) -> None:
     state.timers.set(
-        ("downgraded", group.group_id),
+        ("downgraded", group_id),
         now_ms,
-        lambda then_ms: _take_over(state, group.group_id, strategies, rebalance, then_ms),
+        lambda then_ms: _take_over(state, group_id, strategies, rebalance, then_ms),
     )
+
+
+def activate(state: GroupState, now_ms: int) -> None:
+    """All groups are loaded: those that became classic and had yet to rebalance do it now."""
+    for group in state.groups.values():
+        if isinstance(group, ClassicGroup) and group.members and group.leader is None:
+            _soon(state, group.group_id, {}, f"Group {group.group_id} was loaded without a leader.", now_ms)
 
 
 def _classic_group(
@@ -126,6 +144,7 @@ def _take_over(
         if member.member_id in strategies:
             group.change_strategies(member, strategies[member.member_id])
         keep_session(state, group, member, now_ms)
+    group.leader = group.leader or next(iter(group.members), None)
     if rebalance is not None and group.state is STABLE:
         prepare(state, group, draft, now_ms, rebalance)
     return draft.outcome()

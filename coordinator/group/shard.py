@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 
 from coordinator.group import (
     classic_replay,
+    consumer_downgrade,
     consumer_fencing,
     consumer_replay,
     offset_delete,

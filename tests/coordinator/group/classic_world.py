@@ -48,7 +48,7 @@ class ClassicGroups(Groups):
         self.asked[ticket] = asked
         self.written = []
         try:
-            self._take(partial(decide, self.shard.state, request, client)(ticket, self.now_ms))
+            self.take(partial(decide, self.shard.state, request, client)(ticket, self.now_ms))
         except KafkaError as error:
             asked.answer = error.code
         asked.records = list(self.written)

@@ -236,6 +236,10 @@ class Simulation:
                     for index in epochs:
                         owner = held.setdefault((topic_id, index), member.member_id)
                         assert owner == member.member_id, f"{index} is of {owner} and of {member.member_id}"
+        self.check_beliefs()
+
+    def check_beliefs(self) -> None:
+        """Members that the coordinator knows, and that have heard of it lately, own no partition together."""
         believed: dict[tuple[Uuid, int], str] = {}
         for consumer in self.consumers:
             if consumer.believes and consumer.member_id in self.members:

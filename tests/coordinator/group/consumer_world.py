@@ -114,20 +114,20 @@ class Groups:
         self.now_ms += by_ms
         self.written = []
         while (due := self.shard.next_deadline_ms()) is not None and due <= self.now_ms:
-            self._take(self.shard.expire(self.now_ms))
+            self.take(self.shard.expire(self.now_ms))
         return self.written
 
     def submit(self, decision: Callable[[Any, int], GroupOutcome]) -> Any:
         """The answer, None if it is yet to come."""
         ticket: Ticket[object] = Ticket()
         self.written = []
-        self._take(decision(ticket, self.now_ms))
+        self.take(decision(ticket, self.now_ms))
         answer = self.replies.pop(ticket, None)
         if isinstance(answer, KafkaError):
             raise answer
         return answer
 
-    def _take(self, outcome: GroupOutcome) -> None:
+    def take(self, outcome: GroupOutcome) -> None:
         for record in outcome.records:
             assert isinstance(record, GroupRecord)
             self.shard.apply(through_bytes(record))

@@ -174,6 +174,17 @@ def test_the_last_consumer_that_leaves_makes_the_group_classic_again(groups: Mix
     assert groups.classic.state is COMPLETING_REBALANCE
 
 
+def test_a_group_that_is_loaded_before_it_could_rebalance_does_so_then(groups: MixedGroups, foo: Uuid) -> None:
+    old = groups.new_classic_member()
+    groups.join("b", ["foo"])
+    groups.heartbeat("b", -1)
+    groups.reload()
+    assert groups.classic.members[old].assignment == assignment({"foo": [0]})
+    assert groups.classic_heartbeat(old, 2) is ErrorCode.NONE
+    groups.advance(0)
+    assert groups.classic_heartbeat(old, 2) is ErrorCode.REBALANCE_IN_PROGRESS
+
+
 def test_the_last_consumer_that_is_fenced_makes_the_group_classic_again(groups: MixedGroups, foo: Uuid) -> None:
     old = groups.new_classic_member()
     groups.join("b", ["foo"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.coordinator.group.consumer_mixed_simulation import MixedSimulation
 from tests.coordinator.group.consumer_simulation import Simulation
 
 SEEDS = range(60)
@@ -16,5 +17,13 @@ def test_a_partition_has_one_owner_at_most_and_every_member_converges(seed: int)
     simulation.settle()
     simulation.check_settled()
     simulation.kill_broker()
+    simulation.settle()
+    simulation.check_settled()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_group_that_changes_protocol_gives_every_partition_to_one_member(seed: int) -> None:
+    simulation = MixedSimulation(seed)
+    simulation.run(80)
     simulation.settle()
     simulation.check_settled()
