@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from broker.housekeeping import Housekeeping
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, error_code
 from protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
@@ -54,7 +54,7 @@ async def produce(client: Client, partition: int, value: str = "v") -> ErrorCode
     data = PartitionProduceData(index=partition, records=batch(value))
     request = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[TopicProduceData(name=TOPIC, partition_data=[data])])
     response = await client.ask(request, 9, ProduceResponse)
-    return ErrorCode(response.responses[0].partition_responses[0].error_code)
+    return error_code(response.responses[0].partition_responses[0].error_code)
 
 
 async def fetch(client: Client, partition: int) -> tuple[ErrorCode, int]:
@@ -64,7 +64,7 @@ async def fetch(client: Client, partition: int) -> tuple[ErrorCode, int]:
         max_wait_ms=0, min_bytes=0, topics=[FetchTopic(topic=TOPIC, partitions=[asked])], forgotten_topics_data=[]
     )
     data = (await client.ask(request, 12, FetchResponse)).responses[0].partitions[0]
-    return ErrorCode(data.error_code), len(data.records or b"")
+    return error_code(data.error_code), len(data.records or b"")
 
 
 async def leaders(client: Client) -> dict[int, tuple[int, int, list[int]]]:
