@@ -6,7 +6,7 @@ v1 adds the protocol that each member speaks (KIP-1099).
 from __future__ import annotations
 
 from broker.dispatch import Api, Call
-from broker.handlers.consumer_group_heartbeat import PROTOCOL
+from broker.handlers.consumer_group_heartbeat import check_enabled
 from broker.handlers.group_client import client_of
 from broker.operations import group_operations
 from coordinator.group.consumer_describe import describe, undescribed
@@ -26,8 +26,7 @@ async def consumer_group_describe(call: Call[ConsumerGroupDescribeRequest]) -> C
 
 async def one_group(call: Call[ConsumerGroupDescribeRequest], group_id: str) -> DescribedGroup:
     try:
-        if PROTOCOL not in call.broker.config.group_coordinator_rebalance_protocols:
-            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+        check_enabled(call.broker)
         if not group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
         group = await call.broker.groups.decided(group_id, describe, group_id, client_of(call))

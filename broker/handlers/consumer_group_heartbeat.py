@@ -6,7 +6,7 @@ v1 adds subscriptions by pattern, and has members make their own ids (KIP-1082).
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from broker.dispatch import Api, Call
 from broker.handlers.group_client import answer, client_of
@@ -14,7 +14,11 @@ from coordinator.group.consumer_heartbeat import heartbeat
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
 PROTOCOL = "consumer"
+FEATURE = "group.version"
 
 
 def consumer_group_heartbeat(
@@ -22,12 +26,18 @@ def consumer_group_heartbeat(
 ) -> ConsumerGroupHeartbeatResponse | Coroutine[Any, Any, ConsumerGroupHeartbeatResponse]:
     request = call.request
     try:
-        if PROTOCOL not in call.broker.config.group_coordinator_rebalance_protocols:
-            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+        check_enabled(call.broker)
         asked = call.broker.groups.decide(request.group_id, heartbeat, request, client_of(call))
     except KafkaError as error:
         return refused(error)
     return answer(asked, lambda response: response, refused)
+
+
+def check_enabled(broker: Broker) -> None:
+    """Raises UNSUPPORTED_VERSION where an operator has not let the protocol in, or a cluster of before it was upgraded
+    has not finalized the feature yet."""
+    if PROTOCOL not in broker.config.group_coordinator_rebalance_protocols or not broker.registry.features.get(FEATURE):
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
 
 
 def refused(error: KafkaError) -> ConsumerGroupHeartbeatResponse:
