@@ -53,6 +53,16 @@ LATENCY_LOW = Load(
     figures=LATENCY,
 )
 
+HEARTBEATS = Load(
+    name="group-heartbeats",
+    title="heartbeats of 100 members",
+    tool=tools.HEARTBEATS,
+    records=60_000,
+    clients=100,
+    needs=GROUP,
+    figures=("records_per_s", "cpu_s_per_million", "rss_peak_mb"),
+)
+
 LOADS: Mapping[str, Load] = {
     load.name: load
     for load in (
@@ -162,6 +172,20 @@ LOADS: Mapping[str, Load] = {
             records=3_000,
             needs=COMMIT,
             figures=("records_per_s", "p50_ms", "p99_ms", "cpu_s_per_million"),
+        ),
+        HEARTBEATS,
+        HEARTBEATS._replace(
+            name="group-commits", title="offset commits of 100 members", tool=tools.COMMITS, records=30_000
+        ),
+        HEARTBEATS._replace(
+            name="group-many", title="offsets of 10,000 groups", tool=tools.GROUPS, records=10_000, figures=PER_REQUEST
+        ),
+        HEARTBEATS._replace(
+            name="group-join-1000",
+            title="1,000 members into one generation",
+            tool=tools.JOIN_MANY,
+            records=1_000,
+            clients=1_000,
         ),
         Load(
             name="idle-connections",

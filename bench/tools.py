@@ -175,5 +175,19 @@ SHARE_CONSUMER_PERFORMANCE = Tool(
     "ShareConsumerPerformance", share_consumer_performance, parse_consumer_performance, share_from_start
 )
 END_TO_END_LATENCY = Tool("EndToEndLatency", end_to_end_latency, parse_end_to_end_latency)
+
+
+def by_hand(verb: str) -> Tool:
+    """Members of groups on bare sockets."""
+
+    def command(job: Job) -> list[str]:
+        where = job.bootstrap, job.topic, group_of(job)
+        sizes = "--records", str(job.load.records), "--clients", str(job.load.clients)
+        return module("bench.clients.groups", verb, *where, *sizes)
+
+    return Tool(f"sockets: {verb}", command, parse_json)
+
+
 PRODUCE, CONSUME, LATENCY, JOIN, COMMIT = map(of_librdkafka, ("produce", "consume", "latency", "join", "commit"))
+HEARTBEATS, COMMITS, GROUPS, JOIN_MANY = map(by_hand, ("heartbeats", "commits", "groups", "join"))
 PUMP = Tool("pump", pump, parse_pump)
