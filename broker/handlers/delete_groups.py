@@ -8,6 +8,7 @@ from __future__ import annotations
 from broker.coordinators.hosting import seen_by_client
 from broker.dispatch import Api, Call
 from broker.handlers.group_client import client_of
+from broker.share.administration import delete_group_state
 from coordinator.group.groups import delete_groups as delete_in_shard
 from protocol.errors import KafkaError
 from protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
@@ -21,6 +22,7 @@ async def delete_groups(call: Call[DeleteGroupsRequest]) -> DeleteGroupsResponse
 
 async def delete(call: Call[DeleteGroupsRequest], group_id: str) -> DeletableGroupResult:
     try:
+        await delete_group_state(call.broker.share_groups, group_id)
         (result,) = await call.broker.groups.decided(group_id, delete_in_shard, [group_id], client_of(call))
     except KafkaError as error:
         seen = seen_by_client(error)

@@ -16,8 +16,10 @@ from broker.share.fetching import Bounds, Found, ShareFetching
 from broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, PartitionId, SessionKey, ShareSession
 from coordinator.share_partition.acquire import Wish
 from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.share_acknowledge import ShareAcknowledgeRequest
 from protocol.messages.share_fetch import (
     AcquiredRecords,
+    FetchTopic,
     LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionData,
@@ -82,7 +84,7 @@ async def later(
     return finish(call, key, session, acknowledging, fetching)
 
 
-def session_key(call: Call[Any]) -> SessionKey:
+def session_key(call: Call[ShareFetchRequest] | Call[ShareAcknowledgeRequest]) -> SessionKey:
     """Whose session it is. Raises UNSUPPORTED_VERSION, INVALID_REQUEST."""
     request = call.request
     if not call.broker.share_groups.is_enabled:
@@ -103,7 +105,7 @@ def check_renewal(request: ShareFetchRequest) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"{', '.join(wrong)} must be 0 if isRenewAck is true.")
 
 
-def named(topics: Iterable[Any]) -> list[PartitionId]:
+def named(topics: Iterable[FetchTopic]) -> list[PartitionId]:
     """The partitions of topics in a request."""
     return [PartitionId(topic.topic_id, each.partition_index) for topic in topics for each in topic.partitions]
 
@@ -219,7 +221,7 @@ def answer(each: PartitionId, found: Found, acknowledge_error: KafkaError | None
     )
 
 
-def current_leader(call: Call[Any], each: PartitionId) -> LeaderIdAndEpoch:
+def current_leader(call: Call[ShareFetchRequest], each: PartitionId) -> LeaderIdAndEpoch:
     topic = call.broker.registry.topic_by_id(each.topic_id)
     partition = None if topic is None else topic.partitions.get(each.partition)
     if partition is None:
@@ -227,7 +229,7 @@ def current_leader(call: Call[Any], each: PartitionId) -> LeaderIdAndEpoch:
     return LeaderIdAndEpoch(leader_id=partition.leader, leader_epoch=partition.leader_epoch)
 
 
-def endpoints(call: Call[Any]) -> list[NodeEndpoint]:
+def endpoints(call: Call[ShareFetchRequest]) -> list[NodeEndpoint]:
     """All brokers, as this connection reaches them."""
     result = []
     for broker_id, broker in call.broker.registry.brokers.items():

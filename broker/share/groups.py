@@ -37,7 +37,7 @@ class ShareGroups:
         self.sessions = ShareSessions()
         self._hosted: dict[ShareKey, Hosted] = {}
         self._by_group: dict[str, set[ShareKey]] = {}
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: set[asyncio.Task[object]] = set()
 
     def start(self) -> None:
         """Follow the registry from now on."""
@@ -83,8 +83,8 @@ class ShareGroups:
         self._spawn(hosted.load())
         return hosted
 
-    def _spawn(self, work: Coroutine[Any, Any, Any]) -> None:
-        task = asyncio.ensure_future(work)
+    def _spawn(self, work: Coroutine[Any, Any, object]) -> None:
+        task: asyncio.Task[object] = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

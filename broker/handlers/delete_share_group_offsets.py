@@ -1,0 +1,43 @@
+"""DeleteShareGroupOffsets (92): a share group without members forgets topics (KIP-932)."""
+
+from __future__ import annotations
+
+from broker.coordinators.hosting import seen_by_client
+from broker.dispatch import Api, Call
+from broker.share.acknowledging import code_of, message_of
+from broker.share.administration import finish_delete
+from coordinator.group.share_offsets import begin_delete
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.delete_share_group_offsets import (
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsResponse,
+    DeleteShareGroupOffsetsResponseTopic,
+)
+from protocol.types import NO_UUID, Uuid
+
+
+async def delete_share_group_offsets(call: Call[DeleteShareGroupOffsetsRequest]) -> DeleteShareGroupOffsetsResponse:
+    group_id = call.request.group_id
+    names = [topic.topic_name for topic in call.request.topics]
+    try:
+        if not call.broker.share_groups.is_enabled:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+        if not group_id:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+        deletion = await call.broker.groups.decided(group_id, begin_delete, group_id, names)
+        failed = await finish_delete(call.broker.share_groups, group_id, deletion)
+    except KafkaError as error:
+        seen = seen_by_client(error)
+        return DeleteShareGroupOffsetsResponse(error_code=seen.code, error_message=seen.message, responses=[])
+    responses = [topic(name, topic_id, failed.get(topic_id)) for topic_id, name in deletion.names.items()]
+    responses += [topic(name, NO_UUID, error) for name, error in deletion.errors.items()]
+    return DeleteShareGroupOffsetsResponse(error_code=0, responses=responses)
+
+
+def topic(name: str, topic_id: Uuid, error: KafkaError | None) -> DeleteShareGroupOffsetsResponseTopic:
+    return DeleteShareGroupOffsetsResponseTopic(
+        topic_name=name, topic_id=topic_id, error_code=code_of(error), error_message=message_of(error)
+    )
+
+
+API = Api(DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsResponse, delete_share_group_offsets)

@@ -1,0 +1,86 @@
+"""DescribeShareGroupOffsets (90): where the share partitions of groups start (KIP-932).
+
+v1 adds the lag: the records that are not yet done with (KIP-1226). Without topics, all that have state are told.
+"""
+
+from __future__ import annotations
+
+from broker.coordinators.hosting import seen_by_client
+from broker.dispatch import Api, Call
+from broker.share.acknowledging import code_of, message_of
+from broker.share.administration import Told, summary
+from coordinator.group.share_offsets import initialized_partitions
+from coordinator.share.records import ShareKey
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsResponse,
+    DescribeShareGroupOffsetsResponseGroup,
+    DescribeShareGroupOffsetsResponsePartition,
+    DescribeShareGroupOffsetsResponseTopic,
+)
+from protocol.types import NO_UUID, Uuid
+
+
+async def describe_share_group_offsets(
+    call: Call[DescribeShareGroupOffsetsRequest],
+) -> DescribeShareGroupOffsetsResponse:
+    return DescribeShareGroupOffsetsResponse(groups=[await one_group(call, group) for group in call.request.groups])
+
+
+async def one_group(
+    call: Call[DescribeShareGroupOffsetsRequest], asked: DescribeShareGroupOffsetsRequestGroup
+) -> DescribeShareGroupOffsetsResponseGroup:
+    topics: list[DescribeShareGroupOffsetsResponseTopic] = []
+    error = None
+    try:
+        if not call.broker.share_groups.is_enabled:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+        for name, topic_id, partitions in await wanted(call, asked):
+            told = [(index, await tell(call, asked.group_id, topic_id, index)) for index in partitions]
+            answers = [answer(index, one) for index, one in told]
+            topics.append(
+                DescribeShareGroupOffsetsResponseTopic(topic_name=name, topic_id=topic_id, partitions=answers)
+            )
+    except KafkaError as refusal:
+        error, topics = seen_by_client(refusal), []
+    return DescribeShareGroupOffsetsResponseGroup(
+        group_id=asked.group_id, topics=topics, error_code=code_of(error), error_message=message_of(error)
+    )
+
+
+async def wanted(
+    call: Call[DescribeShareGroupOffsetsRequest], asked: DescribeShareGroupOffsetsRequestGroup
+) -> list[tuple[str, Uuid, list[int]]]:
+    """Topics by name and id, with partitions. Raises KafkaError."""
+    registry = call.broker.registry
+    if asked.topics is None:
+        found = await call.broker.groups.decided(asked.group_id, initialized_partitions, asked.group_id, None)
+        named = ((registry.topic_by_id(topic_id), partitions) for topic_id, partitions in found.items())
+        return [(topic.name, topic.topic_id, sorted(indexes)) for topic, indexes in named if topic is not None]
+    result = []
+    for each in asked.topics:
+        topic = registry.topic(each.topic_name)
+        result.append((each.topic_name, NO_UUID if topic is None else topic.topic_id, each.partitions))
+    return result
+
+
+async def tell(call: Call[DescribeShareGroupOffsetsRequest], group_id: str, topic_id: Uuid, index: int) -> Told:
+    if topic_id == NO_UUID:
+        return Told()
+    return await summary(call.broker.share_groups, ShareKey(group_id, topic_id, index))
+
+
+def answer(index: int, told: Told) -> DescribeShareGroupOffsetsResponsePartition:
+    return DescribeShareGroupOffsetsResponsePartition(
+        partition_index=index,
+        start_offset=told.start_offset,
+        leader_epoch=told.leader_epoch,
+        lag=told.lag,
+        error_code=code_of(told.error),
+        error_message=message_of(told.error),
+    )
+
+
+API = Api(DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse, describe_share_group_offsets)

@@ -1,0 +1,42 @@
+"""InitializeShareGroupState (83): state to begin with, for share partitions (KIP-932)."""
+
+from __future__ import annotations
+
+from broker.dispatch import Api, Call
+from broker.share.state_requests import decided
+from coordinator.share.records import ShareKey
+from protocol.messages.initialize_share_group_state import (
+    InitializeShareGroupStateRequest,
+    InitializeShareGroupStateResponse,
+    InitializeStateData,
+    InitializeStateResult,
+    PartitionData,
+    PartitionResult,
+)
+from protocol.types import Uuid
+
+
+async def initialize_share_group_state(
+    call: Call[InitializeShareGroupStateRequest],
+) -> InitializeShareGroupStateResponse:
+    return InitializeShareGroupStateResponse(results=[await one_topic(call, topic) for topic in call.request.topics])
+
+
+async def one_topic(call: Call[InitializeShareGroupStateRequest], topic: InitializeStateData) -> InitializeStateResult:
+    partitions = [await one_partition(call, topic.topic_id, each) for each in topic.partitions]
+    return InitializeStateResult(topic_id=topic.topic_id, partitions=partitions)
+
+
+async def one_partition(
+    call: Call[InitializeShareGroupStateRequest], topic_id: Uuid, wanted: PartitionData
+) -> PartitionResult:
+    key = ShareKey(call.request.group_id, topic_id, wanted.partition)
+    _, failure = await decided(
+        call.broker.shares,
+        key,
+        lambda shard, ticket, now_ms: shard.initialize(key, wanted.state_epoch, wanted.start_offset, ticket, now_ms),
+    )
+    return PartitionResult(partition=wanted.partition, error_code=failure.code, error_message=failure.message)
+
+
+API = Api(InitializeShareGroupStateRequest, InitializeShareGroupStateResponse, initialize_share_group_state)

@@ -1,0 +1,57 @@
+"""ReadShareGroupState (84): the state of share partitions, for the brokers that lead them (KIP-932)."""
+
+from __future__ import annotations
+
+from broker.dispatch import Api, Call
+from broker.share.state_requests import decided
+from coordinator.runtime import Ticket
+from coordinator.share.records import ShareKey, ShareOutcome, ShareState
+from coordinator.share.shard import ShareShard
+from protocol.messages.read_share_group_state import (
+    PartitionData,
+    PartitionResult,
+    ReadShareGroupStateRequest,
+    ReadShareGroupStateResponse,
+    ReadStateData,
+    ReadStateResult,
+    StateBatch,
+)
+from protocol.types import Uuid
+
+
+async def read_share_group_state(call: Call[ReadShareGroupStateRequest]) -> ReadShareGroupStateResponse:
+    return ReadShareGroupStateResponse(results=[await one_topic(call, topic) for topic in call.request.topics])
+
+
+async def one_topic(call: Call[ReadShareGroupStateRequest], topic: ReadStateData) -> ReadStateResult:
+    partitions = [await one_partition(call, topic.topic_id, each) for each in topic.partitions]
+    return ReadStateResult(topic_id=topic.topic_id, partitions=partitions)
+
+
+async def one_partition(
+    call: Call[ReadShareGroupStateRequest], topic_id: Uuid, wanted: PartitionData
+) -> PartitionResult:
+    key = ShareKey(call.request.group_id, topic_id, wanted.partition)
+
+    def decide(shard: ShareShard, ticket: Ticket[ShareState], now_ms: int) -> ShareOutcome:
+        return shard.read(key, wanted.leader_epoch, ticket, now_ms)
+
+    state, failure = await decided(call.broker.shares, key, decide)
+    result = PartitionResult(
+        partition=wanted.partition,
+        error_code=failure.code,
+        error_message=failure.message,
+        state_epoch=0,
+        start_offset=0,
+        state_batches=[],
+    )
+    if state is not None:
+        result.state_epoch, result.start_offset = state.state_epoch, state.start_offset
+        result.state_batches = [
+            StateBatch(first_offset=first, last_offset=last, delivery_state=delivery, delivery_count=count)
+            for first, last, delivery, count in state.batches
+        ]
+    return result
+
+
+API = Api(ReadShareGroupStateRequest, ReadShareGroupStateResponse, read_share_group_state)

@@ -1,0 +1,50 @@
+"""WriteShareGroupState (85): what has changed of share partitions, from the brokers that lead them (KIP-932).
+
+v1 adds the delivery-complete count (KIP-1226).
+"""
+
+from __future__ import annotations
+
+from broker.dispatch import Api, Call
+from broker.share.state_requests import decided
+from coordinator.share.batches import StateBatch
+from coordinator.share.records import ShareKey
+from coordinator.share.shard import Written
+from protocol.messages.write_share_group_state import (
+    PartitionData,
+    PartitionResult,
+    WriteShareGroupStateRequest,
+    WriteShareGroupStateResponse,
+    WriteStateData,
+    WriteStateResult,
+)
+from protocol.types import Uuid
+
+
+async def write_share_group_state(call: Call[WriteShareGroupStateRequest]) -> WriteShareGroupStateResponse:
+    return WriteShareGroupStateResponse(results=[await one_topic(call, topic) for topic in call.request.topics])
+
+
+async def one_topic(call: Call[WriteShareGroupStateRequest], topic: WriteStateData) -> WriteStateResult:
+    partitions = [await one_partition(call, topic.topic_id, each) for each in topic.partitions]
+    return WriteStateResult(topic_id=topic.topic_id, partitions=partitions)
+
+
+async def one_partition(
+    call: Call[WriteShareGroupStateRequest], topic_id: Uuid, wanted: PartitionData
+) -> PartitionResult:
+    key = ShareKey(call.request.group_id, topic_id, wanted.partition)
+    batches = [
+        StateBatch(each.first_offset, each.last_offset, each.delivery_state, each.delivery_count)
+        for each in wanted.state_batches
+    ]
+    written = Written(
+        wanted.state_epoch, wanted.leader_epoch, wanted.start_offset, wanted.delivery_complete_count, batches
+    )
+    _, failure = await decided(
+        call.broker.shares, key, lambda shard, ticket, now_ms: shard.write(key, written, ticket, now_ms)
+    )
+    return PartitionResult(partition=wanted.partition, error_code=failure.code, error_message=failure.message)
+
+
+API = Api(WriteShareGroupStateRequest, WriteShareGroupStateResponse, write_share_group_state)

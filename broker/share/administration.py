@@ -1,0 +1,91 @@
+"""Administration of share groups: offsets told, altered and deleted, and the state of groups that are deleted.
+
+Source: GroupCoordinatorService (KIP-932, KIP-1226).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from broker.coordinators.hosting import seen_by_client
+from broker.share.initializing import initialize
+from coordinator.group.share_initialization import Initialize
+from coordinator.group.share_offsets import Deletion, begin_delete_all, deleted
+from coordinator.group.share_topics import Partitions
+from coordinator.share.batches import NO_START_OFFSET
+from coordinator.share.records import ShareKey
+from coordinator.share.shard import NO_COUNT, Summary
+from protocol.errors import KafkaError
+from protocol.types import Uuid
+
+if TYPE_CHECKING:
+    from broker.share.groups import ShareGroups
+
+UNKNOWN_LAG: Final = -1
+
+
+class Told(NamedTuple):
+    """What there is to say of a share partition's offset."""
+
+    start_offset: int = NO_START_OFFSET
+    leader_epoch: int = 0
+    lag: int = UNKNOWN_LAG
+    error: KafkaError | None = None
+
+
+async def summary(groups: ShareGroups, key: ShareKey) -> Told:
+    """Start offset and lag: the records that are not yet done with."""
+    try:
+        found = await groups.persister.summary(key)
+    except KafkaError as error:
+        return Told(error=seen_by_client(error))
+    return Told(found.start_offset, found.leader_epoch, lag(groups, key, found))
+
+
+def lag(groups: ShareGroups, key: ShareKey, found: Summary) -> int:
+    if found.start_offset == NO_START_OFFSET or found.delivery_complete_count == NO_COUNT:
+        return UNKNOWN_LAG
+    topic = groups.broker.replicas.name_of(key.topic_id)
+    partition = None if topic is None else groups.broker.replicas.topic(topic).get(key.partition)
+    if partition is None:
+        return UNKNOWN_LAG
+    return partition.high_watermark - found.start_offset - found.delivery_complete_count
+
+
+async def alter(groups: ShareGroups, wanted: Initialize) -> Mapping[ShareKey, KafkaError]:
+    """Makes the state anew; the errors of what could not be made."""
+    groups.forget_group(wanted.group_id)
+    return await initialize(groups, wanted) if wanted.offsets else {}
+
+
+async def delete_state(groups: ShareGroups, group_id: str, partitions: Partitions) -> dict[Uuid, KafkaError]:
+    """Deletes the state of share partitions; the errors, by topic."""
+    groups.forget_group(group_id)
+    keys = [ShareKey(group_id, topic_id, index) for topic_id, indexes in partitions.items() for index in indexes]
+    results = await asyncio.gather(*map(groups.persister.delete, keys), return_exceptions=True)
+    failed: dict[Uuid, KafkaError] = {}
+    for key, result in zip(keys, results, strict=True):
+        if isinstance(result, KafkaError):
+            failed[key.topic_id] = seen_by_client(result)
+        elif result is not None:
+            raise result
+    return failed
+
+
+async def finish_delete(groups: ShareGroups, group_id: str, deletion: Deletion) -> dict[Uuid, KafkaError]:
+    """Deletes the state, and enters it in the group's book; the errors, by topic."""
+    failed = await delete_state(groups, group_id, deletion.partitions)
+    done = frozenset(deletion.partitions.keys() - failed.keys())
+    if done:
+        await groups.broker.groups.decided(group_id, deleted, group_id, done)
+    return failed
+
+
+async def delete_group_state(groups: ShareGroups, group_id: str) -> None:
+    """All state of a group that is to be deleted, if it is a share group without members. Raises KafkaError."""
+    deletion = await groups.broker.groups.decided(group_id, begin_delete_all, group_id, None)
+    failed = await delete_state(groups, group_id, deletion.partitions)
+    for error in failed.values():
+        raise error
