@@ -29,6 +29,12 @@ from protocol.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 
+MALFORMED = (
+    "This most likely occurs because of a request being malformed by the client library or the message was sent to an "
+    "incompatible broker. See the broker logs for more details."
+)
+"""What Apache Kafka's clients know INVALID_REQUEST by."""
+
 
 def describe_configs(call: Call[DescribeConfigsRequest]) -> DescribeConfigsResponse:
     return DescribeConfigsResponse(results=[describe(call, resource) for resource in call.request.resources])
@@ -37,7 +43,7 @@ def describe_configs(call: Call[DescribeConfigsRequest]) -> DescribeConfigsRespo
 def describe(call: Call[DescribeConfigsRequest], asked: DescribeConfigsResource) -> DescribeConfigsResult:
     result = DescribeConfigsResult(
         error_code=0,
-        error_message=None,
+        error_message="",
         resource_type=asked.resource_type,
         resource_name=asked.resource_name,
         configs=[],
@@ -55,7 +61,7 @@ def describe(call: Call[DescribeConfigsRequest], asked: DescribeConfigsResource)
 def topic_rows(call: Call[DescribeConfigsRequest], name: str) -> list[Row]:
     names.validate(name)
     if call.broker.registry.topic(name) is None:
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
     return describe_topic(call.broker.layers, call.broker.registry.topic_configs(name))
 
 
@@ -63,7 +69,7 @@ def broker_rows(call: Call[DescribeConfigsRequest], name: str) -> list[Row]:
     node_id = call.broker.config.node_id
     if not name:
         return describe_all_brokers(call.broker.layers)
-    if name != str(node_id):
+    if broker_id(name) != node_id:
         message = f"Unexpected broker id, expected {node_id} or empty string, but received {name}"
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     return describe_broker(call.broker.layers)
@@ -71,9 +77,19 @@ def broker_rows(call: Call[DescribeConfigsRequest], name: str) -> list[Row]:
 
 def logger_rows(call: Call[DescribeConfigsRequest], name: str) -> list[Row]:
     node_id = call.broker.config.node_id
-    if name != str(node_id):
+    if not name:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
+    if broker_id(name) != node_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {node_id} but received {name}")
     return []
+
+
+def broker_id(name: str) -> int:
+    """The id that a resource's name is. Raises KafkaError(INVALID_REQUEST)."""
+    try:
+        return int(name)
+    except ValueError:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}") from None
 
 
 def group_rows(call: Call[DescribeConfigsRequest], name: str) -> list[Row]:
@@ -90,7 +106,7 @@ def client_metrics_rows(call: Call[DescribeConfigsRequest], name: str) -> list[R
 
 
 def unknown_type(call: Call[DescribeConfigsRequest], name: str) -> list[Row]:
-    raise KafkaError(ErrorCode.INVALID_REQUEST, "Unsupported resource type")
+    raise KafkaError(ErrorCode.INVALID_REQUEST, MALFORMED)
 
 
 ROWS: dict[ResourceType, Callable[[Call[DescribeConfigsRequest], str], list[Row]]] = {

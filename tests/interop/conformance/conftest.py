@@ -15,9 +15,17 @@ from tests.interop.conformance.peers import Pair, Peer
 
 API_VERSIONS_VERSION = 3
 PROPERTIES = {
+    "node.id": "1",
     "log.retention.ms": "-1",  # the scripts' records are old
+    "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "1",
+    "offsets.topic.replication.factor": "1",
     "transaction.state.log.num.partitions": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
 }
 
 

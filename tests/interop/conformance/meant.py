@@ -71,3 +71,17 @@ CREATED: Mapping[str, tuple[Allowed, ...]] = {
 """By the name of a case in test_topics.py."""
 
 TWICE = (Allowed(ANYWHERE, "Kafka loses all but the last of a partition's batches, and says nothing"),)
+
+OPTIONS_OF_ITS_OWN: Mapping[str, str] = {
+    "advertised.listeners": "a port that the broker found free is told by Metadata",
+    "broker.id": "Kafka fills it in from node.id",
+    "controller.listener.names": "there is no separate controller",
+    "controller.quorum.voters": "there is no separate controller",
+    "listener.security.protocol.map": "listeners are not added while the broker runs",
+    "listeners": "the test's own addresses",
+    "log.dir": "another default",
+    "log.dirs": "the test's own directories",
+    "node.id": "it has a default",
+    "process.roles": "there is no separate controller",
+}
+"""Options of the broker that are not compared, and why."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import socket
 import struct
@@ -71,6 +72,7 @@ class Peer:
         self.names: dict[bytes, str] = {}
         self.producer_ids: list[int] = []
         self._socket: socket.socket | None = None
+        self._fences = itertools.count()
 
     def ask(self, request: object, version: int, response: type[R]) -> R:
         """The answer, which must come."""
@@ -185,6 +187,11 @@ class Peer:
             lambda answer: not any(partition.error_code for partition in answer.topics[0].partitions),
         )
 
+    def wait_for_metadata(self) -> None:
+        """What was decided before is known to Apache Kafka's broker half once it knows of a topic made since."""
+        if self.name.startswith("apache"):
+            self.create(f"fence-{next(self._fences)}")
+
     def wait_until_gone(self, name: str) -> None:
         """A topic that was deleted is gone from the broker's metadata and, so far as clients can see, from its logs."""
         asked = ListOffsetsPartition(partition_index=0, timestamp=-1)
@@ -214,6 +221,8 @@ UNORDERED = frozenset(
         "ApiVersionsResponse.supported_features",
         "ApiVersionsResponse.finalized_features",
         "ListOffsetsTopicResponse.partitions",
+        "DescribeConfigsResult.configs",
+        "ListConfigResourcesResponse.config_resources",
         "MetadataResponse.topics",
         "DeleteTopicsResponse.responses",
         "CreatePartitionsResponse.results",
@@ -264,6 +273,8 @@ class Plain:
     def text(self, name: str, value: str) -> str:
         if name == "cluster_id" and value:
             return "the cluster"
+        if name == "documentation":
+            return "in the project's own words"
         for topic_id, topic in self.peer.names.items():
             value = value.replace(uuid_to_text(topic_id), f"id of {topic}")
         value = value.replace(str(self.peer.data), "DATA").replace(f":{self.peer.port}", ":PORT")
