@@ -13,6 +13,7 @@ from broker.coordinators.groups import GroupCoordinator
 from broker.coordinators.hosting import Coordinator
 from broker.coordinators.shares import ShareCoordinator
 from broker.coordinators.transactions import TransactionCoordinator
+from broker.disk_work import DiskWork
 from broker.fetch_sessions import FetchSessions
 from broker.replica.moves import Moves
 from broker.replica.replicas import Replicas
@@ -49,6 +50,7 @@ class Broker:
         self.logs = logs
         self.apis = apis
         self.replicas = Replicas()
+        self.disk_work = DiskWork(logs, clock)
         self.moves = Moves(logs, cluster, clock)
         self.groups = GroupCoordinator(self)
         self.transactions = TransactionCoordinator(self)

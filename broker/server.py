@@ -198,6 +198,7 @@ class Server:
         await self._drained()
         self.housekeeping.stop()
         self.broker.moves.stop()
+        self.broker.disk_work.close()
         self._workers.close()
         broker_epoch = self.cluster.broker_epoch
         try:

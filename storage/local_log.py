@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition, Uuid
 from storage.append import AppendRules
 from storage.cleaner_swap import swap_in
-from storage.config import LogConfig
+from storage.config import MAX_LONG, LogConfig
 from storage.disk import Disk
-from storage.failure import Report, failing, unheard
+from storage.failure import LogDirFailure, Report, failing, unheard
 from storage.recovery import Loaded, rebuild_producers
 from storage.retention import Deletable, deletable
 from storage.segment import Segment
@@ -31,11 +32,14 @@ class LocalLog:
     __slots__ = (
         "_config",
         "_disk",
+        "_flush_failed",
+        "_flushing",
         "_generation",
         "cleaned_to",
         "cleaning",
         "directory",
         "epochs",
+        "flushes",
         "high_watermark",
         "last_flush_ms",
         "last_leader_epoch",
@@ -82,6 +86,8 @@ class LocalLog:
         self.last_leader_epoch = NO_EPOCH if loaded.epochs.latest_epoch is None else loaded.epochs.latest_epoch
         self.report = report
         self._disk = disk
+        self._flush_failed: LogDirFailure | None = None
+        self._flushing = Lock()
         self._generation = 0
         self.config = config
 
@@ -96,6 +102,7 @@ class LocalLog:
     @config.setter
     def config(self, config: LogConfig) -> None:
         self._config = config
+        self.flushes = config.flush_messages < MAX_LONG
         self.rules = AppendRules(config)
 
     @property
@@ -176,19 +183,30 @@ class LocalLog:
     def flush(self, now_ms: int, up_to: int | None = None) -> None:
         """Return when everything appended before the call is on the device; then the recovery point moves there.
 
-        With `up_to`, only the segments that begin before that offset. May be called in a worker thread, one at a time.
-        Raises LogDirFull, and LogDirFailure, after which nothing of the directory may be flushed again.
+        With `up_to`, only the segments that begin before that offset. May be called in worker threads: one at a time
+        flushes, the next finds that most of its work is done. Raises LogDirFull, and LogDirFailure, after which nothing
+        of the directory may be flushed again.
         """
         end_offset, generation = self.log_end_offset if up_to is None else up_to, self._generation
-        if end_offset > self.recovery_point:
-            with self._failing("writing the epochs of", may_be_full=True):
-                self.epochs.flush()
-            with self._failing("flushing"):
-                self.segments.flush(self.recovery_point, end_offset)
-        if generation == self._generation:  # else the log was truncated meanwhile
-            self.recovery_point = max(self.recovery_point, end_offset)
+        with self._flushing:
+            if self._flush_failed is not None:
+                raise self._flush_failed
+            if end_offset > self.recovery_point:
+                self._flush_files(end_offset)
+            if generation == self._generation:  # else the log was truncated meanwhile
+                self.recovery_point = max(self.recovery_point, end_offset)
         if up_to is None or up_to > self.segments.active.base_offset:
             self.last_flush_ms = now_ms
+
+    def _flush_files(self, end_offset: int) -> None:
+        with self._failing("writing the epochs of", may_be_full=True):
+            self.epochs.flush()
+        try:
+            with self._failing("flushing"):
+                self.segments.flush(self.recovery_point, end_offset)
+        except LogDirFailure as error:
+            self._flush_failed = error  # the system would report success the next time, with the pages gone
+            raise
 
     def close(self) -> None:
         """Write the producers' snapshot and the indexes, and let go of all files. Flush first. Raises LogDirFailure."""

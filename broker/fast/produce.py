@@ -101,7 +101,10 @@ def parse(
             unusual = size <= BATCH_HEADER_BYTES or magic != MAGIC_V2 or attributes & TRANSACTIONAL
             if unusual or length != size - 1 - LOG_OVERHEAD or frame[end]:  # not one batch; tags of the partition
                 return None
-            targets.append((partitions[index], index, frame[position:end]))
+            partition = partitions[index]
+            if partition.log.flushes:
+                return None
+            targets.append((partition, index, frame[position:end]))
             position = end + 1
         if not 1 < partition_count <= ONE_BYTE or frame[position]:  # tags of the topic
             return None

@@ -19,29 +19,40 @@ HIGH_WATERMARK = -1
 INVALID_LOW_WATERMARK = -1
 
 
-def delete_records(call: Call[DeleteRecordsRequest]) -> DeleteRecordsResponse:
-    """A partition that is named twice is cut where it was named last."""
-    offsets: dict[str, dict[int, DeleteRecordsPartition]] = {}
+async def delete_records(call: Call[DeleteRecordsRequest]) -> DeleteRecordsResponse:
+    """Answers once a checkpoint has where the logs begin now: what a client knows to be gone does not come back."""
+    topics = []
+    log_dirs: dict[str, list[DeleteRecordsPartitionResult]] = {}
     for topic in call.request.topics:
-        offsets.setdefault(topic.name, {}).update({each.partition_index: each for each in topic.partitions})
-    topics = [
-        DeleteRecordsTopicResult(name=name, partitions=[delete(call, name, each) for each in partitions.values()])
-        for name, partitions in offsets.items()
-    ]
+        results = [delete(call, topic.name, each, log_dirs) for each in topic.partitions]
+        topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=results))
+    for log_dir, results in log_dirs.items():
+        try:
+            await call.broker.disk_work.checkpointed(log_dir)
+        except KafkaError as error:
+            for result in results:
+                result.low_watermark, result.error_code = INVALID_LOW_WATERMARK, error.code
     return DeleteRecordsResponse(topics=topics)
 
 
-def delete(call: Call[DeleteRecordsRequest], topic: str, asked: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
+def delete(
+    call: Call[DeleteRecordsRequest],
+    topic: str,
+    asked: DeleteRecordsPartition,
+    log_dirs: dict[str, list[DeleteRecordsPartitionResult]],
+) -> DeleteRecordsPartitionResult:
+    """One partition; its answer is noted with the directory whose checkpoint it waits for."""
+    result = DeleteRecordsPartitionResult(
+        partition_index=asked.partition_index, low_watermark=INVALID_LOW_WATERMARK, error_code=ErrorCode.NONE
+    )
     try:
         partition = call.broker.replicas.partition(topic, asked.partition_index)
-        low_watermark = partition.delete_records(asked.offset)
+        result.low_watermark = partition.delete_records(asked.offset)
     except KafkaError as error:
-        return DeleteRecordsPartitionResult(
-            partition_index=asked.partition_index, low_watermark=INVALID_LOW_WATERMARK, error_code=error.code
-        )
-    return DeleteRecordsPartitionResult(
-        partition_index=asked.partition_index, low_watermark=low_watermark, error_code=ErrorCode.NONE
-    )
+        result.error_code = error.code
+    else:
+        log_dirs.setdefault(partition.log.log_dir, []).append(result)
+    return result
 
 
 API = Api(DeleteRecordsRequest, DeleteRecordsResponse, delete_records)

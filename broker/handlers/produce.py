@@ -9,6 +9,7 @@ With acks=0 nothing is answered; an error then closes the connection, which is h
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Coroutine, Iterable
 from typing import Any
 
@@ -33,6 +34,7 @@ from protocol.records.batch import (
     read_header,
 )
 from protocol.types import TopicPartition
+from storage.log import Log
 
 VALID_ACKS = (-1, 0, 1)
 FIRST_TOPIC_ID_VERSION = 13
@@ -56,20 +58,49 @@ def produce(
 
 
 async def append_later(call: Call[ProduceRequest], verified: Coroutine[Any, Any, Verified]) -> ProduceResponse | None:
-    return append_all(call, await verified)
+    response = append_all(call, await verified)
+    return await response if isinstance(response, Coroutine) else response
 
 
-def append_all(call: Call[ProduceRequest], verified: Verified) -> ProduceResponse | None:
+def append_all(
+    call: Call[ProduceRequest], verified: Verified
+) -> ProduceResponse | Coroutine[Any, Any, ProduceResponse] | None:
     request = call.request
     now_ms = call.now_ms
     topics = [produce_topic(call, topic, verified, now_ms) for topic in request.topic_data if topic.partition_data]
     response = ProduceResponse(responses=topics)
     if request.acks != 0:
-        return response
+        unflushed = [*to_be_flushed(call, response)]
+        return flush_first(call, response, unflushed) if unflushed else response
     errors = [p.error_code for topic in response.responses for p in topic.partition_responses if p.error_code]
     if errors:
         raise ProtocolError(f"Produce with acks=0 failed with {error_code(errors[0]).name}")
     return None
+
+
+def to_be_flushed(
+    call: Call[ProduceRequest], response: ProduceResponse
+) -> Iterable[tuple[PartitionProduceResponse, Log]]:
+    """Answers that wait for the disk, as flush.messages of their topics wants it."""
+    asked_for = [topic for topic in call.request.topic_data if topic.partition_data]
+    for asked, topic in zip(asked_for, response.responses, strict=True):
+        partitions = call.broker.replicas.topic(name_of(call, asked) or "")
+        for answer in topic.partition_responses:
+            if not answer.error_code and partitions[answer.index].log.must_flush:
+                yield answer, partitions[answer.index].log
+
+
+async def flush_first(
+    call: Call[ProduceRequest], response: ProduceResponse, unflushed: Iterable[tuple[PartitionProduceResponse, Log]]
+) -> ProduceResponse:
+    async def flush(answer: PartitionProduceResponse, log: Log) -> None:
+        try:
+            await call.broker.disk_work.flushed(log)
+        except KafkaError as error:
+            answer.error_code, answer.error_message, answer.base_offset = error.code, error.message, -1
+
+    await asyncio.gather(*(flush(answer, log) for answer, log in unflushed))
+    return response
 
 
 def produce_topic(

@@ -1,0 +1,114 @@
+"""What is on the disk before a client hears of it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from broker.disk_work import Rounds
+from broker.workers import Workers
+from protocol.errors import ErrorCode
+from protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+)
+from tests.broker.inprocess import Client, InProcess
+from tests.broker.test_disk_failures import TOPIC, Broker, broken, produce
+from tests.storage.bad_disk import BadDisk
+
+
+async def delete(client: Client, offset: int) -> tuple[int, int]:
+    """Low watermark and error."""
+    asked = DeleteRecordsTopic(name=TOPIC, partitions=[DeleteRecordsPartition(partition_index=0, offset=offset)])
+    request = DeleteRecordsRequest(topics=[asked], timeout_ms=1000)
+    result = (await client.ask(request, 2, DeleteRecordsResponse)).topics[0].partitions[0]
+    return result.low_watermark, result.error_code
+
+
+async def test_deleted_records_are_checkpointed_before_the_answer(tmp_path: Path) -> None:
+    async with InProcess(tmp_path) as broker:
+        await broker.create_topic(TOPIC)
+        client = broker.client()
+        for _ in range(3):
+            await produce(client, 0)
+        assert await delete(client, 2) == (2, 0)
+        assert (tmp_path / "log-start-offset-checkpoint").read_text() == f"0\n1\n{TOPIC} 0 2\n"
+        assert await delete(client, 9) == (-1, ErrorCode.OFFSET_OUT_OF_RANGE)
+
+
+async def test_a_checkpoint_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    disk = BadDisk()
+    async with Broker(tmp_path, disk) as broker:
+        await broker.create_topic(TOPIC, 2)
+        client = broker.client()
+        await produce(client, 0)
+        directory = broker.server.broker.replicas.partition(TOPIC, 0).log.log_dir
+        disk.fault = broken(f"{directory}/log-start", "write")
+        assert await delete(client, 1) == (-1, ErrorCode.KAFKA_STORAGE_ERROR)
+        disk.fault = lambda call, path: None
+
+
+async def test_with_flush_messages_a_record_is_on_the_device_before_it_is_acknowledged(tmp_path: Path) -> None:
+    async with InProcess(tmp_path) as broker:
+        await broker.create_topic(TOPIC, 1, flush_messages="2")
+        log = broker.server.broker.replicas.partition(TOPIC, 0).log
+        client = broker.client()
+        await produce(client, 0)
+        assert log.recovery_point == 0
+        await produce(client, 0)
+        assert log.recovery_point == 2
+        await asyncio.gather(*(produce(broker.client(), 0) for _ in range(20)))
+        assert log.recovery_point == 22
+
+
+async def test_a_flush_that_fails_is_the_answer(tmp_path: Path) -> None:
+    disk = BadDisk()
+    async with Broker(tmp_path, disk) as broker:
+        await broker.create_topic(TOPIC, 2, flush_messages="1")
+        bad = broker.partition_in("bad")
+        disk.fault = broken("/bad/", "fsync")
+        assert await produce(broker.client(), bad) == ErrorCode.KAFKA_STORAGE_ERROR
+        await broker.settle()
+        assert broker.server.logs.online_dirs()[0].path.endswith("good")
+
+
+async def test_those_who_come_during_a_round_share_the_next() -> None:
+    workers, go = Workers(1, "test"), Event()
+    rounds_done: list[int] = []
+
+    def work() -> None:
+        go.wait()
+        rounds_done.append(1)
+
+    rounds = Rounds(work, workers)
+    first = asyncio.ensure_future(rounds.served())
+    await asyncio.sleep(0)
+    others = [asyncio.ensure_future(rounds.served()) for _ in range(5)]
+    await asyncio.sleep(0)
+    go.set()
+    await asyncio.gather(first, *others)
+    assert len(rounds_done) == 2
+    assert rounds.is_idle
+    workers.close()
+
+
+async def test_a_round_that_fails_fails_for_all_it_served() -> None:
+    workers, go = Workers(1, "test"), Event()
+
+    def work() -> None:
+        go.wait()
+        raise OSError("broken")
+
+    rounds = Rounds(work, workers)
+    waiting = [asyncio.ensure_future(rounds.served()) for _ in range(3)]
+    await asyncio.sleep(0)
+    go.set()
+    for one in waiting:
+        with pytest.raises(OSError, match="broken"):
+            await one
+    workers.close()
