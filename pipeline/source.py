@@ -86,6 +86,8 @@ def with_folders(frame: DataFrame) -> DataFrame:
 
 
 AT = re.compile(r"(?:partition|TopicPartition:?) ([\w.-]+)-(\d+)")
+OURS = re.compile(r"^pipeline\.errors\.\w+: (.+)$", re.MULTILINE)
+"""A message of ours that a Python worker raised."""
 OFFSET = re.compile(r"offset (\d+)")
 
 
@@ -94,6 +96,8 @@ def explained(error: Exception, cluster: Cluster, ranges: Sequence[Range]) -> Pi
     if isinstance(error, PipelineError):
         return error
     text = str(error)
+    if told := OURS.search(text):
+        return PipelineError(told[1])
     place = AT.search(text)
     at = f"{place[1]}-{place[2]}" if place else ""
     mine = [one for one in ranges if str(one.key) == at] or list(ranges)

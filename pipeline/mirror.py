@@ -1,0 +1,133 @@
+"""mirror: topics of one cluster to another, with partition, key, value, headers and timestamp.
+
+Each record carries its source offset in a header, so the target itself says where to go on: after a crash nothing is
+written twice and nothing is left out. One mirror at a time writes to a topic.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import SparkSession
+
+from pipeline.cluster import Cluster
+from pipeline.errors import LostRange, PipelineError
+from pipeline.ranges import Range
+from pipeline.sending import Target, positions, send
+from pipeline.source import SPARK_FAILURES, explained, read_topics
+from pipeline.store import Hook, nowhere
+from pipeline.topics import Partition, Topic
+
+NOT_COPIED = frozenset(
+    {
+        "message.timestamp.type",  # the source's timestamps are kept, so the target must not stamp its own
+        "leader.replication.throttled.replicas",
+        "follower.replication.throttled.replicas",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorConfig:
+    """From where, to where. `follow_s` is the pause between rounds; None ends when all that was there is mirrored."""
+
+    source: str
+    target: str
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+    prefix: str = ""
+    follow_s: float | None = None
+    max_records: int = 1_000_000
+    options: Mapping[str, str] = field(default_factory=dict)
+    source_properties: Mapping[str, str] = field(default_factory=dict)
+    target_properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What one round wrote, and what the source has beyond it, per partition."""
+
+    records: int
+    lag: dict[Partition, int]
+    seconds: float
+
+
+def mirror(
+    spark: SparkSession, config: MirrorConfig, shown: Callable[[Round], None] | None = None, at: Hook = nowhere
+) -> int:
+    """Mirror in rounds of at most `max_records`; returns how many records were written. Raises PipelineError."""
+    source = Cluster(config.source, config.source_properties)
+    total = 0
+    while True:
+        done = mirror_round(spark, config, source, at)
+        total += done.records
+        if shown is not None:
+            shown(done)
+        if any(done.lag.values()) and done.records:
+            continue
+        if config.follow_s is None:
+            return total
+        time.sleep(config.follow_s)
+
+
+def mirror_round(spark: SparkSession, config: MirrorConfig, source: Cluster, at: Hook = nowhere) -> Round:
+    """One round over all topics."""
+    began = time.monotonic()
+    topics = source.topics(config.topics, config.pattern)
+    names = {topic.name: config.prefix + topic.name for topic in topics}
+    ids = {topic.name: topic.id for topic in topics}
+    target = Target(config.target, names, config.target_properties, ids)
+    for topic in topics:
+        prepare(source, target.cluster(), topic, names[topic.name])
+    at("prepared")
+    keys = [key for topic in topics for key in topic.each()]
+    ranges = planned(keys, source, positions(target, keys), config.max_records)
+    try:
+        sent = send(read_topics(spark, source, ranges, config.options), target)
+    except SPARK_FAILURES as error:
+        raise explained(error, source, ranges) from error
+    at("sent")
+    reached = {one.key: one.end for one in ranges}
+    ends = source.end_offsets(keys)
+    lag = {key: ends[key] - reached.get(key, ends[key]) for key in keys}
+    return Round(sum(one.records for one in sent), lag, time.monotonic() - began)
+
+
+def planned(
+    keys: Sequence[Partition], source: Cluster, begun: Mapping[Partition, int], max_records: int
+) -> list[Range]:
+    """What is still to be mirrored, cut so that a round has at most `max_records`. Raises LostRange."""
+    first, end = source.start_offsets(keys), source.end_offsets(keys)
+    share = max(1, max_records // max(1, len(keys)))
+    ranges = []
+    for key in keys:
+        start = begun.get(key, first[key])
+        if start < first[key]:
+            raise LostRange(
+                f"{source.bootstrap}: {key}: offsets {start} to {first[key] - 1} are lost, not mirrored before "
+                f"retention passed them: the partition begins with {first[key]} now"
+            )
+        if start > end[key]:
+            raise PipelineError(f"{source.bootstrap}: {key} ends with {end[key] - 1}, its mirror with {start - 1}")
+        if start < end[key]:
+            ranges.append(Range(*key, start, min(end[key], start + share)))
+    return ranges
+
+
+def prepare(source: Cluster, target: Cluster, topic: Topic, name: str) -> None:
+    """Make the target topic like its source: partitions, and what was configured for the topic itself."""
+    wanted = {key: value for key, value in source.configs(topic.name).items() if key not in NOT_COPIED}
+    if target.create(name, len(topic.partitions), wanted):
+        return
+    (there,) = target.topics([name])
+    if len(there.partitions) > len(topic.partitions):
+        raise PipelineError(
+            f"{target.bootstrap}: {name} has {len(there.partitions)} partitions, its source {len(topic.partitions)}"
+        )
+    if len(there.partitions) < len(topic.partitions):
+        target.grow(name, len(topic.partitions))
+    has = target.configs(name)
+    if changed := {key: value for key, value in wanted.items() if has.get(key) != value}:
+        target.set_configs(name, changed)

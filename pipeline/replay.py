@@ -1,0 +1,124 @@
+"""replay: a store's records back into topics, in order per partition, at full speed or at the recorded pace."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import reduce
+
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as f
+
+from pipeline.cluster import Cluster
+from pipeline.errors import PipelineError
+from pipeline.manifest import State
+from pipeline.producing import Writer
+from pipeline.sending import Target, outgoing, send
+from pipeline.source import SPARK_FAILURES, explained, read_files
+from pipeline.store import Store
+from pipeline.topics import Partition
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayConfig:
+    """What is replayed where. `pace` is a factor of the recorded speed, None is as fast as the broker takes it."""
+
+    bootstrap: str
+    store: str
+    topics: tuple[str, ...]
+    to: str | None = None
+    pace: float | None = None
+    append: bool = False
+    from_ms: int | None = None
+    until_ms: int | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+def replay(
+    spark: SparkSession, config: ReplayConfig, sleep: Callable[[float], None] = time.sleep
+) -> dict[Partition, int]:
+    """Records written, by source partition.
+
+    Raises PipelineError, before anything is written when a target is not empty.
+    """
+    store = Store(config.store)
+    state = store.reading()
+    names = _names(config, state)
+    target = Target(config.bootstrap, names, config.properties)
+    for topic, name in names.items():
+        prepare(target.cluster(), name, max(state.partitions[topic]) + 1, config.append)
+    keys = [Partition(topic, number) for topic in names for number in state.partitions[topic]]
+    frame = reduce(DataFrame.unionByName, (part(spark, store, state, key, config) for key in keys))
+    try:
+        if config.pace is not None:
+            return paced(frame, target, config.pace, sleep)
+        return {Partition(one.topic, one.partition): one.records for one in send(frame, target)}
+    except SPARK_FAILURES as error:
+        raise explained(error, target.cluster(), []) from error
+
+
+def _names(config: ReplayConfig, state: State) -> dict[str, str]:
+    if missing := ", ".join(topic for topic in config.topics if topic not in state.topics):
+        raise PipelineError(f"{config.store} has no topic {missing}: it has {', '.join(sorted(state.topics))}")
+    if config.to is not None and len(config.topics) != 1:
+        raise PipelineError(f"--to {config.to} is for one topic, not for {', '.join(config.topics)}")
+    return {topic: config.to or topic for topic in config.topics}
+
+
+def prepare(cluster: Cluster, name: str, partitions: int, append: bool) -> None:
+    """Create the target; one that is there must have the partitions, and no records unless they may be there."""
+    if cluster.create(name, partitions):
+        return
+    (topic,) = cluster.topics([name])
+    if len(topic.partitions) < partitions:
+        raise PipelineError(f"{name} has {len(topic.partitions)} partitions, the store's records need {partitions}")
+    first, end = cluster.start_offsets(topic.each()), cluster.end_offsets(topic.each())
+    for key in topic.each():
+        if first[key] < end[key] and not append:
+            raise PipelineError(f"{key} has offsets {first[key]} to {end[key] - 1} already; --append writes after them")
+
+
+def part(spark: SparkSession, store: Store, state: State, key: Partition, config: ReplayConfig) -> DataFrame:
+    """One partition's records by offset, as one task. What was quarantined is replayed, too: its bytes were kept."""
+    files = [file for file in state.files.values() if file.key == key]
+    frame = read_files(spark, store.root, files)
+    if config.from_ms is not None:
+        frame = frame.where(f.unix_millis("timestamp") >= config.from_ms)
+    if config.until_ms is not None:
+        frame = frame.where(f.unix_millis("timestamp") < config.until_ms)
+    columns = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
+    return frame.select(*columns).coalesce(1).sortWithinPartitions("offset")
+
+
+def paced(
+    frame: DataFrame, target: Target, factor: float, sleep: Callable[[float], None] = time.sleep
+) -> dict[Partition, int]:
+    """Write from the driver at the recorded pace times a factor.
+
+    A record that came late does not hold back its partition.
+    """
+    by_offset = Window.partitionBy("topic", "partition").orderBy("offset").rowsBetween(Window.unboundedPreceding, 0)
+    ordered = (
+        frame.withColumn("timestamp_ms", f.unix_millis("timestamp"))
+        .withColumn("due_ms", f.max("timestamp_ms").over(by_offset))
+        .orderBy("due_ms", "topic", "partition", "offset")
+    )
+    counts: dict[Partition, int] = {}
+    with ExitStack() as open_writers:
+        writers = {
+            topic: open_writers.enter_context(Writer(target.bootstrap, name, target.properties))
+            for topic, name in target.names.items()
+        }
+        began, first_due = time.monotonic(), None
+        rows: Iterator[object] = ordered.toLocalIterator(prefetchPartitions=True)
+        for row in rows:
+            due_ms = row["due_ms"]  # type: ignore[index]
+            first_due = due_ms if first_due is None else first_due
+            if (early := began + (due_ms - first_due) / 1000 / factor - time.monotonic()) > 0:
+                sleep(early)
+            key = Partition(row["topic"], row["partition"])  # type: ignore[index]
+            writers[key.topic].write(outgoing(row))  # type: ignore[arg-type]
+            counts[key] = counts.get(key, 0) + 1
+    return counts

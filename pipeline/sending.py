@@ -1,0 +1,142 @@
+"""Data frames into topics, by Spark's Python workers: each task writes the records of one partition, in order.
+
+Spark's own sink is not used: it has no column for timestamps, and a task that is tried again writes its records again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as f
+
+from pipeline.cluster import Cluster
+from pipeline.errors import PipelineError, TopicChanged
+from pipeline.producing import Outgoing, Writer, write_all
+from pipeline.tail import Last, last_record
+from pipeline.topics import Partition
+
+OWN_HEADERS = "odradek."
+"""What headers begin with that tell where a mirrored record came from."""
+SOURCE_TOPIC_ID = "odradek.source.topic.id"
+SOURCE_OFFSET = "odradek.source.offset"
+
+
+class Sent(NamedTuple):
+    """What one task wrote."""
+
+    topic: str
+    partition: int
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where records go. With `source_ids` they carry their source's offset, and what is there already is left out."""
+
+    bootstrap: str
+    names: Mapping[str, str]
+    properties: Mapping[str, str] = field(default_factory=dict)
+    source_ids: Mapping[str, str] | None = None
+
+    def cluster(self) -> Cluster:
+        return Cluster(self.bootstrap, self.properties)
+
+    def key(self, source: Partition) -> Partition:
+        return Partition(self.names[source.topic], source.partition)
+
+
+def send(frame: DataFrame, target: Target) -> list[Sent]:
+    """Write the records; each of the frame's tasks has one partition's, by offset. Raises what Spark raises."""
+    rows = frame.select(
+        "topic", "partition", "offset", "key", "value", "headers", f.unix_millis("timestamp").alias("timestamp_ms")
+    )
+    return rows.rdd.mapPartitions(Task(target)).collect()
+
+
+class Task:
+    """One task's work, as a value that Spark can hand to a worker."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+
+    def __call__(self, rows: Iterable[Row]) -> Iterator[Sent]:
+        target, left = self._target, iter(rows)
+        first = next(left, None)
+        if first is None:
+            return
+        key = Partition(first["topic"], first["partition"])
+        begin = 0 if target.source_ids is None else positions(target, [key]).get(key, 0)
+        with Writer(target.bootstrap, target.names[key.topic], target.properties) as writer:
+            records = (outgoing(row, target.source_ids) for row in _from(begin, key, first, left))
+            yield Sent(*key, write_all(writer, records))
+
+
+def _from(begin: int, key: Partition, first: Row, left: Iterator[Row]) -> Iterator[Row]:
+    """The rows from an offset on. Raises PipelineError when they are not one partition's, in order."""
+    last = -1
+    for row in _chained(first, left):
+        at = Partition(row["topic"], row["partition"])
+        if at != key or row["offset"] <= last:
+            raise PipelineError(f"{at} offset {row['offset']}: not in order, after {key} offset {last}")
+        last = row["offset"]
+        if last >= begin:
+            yield row
+
+
+def _chained(first: Row, left: Iterator[Row]) -> Iterator[Row]:
+    yield first
+    yield from left
+
+
+def outgoing(row: Row, source_ids: Mapping[str, str] | None = None) -> Outgoing:
+    """A row as a record to be written, with the headers of a mirror when ids of source topics are given."""
+    headers = [(header["key"], _bytes(header["value"])) for header in row["headers"] or ()]
+    if source_ids is not None:
+        headers = [pair for pair in headers if not pair[0].startswith(OWN_HEADERS)]
+        headers.append((SOURCE_TOPIC_ID, source_ids[row["topic"]].encode()))
+        headers.append((SOURCE_OFFSET, str(row["offset"]).encode()))
+    return Outgoing(_bytes(row["key"]), _bytes(row["value"]), headers, row["timestamp_ms"], row["partition"])
+
+
+def _bytes(value: bytearray | bytes | None) -> bytes | None:
+    return None if value is None else bytes(value)
+
+
+def positions(target: Target, sources: Sequence[Partition]) -> dict[Partition, int]:
+    """The source offset to go on with, for each source partition of which the target has records.
+
+    Raises PipelineError when others write to the target, or when its last record is gone; TopicChanged when what is
+    there came from a topic of that name which has been deleted since.
+    """
+    cluster = target.cluster()
+    keys = {source: target.key(source) for source in sources}
+    first, end = cluster.start_offsets(keys.values()), cluster.end_offsets(keys.values())
+    found: dict[Partition, int] = {}
+    for source, key in keys.items():
+        if end[key] == 0:
+            continue
+        last = last_record(cluster, key, first[key], end[key])
+        if last is None:
+            raise PipelineError(
+                f"{target.bootstrap}: {key} had records up to offset {end[key] - 1} and has none left: where the "
+                "mirror was is not known. Mirror to a topic of another name"
+            )
+        found[source] = 1 + source_offset(last, source, key, target)
+    return found
+
+
+def source_offset(last: Last, source: Partition, key: Partition, target: Target) -> int:
+    """The offset that the last record of a mirrored partition had in its source."""
+    offset, topic_id = last.headers.get(SOURCE_OFFSET), last.headers.get(SOURCE_TOPIC_ID)
+    if offset is None or topic_id is None:
+        raise PipelineError(f"{target.bootstrap}: {key} offset {last.offset} was not written by a mirror of {source}")
+    expected = (target.source_ids or {}).get(source.topic, "")
+    if topic_id.decode() != expected:
+        raise TopicChanged(
+            f"{source.topic} was deleted and created again: its id is {expected}, {key} at {target.bootstrap} has "
+            f"records of {topic_id.decode()} up to offset {int(offset)}. Mirror to a topic of another name"
+        )
+    return int(offset)

@@ -1,0 +1,73 @@
+"""One Spark for all tests here, small enough for two shared cores, and the brokers that the jobs are tested with."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pipeline import session
+from tests.interop.brokers import Broker
+from tests.interop.conftest import make_broker
+from tests.interop.processes import CACHE
+
+SMALL = {
+    "spark.driver.memory": "1g",
+    "spark.jars.ivy": str(CACHE / "ivy"),
+    "spark.sql.shuffle.partitions": "2",
+    "spark.python.worker.reuse": "true",
+}
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    started = session.start("tests", "local[2]", SMALL)
+    yield started
+    started.stop()
+
+
+@pytest.fixture(scope="session", params=["odradek", "apache"])
+def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """Odradek, then Apache Kafka: each test that asks for it runs with both."""
+    broker = make_broker(request.param, tmp_path_factory.mktemp(request.param) / "data")
+    broker.start()
+    yield broker
+    broker.stop()
+    broker.forget()
+
+
+@pytest.fixture(scope="session")
+def odradek(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """Odradek alone, for what does not depend on the broker."""
+    broker = make_broker("odradek", tmp_path_factory.mktemp("alone") / "data")
+    broker.start()
+    yield broker
+    broker.stop()
+    broker.forget()
+
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest) -> str:
+    """A topic name that no other test uses."""
+    return f"{request.node.originalname.removeprefix('test_')[:60].replace('_', '-')}-{next(_numbers)}"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    return str(tmp_path / "store")
+
+
+Job = Callable[..., str]
+
+
+@pytest.fixture
+def script() -> list[str]:
+    """The `odradek pipeline` command, as a user starts it."""
+    return [str(Path(sys.executable).parent / "odradek"), "pipeline"]

@@ -1,0 +1,45 @@
+"""Records into topics, and what a store has of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import Row, SparkSession
+
+from pipeline.activity import Activity
+from pipeline.audit import AuditConfig, audit
+from pipeline.cluster import Cluster
+from pipeline.generate import GenerateConfig, Generated, generate
+from pipeline.producing import Outgoing, Writer
+from pipeline.source import read_files
+from pipeline.store import Store
+from tests.interop.brokers import Broker
+
+START_MS = 1_790_000_000_000
+"""September 2026: later than any retention reaches back from when the tests run, and always the same."""
+
+
+def activity(broker: Broker, topic: str, records: int = 2_000, seed: int = 1, partitions: int = 3) -> Generated:
+    return generate(GenerateConfig(broker.bootstrap, topic, Activity(records, seed, START_MS, 0.5), partitions))
+
+
+def create(broker: Broker, topic: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
+    """A topic that keeps what the tests write, whatever its timestamps are."""
+    Cluster(broker.bootstrap).create(topic, partitions, {"retention.ms": "-1", **(configs or {})})
+
+
+def produce(broker: Broker, topic: str, values: list[bytes | None], partition: int = 0, at_ms: int = START_MS) -> None:
+    with Writer(broker.bootstrap, topic) as writer:
+        for number, value in enumerate(values):
+            key = f"k{number}".encode()
+            writer.write(Outgoing(key, value, [("n", str(number).encode())], at_ms + number, partition))
+
+
+def rows(spark: SparkSession, store: str, *, quarantined: bool | None = False) -> list[Row]:
+    """What a store has, by partition and offset."""
+    files = Store(store).reading().files_of(quarantined=quarantined)
+    return read_files(spark, Store(store).root, files).orderBy("topic", "partition", "offset").collect()
+
+
+def is_complete(spark: SparkSession, broker: Broker, topic: str, store: str) -> bool:
+    return audit(spark, AuditConfig(broker.bootstrap, (topic,), store=store)).clean
