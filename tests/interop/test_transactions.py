@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import random
+import time
+from pathlib import Path
+
 import pytest
 
-from tests.interop import jvm
+from tests.interop import copying, jvm
 from tests.interop.brokers import Broker
 from tests.interop.clients.confluent import Confluent
 from tests.interop.clients.transactions import COMMITTED, TRANSACTIONAL, UNCOMMITTED, Transaction
@@ -19,6 +23,9 @@ WRITTEN = [
 ]
 ALL = [value for each in WRITTEN for value in each.values]
 SEEN = [value for each in WRITTEN if each.committed for value in each.values]
+
+KILLS = 12
+"""Of the broker or a copier, one at a time."""
 
 READERS = ("confluent", "aiokafka", "kafka-python", "java-0.11.0.3", "java-4.3.1")
 
@@ -65,3 +72,46 @@ def test_clusters_of_an_older_transaction_version(broker: Broker, topic: str, ve
     jvm.tool("kafka-features", "--bootstrap-server", broker.bootstrap, "upgrade", "--feature", "transaction.version=2")
     TRANSACTIONAL["java-4.3.1"].transact(broker.bootstrap, topic, f"{topic}-java-4.3.1", WRITTEN)
     assert TRANSACTIONAL["java-4.3.1"].read(broker.bootstrap, topic, COMMITTED) == SEEN * 3
+
+
+# Consume, transform, produce
+
+
+@pytest.mark.parametrize(
+    ("client", "settings"),
+    [("2.8.2", ()), ("3.9.2", ()), ("4.3.1", ()), ("4.3.1", ("group.protocol=consumer",))],
+)
+def test_a_copy_is_exact_though_every_third_transaction_aborts(
+    broker: Broker, tmp_path: Path, client: str, settings: tuple[str, ...]
+) -> None:
+    copying.create_topics(broker.bootstrap)
+    copying.fill(broker.bootstrap, 1_500)
+    copier = copying.Copier(broker.bootstrap, "copier", "copiers", client, tmp_path / "copier.log", *settings)
+    found = copying.read(broker.bootstrap, COMMITTED, 1_500)
+    copier.kill9()
+    assert found == {index: list(range(index, 1_500, 3)) for index in range(3)}
+    assert copying.repeated(copying.read(broker.bootstrap, UNCOMMITTED, 1_500))
+
+
+@pytest.mark.timeout(600)
+def test_a_copy_is_exact_though_everyone_is_killed(broker: Broker, tmp_path: Path) -> None:
+    chance = random.Random(7)
+    count = 0
+    copying.create_topics(broker.bootstrap)
+    copiers = [
+        copying.Copier(broker.bootstrap, f"copier-{index}", "copiers", "4.3.1", tmp_path / f"copier-{index}.log")
+        for index in range(2)
+    ]
+    for _ in range(KILLS):
+        copying.fill(broker.bootstrap, 300, count)
+        count += 300
+        time.sleep(chance.uniform(0.5, 3))
+        chance.choice([broker.kill9, *(copier.restart for copier in copiers)])()
+        broker.restart()
+    found = copying.read(broker.bootstrap, COMMITTED, count)
+    for copier in copiers:
+        copier.kill9()
+    assert not copying.repeated(found)
+    assert {index: sorted(numbers) for index, numbers in found.items()} == {
+        index: list(range(index, count, 3)) for index in range(3)
+    }
