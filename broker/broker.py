@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.config.layers import Layers
 from broker.coordinators.groups import GroupCoordinator
-from broker.coordinators.hosting import Coordinator
+from broker.coordinators.hosting import Finder
 from broker.coordinators.shares import ShareCoordinator
 from broker.coordinators.transactions import TransactionCoordinator
 from broker.disk_work import DiskWork
@@ -55,7 +55,7 @@ class Broker:
         self.groups = GroupCoordinator(self)
         self.transactions = TransactionCoordinator(self)
         self.shares = ShareCoordinator(self)
-        self.coordinators: dict[int, Coordinator[Any]] = {
+        self.coordinators: dict[int, Finder] = {
             GROUP: self.groups,
             TRANSACTION: self.transactions,
             SHARE: self.shares,

@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from broker.coordinators.hosting import Coordinator, InternalTopic, Seat
 from broker.coordinators.patterns import PatternMatcher
@@ -16,8 +16,8 @@ from coordinator.cluster.changes import Change, TopicDeleted
 from coordinator.cluster.formatting import random_uuid
 from coordinator.cluster.resource import ConfigResource, ResourceType
 from coordinator.group.config import GroupConfig
-from coordinator.group.form import GroupForm
-from coordinator.group.records import EndTransaction, GroupOutcome
+from coordinator.group.form import Encoded, GroupForm
+from coordinator.group.records import AnyRecord, EndTransaction, GroupOutcome
 from coordinator.group.settings import GroupSettings
 from coordinator.group.shard import GroupShard
 from coordinator.group.state import GroupState, MatchRequest, World
@@ -57,7 +57,7 @@ TOPIC = InternalTopic(
 )
 
 
-class GroupCoordinator(Coordinator[GroupShard]):
+class GroupCoordinator(Coordinator[GroupShard, AnyRecord]):
     """What handlers ask: by group id, or all shards."""
 
     def __init__(self, broker: Broker) -> None:
@@ -108,7 +108,7 @@ class GroupCoordinator(Coordinator[GroupShard]):
 
     # Shards.
 
-    def _make(self, partition: Partition) -> Seat[GroupShard]:
+    def _make(self, partition: Partition) -> Seat[GroupShard, AnyRecord, Encoded]:
         shard = GroupShard(
             World(
                 settings=self.settings,
@@ -130,9 +130,7 @@ class GroupCoordinator(Coordinator[GroupShard]):
         """The broker's options that concern groups, made anew when they change."""
         config = self.broker.config
         if self._settings is None or self._settings[0] is not config:
-            values: dict[str, Any] = {
-                name: getattr(config, name) for name in GroupSettings._fields if name != "max_record_bytes"
-            }
+            values = {name: getattr(config, name) for name in GroupSettings._fields if name != "max_record_bytes"}
             limit = config.log_config(self.broker.registry.topic_configs(TOPIC.name)).max_message_bytes
             self._settings = config, GroupSettings(**values, max_record_bytes=limit)
         return self._settings[1]

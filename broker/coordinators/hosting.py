@@ -7,11 +7,12 @@ when another does or the partition goes. Source: CoordinatorRuntime and GroupCoo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Hashable, Mapping
+from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
-from broker.coordinators.storage import PartitionStorage
+from broker.clock import Clock
+from broker.coordinators.storage import PartitionStorage, Sized
 from broker.logging import get_logger
 from broker.replica.partition import Partition
 from coordinator.cluster.changes import Change, PartitionChanged, PartitionCreated, TopicDeleted
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 
 A = TypeVar("A")
 R = TypeVar("R")
-S = TypeVar("S", bound="Shard[Any]")
+S = TypeVar("S")
+E = TypeVar("E", bound=Sized)
 
 CREATE_TIMEOUT_MS = 30_000
 SIGN_BIT = 1 << 31
@@ -77,34 +79,70 @@ class InternalTopic(NamedTuple):
         )
 
 
-class Seat(NamedTuple, Generic[S]):
-    """A shard with what it is hosted by."""
+class Seat(NamedTuple, Generic[S, R, E]):
+    """A shard of class S with records R, which it has written as E."""
 
     shard: S
-    form: Form[Any, Any]
-    batches: Callable[[Any], bytearray]
+    form: Form[R, Sequence[E]]
+    batches: Callable[[Sequence[E]], bytearray]
     """Makes batches of what the form has encoded."""
     loaded: Callable[[int], None] | None = None
     """Told the time once all records are applied."""
 
 
-class Coordinator(Generic[S]):
-    """Shards of class S on a topic's partitions, by partition number."""
+class Place(NamedTuple, Generic[S, R]):
+    """A shard on its partition."""
+
+    shard: S
+    load: Callable[[Runtime[R]], Coroutine[None, None, None]]
+    flush: Callable[[], None]
+    """Writes what was gathered."""
+
+
+def placed(seat: Seat[S, R, E], partition: Partition, clock: Clock, linger_ms: Callable[[], int] | None) -> Place[S, R]:
+    """Puts a shard on a partition."""
+    storage = PartitionStorage(partition, seat.batches, clock, linger_ms)
+    shard = cast(Shard[R], seat.shard)  # a type variable's bound cannot name another: S is a Shard of R
+
+    async def load(runtime: Runtime[R]) -> None:
+        await runtime.load(partition.name.partition, shard, storage, seat.form, seat.loaded)
+
+    return Place(seat.shard, load, storage.flush)
+
+
+class Finder(Protocol):
+    """A coordinator as those see it who do not know what it coordinates."""
+
+    @property
+    def topic(self) -> InternalTopic: ...
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    async def leader_of(self, key: str) -> int:
+        """The broker that coordinates the key."""
+        ...
+
+
+class Coordinator(Generic[S, R]):
+    """Shards of class S, whose records are R, on a topic's partitions, by partition number."""
 
     def __init__(
         self,
         broker: Broker,
         topic: InternalTopic,
-        seat: Callable[[Partition], Seat[S]],
+        seat: Callable[[Partition], Seat[S, R, E]],
         linger_ms: Callable[[], int] | None,
     ) -> None:
         self.broker = broker
         self.topic = topic
         self.shards: dict[int, S] = {}
-        self._storages: dict[int, PartitionStorage[Any]] = {}
-        self._seat = seat
-        self._linger_ms = linger_ms
-        self._runtime: Runtime[Any] = Runtime(broker.clock, self._failed)
+        self._place: Callable[[Partition], Place[S, R]] = lambda partition: placed(
+            seat(partition), partition, broker.clock, linger_ms
+        )
+        self._flush: dict[int, Callable[[], None]] = {}
+        self._runtime: Runtime[R] = Runtime(broker.clock, self._failed)
         self._creation: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopped = False
@@ -164,14 +202,14 @@ class Coordinator(Generic[S]):
 
     # Requests.
 
-    def begin(self, index: int, decision: Decision[A, Any]) -> asyncio.Future[A]:
+    def begin(self, index: int, decision: Decision[A, R]) -> asyncio.Future[A]:
         """The answer's future, done already if nothing had to be waited for. Raises KafkaError as clients see it."""
         try:
             return self._runtime.begin(index, decision)
         except KafkaError as error:
             raise seen_by_client(error) from error
 
-    async def ask(self, index: int, decision: Decision[A, Any]) -> A:
+    async def ask(self, index: int, decision: Decision[A, R]) -> A:
         """Decide, write, and wait for the answer. Raises KafkaError as clients see it."""
         try:
             return await self._runtime.begin(index, decision)
@@ -180,10 +218,10 @@ class Coordinator(Generic[S]):
 
     def settle(self, index: int) -> None:
         """Writes what was gathered for a partition: the log has all that was decided. Raises NOT_COORDINATOR."""
-        storage = self._storages.get(index)
-        if storage is None:
+        flush = self._flush.get(index)
+        if flush is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
-        storage.flush()
+        flush()
 
     def is_active(self, index: int) -> bool:
         """Whether the partition's shard is here and loaded."""
@@ -212,23 +250,21 @@ class Coordinator(Generic[S]):
 
     def _host(self, partition: Partition) -> None:
         index = partition.name.partition
-        seat = self._seat(partition)
-        self.shards[index] = seat.shard
-        storage = PartitionStorage(partition, seat.batches, self.broker.clock, self._linger_ms)
-        self._storages[index] = storage
-        self._spawn(self._load(index, seat, storage))
+        place = self._place(partition)
+        self.shards[index], self._flush[index] = place.shard, place.flush
+        self._spawn(self._load(index, place))
 
-    async def _load(self, index: int, seat: Seat[S], storage: PartitionStorage[Any]) -> None:
+    async def _load(self, index: int, place: Place[S, R]) -> None:
         """A log that cannot be read stays without a coordinator, and its clients are told NOT_COORDINATOR."""
         try:
-            await self._runtime.load(index, seat.shard, storage, seat.form, seat.loaded)
+            await place.load(self._runtime)
         except Exception as error:
             log.error("coordinator not loaded", topic=self.topic.name, partition=index, reason=repr(error))
             self._runtime.unload(index)
 
     def _give_up(self, index: int) -> None:
         if self.shards.pop(index, None) is not None:
-            self._storages.pop(index).flush()
+            self._flush.pop(index)()
             self._runtime.unload(index)
 
     def _failed(self, key: Hashable, error: KafkaError) -> None:

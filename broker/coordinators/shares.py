@@ -14,7 +14,7 @@ from broker.logging import get_logger
 from broker.replica.partition import Partition
 from coordinator.cluster.changes import Change, TopicDeleted
 from coordinator.runtime import Ticket
-from coordinator.share.records import ShareForm, ShareKey, ShareOutcome
+from coordinator.share.records import Encoded, ShareForm, ShareKey, ShareOutcome, ShareRecord
 from coordinator.share.shard import ShareSettings, ShareShard
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.compression import Compression
@@ -58,7 +58,7 @@ def topic_configs(config: BrokerConfig, brokers: int) -> Mapping[str, str]:
     }
 
 
-class ShareCoordinator(Coordinator[ShareShard]):
+class ShareCoordinator(Coordinator[ShareShard, ShareRecord]):
     """What persisters and the handlers of share partitions' state ask, by share partition."""
 
     def __init__(self, broker: Broker) -> None:
@@ -101,7 +101,7 @@ class ShareCoordinator(Coordinator[ShareShard]):
 
     # Shards
 
-    def _make(self, partition: Partition) -> Seat[ShareShard]:
+    def _make(self, partition: Partition) -> Seat[ShareShard, ShareRecord, Encoded]:
         shard = ShareShard(self.settings, self.broker.registry)
         form = ShareForm(lambda: Compression(self.broker.config.share_coordinator_state_topic_compression_codec))
         return Seat(shard, form, form.batches, lambda now_ms: shard.activate(now_ms, partition.log.log_end_offset))

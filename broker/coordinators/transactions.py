@@ -17,7 +17,7 @@ from broker.logging import get_logger
 from broker.replica.partition import Partition
 from coordinator.runtime import Ticket
 from coordinator.transaction.markers import RETRY_MS, Markers
-from coordinator.transaction.records import TransactionForm, joined
+from coordinator.transaction.records import Batch, TransactionForm, TransactionRecord, joined
 from coordinator.transaction.settings import TransactionSettings
 from coordinator.transaction.shard import TransactionOutcome, TransactionShard, World
 from coordinator.transaction.transaction import Producer, Transaction
@@ -60,7 +60,7 @@ def topic_configs(config: BrokerConfig, brokers: int) -> Mapping[str, str]:
     }
 
 
-class TransactionCoordinator(Coordinator[TransactionShard]):
+class TransactionCoordinator(Coordinator[TransactionShard, TransactionRecord]):
     """What handlers ask, by transactional id."""
 
     def __init__(self, broker: Broker) -> None:
@@ -137,7 +137,7 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
 
     # Shards
 
-    def _make(self, partition: Partition) -> Seat[TransactionShard]:
+    def _make(self, partition: Partition) -> Seat[TransactionShard, TransactionRecord, Batch]:
         shard = TransactionShard(World(self.settings, self.transaction_version, self._new_producer_id))
         form = TransactionForm(self.transaction_version)
         return Seat(shard, form, joined, lambda _: self._spawn(self._write_markers(partition, shard)))

@@ -5,9 +5,9 @@ v1 adds the protocol that each member speaks (KIP-1099).
 
 from __future__ import annotations
 
+from broker.coordinators.asking import client_of
 from broker.dispatch import Api, Call
 from broker.handlers.consumer_group_heartbeat import check_enabled
-from broker.handlers.group_client import client_of
 from broker.operations import group_operations
 from coordinator.group.consumer_describe import describe, undescribed
 from protocol.errors import ErrorCode, KafkaError

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
+from broker.coordinators.asking import answer, client_of
 from broker.dispatch import Api, Call
-from broker.handlers.group_client import answer, client_of
 from coordinator.group.consumer_heartbeat import heartbeat
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse

@@ -6,8 +6,8 @@ a group is not there, which before was a dead group (KIP-1043).
 
 from __future__ import annotations
 
+from broker.coordinators.asking import client_of
 from broker.dispatch import Api, Call
-from broker.handlers.group_client import client_of
 from broker.operations import group_operations
 from coordinator.group.classic_group import DEAD
 from coordinator.group.groups import describe_classic

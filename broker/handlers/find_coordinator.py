@@ -6,9 +6,7 @@ ABORTABLE errors (KIP-890), v6 share partitions as keys (KIP-932). The internal 
 
 from __future__ import annotations
 
-from typing import Any
-
-from broker.coordinators.hosting import Coordinator
+from broker.coordinators.hosting import Finder
 from broker.dispatch import Api, Call
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.find_coordinator import Coordinator as Found
@@ -47,7 +45,7 @@ async def find(call: Call[FindCoordinatorRequest], key: str) -> Found:
     return Found(key=key, node_id=leader, host=endpoint.host, port=endpoint.port, error_code=0, error_message=None)
 
 
-def coordinator_of(call: Call[FindCoordinatorRequest], key: str) -> Coordinator[Any]:
+def coordinator_of(call: Call[FindCoordinatorRequest], key: str) -> Finder:
     """By the kind of key. Raises INVALID_REQUEST for a kind that there is not, or not yet in this version."""
     key_type = call.request.key_type
     coordinator = call.broker.coordinators.get(key_type)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
+from broker.coordinators.asking import answer, check_group_id, client_of
 from broker.dispatch import Api, Call
-from broker.handlers.group_client import answer, check_group_id, client_of
 from coordinator.group import requests
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse

@@ -5,8 +5,8 @@ v1 adds the throttle time, v3 is flexible, v4 filters by state (KIP-518), v5 by 
 
 from __future__ import annotations
 
+from broker.coordinators.asking import client_of
 from broker.dispatch import Api, Call
-from broker.handlers.group_client import client_of
 from coordinator.group.groups import list_groups as list_shard
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse

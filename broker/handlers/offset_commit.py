@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
+from broker.coordinators.asking import answer, client_of
 from broker.dispatch import Api, Call
-from broker.handlers.group_client import answer, client_of
 from coordinator.group.offset_commit import commit
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_commit import (

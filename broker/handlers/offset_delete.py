@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from broker.coordinators.asking import check_group_id, client_of
 from broker.coordinators.hosting import seen_by_client
 from broker.dispatch import Api, Call
-from broker.handlers.group_client import check_group_id, client_of
 from coordinator.group.offset_delete import delete
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_delete import (

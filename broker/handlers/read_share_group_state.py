@@ -36,7 +36,8 @@ async def one_partition(
     def decide(shard: ShareShard, ticket: Ticket[ShareState], now_ms: int) -> ShareOutcome:
         return shard.read(key, wanted.leader_epoch, ticket, now_ms)
 
-    state, failure = await decided(call.broker.shares, key, decide)
+    answered = await decided(call.broker.shares, key, decide)
+    state, failure = answered
     result = PartitionResult(
         partition=wanted.partition,
         error_code=failure.code,

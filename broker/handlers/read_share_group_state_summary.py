@@ -39,7 +39,8 @@ async def one_partition(call: Call[ReadShareGroupStateSummaryRequest], topic_id:
     def decide(shard: ShareShard, ticket: Ticket[Summary], now_ms: int) -> ShareOutcome:
         return shard.summary(key, ticket, now_ms)
 
-    found, failure = await decided(call.broker.shares, key, decide)
+    answered = await decided(call.broker.shares, key, decide)
+    found, failure = answered
     summary = found or Summary()
     return PartitionResult(
         partition=index,

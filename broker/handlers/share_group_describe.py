@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from broker.coordinators.asking import client_of
 from broker.dispatch import Api, Call
-from broker.handlers.group_client import client_of
 from broker.operations import group_operations
 from coordinator.group.share_describe import describe, undescribed
 from protocol.errors import ErrorCode, KafkaError

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
+from broker.coordinators.asking import answer, client_of
 from broker.dispatch import Api, Call
-from broker.handlers.group_client import answer, client_of
 from coordinator.group.share_heartbeat import Heard, heartbeat
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Coroutine, Iterable
 
+from broker.coordinators.asking import client_of
 from broker.coordinators.hosting import seen_by_client
 from broker.dispatch import Api, Call
-from broker.handlers.group_client import client_of
 from broker.verification import Supports, check_joined
 from coordinator.group.offset_commit import commit_transactional
 from coordinator.transaction.transaction import Producer

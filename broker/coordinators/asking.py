@@ -1,4 +1,4 @@
-"""What the handlers of groups have in common: who asks, and answers that may be there at once or later."""
+"""How handlers ask a coordinator: on whose behalf, and with an answer that may be there at once or later."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from protocol.errors import ErrorCode, KafkaError
 
 A = TypeVar("A")
 B = TypeVar("B")
+Q = TypeVar("Q")
 
 
-def client_of(call: Call[Any]) -> Client:
+def client_of(call: Call[Q]) -> Client:
     """Who asks, as groups note it of their members: Java prints addresses with a slash."""
     return Client(call.version, call.client_id or "", f"/{call.connection.ip}")
 
