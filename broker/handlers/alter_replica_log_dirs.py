@@ -5,8 +5,6 @@ v1 is as v0, v2 is flexible. The answer says that the move began; DescribeLogDir
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 from broker.dispatch import Api, Call
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.alter_replica_log_dirs import (
@@ -18,25 +16,30 @@ from protocol.messages.alter_replica_log_dirs import (
 
 
 def alter_replica_log_dirs(call: Call[AlterReplicaLogDirsRequest]) -> AlterReplicaLogDirsResponse:
-    results: dict[str, list[AlterReplicaLogDirPartitionResult]] = defaultdict(list)
+    """A replica that is named twice goes where it was named last."""
+    goals: dict[str, dict[int, str]] = {}
     for log_dir in call.request.dirs:
         for topic in log_dir.topics:
-            for index in topic.partitions:
-                code = move(call, topic.name, index, log_dir.path)
-                result = AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code)
-                results[topic.name].append(result)
+            goals.setdefault(topic.name, {}).update(dict.fromkeys(topic.partitions, log_dir.path))
     return AlterReplicaLogDirsResponse(
         results=[
-            AlterReplicaLogDirTopicResult(topic_name=name, partitions=partitions)
-            for name, partitions in results.items()
+            AlterReplicaLogDirTopicResult(
+                topic_name=name,
+                partitions=[
+                    AlterReplicaLogDirPartitionResult(partition_index=index, error_code=move(call, name, index, path))
+                    for index, path in paths.items()
+                ],
+            )
+            for name, paths in goals.items()
+            if paths
         ]
     )
 
 
 def move(call: Call[AlterReplicaLogDirsRequest], topic: str, index: int, path: str) -> ErrorCode:
     try:
-        partition = call.broker.replicas.partition(topic, index)
-        call.broker.moves.begin(partition, path)
+        directory = call.broker.moves.directory(path)
+        call.broker.moves.begin(call.broker.replicas.partition(topic, index), directory)
     except KafkaError as error:
         return error.code
     return ErrorCode.NONE

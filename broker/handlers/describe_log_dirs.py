@@ -25,14 +25,17 @@ UNKNOWN = -1
 
 
 def describe_log_dirs(call: Call[DescribeLogDirsRequest]) -> DescribeLogDirsResponse:
-    asked = call.request.topics
-    wanted = None if asked is None else {topic.topic: frozenset(topic.partitions) for topic in asked}
+    wanted: dict[str, set[int]] | None = None
+    if call.request.topics is not None:
+        wanted = defaultdict(set)
+        for topic in call.request.topics:
+            wanted[topic.topic].update(topic.partitions)
     results = [describe(call, log_dir, wanted) for log_dir in call.broker.logs.dirs.values()]
     return DescribeLogDirsResponse(results=results)
 
 
 def describe(
-    call: Call[DescribeLogDirsRequest], log_dir: LogDir, wanted: Mapping[str, frozenset[int]] | None
+    call: Call[DescribeLogDirsRequest], log_dir: LogDir, wanted: Mapping[str, set[int]] | None
 ) -> DescribeLogDirsResult:
     try:
         space = log_dir.space() if log_dir.online else None

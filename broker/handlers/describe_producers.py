@@ -3,34 +3,47 @@
 from __future__ import annotations
 
 from broker.dispatch import Api, Call
-from protocol.errors import KafkaError
+from coordinator.cluster import names
+from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
     PartitionResponse,
     ProducerState,
+    TopicRequest,
     TopicResponse,
 )
 from storage.producer_entry import ProducerEntry
 
+NOT_HERE = "This server does not host this topic-partition."
+
 
 def describe_producers(call: Call[DescribeProducersRequest]) -> DescribeProducersResponse:
-    topics = [
-        TopicResponse(
-            name=topic.name, partitions=[describe(call, topic.name, index) for index in topic.partition_indexes]
-        )
-        for topic in call.request.topics
-    ]
+    topics = [TopicResponse(name=topic.name, partitions=describe_topic(call, topic)) for topic in call.request.topics]
     return DescribeProducersResponse(topics=topics)
+
+
+def describe_topic(call: Call[DescribeProducersRequest], topic: TopicRequest) -> list[PartitionResponse]:
+    try:
+        names.validate(topic.name)
+        if call.broker.registry.topic(topic.name) is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NOT_HERE)
+    except KafkaError as error:
+        return [refused(index, error.code, error.message) for index in topic.partition_indexes]
+    return [describe(call, topic.name, index) for index in topic.partition_indexes]
 
 
 def describe(call: Call[DescribeProducersRequest], topic: str, index: int) -> PartitionResponse:
     try:
         log = call.broker.replicas.partition(topic, index).log
     except KafkaError as error:
-        return PartitionResponse(partition_index=index, error_code=error.code, active_producers=[])
+        return refused(index, error.code, None)
     producers = [describe_producer(entry) for entry in log.producer_state.producers.values()]
     return PartitionResponse(partition_index=index, error_code=0, active_producers=producers)
+
+
+def refused(index: int, code: ErrorCode, message: str | None) -> PartitionResponse:
+    return PartitionResponse(partition_index=index, error_code=code, error_message=message, active_producers=[])
 
 
 def describe_producer(entry: ProducerEntry) -> ProducerState:

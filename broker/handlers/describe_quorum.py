@@ -13,7 +13,6 @@ from protocol.messages.describe_quorum import (
     DescribeQuorumResponse,
     Listener,
     Node,
-    PartitionData,
     ReplicaState,
     ResponsePartitionData,
     ResponseTopicData,
@@ -21,31 +20,40 @@ from protocol.messages.describe_quorum import (
 )
 
 
+QUORUMS = [(METADATA_TOPIC, [0])]
+NO_MESSAGE = ""
+NOT_HERE = "This server does not host this topic-partition."
+
+
 def describe_quorum(call: Call[DescribeQuorumRequest]) -> DescribeQuorumResponse:
-    cluster = call.broker.cluster
-    controllers = cluster.registry.controllers.values()
+    """There is one quorum; a request that names anything else, or nothing, is told so for all that it names."""
+    asked = call.request.topics
+    if [(topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in asked] != QUORUMS:
+        topics = [unknown_topic(topic) for topic in asked]
+        return DescribeQuorumResponse(error_code=0, error_message=NO_MESSAGE, topics=topics)
     nodes = [
         Node(
             node_id=controller.controller_id,
             listeners=[Listener(name=one.name, host=one.host, port=one.port) for one in controller.endpoints],
         )
-        for controller in controllers
+        for controller in call.broker.registry.controllers.values()
     ]
-    topics = [describe_topic(call, topic) for topic in call.request.topics]
-    return DescribeQuorumResponse(error_code=0, topics=topics, nodes=nodes)
+    topics = [ResponseTopicData(topic_name=METADATA_TOPIC, partitions=[describe(call)])]
+    return DescribeQuorumResponse(error_code=0, error_message=NO_MESSAGE, topics=topics, nodes=nodes)
 
 
-def describe_topic(call: Call[DescribeQuorumRequest], topic: TopicData) -> ResponseTopicData:
-    partitions = [describe_partition(call, topic.topic_name, asked) for asked in topic.partitions]
+def unknown_topic(topic: TopicData) -> ResponseTopicData:
+    partitions = [
+        ResponsePartitionData(
+            partition_index=asked.partition_index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            error_message=NOT_HERE, leader_id=0, leader_epoch=0, high_watermark=0, current_voters=[], observers=[],
+        )
+        for asked in topic.partitions
+    ]  # fmt: skip
     return ResponseTopicData(topic_name=topic.topic_name, partitions=partitions)
 
 
-def describe_partition(call: Call[DescribeQuorumRequest], topic: str, asked: PartitionData) -> ResponsePartitionData:
-    if (topic, asked.partition_index) != (METADATA_TOPIC, 0):
-        return ResponsePartitionData(
-            partition_index=asked.partition_index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, leader_id=-1,
-            leader_epoch=-1, high_watermark=-1, current_voters=[], observers=[],
-        )  # fmt: skip
+def describe(call: Call[DescribeQuorumRequest]) -> ResponsePartitionData:
     cluster, now_ms = call.broker.cluster, call.now_ms
     voter = ReplicaState(
         replica_id=cluster.options.node_id,
@@ -57,6 +65,7 @@ def describe_partition(call: Call[DescribeQuorumRequest], topic: str, asked: Par
     return ResponsePartitionData(
         partition_index=0,
         error_code=0,
+        error_message=NO_MESSAGE,
         leader_id=cluster.options.node_id,
         leader_epoch=cluster.log.epoch,
         high_watermark=cluster.log.flushed_to,

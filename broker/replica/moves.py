@@ -25,11 +25,14 @@ class Moves:
         self._clock = clock
         self._tasks: dict[TopicPartition, asyncio.Task[None]] = {}
 
-    def begin(self, partition: Partition, path: str) -> None:
-        """Start to move a replica, or stop moving it where `path` is where it is. Raises KafkaError."""
+    def directory(self, path: str) -> str:
+        """A log directory as this broker calls it. Raises KafkaError(LOG_DIR_NOT_FOUND)."""
         if not os.path.isabs(path) or os.path.abspath(path) not in self._logs.dirs:
             raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"{path} is not in log.dirs: {', '.join(self._logs.dirs)}")
-        path = os.path.abspath(path)
+        return os.path.abspath(path)
+
+    def begin(self, partition: Partition, path: str) -> None:
+        """Start to move a replica to a `directory`, or stop moving it where that is where it is. Raises KafkaError."""
         future = self._logs.future(partition.name)
         if future is not None and future.log_dir == path:
             return

@@ -56,6 +56,9 @@ def _asked_for(registry: Registry, request: ElectLeadersRequest) -> Iterable[tup
     return [(asked.topic, asked.partitions) for asked in request.topic_partitions]
 
 
+NOT_NEEDED = "Leader election not needed for topic partition."
+
+
 def _is_news(error: KafkaError | None) -> bool:
     return error is None or error.code is not ErrorCode.ELECTION_NOT_NEEDED
 
@@ -76,9 +79,9 @@ def _elect(
     if partition is None:
         return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{index}")
     if kind is ElectionType.PREFERRED and partition.leader == partition.preferred_leader:
-        return KafkaError(ErrorCode.ELECTION_NOT_NEEDED)
+        return KafkaError(ErrorCode.ELECTION_NOT_NEEDED, NOT_NEEDED)
     if kind is ElectionType.UNCLEAN and partition.leader != NO_LEADER:
-        return KafkaError(ErrorCode.ELECTION_NOT_NEEDED)
+        return KafkaError(ErrorCode.ELECTION_NOT_NEEDED, NOT_NEEDED)
     record = PartitionChangeRecord(partition_id=index, topic_id=topic.topic_id)
     if kind is ElectionType.PREFERRED:
         if not _may_lead(registry, partition, partition.preferred_leader):

@@ -103,7 +103,8 @@ def update_features(
     if elr is not None and elr.max_version_level > 0:
         records = [*elr_safety_records(registry, min_insync_replicas), *records]
     results = [
-        UpdatableFeatureResult(feature=name, error_code=ErrorCode.NONE, error_message="NONE") for name in updates
+        UpdatableFeatureResult(feature=update.feature, error_code=ErrorCode.NONE, error_message="NONE")
+        for update in request.feature_updates
     ]
     response = UpdateFeaturesResponse(error_code=ErrorCode.NONE, error_message=None, results=results)
     return Decided(() if request.validate_only else records, response)
@@ -167,7 +168,7 @@ def _unsupported(registry: Registry, name: str, level: int) -> str | None:
         levels = supported.get(name)
         if levels is None or levels.max_level == 0:
             return f"{node} does not support this feature."
-        if level not in levels:
+        if not levels.min_level <= level <= levels.max_level:
             return f"{node} only supports versions {levels}"
     return None
 
