@@ -23,9 +23,9 @@ async def delete_records(call: Call[DeleteRecordsRequest]) -> DeleteRecordsRespo
     """Answers once a checkpoint has where the logs begin now: what a client knows to be gone does not come back."""
     topics = []
     log_dirs: dict[str, list[DeleteRecordsPartitionResult]] = {}
-    for topic in call.request.topics:
-        results = [delete(call, topic.name, each, log_dirs) for each in topic.partitions]
-        topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=results))
+    for name, partitions in named_once(call.request).items():
+        results = [delete(call, name, each, log_dirs) for each in partitions.values()]
+        topics.append(DeleteRecordsTopicResult(name=name, partitions=results))
     for log_dir, results in log_dirs.items():
         try:
             await call.broker.disk_work.checkpointed(log_dir)
@@ -33,6 +33,14 @@ async def delete_records(call: Call[DeleteRecordsRequest]) -> DeleteRecordsRespo
             for result in results:
                 result.low_watermark, result.error_code = INVALID_LOW_WATERMARK, error.code
     return DeleteRecordsResponse(topics=topics)
+
+
+def named_once(request: DeleteRecordsRequest) -> dict[str, dict[int, DeleteRecordsPartition]]:
+    """A partition that is named twice is cut where it was named last."""
+    named: dict[str, dict[int, DeleteRecordsPartition]] = {}
+    for topic in request.topics:
+        named.setdefault(topic.name, {}).update({each.partition_index: each for each in topic.partitions})
+    return named
 
 
 def delete(

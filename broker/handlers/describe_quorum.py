@@ -19,7 +19,6 @@ from protocol.messages.describe_quorum import (
     TopicData,
 )
 
-
 QUORUMS = [(METADATA_TOPIC, [0])]
 NO_MESSAGE = ""
 NOT_HERE = "This server does not host this topic-partition."

@@ -1,4 +1,4 @@
-"""Log directories, producers, elections, reassignments, against Apache Kafka: what one node has to say of its replicas."""
+"""Log directories, producers, elections and reassignments of one node, against Apache Kafka."""
 
 from __future__ import annotations
 
