@@ -84,7 +84,7 @@ class Acquisition:
             return self.result
         base = fetched[0].first
         if fetch_offset < base:
-            archive_vanished(partition, fetch_offset, base)
+            pass_over(partition, fetch_offset, base)
         floor = partition.cache.floor(base)
         if floor is None:
             base = max(base, partition.start_offset)
@@ -95,7 +95,9 @@ class Acquisition:
             self._between(known, base, last)
         else:
             self._new(base, last)
-        if self.result:
+        if not self.result:
+            partition.advance()
+        else:
             partition.next_lock_ms = min(partition.next_lock_ms, self.lock_until_ms)
         return self.result
 
@@ -127,7 +129,9 @@ class Acquisition:
                 break
         if self.left > 0 and known[-1].last < last:
             self._new(known[-1].last + 1, last)
-        if self.result:
+        if self.left > 0:
+            partition.close_gap(last + 1)
+        elif self.result:
             partition.close_gap(self.result[-1].last + 1)
 
     def _again(self, batch: InFlightBatch, first: int, last: int) -> bool:
@@ -196,6 +200,8 @@ class Acquisition:
         partition, wanted = self.partition, self.left
         if not partition.cache.batches and partition.end_offset > first:
             first = partition.end_offset
+        if first > last:
+            return
         if wanted < last - first + 1:
             end = self._batch_end(first + wanted - 1)
             last = min(end, last) if partition.has_gap else end
@@ -247,11 +253,12 @@ def acquire(
     return Acquisition(partition, wish, fetched, now_ms).run(fetch_offset)
 
 
-def archive_vanished(partition: SharePartition, fetch_offset: int, base: int) -> None:
+def pass_over(partition: SharePartition, fetch_offset: int, base: int) -> None:
     """Records that were asked for and not read are gone from the log: compacted away."""
+    if partition.gap is not None and fetch_offset <= partition.gap.start < base:
+        partition.close_gap(base)
     if archive(partition, fetch_offset, base - 1, AVAILABLE, counts=True):
         partition.looks_back = True
-        partition.advance()
 
 
 def throttle_limit(max_delivery_count: int) -> int:

@@ -205,7 +205,19 @@ class SharePartition:
         return change
 
     def advance(self) -> bool:
-        """Moves the start offset over what is done with, which leaves the cache; whether it moved."""
+        """Moves the start offset over what is done with, which leaves the cache, and over what is not there; whether
+        it moved."""
+        skipped = self._skip_hole()
+        return self._pass_done() or skipped
+
+    def _skip_hole(self) -> bool:
+        """What is missing before the first batch, where no gap is left to be filled, is not in the log."""
+        if not self.cache.batches or self.has_gap or self.start_offset >= self.cache.firsts[0]:
+            return False
+        self.start_offset = self.cache.firsts[0]
+        return True
+
+    def _pass_done(self) -> bool:
         if not self._can_move():
             return False
         done, counted = self._last_done()

@@ -1,0 +1,12 @@
+"""Seeds of the simulation; one that fails is run again by its number."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.coordinator.share_partition.simulation import Simulation
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_invariants_hold_after_every_step(seed: int) -> None:
+    Simulation(seed).run(400)

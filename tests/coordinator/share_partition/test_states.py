@@ -1,0 +1,107 @@
+"""What may follow what: the whole table, asked of runs as the engine moves them."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator.share_partition.run import Change, Limits, Run, settled
+from coordinator.share_partition.share_partition import SharePartition
+from coordinator.share_partition.states import (
+    ACKNOWLEDGED,
+    ACQUIRED,
+    ARCHIVED,
+    ARCHIVING,
+    AVAILABLE,
+    LIFE,
+    MEANS,
+    TERMINAL,
+    AcknowledgeType,
+    Lifecycle,
+    RecordState,
+)
+from protocol.errors import ErrorCode, KafkaError
+
+ALLOWED = {
+    (AVAILABLE, ACQUIRED),
+    (ACQUIRED, AVAILABLE),
+    (ACQUIRED, ACKNOWLEDGED),
+    (ACQUIRED, ARCHIVING),
+    (ACQUIRED, ARCHIVED),
+    (ARCHIVING, ARCHIVED),
+}
+
+
+@pytest.mark.parametrize("before", RecordState)
+@pytest.mark.parametrize("after", RecordState)
+def test_a_record_goes_where_the_table_says_and_nowhere_else(before: RecordState, after: RecordState) -> None:
+    run = Run(0, 9, before, 1, "m")
+    if (before, after) in ALLOWED:
+        run.begin(after, Change())
+        assert run.state is after
+    else:
+        with pytest.raises(KafkaError) as refused:
+            run.begin(after, Change())
+        assert refused.value.code is ErrorCode.INVALID_RECORD_STATE
+        assert run.state is before
+
+
+@pytest.mark.parametrize("before", RecordState)
+def test_a_record_that_vanishes_is_archived_whatever_it_was(before: RecordState) -> None:
+    run = Run(0, 9, before, 1, "m", 5)
+    run.archive()
+    assert (run.state, run.member_id, run.lock_until_ms) == (ARCHIVED, "", 0)
+
+
+def test_the_states_are_stored_under_kafkas_numbers() -> None:
+    assert [(state.name, state.value) for state in RecordState] == [
+        ("AVAILABLE", 0), ("ACQUIRED", 1), ("ACKNOWLEDGED", 2), ("ARCHIVING", 3), ("ARCHIVED", 4),
+    ]  # fmt: skip
+    assert {ACKNOWLEDGED, ARCHIVED} == TERMINAL
+
+
+def test_acknowledgements_mean_what_kafka_has_them_mean() -> None:
+    assert MEANS == {0: ARCHIVED, 1: ACKNOWLEDGED, 2: AVAILABLE, 3: ARCHIVED}
+    assert AcknowledgeType.RENEW == 4
+
+
+@pytest.mark.parametrize(
+    ("wanted", "count", "dead_letters", "result"),
+    [
+        (AVAILABLE, 4, False, AVAILABLE),
+        (AVAILABLE, 5, False, ARCHIVED),
+        (AVAILABLE, 6, False, ARCHIVED),
+        (AVAILABLE, 4, True, AVAILABLE),
+        (AVAILABLE, 5, True, ARCHIVING),
+        (ACKNOWLEDGED, 5, False, ACKNOWLEDGED),
+        (ACKNOWLEDGED, 5, True, ACKNOWLEDGED),
+        (ARCHIVED, 1, False, ARCHIVED),
+    ],
+)
+def test_what_was_delivered_too_often_is_given_up(
+    wanted: RecordState, count: int, dead_letters: bool, result: RecordState
+) -> None:
+    limits = Limits(max_delivery_count=5, has_dead_letters=dead_letters)
+    assert settled(wanted, count, limits) is result
+
+
+@pytest.mark.parametrize("before", Lifecycle)
+@pytest.mark.parametrize("after", Lifecycle)
+def test_a_share_partition_lives_as_its_table_says(before: Lifecycle, after: Lifecycle) -> None:
+    partition = SharePartition(Limits())
+    partition.lifecycle = before
+    if after in LIFE[before]:
+        partition.enter(after)
+        assert partition.lifecycle is after
+    else:
+        with pytest.raises(AssertionError):
+            partition.enter(after)
+
+
+def test_life_ends_fenced_from_anywhere() -> None:
+    assert {
+        Lifecycle.EMPTY: {Lifecycle.INITIALIZING, Lifecycle.FENCED},
+        Lifecycle.INITIALIZING: {Lifecycle.ACTIVE, Lifecycle.FAILED, Lifecycle.FENCED},
+        Lifecycle.ACTIVE: {Lifecycle.FENCED},
+        Lifecycle.FAILED: {Lifecycle.FENCED},
+        Lifecycle.FENCED: frozenset(),
+    } == LIFE
