@@ -58,9 +58,7 @@ PARTITIONS = st.builds(TopicPartition, TOPICS, st.integers(0, 99))
 
 
 @given(st.dictionaries(PARTITIONS, st.integers(0, 2**63 - 1)))
-def test_what_is_written_is_read(
-    tmp_path_factory: pytest.TempPathFactory, offsets: dict[TopicPartition, int]
-) -> None:
+def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, offsets: dict[TopicPartition, int]) -> None:
     path = str(tmp_path_factory.getbasetemp() / "round-trip")
     write_offsets(Hasty(), path, offsets)
     assert read_offsets(Hasty(), path) == offsets

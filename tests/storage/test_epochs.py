@@ -72,9 +72,7 @@ def test_no_epoch_ends_in_an_empty_log(tmp_path: Path) -> None:
     assert LeaderEpochCache(str(tmp_path), disk=DISK).end_offset_for(0, 0) == (-1, -1)
 
 
-@pytest.mark.parametrize(
-    ("offset", "epoch"), [(9, None), (10, 2), (19, 2), (20, 3), (29, 3), (30, 7), (1000, 7)]
-)
+@pytest.mark.parametrize(("offset", "epoch"), [(9, None), (10, 2), (19, 2), (20, 3), (29, 3), (30, 7), (1000, 7)])
 def test_an_offset_has_the_epoch_it_was_written_in(cache: LeaderEpochCache, offset: int, epoch: int | None) -> None:
     assert cache.epoch_for_offset(offset) == epoch
 
@@ -98,9 +96,7 @@ def test_a_new_entry_drops_those_it_contradicts(
     assert cache.entries == left
 
 
-@pytest.mark.parametrize(
-    ("end", "left"), [(31, 3), (30, 2), (21, 2), (20, 1), (10, 0), (0, 0), (-1, 3)]
-)
+@pytest.mark.parametrize(("end", "left"), [(31, 3), (30, 2), (21, 2), (20, 1), (10, 0), (0, 0), (-1, 3)])
 def test_truncation_from_the_end(cache: LeaderEpochCache, end: int, left: int) -> None:
     assert cache.truncate_from_end(end) == (left < 3)
     assert len(cache.entries) == left

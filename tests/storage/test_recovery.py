@@ -43,9 +43,7 @@ def crashed(tmp_path: Path, count: int = 20) -> Path:
 
 
 def recover(directory: Path, recovery_point: int = 0, log_start_offset: int = 0) -> Log:
-    return open_log(
-        directory, SMALL, clean=False, recovery_point=recovery_point, log_start_offset=log_start_offset
-    )
+    return open_log(directory, SMALL, clean=False, recovery_point=recovery_point, log_start_offset=log_start_offset)
 
 
 def last_file(directory: Path) -> Path:
