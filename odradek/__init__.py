@@ -1,8 +1,8 @@
 """The import name of the wheel, and the `odradek` command.
 
-The packages of Odradek import each other as `protocol`, `storage`, `coordinator` and `broker`. In a wheel they are folders
-inside this one, in the source tree they lie beside it. The command puts the folder that holds them first on its own path,
-so that a user's environment never sees those names.
+The packages of Odradek import each other as `protocol`, `storage`, `coordinator` and `broker`. In a wheel they are
+folders inside this one, in the source tree they lie beside it. The command puts the folder that holds them first on its
+own path, so that a user's environment never sees those names.
 """
 
 import os
