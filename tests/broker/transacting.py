@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 from coordinator.transaction.transaction import Producer
 from protocol.errors import ErrorCode, error_code
@@ -45,7 +46,9 @@ from protocol.messages.write_txn_markers import (
 )
 from protocol.records.batch import build, iter_batches
 from protocol.records.record import Record, read_records
-from tests.broker.inprocess import Client, InProcess
+from tests.broker.inprocess import InProcess
+
+R = TypeVar("R")
 
 ID, GROUP, TOPIC = "transfers", "readers", "t"
 TIMEOUT_MS = 60_000
@@ -69,19 +72,17 @@ def broker_on(directory: Path, **options: str) -> InProcess:
     return InProcess(directory, {**OPTIONS, **{key.replace("_", "."): value for key, value in options.items()}})
 
 
-class Transacting:
-    """One connection, and a topic with two partitions."""
+class Asks(Protocol):
+    """A connection to a broker, wherever that is."""
 
-    def __init__(self, broker: InProcess) -> None:
-        self.broker = broker
-        self.client: Client = broker.client()
+    async def ask(self, request: object, version: int, response: type[R]) -> R: ...
 
-    async def start(self) -> None:
-        """The coordinators' topics are there, and loaded."""
-        if self.broker.server.cluster.registry.topic(TOPIC) is None:
-            await self.broker.create_topic(TOPIC, partitions=2)
-        await self.find(ID, 1)
-        await self.find(GROUP, 0)
+
+class TransactionalClient:
+    """One connection, for a topic with two partitions."""
+
+    def __init__(self, client: Asks) -> None:
+        self.client = client
 
     async def find(self, key: str, key_type: int) -> None:
         request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
@@ -153,8 +154,7 @@ class Transacting:
         version: int = 12,
     ) -> ErrorCode:
         """Produce one transactional batch."""
-        now_ms = self.broker.server.broker.clock.now_ms()
-        records = [Record(0, now_ms, b"key", value.encode()) for value in values]
+        records = [Record(0, time.time_ns() // 1_000_000, b"key", value.encode()) for value in values]
         batch = build(
             records,
             producer_id=producer.producer_id,
@@ -207,6 +207,13 @@ class Transacting:
         await self.settled()
         return producer if version < 5 else goes_on_with
 
+    async def ended_as(self, name: str, producer: Producer) -> Producer:
+        """The same, of another transactional id, which commits."""
+        code, goes_on_with = await self.end(producer, name=name)
+        assert code is ErrorCode.NONE
+        await self.settled(name)
+        return goes_on_with
+
     async def settled(self, name: str = ID) -> str:
         """Wait until the id's transaction is not being ended; its state."""
         while (state := (await self.describe(name)).transaction_state).startswith("Prepare"):  # noqa: ASYNC110
@@ -256,17 +263,32 @@ class Transacting:
         return values_of(data)
 
 
+class Transacting(TransactionalClient):
+    """Of a broker in this process, whose internals can be reached."""
+
+    def __init__(self, broker: InProcess) -> None:
+        super().__init__(broker.client())
+        self.broker = broker
+
+    async def start(self) -> None:
+        """The coordinators' topics are there, and loaded."""
+        if self.broker.server.cluster.registry.topic(TOPIC) is None:
+            await self.broker.create_topic(TOPIC, partitions=2)
+        await self.find(ID, 1)
+        await self.find(GROUP, 0)
+
+
 def values_of(data: PartitionData) -> list[str]:
     """A partition's answer, read as KIP-98 has consumers do it."""
     aborted = sorted((each.first_offset, each.producer_id) for each in data.aborted_transactions or ())
     leaving_out: set[int] = set()
     values = []
-    assert isinstance(data.records, memoryview)
-    for position, header in iter_batches(data.records):
+    records = data.records or b""
+    for position, header in iter_batches(records):
         while aborted and aborted[0][0] <= header.last_offset:
             leaving_out.add(aborted.pop(0)[1])
         if header.is_control:
             leaving_out.discard(header.producer_id)
         elif not (header.is_transactional and header.producer_id in leaving_out):
-            values += [(record.value or b"").decode() for record in read_records(data.records, position, header)]
+            values += [(record.value or b"").decode() for record in read_records(records, position, header)]
     return values
