@@ -133,8 +133,7 @@ def _as_produced(error: KafkaError, supports: Supports) -> KafkaError:
         return error
     return KafkaError(
         ErrorCode.NOT_ENOUGH_REPLICAS,
-        "Unable to verify the partition has been added to the transaction. "
-        f"Underlying error: {error.code.name}",
+        f"Unable to verify the partition has been added to the transaction. Underlying error: {error.code.name}",
     )
 
 
