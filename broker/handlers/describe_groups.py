@@ -9,7 +9,6 @@ from __future__ import annotations
 from broker.coordinators.asking import client_of
 from broker.dispatch import Api, Call
 from broker.operations import group_operations
-from coordinator.group.classic_group import DEAD
 from coordinator.group.groups import describe_classic
 from protocol.errors import KafkaError
 from protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
@@ -26,7 +25,7 @@ async def describe(call: Call[DescribeGroupsRequest], group_id: str) -> Describe
         return DescribedGroup(
             error_code=error.code, group_id=group_id, group_state="", protocol_type="", protocol_data="", members=[]
         )
-    if described.group_state != DEAD.value:
+    if not described.error_code:
         described.authorized_operations = group_operations(call.request.include_authorized_operations)
     return described
 

@@ -6,9 +6,11 @@ ABORTABLE errors (KIP-890), v6 share partitions as keys (KIP-932). The internal 
 
 from __future__ import annotations
 
+import re
+
 from broker.coordinators.hosting import Finder
 from broker.dispatch import Api, Call
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import MESSAGES, ErrorCode, KafkaError, error_code
 from protocol.messages.find_coordinator import Coordinator as Found
 from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 
@@ -16,6 +18,11 @@ FIRST_BATCHED_VERSION = 4
 FIRST_SHARE_VERSION = 6
 SHARE = 2
 NO_NODE = -1
+FOUND = "NONE"
+"""The error message of an answer without error."""
+
+SHARE_KEY = re.compile(r"[^:]*[^:\s][^:]*:[A-Za-z0-9_-]{22}:\d+")
+"""Group, topic id and partition (org.apache.kafka.server.share.SharePartitionKey)."""
 
 
 async def find_coordinator(call: Call[FindCoordinatorRequest]) -> FindCoordinatorResponse:
@@ -25,7 +32,7 @@ async def find_coordinator(call: Call[FindCoordinatorRequest]) -> FindCoordinato
     found = await find(call, request.key)
     return FindCoordinatorResponse(
         error_code=found.error_code,
-        error_message=found.error_message,
+        error_message=MESSAGES[error_code(found.error_code)] if found.error_code else FOUND,
         node_id=found.node_id,
         host=found.host,
         port=found.port,
@@ -40,9 +47,8 @@ async def find(call: Call[FindCoordinatorRequest], key: str) -> Found:
         if endpoint is None:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     except KafkaError as error:
-        message = error.message
-        return Found(key=key, node_id=NO_NODE, host="", port=-1, error_code=error.code, error_message=message)
-    return Found(key=key, node_id=leader, host=endpoint.host, port=endpoint.port, error_code=0, error_message=None)
+        return Found(key=key, node_id=NO_NODE, host="", port=-1, error_code=error.code, error_message="")
+    return Found(key=key, node_id=leader, host=endpoint.host, port=endpoint.port, error_code=0, error_message="")
 
 
 def coordinator_of(call: Call[FindCoordinatorRequest], key: str) -> Finder:
@@ -51,6 +57,8 @@ def coordinator_of(call: Call[FindCoordinatorRequest], key: str) -> Finder:
     coordinator = call.broker.coordinators.get(key_type)
     if coordinator is None or (key_type == SHARE and call.version < FIRST_SHARE_VERSION):
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"no coordinator has keys of type {key_type}")
+    if key_type == SHARE and SHARE_KEY.fullmatch(key) is None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{key} is no share partition")
     return coordinator
 
 

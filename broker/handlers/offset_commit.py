@@ -68,14 +68,15 @@ def failed(topic: OffsetCommitRequestTopic, code: ErrorCode) -> OffsetCommitResp
 
 
 def merged(response: OffsetCommitResponse, unknown: list[OffsetCommitResponseTopic]) -> OffsetCommitResponse:
-    """One answer for each topic."""
-    for topic in unknown:
-        same = (each for each in response.topics if (each.name, each.topic_id) == (topic.name, topic.topic_id))
-        answered = next(same, None)
-        if answered is None:
-            response.topics.append(topic)
-        else:
-            answered.partitions += topic.partitions
+    """One answer for each topic, what is not there first."""
+    if not unknown:
+        return response
+    merged = {(topic.name, topic.topic_id): topic for topic in unknown}
+    for topic in response.topics:
+        known = merged.setdefault((topic.name, topic.topic_id), topic)
+        if known is not topic:
+            known.partitions += topic.partitions
+    response.topics = list(merged.values())
     return response
 
 

@@ -27,7 +27,11 @@ async def offset_delete(call: Call[OffsetDeleteRequest]) -> OffsetDeleteResponse
         response = await call.broker.groups.decided(request.group_id, delete, request, client_of(call))
     except KafkaError as error:
         return OffsetDeleteResponse(error_code=seen_by_client(error).code, topics=[])
-    response.topics += unknown
+    answered = {topic.name: topic for topic in unknown}
+    for topic in response.topics:
+        if answered.setdefault(topic.name, topic) is not topic:
+            answered[topic.name].partitions += topic.partitions
+    response.topics = list(answered.values())
     return response
 
 

@@ -85,14 +85,14 @@ def _dead(group_id: str, error: KafkaError, version: int) -> DescribedGroup:
 
 
 def _member(member: ClassicMember, strategy: str, stable: bool) -> DescribedGroupMember:
-    """What it said and was assigned means something as long as the generation holds."""
+    """What it said for the generation's strategy means something as long as the generation holds."""
     return DescribedGroupMember(
         member_id=member.member_id,
         group_instance_id=member.instance_id,
         client_id=member.client_id,
         client_host=member.client_host,
         member_metadata=member.metadata(strategy) if stable else b"",
-        member_assignment=member.assignment if stable else b"",
+        member_assignment=member.assignment,
     )
 
 

@@ -84,6 +84,7 @@ class Both:
         peers = (self.pair.odradek, self.pair.apache)
         for peer in peers:
             peer.trace = []
+            peer.random_ids = []
         with ThreadPoolExecutor(len(peers)) as pool:
             for done in [pool.submit(script, peer) for peer in peers]:
                 done.result()

@@ -71,6 +71,7 @@ class Peer:
         self.trace: list[Exchange] = []
         self.names: dict[bytes, str] = {}
         self.producer_ids: list[int] = []
+        self.random_ids: list[str] = []
         self._socket: socket.socket | None = None
         self._fences = itertools.count()
 
@@ -230,9 +231,21 @@ UNORDERED = frozenset(
         "CreatePartitionsResponse.results",
         "DeleteRecordsResponse.topics",
         "DeleteRecordsTopicResult.partitions",
+        "JoinGroupResponse.members",
+        "DescribedGroup.members",
+        "DescribeGroupsResponse.groups",
+        "DeleteGroupsResponse.results",
+        "ListGroupsResponse.groups",
+        "OffsetFetchResponse.topics",
+        "OffsetFetchResponseTopic.partitions",
+        "OffsetFetchResponseGroup.topics",
+        "OffsetFetchResponseTopics.partitions",
     }
 )
 """Lists that Apache Kafka makes of a hash map."""
+
+RANDOM_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""What member ids end with, and differ in."""
 
 COUNTED = {
     "ResponsePartitionData": ("high_watermark", "leader_epoch"),
@@ -289,6 +302,7 @@ class Plain:
         for topic_id, topic in self.peer.names.items():
             value = value.replace(uuid_to_text(topic_id), f"id of {topic}")
         value = value.replace(str(self.peer.data), "DATA").replace(f":{self.peer.port}", ":PORT")
+        value = RANDOM_ID.sub(lambda found: f"random {self.random(found[0])}", value)
         return self.times(value)
 
     def times(self, text: str) -> str:
@@ -310,6 +324,11 @@ class Plain:
         if name == "producer_id" and value >= 0:
             return f"producer {self.producer(value)}"
         return "NOW" if isinstance(value, int) and self.is_near(value) else value
+
+    def random(self, random_id: str) -> int:
+        if random_id not in self.peer.random_ids:
+            self.peer.random_ids.append(random_id)
+        return self.peer.random_ids.index(random_id)
 
     def producer(self, producer_id: int) -> int:
         if producer_id not in self.peer.producer_ids:

@@ -1,0 +1,274 @@
+"""Requests of group members and their administrators, one method each, for scripts that run against two brokers."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+
+from protocol.consumer_protocol import ConsumerProtocolSubscription, write
+from protocol.messages.delete_groups import DeleteGroupsRequest
+from protocol.messages.describe_groups import DescribeGroupsRequest
+from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
+from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from protocol.types import NO_UUID, Uuid
+from tests.interop.conformance.peers import Peer, decode_response, request_frame
+
+GROUP = 0
+FIRST_BATCHED_LEAVE, FIRST_BATCHED_FETCH, FIRST_TOPIC_ID = 3, 8, 10
+SESSION_MS, REBALANCE_MS = 10_000, 20_000
+
+Offsets = Mapping[int, int]
+
+
+def subscription(*topics: str) -> bytes:
+    return write(ConsumerProtocolSubscription(topics=list(topics)), 0)
+
+
+class Member:
+    """One member on a connection of its own: an answer may be taken later than its request is sent."""
+
+    def __init__(self, peer: Peer, group: str) -> None:
+        self.peer = peer
+        self.group = group
+        self.member_id = ""
+        self.generation = -1
+        self._line = Peer(peer.name, f"{peer.host}:{peer.port}", peer.data)
+        self._sent: tuple[object, int] | None = None
+
+    def send(self, request: object, version: int) -> None:
+        self._line.send(request_frame(request, version))
+        self._sent = request, version
+
+    def take(self) -> object:
+        """The answer to what was sent, on record."""
+        assert self._sent is not None
+        request, version = self._sent
+        (size,) = struct.unpack(">i", self._line._read(4))
+        answer = decode_response(self._line._read(size), request, version)
+        if isinstance(answer, JoinGroupResponse) and answer.member_id:
+            self.member_id = answer.member_id
+            self.generation = answer.generation_id
+        self.peer.note(request, version, answer)
+        return answer
+
+    def close(self) -> None:
+        self._line.close()
+
+    # Requests.
+
+    def start_join(
+        self,
+        version: int = 9,
+        *,
+        member_id: str | None = None,
+        instance_id: str | None = None,
+        strategies: Sequence[str] = ("range",),
+        protocol_type: str = "consumer",
+        session_ms: int = SESSION_MS,
+        topics: Iterable[str] = ("orders",),
+    ) -> None:
+        metadata = subscription(*topics)
+        request = JoinGroupRequest(
+            group_id=self.group,
+            session_timeout_ms=session_ms,
+            rebalance_timeout_ms=REBALANCE_MS,
+            member_id=self.member_id if member_id is None else member_id,
+            group_instance_id=instance_id,
+            protocol_type=protocol_type,
+            protocols=[JoinGroupRequestProtocol(name=name, metadata=metadata) for name in strategies],
+        )
+        self.send(request, version)
+
+    def join(self, version: int = 9, **fields: object) -> JoinGroupResponse:
+        self.start_join(version, **fields)  # type: ignore[arg-type]
+        answer = self.take()
+        assert isinstance(answer, JoinGroupResponse)
+        return answer
+
+    def enter(self, version: int = 9, **fields: object) -> JoinGroupResponse:
+        """Join, with the member id that is given out first since version 4."""
+        answer = self.join(version, **fields)
+        return self.join(version, **fields) if answer.error_code == 79 else answer
+
+    def start_sync(
+        self,
+        version: int = 5,
+        *,
+        assignments: Mapping[str, bytes] | None = None,
+        generation: int | None = None,
+        member_id: str | None = None,
+        instance_id: str | None = None,
+        protocol_type: str | None = "consumer",
+        protocol_name: str | None = "range",
+    ) -> None:
+        given = [
+            SyncGroupRequestAssignment(member_id=owner, assignment=assignment)
+            for owner, assignment in (assignments or {}).items()
+        ]
+        request = SyncGroupRequest(
+            group_id=self.group,
+            generation_id=self.generation if generation is None else generation,
+            member_id=self.member_id if member_id is None else member_id,
+            group_instance_id=instance_id,
+            protocol_type=protocol_type,
+            protocol_name=protocol_name,
+            assignments=given,
+        )
+        self.send(request, version)
+
+    def sync(self, version: int = 5, **fields: object) -> object:
+        self.start_sync(version, **fields)  # type: ignore[arg-type]
+        return self.take()
+
+    def heartbeat(
+        self,
+        version: int = 4,
+        *,
+        generation: int | None = None,
+        member_id: str | None = None,
+        instance_id: str | None = None,
+    ) -> object:
+        request = HeartbeatRequest(
+            group_id=self.group,
+            generation_id=self.generation if generation is None else generation,
+            member_id=self.member_id if member_id is None else member_id,
+            group_instance_id=instance_id,
+        )
+        self.send(request, version)
+        return self.take()
+
+    def leave(self, version: int = 5, *others: MemberIdentity) -> object:
+        members = list(others) or [MemberIdentity(member_id=self.member_id)]
+        request = LeaveGroupRequest(group_id=self.group, members=members)
+        if version < FIRST_BATCHED_LEAVE:
+            request = LeaveGroupRequest(group_id=self.group, member_id=members[0].member_id)
+        self.send(request, version)
+        return self.take()
+
+    def stable(self, version: int = 9, **fields: object) -> Member:
+        """Alone in a group that is stable."""
+        self.enter(version, **fields)
+        instance = fields.get("instance_id")
+        self.sync(assignments={self.member_id: b"all of it"}, instance_id=instance)
+        return self
+
+
+class Groups:
+    """What anyone asks about groups."""
+
+    def __init__(self, peer: Peer) -> None:
+        self.peer = peer
+
+    def commit(
+        self,
+        group: str,
+        topics: Mapping[str, Offsets],
+        version: int = 9,
+        *,
+        member: Member | None = None,
+        generation: int | None = None,
+        metadata: str | None = "",
+        ids: Mapping[str, Uuid] | None = None,
+        **fields: object,
+    ) -> None:
+        wanted = [
+            OffsetCommitRequestTopic(
+                name=name,
+                topic_id=(ids or {}).get(name, NO_UUID),
+                partitions=[
+                    OffsetCommitRequestPartition(
+                        partition_index=index, committed_offset=offset, committed_metadata=metadata
+                    )
+                    for index, offset in offsets.items()
+                ],
+            )
+            for name, offsets in topics.items()
+        ]
+        epoch = -1 if member is None else member.generation
+        request = OffsetCommitRequest(
+            group_id=group,
+            generation_id_or_member_epoch=epoch if generation is None else generation,
+            member_id="" if member is None else member.member_id,
+            topics=wanted,
+            **fields,  # type: ignore[arg-type]
+        )
+        self.peer.try_ask(request, version)
+
+    def fetch(
+        self,
+        groups: Mapping[str, Mapping[str, Sequence[int]] | None],
+        version: int = 9,
+        *,
+        stable: bool = False,
+        ids: Mapping[str, Uuid] | None = None,
+        **fields: object,
+    ) -> None:
+        """By group and topic; None asks for all."""
+        if version >= FIRST_BATCHED_FETCH:
+            wanted = [self._group(group, topics, ids or {}, fields) for group, topics in groups.items()]
+            self.peer.try_ask(OffsetFetchRequest(groups=wanted, require_stable=stable), version)
+            return
+        ((group, topics),) = groups.items()
+        named = (
+            None
+            if topics is None
+            else [
+                OffsetFetchRequestTopic(name=name, partition_indexes=list(indexes)) for name, indexes in topics.items()
+            ]
+        )
+        self.peer.try_ask(OffsetFetchRequest(group_id=group, topics=named, require_stable=stable), version)
+
+    @staticmethod
+    def _group(
+        group: str, topics: Mapping[str, Sequence[int]] | None, ids: Mapping[str, Uuid], fields: dict[str, object]
+    ) -> OffsetFetchRequestGroup:
+        if topics is None:
+            return OffsetFetchRequestGroup(group_id=group, topics=None, **fields)  # type: ignore[arg-type]
+        named = [
+            OffsetFetchRequestTopics(name=name, topic_id=ids.get(name, NO_UUID), partition_indexes=list(indexes))
+            for name, indexes in topics.items()
+        ]
+        return OffsetFetchRequestGroup(group_id=group, topics=named, **fields)  # type: ignore[arg-type]
+
+    def delete_offsets(self, group: str, topics: Mapping[str, Sequence[int]]) -> None:
+        wanted = [
+            OffsetDeleteRequestTopic(
+                name=name, partitions=[OffsetDeleteRequestPartition(partition_index=index) for index in indexes]
+            )
+            for name, indexes in topics.items()
+        ]
+        self.peer.try_ask(OffsetDeleteRequest(group_id=group, topics=wanted), 0)
+
+    def describe(self, *groups: str, version: int = 6, operations: bool = False) -> None:
+        request = DescribeGroupsRequest(groups=list(groups), include_authorized_operations=operations)
+        self.peer.try_ask(request, version)
+
+    def delete(self, *groups: str, version: int = 2) -> None:
+        self.peer.try_ask(DeleteGroupsRequest(groups_names=list(groups)), version)
+
+    def list(self, group: str, version: int = 5, *, states: Sequence[str] = (), types: Sequence[str] = ()) -> None:
+        """Whether, and how, the group is listed; there are those of other tests too."""
+        request = ListGroupsRequest(states_filter=[*states], types_filter=[*types])
+        answer = self.peer.quietly(request, version)
+        if isinstance(answer, ListGroupsResponse):
+            answer.groups = [each for each in answer.groups if each.group_id == group]
+        self.peer.note(request, version, answer)
