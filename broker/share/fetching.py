@@ -112,7 +112,7 @@ class ShareFetching:
             except KafkaError as error:
                 if error.code is ErrorCode.OFFSET_OUT_OF_RANGE and offset < share.partition.log_start_offset:
                     move_log_start(share.engine, share.partition.log_start_offset)
-                    return self._read(hosted)
+                    return self._read(hosted)  # from the start of the log, which is not out of range
                 self.found[named] = Found(error=error)
                 continue
             if fetched.read.size_bytes:

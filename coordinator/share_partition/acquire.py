@@ -259,6 +259,7 @@ def pass_over(partition: SharePartition, fetch_offset: int, base: int) -> None:
         partition.close_gap(base)
     if archive(partition, fetch_offset, base - 1, AVAILABLE, counts=True):
         partition.looks_back = True
+        partition.advance()
 
 
 def throttle_limit(max_delivery_count: int) -> int:

@@ -84,6 +84,8 @@ def move_log_start(partition: SharePartition, log_start_offset: int) -> None:
     gone = _terminal_before(partition, log_start_offset)
     if archive(partition, partition.start_offset, log_start_offset - 1, AVAILABLE, counts=False):
         partition.looks_back = True
+    if partition.gap is not None and partition.gap.start < log_start_offset:
+        partition.close_gap(log_start_offset)
     partition.start_offset = log_start_offset
     partition.delivery_complete_count -= gone
     partition.end_offset = max(partition.end_offset, log_start_offset)
@@ -100,7 +102,7 @@ def _terminal_before(partition: SharePartition, offset: int) -> int:
 
 def archive(partition: SharePartition, first: int, last: int, state: RecordState, *, counts: bool) -> bool:
     """Archives what is in `state` from first to last, as it is there no more; whether there was any."""
-    archived = 0
+    archived = False
     for batch in partition.cache.overlapping(first, last):
         if not batch.is_tracked and batch.runs[0].state is not state:
             continue
@@ -108,10 +110,10 @@ def archive(partition: SharePartition, first: int, last: int, state: RecordState
         for run in runs:
             if run.state is state:
                 run.archive()
-                archived += run.size
-    if counts:
-        partition.delivery_complete_count += archived
-    return archived > 0
+                archived = True
+                if counts:
+                    partition.delivery_complete_count += partition.from_start(run)
+    return archived
 
 
 def archive_aborted(partition: SharePartition, aborted: Iterable[Range]) -> None:

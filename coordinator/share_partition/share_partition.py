@@ -153,14 +153,17 @@ class SharePartition:
                     return gap_start
                 gap_start = max(batch.last + 1, gap_start)
             for run in batch.runs:
-                if run.state is AVAILABLE and run.change is None:
-                    return run.first
+                if run.state is AVAILABLE and run.change is None and run.last >= self.start_offset:
+                    return max(run.first, self.start_offset)
         return None
 
     def close_gap(self, offset: int) -> None:
         """Everything below `offset` was looked at."""
         if self.gap is None:
             return
+        floor = self.cache.floor(offset)
+        if floor is not None:
+            offset = max(offset, floor.last + 1)
         is_left = self.gap.end == self.end_offset and offset <= self.gap.end
         self.gap = Gap(offset, self.gap.end) if is_left else None
 
@@ -173,8 +176,7 @@ class SharePartition:
                 self._complete_batch(batch, change, is_written, now_ms)
         if not change.batches:
             return False
-        moved = (is_written or not change.ranges) and self.advance()
-        return moved or self.looks_back
+        return self.advance() or self.looks_back
 
     def _complete_batch(self, batch: InFlightBatch, change: Change, is_written: bool, now_ms: int) -> None:
         for run in batch.runs:
@@ -211,10 +213,15 @@ class SharePartition:
         return self._pass_done() or skipped
 
     def _skip_hole(self) -> bool:
-        """What is missing before the first batch, where no gap is left to be filled, is not in the log."""
-        if not self.cache.batches or self.has_gap or self.start_offset >= self.cache.firsts[0]:
+        """What is missing before the first batch, and is no gap that is yet to be filled, is not in the log."""
+        if not self.cache.batches:
             return False
-        self.start_offset = self.cache.firsts[0]
+        target = self.cache.firsts[0]
+        if self.gap is not None and self.has_gap:
+            target = min(target, self.gap.start)
+        if self.start_offset >= target:
+            return False
+        self.start_offset = target
         return True
 
     def _pass_done(self) -> bool:
@@ -225,7 +232,7 @@ class SharePartition:
             return False
         batches = self.cache.batches
         if done == self.cache.last_offset:
-            self.start_offset = self.end_offset = done + 1
+            self.start_offset = self.end_offset = max(done + 1, self.start_offset)
             self.cache.clear()
             self.delivery_complete_count = 0
             return True
@@ -233,9 +240,10 @@ class SharePartition:
         while batches[finished].last <= done:
             finished += 1
         if finished and batches[finished - 1].last == done:
-            self.start_offset = max(batches[finished].first, self.start_offset)
+            following = batches[finished].first
             if self.gap is not None and self.has_gap:
-                self.start_offset = min(self.gap.start, self.start_offset)
+                following = min(self.gap.start, following)
+            self.start_offset = max(following, self.start_offset)
         else:
             self.start_offset = max(done + 1, self.start_offset)
         self.delivery_complete_count -= counted

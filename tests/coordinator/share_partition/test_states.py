@@ -61,7 +61,7 @@ def test_the_states_are_stored_under_kafkas_numbers() -> None:
 
 def test_acknowledgements_mean_what_kafka_has_them_mean() -> None:
     assert MEANS == {0: ARCHIVED, 1: ACKNOWLEDGED, 2: AVAILABLE, 3: ARCHIVED}
-    assert AcknowledgeType.RENEW == 4
+    assert int(AcknowledgeType.RENEW) == 4
 
 
 @pytest.mark.parametrize(
