@@ -111,5 +111,6 @@ class GroupState:
         """The group, if it is of this class; raises GROUP_ID_NOT_FOUND."""
         group = self.group(group_id)
         if not isinstance(group, kind):
-            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a {kind.__name__}.")
+            spoken = kind.__name__.removesuffix("Group").lower()
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a {spoken} group.")
         return group

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from coordinator.group.offset_commit import commit
+from coordinator.group.offset_delete import GROUPS_AT_ONCE, PAUSE_MS
 from coordinator.group.offsets import Offsets
-from coordinator.group.records import EndTransaction, committed
+from coordinator.group.records import EndTransaction, committed, offset_commit
 from coordinator.group.state import Client
 from coordinator.runtime import Ticket
 from protocol.coordinator_records.offsets import OffsetCommitKey, OffsetCommitValue
@@ -120,3 +121,15 @@ def test_a_client_of_versions_2_to_4_says_how_long_the_offset_is_kept() -> None:
 
 def test_null_metadata_is_stored_as_none_at_all() -> None:
     assert commit_of_version(8).metadata == ""
+
+
+def test_many_groups_expire_in_several_goes() -> None:
+    groups = Groups(offsets_retention_minutes=1)
+    for number in range(GROUPS_AT_ONCE + 1):
+        groups.shard.apply(offset_commit(f"g{number}", "t", 0, value(number)))
+    groups.shard.activate(groups.now_ms)
+    interval_ms = groups.settings.offsets_retention_check_interval_ms
+    assert len(groups.advance(interval_ms)) == 2 * GROUPS_AT_ONCE
+    assert len(groups.advance(PAUSE_MS)) == 2
+    assert groups.shard.state.groups == {}
+    assert groups.advance(interval_ms - 1) == []
