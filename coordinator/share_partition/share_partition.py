@@ -194,6 +194,8 @@ class SharePartition:
                     self.next_lock_ms = min(self.next_lock_ms, run.lock_until_ms)
             if run.state is AVAILABLE:
                 self.looks_back = True
+                if run.last < self.start_offset:
+                    run.archive()
         batch.tidy()
 
     def from_start(self, run: Run) -> int:
