@@ -141,14 +141,14 @@ class Run:
         return overlap((file for file in self.state.files.values() if file.topic not in dropped), self.ranges)
 
     def _with_kept(self, records: DataFrame, partly: Sequence[File]) -> DataFrame:
-        """The records, and those of superseded files that are outside the ranges. A task of their own for each file."""
-        ends = {one.key: one for one in self.ranges}
+        """The records, and those of superseded files before and after the ranges, each in a task of their own."""
+        new = {one.key: one for one in self.ranges}
         for file in partly:
-            new = ends[file.key]
-            outside = (f.col("offset") < new.start) | (f.col("offset") >= new.end)
-            kept = read_files(self.spark, self.store.root, [file]).where(outside).coalesce(1)
-            columns = [*COLUMNS, *(name for name in (DATA, REASON) if name in kept.columns)]
-            records = records.unionByName(kept.select(*columns), allowMissingColumns=True)
+            old = read_files(self.spark, self.store.root, [file])
+            columns = [*COLUMNS, *(name for name in (DATA, REASON) if name in old.columns)]
+            for outside in (f.col("offset") < new[file.key].start, f.col("offset") >= new[file.key].end):
+                kept = old.where(outside).coalesce(1).select(*columns)
+                records = records.unionByName(kept, allowMissingColumns=True)
         return records
 
     def _check(self, files: Sequence[File]) -> None:

@@ -1,0 +1,138 @@
+"""What an activity stream tells: data frames of events to data frames of figures.
+
+Events have `id`, `type`, `user`, `page`, `happened` and `received` (timestamps). An event that was sent twice counts
+once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+EVENT = "id string, type string, user string, session string, at bigint, page string, query string"
+"""The JSON that `generate` writes; other streams need these fields, too."""
+
+DELAY_BOUNDS_S = (0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
+"""Buckets from a good network to a phone that was in a tunnel."""
+QUANTILES = (0.5, 0.9, 0.99, 0.999)
+APPROXIMATE_ERROR = 0.02
+
+
+def parsed(records: DataFrame) -> DataFrame:
+    """Events out of records of `load`, of `stream` or of topics. What is no such JSON is left out."""
+    found = records.select(f.from_json(f.col("value").cast("string"), EVENT).alias("e"), "timestamp")
+    return (
+        found.where(f.col("e.id").isNotNull() & f.col("e.at").isNotNull())
+        .select("e.*", f.timestamp_millis("e.at").alias("happened"), f.col("timestamp").alias("received"))
+        .drop("at")
+    )
+
+
+def events_of(records: DataFrame) -> DataFrame:
+    """The same, each id once."""
+    return parsed(records).dropDuplicates(["id"])
+
+
+def by_type_unordered(events: DataFrame, window: str) -> DataFrame:
+    """Events of each type per window; a stream has no order."""
+    return (
+        events.groupBy(f.window("happened", window), "type")
+        .agg(f.count("*").alias("events"))
+        .select(f.col("window.start").alias("window_start"), "type", "events")
+    )
+
+
+def by_type(events: DataFrame, window: str) -> DataFrame:
+    """Events of each type per window."""
+    return by_type_unordered(events, window).orderBy("window_start", "type")
+
+
+def unique_users(events: DataFrame, window: str) -> DataFrame:
+    """Users per window, counted and estimated (HyperLogLog++, within two per cent)."""
+    return (
+        events.groupBy(_window(window))
+        .agg(
+            f.count_distinct("user").alias("exact"),
+            f.approx_count_distinct("user", APPROXIMATE_ERROR).alias("approximate"),
+        )
+        .orderBy("window_start")
+    )
+
+
+def sessions(events: DataFrame, gap: str) -> DataFrame:
+    """A user's events with no pause as long as `gap` between them."""
+    span = f.session_window("happened", gap)
+    return (
+        events.groupBy("user", span)
+        .agg(
+            f.count("*").alias("events"),
+            f.min("happened").alias("began"),
+            f.max("happened").alias("ended"),
+            f.sort_array(f.collect_list(f.struct("happened", "type"))).alias("steps"),
+        )
+        .withColumn("seconds", (f.unix_millis("ended") - f.unix_millis("began")) / 1000)
+    )
+
+
+def session_sizes(visits: DataFrame) -> DataFrame:
+    """How many sessions have how many events, and how long they last."""
+    return (
+        visits.groupBy("events")
+        .agg(f.count("*").alias("sessions"), f.round(f.avg("seconds"), 1).alias("mean_seconds"))
+        .orderBy("events")
+    )
+
+
+def top_pages(events: DataFrame, count: int) -> DataFrame:
+    """The pages that were viewed most."""
+    views = events.where(f.col("type") == "page_view").groupBy("page")
+    counted = views.agg(f.count("*").alias("views"), f.count_distinct("user").alias("users"))
+    return counted.orderBy(f.desc("views"), "page").limit(count)
+
+
+def funnel(visits: DataFrame, steps: Sequence[str]) -> DataFrame:
+    """How many sessions got how far through `steps`, in that order, with anything between them."""
+    wanted = f.array(*[f.lit(step) for step in steps])
+
+    def further(reached: Column, step: Column) -> Column:
+        return f.when(step["type"] == f.get(wanted, reached), reached + 1).otherwise(reached)
+
+    reached = visits.select(f.aggregate("steps", f.lit(0), further).alias("reached"))
+    rows = [
+        reached.agg(f.sum((f.col("reached") > number).cast("bigint")).alias("sessions")).select(
+            f.lit(number + 1).alias("step"), f.lit(step).alias("type"), "sessions"
+        )
+        for number, step in enumerate(steps)
+    ]
+    return reduce(DataFrame.unionByName, rows).orderBy("step")
+
+
+def delays(events: DataFrame) -> DataFrame:
+    """How long events took from happening to the topic: events per bucket, `to_seconds` its upper bound (null: above
+    all).
+    """
+    seconds = _delay()
+    bound = f.lit(None).cast("double")
+    for upper in reversed(DELAY_BOUNDS_S):
+        bound = f.when(seconds <= upper, f.lit(upper)).otherwise(bound)
+    counted = events.groupBy(bound.alias("to_seconds")).agg(f.count("*").alias("events"))
+    order = Window.orderBy(f.asc_nulls_last("to_seconds"))
+    return counted.withColumn("share", f.sum("events").over(order) / f.sum("events").over(Window.partitionBy()))
+
+
+def delay_quantiles(events: DataFrame) -> DataFrame:
+    """The same as quantiles, in seconds."""
+    found = events.agg(f.percentile(_delay(), f.array(*[f.lit(one) for one in QUANTILES])).alias("found"))
+    pairs = f.arrays_zip(f.array(*[f.lit(one) for one in QUANTILES]).alias("quantile"), f.col("found").alias("seconds"))
+    return found.select(f.inline(pairs).alias("quantile", "seconds"))
+
+
+def _delay() -> Column:
+    return (f.unix_millis("received") - f.unix_millis("happened")) / 1000
+
+
+def _window(length: str) -> Column:
+    return f.window("happened", length)["start"].alias("window_start")

@@ -1,0 +1,94 @@
+"""The report's plots: rows of a table to an SVG image."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from pyspark.sql import Row
+
+COLOURS = ("#2563eb", "#f59e0b", "#10b981", "#ef4444", "#8b5cf6", "#14b8a6")
+INK, QUIET = "#1f2937", "#d1d5db"
+
+matplotlib.rcParams.update(
+    {
+        "font.family": "sans-serif",
+        "font.size": 9,
+        "text.color": INK,
+        "axes.edgecolor": QUIET,
+        "axes.labelcolor": INK,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.grid": True,
+        "axes.axisbelow": True,
+        "grid.color": "#eef0f3",
+        "svg.hashsalt": "odradek",
+    }
+)
+
+Draw = Callable[[Axes, Sequence[Row]], None]
+
+
+def svg(draw: Draw, rows: Sequence[Row], height: float = 2.9) -> str:
+    """One plot, as the text of an SVG file."""
+    figure = Figure(figsize=(8, height), layout="constrained")
+    draw(figure.subplots(), rows)
+    out = io.StringIO()
+    figure.savefig(out, format="svg", metadata={"Date": None})
+    return out.getvalue()
+
+
+def events_by_type(axes: Axes, rows: Sequence[Row]) -> None:
+    starts = sorted({row["window_start"] for row in rows})
+    kinds = sorted({row["type"] for row in rows})
+    counts = {(row["window_start"], row["type"]): row["events"] for row in rows}
+    stacks = [[counts.get((start, kind), 0) for start in starts] for kind in kinds]
+    axes.stackplot(starts, stacks, labels=kinds, colors=COLOURS, step="post")
+    axes.set_ylabel("events per window")
+    axes.legend(loc="upper left", frameon=False, ncols=len(kinds))
+    axes.margins(x=0)
+
+
+def unique_users(axes: Axes, rows: Sequence[Row]) -> None:
+    starts = [row["window_start"] for row in rows]
+    axes.plot(starts, [row["exact"] for row in rows], color=COLOURS[0], label="exact", linewidth=2)
+    axes.plot(starts, [row["approximate"] for row in rows], color=COLOURS[1], label="approximate", linestyle="--")
+    axes.set_ylabel("users per window")
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False, ncols=2)
+
+
+def session_sizes(axes: Axes, rows: Sequence[Row]) -> None:
+    axes.bar([row["events"] for row in rows], [row["sessions"] for row in rows], color=COLOURS[0])
+    axes.set_xlabel("events in a session")
+    axes.set_ylabel("sessions")
+
+
+def top_pages(axes: Axes, rows: Sequence[Row]) -> None:
+    names = [row["page"] for row in rows]
+    axes.barh(names, [row["views"] for row in rows], color=COLOURS[0], label="views")
+    axes.barh(names, [row["users"] for row in rows], color=COLOURS[1], height=0.35, label="users")
+    axes.invert_yaxis()
+    axes.legend(frameon=False)
+
+
+def funnel(axes: Axes, rows: Sequence[Row]) -> None:
+    names = [f"{row['step']}. {row['type']}" for row in rows]
+    counts = [row["sessions"] for row in rows]
+    bars = axes.barh(names, counts, color=COLOURS[: len(rows)])
+    whole = max(1, counts[0] if counts else 1)
+    axes.bar_label(bars, [f" {count:,} ({count / whole:.1%})" for count in counts])
+    axes.invert_yaxis()
+    axes.margins(x=0.15)
+    axes.set_xlabel("sessions")
+
+
+def delays(axes: Axes, rows: Sequence[Row]) -> None:
+    names = ["more" if row["to_seconds"] is None else f"≤ {row['to_seconds']:g} s" for row in rows]
+    axes.bar(names, [row["events"] for row in rows], color=COLOURS[2])
+    axes.set_yscale("log")
+    axes.set_ylabel("events")
+    axes.tick_params(axis="x", labelrotation=30)

@@ -1,0 +1,124 @@
+"""A stream's progress, and Spark's files and messages about it, as values. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple, TypedDict
+
+from pipeline.errors import PipelineError
+from pipeline.ranges import Range, parse_offsets
+from pipeline.topics import Partition
+
+
+class TriggerKind(Enum):
+    """When a stream's batches are made."""
+
+    AVAILABLE_NOW = "available-now"
+    PROCESSING_TIME = "processing-time"
+    CONTINUOUS = "continuous"
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """A kind, and an interval unless it is available-now."""
+
+    kind: TriggerKind = TriggerKind.AVAILABLE_NOW
+    interval: str = ""
+
+
+UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours"}
+
+
+def parse_trigger(text: str) -> Trigger:
+    """`now`, an interval like `10s`, or `continuous:1s`. Raises PipelineError."""
+    if text == "now":
+        return Trigger()
+    kind, _, interval = text.rpartition(":")
+    found = re.fullmatch(r"(\d+)(ms|s|m|h)", interval)
+    if found is None or kind not in ("", "continuous"):
+        raise PipelineError(f"{text!r} is no trigger: now, an interval like 10s, or continuous:1s")
+    which = TriggerKind.CONTINUOUS if kind else TriggerKind.PROCESSING_TIME
+    return Trigger(which, f"{found[1]} {UNITS[found[2]]}")
+
+
+class Source(TypedDict):
+    """What Spark says of a source; offsets are JSON, or what is in it."""
+
+    endOffset: str | dict[str, dict[str, int]] | None
+    latestOffset: str | dict[str, dict[str, int]] | None
+
+
+class Operator(TypedDict):
+    """What Spark says of a stateful operator."""
+
+    numRowsDroppedByWatermark: int
+
+
+class Raw(TypedDict):
+    """The part of Spark's StreamingQueryProgress that we read."""
+
+    batchId: int
+    numInputRows: int
+    timestamp: str
+    processedRowsPerSecond: float
+    sources: list[Source]
+    stateOperators: list[Operator]
+    eventTime: dict[str, str]
+
+
+class Progress(NamedTuple):
+    """One batch: its records, their rate, what the topic has beyond it, and what came too late for a watermark."""
+
+    batch: int
+    at: str
+    rows: int
+    rows_per_second: float
+    lag: dict[Partition, int]
+    watermark: str | None
+    dropped_late: int
+
+    def to_json(self) -> str:
+        lag = {str(key): behind for key, behind in sorted(self.lag.items())}
+        return json.dumps({**self._asdict(), "lag": lag})
+
+
+def progress_of(raw: Raw) -> Progress:
+    lag: dict[Partition, int] = {}
+    for source in raw["sources"]:
+        end, latest = _offsets(source.get("endOffset")), _offsets(source.get("latestOffset"))
+        lag |= {key: max(0, latest[key] - end.get(key, 0)) for key in latest}
+    return Progress(
+        raw["batchId"],
+        raw["timestamp"],
+        raw["numInputRows"],
+        round(raw.get("processedRowsPerSecond") or 0.0, 1),
+        lag,
+        (raw.get("eventTime") or {}).get("watermark"),
+        sum(one.get("numRowsDroppedByWatermark", 0) for one in raw.get("stateOperators") or []),
+    )
+
+
+def _offsets(found: str | dict[str, dict[str, int]] | None) -> dict[Partition, int]:
+    if not found:
+        return {}
+    return parse_offsets(found if isinstance(found, str) else json.dumps(found))
+
+
+def offsets_in(text: str) -> dict[Partition, int]:
+    """The Kafka offsets in a file of a checkpoint's `offsets/` or `sources/0/`: its last line. Raises PipelineError."""
+    lines = text.strip("\0\n").splitlines()
+    if not lines or not lines[0].lstrip("\0").startswith("v1"):
+        raise PipelineError("the checkpoint's offset log is of a version other than v1")
+    return parse_offsets(lines[-1])
+
+
+def ranges_between(
+    starts: Mapping[Partition, int], ends: Mapping[Partition, int], first: Mapping[Partition, int]
+) -> list[Range]:
+    """What lies between two sets of offsets."""
+    begun = {key: starts.get(key, first.get(key, 0)) for key in ends}
+    return [Range(*key, begun[key], end) for key, end in sorted(ends.items()) if begun[key] < end]

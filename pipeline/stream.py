@@ -1,0 +1,194 @@
+"""stream: the store of `load`, fed by Structured Streaming.
+
+Each micro-batch is a run: its offsets are those of the checkpoint's offset log, and a batch that Spark runs again
+after a crash is found in the store's manifests and left out. `load` and `stream` may take turns on one store.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from pipeline import analytics
+from pipeline.cluster import Cluster
+from pipeline.decode import Decoding, decoded
+from pipeline.errors import PipelineError
+from pipeline.load import Run, run_id
+from pipeline.progress import Progress, Trigger, TriggerKind, offsets_in, progress_of, ranges_between
+from pipeline.ranges import Accepted, Offsets, Range, check_topics, to_json
+from pipeline.source import SPARK_FAILURES, as_records, explained, kafka_options
+from pipeline.store import Hook, Store, nowhere
+from pipeline.topics import Partition, Topic
+
+POLL_S = 1
+QUERY_ID = "sql.streaming.queryId"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamConfig:
+    """What is streamed where, in what bites.
+
+    `counts` is a directory for events per type and window, with a watermark.
+    """
+
+    bootstrap: str
+    out: str
+    topics: tuple[str, ...]
+    trigger: Trigger = field(default_factory=Trigger)
+    max_offsets: int = 200_000
+    checkpoint: str | None = None
+    accepted: Accepted = field(default_factory=Accepted)
+    decoding: Decoding = field(default_factory=Decoding)
+    counts: str | None = None
+    watermark: str = "10 minutes"
+    window: str = "10 minutes"
+    to_topic: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def checkpoints(self) -> Path:
+        return Path(self.checkpoint or Path(self.out) / "_checkpoint").absolute()
+
+
+Shown = Callable[[Progress], None]
+
+
+def stream(spark: SparkSession, config: StreamConfig, shown: Shown | None = None, at: Hook = nowhere) -> int:
+    """Run until the trigger is done, or until stopped; returns the records streamed. Raises PipelineError."""
+    if config.trigger.kind is TriggerKind.CONTINUOUS and config.to_topic is None:
+        raise PipelineError(
+            "Spark's continuous mode has no batches that a store could commit as a whole: it needs --to-topic, "
+            "or take --trigger 1s for batches each second"
+        )
+    cluster = Cluster(config.bootstrap, config.properties)
+    topics = cluster.topics(config.topics)
+    frame = as_records(_reader(spark, cluster, topics, config))
+    queries = [relay(frame, config) if config.to_topic is not None else sink(frame, cluster, config, at)]
+    try:
+        if config.counts is not None:
+            queries.append(counts(frame, config, config.counts))
+        return watch(queries, shown)
+    except SPARK_FAILURES as error:
+        raise explained(error, cluster, _whole(cluster, topics)) from error
+    finally:
+        for query in queries:
+            query.stop()
+
+
+def _whole(cluster: Cluster, topics: Sequence[Topic]) -> list[Range]:
+    keys = [key for topic in topics for key in topic.each()]
+    first, end = cluster.start_offsets(keys), cluster.end_offsets(keys)
+    return [Range(*key, first[key], end[key]) for key in keys]
+
+
+def _reader(spark: SparkSession, cluster: Cluster, topics: Sequence[Topic], config: StreamConfig) -> DataFrame:
+    """From after what the store has; a checkpoint that is there knows better, and Spark goes by it."""
+    state = Store(config.out).state()
+    keys = [key for topic in topics for key in topic.each()]
+    offsets = Offsets(cluster.start_offsets(keys), cluster.end_offsets(keys), {}, {})
+    check_topics(topics, state.loaded(), config.accepted, offsets)
+    same = {topic.name for topic in topics if state.topics.get(topic.name) == topic.id}
+    starting = {key: max(offsets.first[key], state.next_offset(key) if key.topic in same else 0) for key in keys}
+    options = kafka_options(cluster, config.options) | {
+        "subscribe": ",".join(config.topics),
+        "startingOffsets": to_json(starting),
+        "maxOffsetsPerTrigger": str(config.max_offsets),
+    }
+    return spark.readStream.format("kafka").options(**options).load()
+
+
+def sink(frame: DataFrame, cluster: Cluster, config: StreamConfig, at: Hook) -> StreamingQuery:
+    """The query that feeds the store."""
+    batches = Batches(cluster, config, at)
+    writer = frame.writeStream.foreachBatch(batches).option("checkpointLocation", str(config.checkpoints / "store"))
+    return triggered(writer, config.trigger).start()
+
+
+def counts(frame: DataFrame, config: StreamConfig, out: str) -> StreamingQuery:
+    """Events per type and window, once no event of the window is awaited. What comes later still is only counted."""
+    events = analytics.parsed(frame).withWatermark("happened", config.watermark)
+    once = events.dropDuplicatesWithinWatermark(["id"])
+    writer = (
+        analytics.by_type_unordered(once, config.window)
+        .writeStream.format("parquet")
+        .option("path", str(Path(out).absolute()))
+        .option("checkpointLocation", str(config.checkpoints / "counts"))
+    )
+    return triggered(writer, config.trigger).start()
+
+
+def relay(frame: DataFrame, config: StreamConfig) -> StreamingQuery:
+    """Records into another topic by Spark's own sink: soon, at least once, with new timestamps. For more, `mirror`."""
+    writer = (
+        frame.select("key", "value", "headers", "partition")
+        .writeStream.format("kafka")
+        .option("kafka.bootstrap.servers", config.bootstrap)
+        .option("topic", config.to_topic or "")
+        .option("includeHeaders", "true")
+        .option("checkpointLocation", str(config.checkpoints / "relay"))
+    )
+    return triggered(writer, config.trigger).start()
+
+
+def triggered(writer: DataStreamWriter, trigger: Trigger) -> DataStreamWriter:
+    if trigger.kind is TriggerKind.AVAILABLE_NOW:
+        return writer.trigger(availableNow=True)
+    if trigger.kind is TriggerKind.CONTINUOUS:
+        return writer.trigger(continuous=trigger.interval)
+    return writer.trigger(processingTime=trigger.interval)
+
+
+def watch(queries: Sequence[StreamingQuery], shown: Shown | None = None) -> int:
+    """Wait for the queries to end, telling of each batch; the first query's records."""
+    total, seen = 0, {query.id: -1 for query in queries}
+    while True:
+        ended = [query.awaitTermination(POLL_S) for query in queries]
+        for query in queries:
+            for raw in query.recentProgress:
+                progress = progress_of(json.loads(raw.json))
+                if progress.batch <= seen[query.id]:
+                    continue
+                seen[query.id] = progress.batch
+                total += progress.rows if query is queries[0] else 0
+                if shown is not None:
+                    shown(progress)
+        if all(ended):
+            return total
+
+
+class Batches:
+    """What is done with each micro-batch: one run of the store."""
+
+    def __init__(self, cluster: Cluster, config: StreamConfig, at: Hook) -> None:
+        self._cluster, self._config, self._at = cluster, config, at
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        spark, store = batch.sparkSession, Store(self._config.out)
+        query = spark.sparkContext.getLocalProperty(QUERY_ID) or ""
+        with store.writing() as state:
+            if state.stream.get(query, -1) >= number:
+                return
+            topics = self._cluster.topics(self._config.topics)
+            first = self._cluster.start_offsets([key for topic in topics for key in topic.each()])
+            check_topics(topics, state.loaded(), self._config.accepted, Offsets(first, first, {}, {}))
+            ranges = batch_ranges(self._config.checkpoints / "store", number, first)
+            self._at("planned")
+            Run(spark, store, state, run_id(), topics, ranges, self._at, {query: number}).write(
+                decoded(batch, self._config.decoding)
+            )
+
+
+def batch_ranges(checkpoint: Path, number: int, first: Mapping[Partition, int]) -> list[Range]:
+    """A micro-batch's offsets, by Spark's write-ahead log of them; a partition that is new begins with its first
+    offset.
+    """
+    ends = offsets_in((checkpoint / "offsets" / str(number)).read_text())
+    before = (checkpoint / "offsets" / str(number - 1)) if number else (checkpoint / "sources" / "0" / "0")
+    return ranges_between(offsets_in(before.read_text()), ends, first)

@@ -1,0 +1,115 @@
+"""stream: the same store as load's, batch by batch."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pipeline.errors import PipelineError, TopicChanged
+from pipeline.load import LoadConfig, load
+from pipeline.progress import Progress, Trigger, TriggerKind
+from pipeline.stream import StreamConfig, stream
+from tests.interop.brokers import Broker
+from tests.interop.processes import CACHE, ROOT
+from tests.pipeline.spark.records import activity, create, is_complete, produce
+from tests.pipeline.spark.test_mirror import recreate
+
+
+def test_a_stream_takes_what_there_is_in_batches_and_then_what_is_new(
+    spark: SparkSession, kafka: Broker, topic: str, store: str
+) -> None:
+    create(kafka, topic, 3)
+    activity(kafka, topic, 1_000)
+    config = StreamConfig(kafka.bootstrap, store, (topic,), max_offsets=400)
+    seen: list[Progress] = []
+
+    assert stream(spark, config, seen.append) == 1_000
+    assert len([one for one in seen if one.rows]) == 3
+    assert sum(seen[-1].lag.values()) == 0
+    activity(kafka, topic, 100, seed=2)
+    assert stream(spark, config) == 100
+    assert is_complete(spark, kafka, topic, store)
+
+
+def test_stream_and_load_take_turns(spark: SparkSession, odradek: Broker, topic: str, store: str) -> None:
+    create(odradek, topic, 2)
+    config = StreamConfig(odradek.bootstrap, store, (topic,))
+    load_config = LoadConfig(odradek.bootstrap, store, (topic,))
+    produce(odradek, topic, [b"1"] * 10)
+    load(spark, load_config)
+    produce(odradek, topic, [b"2"] * 10)
+    assert stream(spark, config) == 10
+    produce(odradek, topic, [b"3"] * 10)
+    assert load(spark, load_config).records == 10
+    assert is_complete(spark, odradek, topic, store)
+
+
+def test_late_events_are_told_from_those_that_a_window_waits_for(
+    spark: SparkSession, odradek: Broker, topic: str, store: str, tmp_path: Path
+) -> None:
+    create(odradek, topic, 1)
+    event = '{"id":"%s","type":"page_view","user":"u","session":"s","at":%d,"page":"/","query":null}'
+    minute = 60_000
+    for name, at_ms in (("a", 0), ("b", 60 * minute), ("late", 1 * minute), ("c", 120 * minute)):
+        produce(odradek, topic, [(event % (name, 1_790_000_000_000 + at_ms)).encode()])
+    seen: list[Progress] = []
+    config = StreamConfig(odradek.bootstrap, store, (topic,), max_offsets=1, counts=str(tmp_path / "counts"))
+    stream(spark, config, seen.append)
+
+    counted = spark.read.parquet(str(tmp_path / "counts")).orderBy("window_start").collect()
+    assert [row["events"] for row in counted] == [1, 1]
+    assert sum(one.dropped_late for one in seen) == 1
+
+
+def test_a_stream_of_a_topic_that_was_created_again_ends(
+    spark: SparkSession, odradek: Broker, topic: str, store: str
+) -> None:
+    create(odradek, topic, 1)
+    produce(odradek, topic, [b"x"] * 10)
+    config = StreamConfig(odradek.bootstrap, store, (topic,))
+    stream(spark, config)
+    recreate(odradek, topic)
+    with pytest.raises(TopicChanged, match=f"{topic} was deleted and created again"):
+        stream(spark, config)
+
+
+def test_a_continuous_stream_to_a_store_is_refused(spark: SparkSession, odradek: Broker, store: str) -> None:
+    config = StreamConfig(odradek.bootstrap, store, ("t",), trigger=Trigger(TriggerKind.CONTINUOUS, "1 second"))
+    with pytest.raises(PipelineError, match="it needs --to-topic"):
+        stream(spark, config)
+
+
+KILLED = """
+import os, signal, sys
+from pipeline import session
+from pipeline.stream import StreamConfig, stream
+
+bootstrap, topic, store, stage, ivy = sys.argv[1:]
+spark = session.start("killed", "local[2]", {"spark.driver.memory": "512m", "spark.jars.ivy": ivy})
+
+def at(reached):
+    if reached == stage and os.path.exists(f"{store}/_manifests/00000000000000000001.json"):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+stream(spark, StreamConfig(bootstrap, store, (topic,), max_offsets=200), at=at)
+"""
+
+
+@pytest.mark.parametrize("stage", ["staged", "committed"])
+def test_a_killed_stream(spark: SparkSession, odradek: Broker, topic: str, store: str, stage: str) -> None:
+    create(odradek, topic, 2)
+    activity(odradek, topic, 500, partitions=2)
+    words = [odradek.bootstrap, topic, store, stage, str(CACHE / "ivy")]
+    ended = subprocess.run(
+        [sys.executable, "-c", KILLED, *words], cwd=ROOT, capture_output=True, timeout=120, check=False
+    )
+    assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()[-2000:]
+
+    stream(spark, StreamConfig(odradek.bootstrap, store, (topic,), max_offsets=200))
+    assert is_complete(spark, odradek, topic, store)
+    assert spark.read.parquet(store).count() == 500
