@@ -30,6 +30,11 @@ Fast = Callable[["Broker", int, int, memoryview, int], "list[Buffer] | None"]
 HEADER = struct.Struct(">hhih")
 """API key, API version, correlation id, length of the client id: the start of every request header since v1."""
 
+MAX_OTHER_REQUEST_BYTES = 16 * 1024 * 1024
+"""A request other than Produce becomes objects: some forty bytes of memory for each of its bytes, at worst. The largest
+that clients send have four megabytes (a Fetch of a hundred thousand partitions); groups as large as this do not fit
+into the records in which they are kept. Records are never taken apart, and have socket.request.max.bytes alone."""
+
 log = get_logger("broker.dispatch")
 
 
@@ -129,6 +134,8 @@ class Dispatcher:
             if version >= route.flexible:
                 position = skip_tags(frame, position)
         except MALFORMED as error:
+            if len(frame) < HEADER.size:
+                raise ProtocolError(f"a request has a header of {HEADER.size} bytes at least", offset=0) from error
             raise ProtocolError(f"{api_name(key)} v{version}: {error}", offset=position) from error
         if route.fast is not None and version >= route.fast_from:
             buffers = route.fast(self.broker, version, correlation_id, frame, position)
@@ -147,11 +154,15 @@ class Dispatcher:
         position: int,
     ) -> Answer:
         """The general way: decode, handler, encode."""
+        if len(frame) > MAX_OTHER_REQUEST_BYTES and route.key is not ApiKey.PRODUCE:
+            reason = f"a request of {len(frame)} bytes: {MAX_OTHER_REQUEST_BYTES} are the most, but for records"
+            raise ProtocolError(f"{route.key.name} v{version}: {reason}", offset=0)
         try:
             request, _ = route.decoder(version)(frame, position, len(frame))
-        except (*MALFORMED, ProtocolError) as error:
-            offset = error.offset if isinstance(error, ProtocolError) else position
-            raise ProtocolError(f"{route.key.name} v{version}: {error}", offset=offset) from error
+        except ProtocolError as error:
+            raise ProtocolError(f"{route.key.name} v{version}: {error.message}", offset=error.offset) from error
+        except MALFORMED as error:
+            raise ProtocolError(f"{route.key.name} v{version}: {error}", offset=position) from error
         call = Call(route.api, version, correlation_id, client_id, connection, self.broker, request)
         try:
             response = route.handle(call)
@@ -186,7 +197,8 @@ async def later(route: Route, call: Call[Any], response: Coroutine[Any, Any, Any
 
 
 def failure(call: Call[Any], error: Exception) -> object:
-    """The response to a request that raised: its top-level error fields, if it has any; else the connection closes."""
+    """The response to a request that raised: its top-level error fields, if its version has any; else the connection
+    closes."""
     if isinstance(error, KafkaError):
         code, message = error.code, error.message
     else:
@@ -194,7 +206,7 @@ def failure(call: Call[Any], error: Exception) -> object:
         log.error(
             "request failed", api=call.api.key.name, version=call.version, peer=call.connection.peer, exc_info=error
         )
-    names = {field.name for field in fields_of(call.api.response)}
+    names = {field.name for field in fields_of(call.api.response) if call.version in field.wire.versions}
     if "error_code" not in names:
         raise ProtocolError(f"{call.api.key.name} v{call.version} failed: {error!r}") from error
     fields: dict[str, object] = {"error_code": int(code)}

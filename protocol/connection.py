@@ -18,6 +18,10 @@ RESPONSE_HEAD = struct.Struct(">ii")
 FLEXIBLE_RESPONSE_HEAD = struct.Struct(">iix")
 """Size, correlation id and, in flexible versions, an empty tag section."""
 
+FIRST_BYTES = 1024 * 1024
+"""Room that a cut frame gets before its bytes are there; as they come it is doubled. Four bytes announce a hundred
+megabytes, and need not be followed by any; most requests are smaller than this (a Java producer's max.request.size)."""
+
 JOIN_LIMIT_BYTES = 16 * 1024
 """Answers up to this size become one buffer: one copy is cheaper than a vectored write of many small pieces."""
 
@@ -25,7 +29,7 @@ JOIN_LIMIT_BYTES = 16 * 1024
 class FrameReader:
     """Cuts a stream of bytes into size-prefixed frames (protocol guide, "Protocol Basics")."""
 
-    __slots__ = ("_filled", "_partial", "_prefix", "error", "max_frame_bytes")
+    __slots__ = ("_filled", "_partial", "_prefix", "_size", "error", "max_frame_bytes")
 
     def __init__(self, max_frame_bytes: int) -> None:
         self.max_frame_bytes = max_frame_bytes
@@ -33,6 +37,7 @@ class FrameReader:
         """Set by a size that cannot be: frames before it are good, nothing comes after it."""
         self._partial: memoryview | None = None
         self._filled = 0
+        self._size = 0
         self._prefix = False
 
     def target(self) -> memoryview | None:
@@ -65,6 +70,9 @@ class FrameReader:
         whole = self._partial
         if whole is None or self._filled < len(whole):
             return []
+        if self._filled < self._size:
+            self._begin(self._size, whole)
+            return []
         self._partial = None
         if not self._prefix:
             return [whole]
@@ -77,7 +85,8 @@ class FrameReader:
         return self.filled(0)
 
     def _begin(self, size: int, beginning: memoryview) -> None:
-        self._partial = memoryview(bytearray(size))
+        self._size = size
+        self._partial = memoryview(bytearray(min(size, max(FIRST_BYTES, 2 * len(beginning)))))
         self._partial[: len(beginning)] = beginning
         self._filled = len(beginning)
 

@@ -6,7 +6,7 @@ import asyncio
 import struct
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from broker.config import BrokerConfig
 from broker.listener import ServerConnection
@@ -26,7 +26,10 @@ class Wire(asyncio.Transport):
         super().__init__()
         self.sent = bytearray()
         self.closing = False
+        self.aborted = False
         self.reading = True
+        self.unread_bytes = 0
+        """What the peer has not taken yet."""
 
     def get_extra_info(self, name: str, default: object = None) -> object:
         return ("127.0.0.1", 1) if name == "peername" else default
@@ -41,16 +44,23 @@ class Wire(asyncio.Transport):
     def is_closing(self) -> bool:
         return self.closing
 
+    def is_reading(self) -> bool:
+        return self.reading
+
     def pause_reading(self) -> None:
         self.reading = False
 
     def resume_reading(self) -> None:
         self.reading = True
 
+    def get_write_buffer_size(self) -> int:
+        return self.unread_bytes
+
     def close(self) -> None:
         self.closing = True
 
-    abort = close
+    def abort(self) -> None:
+        self.closing = self.aborted = True
 
     def take(self) -> list[bytes]:
         """The frames written since the last call, without their sizes."""
@@ -138,4 +148,4 @@ class InProcess:
         )
         response = await self.server.cluster.create_topics(CreateTopicsRequest(topics=[topic], timeout_ms=1000))
         assert response.topics[0].error_code == 0, response
-        return cast(bytes, response.topics[0].topic_id)
+        return response.topics[0].topic_id

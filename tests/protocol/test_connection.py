@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.connection import SIZE, FrameReader, response_frame
+from protocol.connection import FIRST_BYTES, SIZE, FrameReader, response_frame
 from protocol.errors import ProtocolError
 
 LIMIT = 1000
@@ -63,3 +63,26 @@ def test_a_response_carries_its_size_and_correlation_id(flexible: bool, head: by
 def test_large_parts_are_not_copied() -> None:
     records = memoryview(bytes(100_000))
     assert response_frame(1, False, [b"x", records])[2] is records
+
+
+def test_what_is_announced_takes_no_room_before_it_comes() -> None:
+    reader = FrameReader(100 * FIRST_BYTES)
+    assert not reader.cut(memoryview(SIZE.pack(100 * FIRST_BYTES)))
+    target = reader.target()
+    assert target is not None
+    assert len(target) == FIRST_BYTES
+
+
+@pytest.mark.parametrize("size", [FIRST_BYTES, FIRST_BYTES + 1, 2 * FIRST_BYTES, 5 * FIRST_BYTES + 3])
+def test_a_large_frame_gets_room_as_it_comes(size: int) -> None:
+    payload = bytes(index % 251 for index in range(1000)) * (size // 1000) + b"x" * (size % 1000)
+    reader, stream = FrameReader(size), memoryview(framed(payload) + framed(b"next"))
+    assert not reader.cut(stream[:300])
+    position, frames = 300, []
+    while (target := reader.target()) is not None:
+        taken = stream[position : position + len(target)]
+        target[:] = taken
+        position += len(taken)
+        frames += reader.filled(len(taken))
+    assert frames == [payload]
+    assert reader.cut(stream[position:]) == [b"next"]

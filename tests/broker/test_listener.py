@@ -1,0 +1,274 @@
+"""Connections: order, back-pressure and limits; what is wrong with one is no other's business."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from pathlib import Path
+
+import pytest
+
+import broker.dispatch
+import broker.listener
+from broker.dispatch import MAX_OTHER_REQUEST_BYTES
+from broker.listener import MAX_WAITING_CONNECTIONS, REQUESTS_PER_TURN
+from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from protocol.messages.init_producer_id import InitProducerIdRequest
+from protocol.messages.metadata import MetadataRequest, MetadataResponse
+from protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from protocol.records.batch import build
+from protocol.records.record import Record
+from tests.broker.inprocess import Client, InProcess, decode_response, request_frame
+
+HELLO = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+
+
+Lines = list[tuple[str, dict[str, object]]]
+
+
+@pytest.fixture
+def lines(monkeypatch: pytest.MonkeyPatch) -> Lines:
+    """What the listener and the dispatcher log."""
+    told: Lines = []
+
+    class Log:
+        def warning(self, event: str, **fields: object) -> None:
+            told.append((event, fields))
+
+        debug = error = warning
+
+    for module in (broker.listener, broker.dispatch):
+        monkeypatch.setattr(module, "log", Log())
+    return told
+
+
+def numbered(frame: bytes, correlation_id: int) -> bytes:
+    return frame[:8] + struct.pack(">i", correlation_id) + frame[12:]
+
+
+def correlation_ids(frames: list[bytes]) -> list[int]:
+    return [struct.unpack_from(">i", frame)[0] for frame in frames]
+
+
+async def all_frames(client: Client, count: int) -> list[bytes]:
+    frames: list[bytes] = []
+    async with asyncio.timeout(10):
+        while len(frames) < count:
+            frames += client.wire.take()
+            await asyncio.sleep(0)
+    return frames
+
+
+def waiting_fetch(topic: str, max_wait_ms: int) -> bytes:
+    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
+    topics = [FetchTopic(topic=topic, partitions=[partition])]
+    return request_frame(FetchRequest(max_wait_ms=max_wait_ms, min_bytes=1, topics=topics), 12)
+
+
+def produce_frame(topic: str) -> bytes:
+    records = bytes(build([Record(timestamp=1, value=b"v")]))
+    data = TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=records)])
+    return request_frame(ProduceRequest(acks=1, timeout_ms=1000, topic_data=[data]), 12)
+
+
+async def test_answers_come_in_the_order_of_the_requests_though_a_fetch_is_parked(tmp_path: Path) -> None:
+    async with InProcess(tmp_path) as served:
+        await served.create_topic("t")
+        client, other = served.client(), served.client()
+        hello = request_frame(HELLO, 3)
+        client.send(numbered(hello, 1) + numbered(waiting_fetch("t", 60_000), 2) + numbered(hello, 3))
+        await asyncio.sleep(0.01)
+        assert correlation_ids(client.wire.take()) == [1]
+        other.send(produce_frame("t"))
+        frames = await all_frames(client, 2)
+        assert correlation_ids(frames) == [2, 3]
+        assert b"v" in frames[0]
+
+
+async def test_a_client_whose_fetch_is_parked_is_read_from(tmp_path: Path) -> None:
+    """So that the broker learns when it goes."""
+    async with InProcess(tmp_path) as served:
+        await served.create_topic("t")
+        client = served.client()
+        client.send(waiting_fetch("t", 60_000))
+        await asyncio.sleep(0)
+        assert client.wire.reading
+        client.send(request_frame(HELLO, 3))
+        assert not client.wire.is_reading()
+
+
+async def test_thousands_of_tiny_requests_are_answered_in_turns_and_in_order(tmp_path: Path) -> None:
+    async with InProcess(tmp_path) as served:
+        client, other = served.client(), served.client()
+        count = 20 * REQUESTS_PER_TURN
+        hello = request_frame(ApiVersionsRequest(), 0)
+        client.send(b"".join(numbered(hello, number) for number in range(count)))
+        first = client.wire.take()
+        assert len(first) == REQUESTS_PER_TURN
+        assert (await other.ask(HELLO, 3, ApiVersionsResponse)).error_code == 0
+        frames = first + await all_frames(client, count - len(first))
+        assert correlation_ids(frames) == list(range(count))
+        assert client.wire.reading
+
+
+async def test_thousands_of_requests_that_wait_are_answered_in_order(tmp_path: Path) -> None:
+    """Each is awaited; the rest must not be copied anew for each."""
+    async with InProcess(tmp_path) as served:
+        client = served.client()
+        frame = request_frame(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), 0)
+        client.send(b"".join(numbered(frame, number) for number in range(3000)))
+        assert correlation_ids(await all_frames(client, 3000)) == list(range(3000))
+
+
+async def test_a_slow_reader_is_not_answered_until_it_has_read(tmp_path: Path) -> None:
+    async with InProcess(tmp_path) as served:
+        client = served.client()
+        client.connection.pause_writing()
+        client.send(request_frame(HELLO, 3) * 3)
+        assert not client.wire.take()
+        assert not client.wire.is_reading()
+        client.connection.resume_writing()
+        assert len(client.wire.take()) == 3
+        assert client.wire.reading
+
+
+GARBAGE = {
+    "an HTTP request": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "a negative size": struct.pack(">i", -1),
+    "an API that does not exist": struct.pack(">ihhih", 10, 999, 0, 1, -1),
+    "a version that does not exist": struct.pack(">ihhih", 10, 3, 77, 1, -1),
+    "a frame without a header": struct.pack(">i", 0),
+    "a torn body": struct.pack(">ihhihi", 14, 3, 1, 1, -1, 5),
+    "a list too long": struct.pack(">ihhihi", 14, 3, 1, 1, -1, 1 << 30),
+    "a text that is none": struct.pack(">ihhihih", 17, 3, 1, 1, -1, 1, 1) + b"\xff",
+}
+
+
+@pytest.mark.parametrize("case", GARBAGE)
+async def test_garbage_costs_its_own_connection_and_one_line(case: str, tmp_path: Path, lines: Lines) -> None:
+    async with InProcess(tmp_path) as served:
+        client, other = served.client(), served.client()
+        hello = request_frame(HELLO, 3)
+        client.send(hello + GARBAGE[case] + hello)
+        assert len(client.wire.take()) == 1
+        assert client.wire.is_closing()
+        assert [(event, fields["peer"]) for event, fields in lines] == [("connection closed", "127.0.0.1:1")]
+        assert isinstance(lines[0][1]["offset"], int)
+        assert (await other.ask(HELLO, 3, ApiVersionsResponse)).error_code == 0
+
+
+async def test_the_line_names_api_version_and_place(tmp_path: Path, lines: Lines) -> None:
+    async with InProcess(tmp_path) as served:
+        served.client().send(GARBAGE["a list too long"])
+        ((_, fields),) = lines
+        assert fields["reason"] == "METADATA v1: topics of 1073741824 does not fit in the 0 bytes that are left"
+        assert fields["offset"] == 14
+
+
+async def test_requests_before_the_garbage_are_answered_first(tmp_path: Path) -> None:
+    async with InProcess(tmp_path) as served:
+        await served.create_topic("t")
+        client = served.client()
+        client.send(waiting_fetch("t", 20) + request_frame(HELLO, 3) + struct.pack(">i", -1))
+        frames = await all_frames(client, 2)
+        assert decode_response(frames[0], 1, 12, FetchResponse).responses[0].partitions[0].error_code == 0
+        assert client.wire.is_closing()
+
+
+async def test_a_frame_larger_than_the_limit_is_refused(tmp_path: Path) -> None:
+    async with InProcess(tmp_path, {"socket.request.max.bytes": "1000"}) as served:
+        client = served.client()
+        client.send(struct.pack(">i", 1000) + bytes(10))
+        assert not client.wire.is_closing()
+        client = served.client()
+        client.send(struct.pack(">i", 1001))
+        assert client.wire.is_closing()
+
+
+async def test_only_records_may_be_large(tmp_path: Path) -> None:
+    async with InProcess(tmp_path) as served:
+        await served.create_topic("t", max_message_bytes=str(2 * MAX_OTHER_REQUEST_BYTES))
+        client = served.client()
+        records = bytes(build([Record(timestamp=1, value=bytes(MAX_OTHER_REQUEST_BYTES))]))
+        data = TopicProduceData(name="t", partition_data=[PartitionProduceData(index=0, records=records)])
+        answer = await client.ask(ProduceRequest(acks=1, timeout_ms=1000, topic_data=[data]), 12, ProduceResponse)
+        assert answer.responses[0].partition_responses[0].error_code == 0
+        size = MAX_OTHER_REQUEST_BYTES + 1
+        client.send(struct.pack(">ihhihi", size, 3, 1, 1, -1, -1) + bytes(size - 14))
+        assert client.wire.is_closing()
+
+
+async def test_connections_of_an_address_are_limited(tmp_path: Path) -> None:
+    async with InProcess(tmp_path, {"max.connections.per.ip": "2"}) as served:
+        clients = [served.client() for _ in range(3)]
+        assert [client.wire.closing for client in clients] == [False, False, True]
+        clients[2].connection.connection_lost(None)
+        clients[0].connection.connection_lost(None)
+        assert not served.client().wire.closing
+
+
+async def test_an_address_may_have_a_limit_of_its_own(tmp_path: Path) -> None:
+    options = {"max.connections.per.ip": "5", "max.connections.per.ip.overrides": "127.0.0.1:1,10.0.0.1:7"}
+    async with InProcess(tmp_path, options) as served:
+        assert not served.client().wire.closing
+        assert served.client().wire.closing
+
+
+async def test_connections_beyond_the_limit_wait_for_a_place(tmp_path: Path) -> None:
+    async with InProcess(tmp_path, {"max.connections": "1"}) as served:
+        first, second = served.client(), served.client()
+        assert not second.wire.closing
+        assert not second.wire.is_reading()
+        first.connection.connection_lost(None)
+        assert second.wire.is_reading()
+        assert (await second.ask(HELLO, 3, ApiVersionsResponse)).error_code == 0
+
+
+async def test_not_all_wait(tmp_path: Path) -> None:
+    async with InProcess(tmp_path, {"max.connections": "1"}) as served:
+        clients = [served.client() for _ in range(MAX_WAITING_CONNECTIONS + 2)]
+        assert [client.wire.closing for client in clients] == [False] * (MAX_WAITING_CONNECTIONS + 1) + [True]
+
+
+async def test_an_idle_connection_is_closed_and_a_busy_one_is_not(tmp_path: Path) -> None:
+    async with InProcess(tmp_path) as served:
+        await served.create_topic("t")
+        idle, talking, parked = served.client(), served.client(), served.client()
+        listener = served.server.listeners[0]
+        listener.close_idle()
+        parked.send(waiting_fetch("t", 60_000))
+        talking.send(request_frame(HELLO, 3))
+        await asyncio.sleep(0)
+        listener.close_idle()
+        assert [client.wire.closing for client in (idle, talking, parked)] == [True, False, False]
+        listener.close_idle()
+        assert [client.wire.closing for client in (talking, parked)] == [True, False]
+
+
+async def test_an_idle_client_that_does_not_read_is_cut_off(tmp_path: Path) -> None:
+    async with InProcess(tmp_path) as served:
+        client = served.client()
+        client.wire.unread_bytes = 1
+        listener = served.server.listeners[0]
+        listener.close_idle()
+        listener.close_idle()
+        assert client.wire.aborted
+
+
+@pytest.mark.parametrize("version", [1, 13])
+async def test_a_failing_handler_costs_its_own_request(
+    version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: Lines
+) -> None:
+    """Version 13 of Metadata has a place for the error; where there is none, the connection is closed."""
+    async with InProcess(tmp_path) as served:
+        client, other = served.client(), served.client()
+        route = served.server.listeners[0].answer.__self__.routes[3]  # type: ignore[attr-defined]
+        monkeypatch.setattr(route, "handle", lambda call: 1 // 0)
+        client.send(request_frame(MetadataRequest(topics=[]), version))
+        assert client.wire.closing == (version == 1)
+        if version == 13:
+            assert decode_response(client.wire.take()[0], 3, 13, MetadataResponse).error_code == -1
+        assert isinstance(lines[0][1]["exc_info"], ZeroDivisionError)
+        monkeypatch.undo()
+        assert (await other.ask(MetadataRequest(topics=[]), version, MetadataResponse)).brokers
