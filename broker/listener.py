@@ -171,11 +171,13 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._keep(frames)
         else:
             self._answer(frames)
+        if self._held:
+            self.transport.pause_reading()
 
     def hold(self) -> None:
-        """Admitted later: nothing is read until `go_on`."""
+        """Admitted later: nothing is answered until `go_on`. What comes first is kept, and stops the reading: a
+        transport that has just been made cannot be told to."""
         self._held = True
-        self.transport.pause_reading()
 
     def go_on(self) -> None:
         self._held = False
@@ -215,7 +217,7 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     def _blocked(self) -> bool:
         """Whether the next request has to wait: for an answer, for the peer to read, or for its turn."""
-        return self._busy or self._write_paused or bool(self._queue)
+        return self._busy or self._write_paused or self._held or bool(self._queue)
 
     def _answer(self, frames: Sequence[memoryview]) -> None:
         """Answers the frames that are here, until one must be awaited, the peer must read first, or others have their

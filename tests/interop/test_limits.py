@@ -1,0 +1,278 @@
+"""Limits over real sockets, in a real process: its memory stays bounded, and it stays up whatever clients do."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from protocol.messages.api_versions import ApiVersionsRequest
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from protocol.messages.metadata import MetadataRequest
+from protocol.records.batch import build
+from tests.interop.brokers import Odradek
+from tests.interop.conformance.peers import Peer, request_frame
+from tests.interop.conformance.producing import request as produce_request
+from tests.interop.conformance.records import records
+from tests.interop.conftest import Start
+
+MIB = 1024 * 1024
+FETCH_VERSION, PRODUCE_VERSION = 12, 12
+WAIT_S = 10
+HELLO = request_frame(ApiVersionsRequest(), 0)
+
+
+@pytest.fixture(scope="module")
+def odradek(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Odradek]:
+    broker = Odradek(tmp_path_factory.mktemp("limits") / "data")
+    broker.start()
+    yield broker
+    assert broker.is_running
+    assert broker.stop() == 0
+    broker.forget()
+
+
+def connect(broker: Odradek, receive_buffer_bytes: int | None = None) -> socket.socket:
+    host, port = broker.bootstrap.rsplit(":", 1)
+    client = socket.socket()
+    if receive_buffer_bytes is not None:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
+    client.settimeout(WAIT_S)
+    client.connect((host, int(port)))
+    return client
+
+
+def peer(broker: Odradek) -> Peer:
+    return Peer("odradek", broker.bootstrap, broker.data)
+
+
+def private_bytes(broker: Odradek) -> int:
+    """Memory of the process's own; pages of files that the kernel can take back at any time are none."""
+    status = Path(f"/proc/{broker.pid}/status").read_text()
+    return int(next(line.split()[1] for line in status.splitlines() if line.startswith("RssAnon:"))) * 1024
+
+
+def read_frames(client: socket.socket, count: int) -> list[bytes]:
+    frames, stream = [], client.makefile("rb")
+    for _ in range(count):
+        (size,) = struct.unpack(">i", stream.read(4))
+        frames.append(stream.read(size))
+    return frames
+
+
+def is_served(broker: Odradek) -> bool:
+    with connect(broker) as client:
+        client.sendall(HELLO)
+        return len(read_frames(client, 1)) == 1
+
+
+def is_closed(client: socket.socket) -> bool:
+    try:
+        return client.recv(1) == b""
+    except ConnectionError:
+        return True
+
+
+def eventually(is_so: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + WAIT_S
+    while not is_so():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def fetch_frame(topic: str, max_bytes: int) -> bytes:
+    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=max_bytes)
+    topics = [FetchTopic(topic=topic, partitions=[partition])]
+    return request_frame(FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=max_bytes, topics=topics), FETCH_VERSION)
+
+
+def test_a_gigabyte_that_nobody_reads_takes_no_memory(odradek: Odradek) -> None:
+    writer = peer(odradek)
+    topic_id = writer.create("large", max_message_bytes=str(2 * MIB))
+    batch = bytes(build(records(1, size=MIB)))
+    for _ in range(40):
+        writer.quietly(produce_request("large", topic_id, (0, batch)), PRODUCE_VERSION)
+    before = private_bytes(odradek)
+    with connect(odradek, 4096) as reader:
+        asked = fetch_frame("large", 40 * MIB) * 25
+        reader.sendall(asked)
+        most = max(measured(odradek, 30))
+        assert most - before < 16 * MIB
+        assert is_served(odradek)
+        (frame,) = read_frames(reader, 1)
+    assert len(frame) > 35 * MIB
+
+
+def measured(broker: Odradek, times: int) -> Iterator[int]:
+    for _ in range(times):
+        yield private_bytes(broker)
+        time.sleep(0.01)
+
+
+def test_requests_that_nobody_reads_the_answers_of_are_not_read(odradek: Odradek) -> None:
+    """The kernel's buffers fill up, and then the client's sends block."""
+    with connect(odradek, 4096) as client:
+        client.setblocking(False)
+        sent, frames = 0, request_frame(MetadataRequest(topics=None), 1) * 1000
+        deadline = time.monotonic() + WAIT_S
+        blocked_since = None
+        while time.monotonic() < deadline:
+            try:
+                sent += client.send(frames)
+                blocked_since = None
+            except BlockingIOError:
+                blocked_since = blocked_since or time.monotonic()
+                if time.monotonic() - blocked_since > 0.5:
+                    break
+                time.sleep(0.01)
+        assert blocked_since is not None
+        assert is_served(odradek)
+
+
+def test_announced_frames_take_no_memory(odradek: Odradek) -> None:
+    before = private_bytes(odradek)
+    clients = [connect(odradek) for _ in range(40)]
+    for client in clients:
+        client.sendall(struct.pack(">i", 100 * MIB) + HELLO[4:])
+    assert is_served(odradek)
+    assert private_bytes(odradek) - before < 60 * MIB
+    for client in clients:
+        client.close()
+    assert is_served(odradek)
+
+
+def test_clients_that_go_in_the_middle_of_anything(odradek: Odradek) -> None:
+    for end in range(0, len(HELLO) + 1, 3):
+        with connect(odradek) as client:
+            client.sendall(HELLO[:end])
+    for _ in range(20):
+        with connect(odradek) as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset, no farewell
+            client.sendall(HELLO * 50)
+    assert is_served(odradek)
+
+
+def test_a_client_that_says_that_it_will_send_no_more_is_let_go(odradek: Odradek) -> None:
+    with connect(odradek) as client:
+        client.sendall(HELLO)
+        assert read_frames(client, 1)
+        client.shutdown(socket.SHUT_WR)
+        assert is_closed(client)
+
+
+def test_ten_thousand_requests_in_one_write(odradek: Odradek) -> None:
+    count = 10_000
+    frames = b"".join(HELLO[:8] + struct.pack(">i", number) + HELLO[12:] for number in range(count))
+    with connect(odradek) as client, connect(odradek) as other:
+        client.settimeout(60)
+        writer = threading.Thread(target=client.sendall, args=(frames,))
+        writer.start()
+        other.sendall(HELLO)
+        assert read_frames(other, 1)
+        numbers = [struct.unpack_from(">i", frame)[0] for frame in read_frames(client, count)]
+        writer.join()
+    assert numbers == list(range(count))
+
+
+GARBAGE = {
+    "another protocol": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "TLS": bytes.fromhex("16030100c8010000c403031111"),
+    "noise": bytes(range(255, 0, -1)) * 10,
+    "a size of all ones": b"\xff" * 4,
+    "an unknown API": struct.pack(">ihhih", 10, 999, 0, 1, -1),
+    "a torn request": struct.pack(">ihhihi", 14, 3, 1, 1, -1, 500),
+}
+
+
+def test_garbage_closes_its_own_connection_with_one_line(odradek: Odradek) -> None:
+    with connect(odradek) as other:
+        for garbage in GARBAGE.values():
+            with connect(odradek) as client:
+                client.sendall(garbage)
+                assert is_closed(client)
+                other.sendall(HELLO)
+                assert read_frames(other, 1)
+                said = '"peer": "{}:{}"'.format(*client.getsockname())
+            (line,) = lines_with(odradek, said)
+            assert '"offset": ' in line
+
+
+def lines_with(broker: Odradek, text: str) -> list[str]:
+    """The lines of the log with the text, once there is one."""
+    assert eventually(lambda: text in broker.log.read_text())
+    return [line for line in broker.log.read_text().splitlines() if text in line]
+
+
+def test_connections_beyond_the_limit_wait(start_odradek: Start) -> None:
+    odradek = start_odradek({"max.connections": "2"})
+    first, second, third = (connect(odradek) for _ in range(3))
+    for client in (first, second):
+        client.sendall(HELLO)
+        assert read_frames(client, 1)
+    third.sendall(HELLO)
+    third.settimeout(0.3)
+    with pytest.raises(TimeoutError):
+        third.recv(1)
+    first.close()
+    third.settimeout(WAIT_S)
+    assert read_frames(third, 1)
+    second.close()
+    third.close()
+
+
+def test_connections_beyond_an_address_s_limit_are_closed(start_odradek: Start) -> None:
+    odradek = start_odradek({"max.connections.per.ip": "9", "max.connections.per.ip.overrides": "127.0.0.1:2"})
+    first, second, third = (connect(odradek) for _ in range(3))
+    assert is_closed(third)
+    first.close()
+
+    def is_let_in() -> bool:
+        with connect(odradek) as client:
+            client.sendall(HELLO)
+            return not is_closed(client)
+
+    assert eventually(is_let_in)
+    second.close()
+
+
+def test_idle_connections_are_closed(start_odradek: Start) -> None:
+    odradek = start_odradek({"connections.max.idle.ms": "400"})
+    with connect(odradek) as client:
+        client.sendall(HELLO)
+        assert read_frames(client, 1)
+        began = time.monotonic()
+        assert is_closed(client)
+        assert time.monotonic() - began < 2
+
+
+def test_a_request_that_is_too_large_is_refused_before_it_is_there(start_odradek: Start) -> None:
+    odradek = start_odradek({"socket.request.max.bytes": "1000"})
+    with connect(odradek) as client:
+        client.sendall(struct.pack(">i", 1001))
+        assert is_closed(client)
+    assert is_served(odradek)
+
+
+def test_what_was_written_before_a_flood_is_there_after_it(odradek: Odradek) -> None:
+    writer = peer(odradek)
+    topic_id = writer.create("kept")
+    batch = bytes(build(records(10)))
+    for _ in range(5):
+        writer.quietly(produce_request("kept", topic_id, (0, batch)), PRODUCE_VERSION)
+        with connect(odradek) as client:
+            client.sendall(produce_frame_cut_short())
+    answer = writer.exchange(fetch_frame("kept", MIB))
+    assert answer is not None
+    assert answer.count(b"v" * 10) == 50
+
+
+def produce_frame_cut_short() -> bytes:
+    frame = request_frame(produce_request("kept", bytes(16), (0, bytes(build(records(10))))), PRODUCE_VERSION)
+    return frame[: len(frame) // 2]
