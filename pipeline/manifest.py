@@ -64,6 +64,7 @@ class Manifest:
             fields = json.loads(text)
             if fields.pop("format") != FORMAT:
                 raise PipelineError(f"{name}: of another format than {FORMAT}")
+            fields["partitions"] = {topic: tuple(each) for topic, each in fields["partitions"].items()}
             fields["ranges"] = [Range(**one) for one in fields["ranges"]]
             fields["added"] = [File(**one) for one in fields["added"]]
             return cls(**fields)

@@ -36,7 +36,8 @@ def test_a_lost_range(spark: SparkSession, kafka: Broker, topic: str, store: str
     config = loaded_once(spark, kafka, topic, store)
     produce(kafka, topic, [b"y"] * 10)
     gone = TopicPartition(topic, 0, 15)
-    Cluster(kafka.bootstrap).admin.delete_records([gone])[gone].result(30)
+    admin = Cluster(kafka.bootstrap).admin
+    admin.delete_records([gone])[gone].result(30)
 
     with pytest.raises(LostRange, match=rf"{topic}-0: offsets 10 to 14 are lost, the partition begins with 15 now"):
         load(spark, config)
