@@ -8,11 +8,11 @@ while an answer is awaited, or the peer is slow to read, further requests wait a
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeAlias, cast
 
-from broker.config import BrokerConfig
+from broker.admission import Admission
 from broker.logging import get_logger
 from protocol.connection import FrameReader
 from protocol.errors import ProtocolError
@@ -28,9 +28,6 @@ REQUESTS_PER_TURN = 256
 """Requests of one connection that are answered in a row while others wait: a few milliseconds' worth. A read can hold
 ten thousand of the smallest."""
 
-MAX_WAITING_CONNECTIONS = 50
-"""Connections over max.connections that are kept, unread, until a place is free; Kafka's listen backlog is the same."""
-
 Answer: TypeAlias = "list[Buffer] | Coroutine[Any, Any, list[Buffer] | None] | None"
 """Buffers to write, None for no answer, or something to await for either."""
 
@@ -38,7 +35,7 @@ log = get_logger("broker.listener")
 
 
 class Listener:
-    """One listening address: its name, what clients are told to connect to, its connections and their limits."""
+    """One listening address: its name, who answers what comes in by it, its connections."""
 
     def __init__(
         self,
@@ -46,61 +43,26 @@ class Listener:
         answer: Callable[[ServerConnection, memoryview], Answer],
         *,
         max_request_bytes: int,
-        limits: Callable[[], BrokerConfig],
+        admission: Admission,
     ) -> None:
-        """`limits` is the configuration in force: its limits on connections may change while the broker runs."""
         self.name = name
         self.answer = answer
         self.max_request_bytes = max_request_bytes
-        self.limits = limits
+        self.admission = admission
         self.receive_buffer = memoryview(bytearray(RECEIVE_BUFFER_BYTES))
         self.connections: set[ServerConnection] = set()
-        self.per_ip: Counter[str] = Counter()
-        self.waiting: deque[ServerConnection] = deque()
         self._empty = asyncio.Event()
 
     def connection(self) -> ServerConnection:
         """The protocol factory for `loop.create_server`."""
         return ServerConnection(self)
 
-    def admit(self, connection: ServerConnection) -> bool:
-        """Counts a new connection in, lets it wait, or says False: it must be closed."""
-        limits = self.limits()
-        limit = limits.connection_limits.get(connection.ip, limits.max_connections_per_ip)
-        if self.per_ip[connection.ip] >= limit:
-            log.warning("connection refused", peer=connection.peer, reason=f"max.connections.per.ip {limit} is reached")
-            return False
-        is_full = len(self.connections) >= limits.max_connections
-        if is_full and len(self.waiting) >= MAX_WAITING_CONNECTIONS:
-            log.warning(
-                "connection refused",
-                peer=connection.peer,
-                reason=f"max.connections {limits.max_connections} is reached",
-            )
-            return False
-        self.per_ip[connection.ip] += 1
-        if is_full:
-            self.waiting.append(connection)
-            connection.hold()
-        else:
-            self.connections.add(connection)
-        return True
-
-    def release(self, connection: ServerConnection) -> None:
-        """Counts a closed connection out and lets the next waiting one in."""
-        self.per_ip[connection.ip] -= 1
-        if not self.per_ip[connection.ip]:
-            del self.per_ip[connection.ip]
-        if connection in self.connections:
-            self.connections.remove(connection)
-        else:
-            self.waiting.remove(connection)
+    def forget(self, connection: ServerConnection) -> None:
+        """A connection is closed."""
+        self.connections.remove(connection)
+        self.admission.release(connection)
         if not self.connections:
             self._empty.set()
-        while self.waiting and len(self.connections) < self.limits().max_connections:
-            admitted = self.waiting.popleft()
-            self.connections.add(admitted)
-            admitted.go_on()
 
     def close_idle(self) -> None:
         """Closes the connections on which nothing came since the last call (connections.max.idle.ms)."""
@@ -109,7 +71,7 @@ class Listener:
 
     def close_all(self) -> None:
         """Closes every connection once its answers have gone out."""
-        for connection in (*self.connections, *self.waiting):
+        for connection in tuple(self.connections):
             connection.close()
 
     async def emptied(self) -> None:
@@ -120,7 +82,7 @@ class Listener:
 
     def abort_all(self) -> None:
         """Closes every connection now, whatever is still to be sent."""
-        for connection in (*self.connections, *self.waiting):
+        for connection in tuple(self.connections):
             connection.transport.abort()
 
 
@@ -150,8 +112,10 @@ class ServerConnection(asyncio.BufferedProtocol):
         address = transport.get_extra_info("peername") or ("unknown", 0)
         self.ip, self.peer = address[0], f"{address[0]}:{address[1]}"
         self.transport.set_write_buffer_limits(high=WRITE_HIGH_WATER_BYTES)
-        self._admitted = self.listener.admit(self)
-        if not self._admitted:
+        self._admitted = self.listener.admission.admit(self)
+        if self._admitted:
+            self.listener.connections.add(self)
+        else:
             self.transport.abort()
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -209,7 +173,7 @@ class ServerConnection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed = True
         if self._admitted:
-            self.listener.release(self)
+            self.listener.forget(self)
         if self._pending is not None:
             self._pending.cancel()
         for tell in self.on_close:

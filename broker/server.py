@@ -14,6 +14,7 @@ from collections.abc import Mapping
 import uvloop
 
 from broker import logging
+from broker.admission import Admission
 from broker.broker import Broker
 from broker.clock import SystemClock
 from broker.config import BrokerConfig
@@ -141,8 +142,9 @@ class Server:
         self.housekeeping = Housekeeping(self.broker, self._workers, self.listeners, failures)
         self.housekeeping.start()
         dispatcher = Dispatcher(self.broker, APIS, FAST)
+        admission = Admission(lambda: self.broker.layers.effective)
         for (sock, _), told in zip(bound, self.told, strict=True):
-            await self._listen(sock, told, dispatcher)
+            await self._listen(sock, told, dispatcher, admission)
         gc.collect()
         gc.freeze()
 
@@ -175,13 +177,9 @@ class Server:
         self.exit_code = CANNOT_START
         self._stop.set()
 
-    async def _listen(self, sock: socket.socket, told: Address, dispatcher: Dispatcher) -> None:
-        listener = Listener(
-            told.name,
-            dispatcher.answer,
-            max_request_bytes=self.config.socket_request_max_bytes,
-            limits=lambda: self.broker.layers.effective,
-        )
+    async def _listen(self, sock: socket.socket, told: Address, dispatcher: Dispatcher, admission: Admission) -> None:
+        size = self.config.socket_request_max_bytes
+        listener = Listener(told.name, dispatcher.answer, max_request_bytes=size, admission=admission)
         server = await asyncio.get_running_loop().create_server(listener.connection, sock=sock)
         self.listeners.append(listener)
         self._sockets.append(server)

@@ -76,9 +76,9 @@ class Wire(asyncio.Transport):
 class Client:
     """One connection to the broker."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, listener: int = 0) -> None:
         self.wire = Wire()
-        self.connection = ServerConnection(server.listeners[0])
+        self.connection = ServerConnection(server.listeners[listener])
         self.connection.connection_made(self.wire)
 
     def send(self, data: bytes) -> None:
@@ -133,7 +133,7 @@ class InProcess:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for listener in self.server.listeners:
-            for connection in (*listener.connections, *listener.waiting):
+            for connection in tuple(listener.connections):
                 connection.connection_lost(None)
         await self.server.stop()
 

@@ -10,8 +10,9 @@ import pytest
 
 import broker.dispatch
 import broker.listener
+from broker.admission import MAX_WAITING_CONNECTIONS
 from broker.dispatch import MAX_OTHER_REQUEST_BYTES
-from broker.listener import MAX_WAITING_CONNECTIONS, REQUESTS_PER_TURN
+from broker.listener import REQUESTS_PER_TURN
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from protocol.messages.init_producer_id import InitProducerIdRequest
@@ -232,6 +233,23 @@ async def test_not_all_wait(tmp_path: Path) -> None:
     async with InProcess(tmp_path, {"max.connections": "1"}) as served:
         clients = [served.client() for _ in range(MAX_WAITING_CONNECTIONS + 2)]
         assert [client.wire.closing for client in clients] == [False] * (MAX_WAITING_CONNECTIONS + 1) + [True]
+
+
+async def test_limits_count_over_all_listeners(tmp_path: Path) -> None:
+    options = {
+        "listeners": "ONE://127.0.0.1:0,TWO://127.0.0.1:0",
+        "listener.security.protocol.map": "ONE:PLAINTEXT,TWO:PLAINTEXT",
+        "inter.broker.listener.name": "ONE",
+        "max.connections.per.ip": "3",
+        "max.connections": "2",
+    }
+    async with InProcess(tmp_path, options) as served:
+        clients = [Client(served.server, listener) for listener in (0, 1, 0, 1)]
+        assert [client.wire.closing for client in clients] == [False, False, False, True]
+        clients[2].send(request_frame(HELLO, 3))
+        assert not clients[2].wire.is_reading()
+        clients[1].connection.connection_lost(None)
+        assert len(clients[2].wire.take()) == 1
 
 
 async def test_an_idle_connection_is_closed_and_a_busy_one_is_not(tmp_path: Path) -> None:
