@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -81,8 +82,9 @@ class Asks(Protocol):
 class TransactionalClient:
     """One connection, for a topic with two partitions."""
 
-    def __init__(self, client: Asks) -> None:
+    def __init__(self, client: Asks, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000) -> None:
         self.client = client
+        self.now_ms = now_ms
 
     async def find(self, key: str, key_type: int) -> None:
         request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
@@ -154,7 +156,7 @@ class TransactionalClient:
         version: int = 12,
     ) -> ErrorCode:
         """Produce one transactional batch."""
-        records = [Record(0, time.time_ns() // 1_000_000, b"key", value.encode()) for value in values]
+        records = [Record(0, self.now_ms(), b"key", value.encode()) for value in values]
         batch = build(
             records,
             producer_id=producer.producer_id,
@@ -280,15 +282,25 @@ class Transacting(TransactionalClient):
 
 def values_of(data: PartitionData) -> list[str]:
     """A partition's answer, read as KIP-98 has consumers do it."""
+    return [value for _, value in records_of(data)[0]]
+
+
+def records_of(data: PartitionData, position: int = 0) -> tuple[list[tuple[int, str]], int]:
+    """(offset, value) of each record from `position` on that a consumer hands out, and its next position."""
     aborted = sorted((each.first_offset, each.producer_id) for each in data.aborted_transactions or ())
     leaving_out: set[int] = set()
-    values = []
+    found = []
     records = data.records or b""
-    for position, header in iter_batches(records):
+    for at, header in iter_batches(records):
         while aborted and aborted[0][0] <= header.last_offset:
             leaving_out.add(aborted.pop(0)[1])
         if header.is_control:
             leaving_out.discard(header.producer_id)
         elif not (header.is_transactional and header.producer_id in leaving_out):
-            values += [(record.value or b"").decode() for record in read_records(records, position, header)]
-    return values
+            found += [
+                (record.offset, (record.value or b"").decode())
+                for record in read_records(records, at, header)
+                if record.offset >= position
+            ]
+        position = max(position, header.next_offset)
+    return found, position

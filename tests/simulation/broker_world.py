@@ -1,0 +1,256 @@
+"""A whole broker on a faulty disk in virtual time: killed in the middle of any call on a file, and started again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+from random import Random
+from typing import Any, TypeVar, cast
+
+from broker.broker import Broker
+from broker.config import BrokerConfig
+from broker.config.listeners import Listener as Address
+from broker.dispatch import Dispatcher
+from broker.fast import FAST
+from broker.handlers import APIS
+from broker.listener import Listener, ServerConnection
+from broker.open_logs import open_logs
+from broker.replica.assignments import Assignments
+from broker.server import Server
+from coordinator.cluster.broker_info import Endpoint
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.schema import identity
+from storage.disk import Disk
+from tests.broker.inprocess import Wire, decode_response, request_frame
+from tests.simulation.faulty_disk import Crash, FaultyDisk
+from tests.simulation.virtual_time import InlineWorkers, VirtualClock
+
+R = TypeVar("R")
+
+DATA = "/data"
+ADDRESS = Address("PLAINTEXT", "127.0.0.1", 9092, "PLAINTEXT")
+CALLS_BEFORE_A_KILL = 60
+"""At most so many calls on files pass before a kill that was ordered comes."""
+
+
+class Killed(ConnectionError):
+    """The broker went away, before or after it did what was asked."""
+
+
+class LivesDisk:
+    """The disk as one life of the broker sees it: nothing that outlives that life touches it any more."""
+
+    def __init__(self, disk: FaultyDisk) -> None:
+        self._disk = disk
+        self.is_over = False
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._disk, name)
+        if not callable(found) or name == "close":  # what is collected later gives its handles back
+            return found
+
+        def call(*arguments: Any, **named: Any) -> Any:
+            if self.is_over:
+                raise Crash(name)
+            try:
+                return found(*arguments, **named)
+            except Crash:
+                self.is_over = True
+                raise
+
+        return call
+
+
+class SimulatedServer(Server):
+    """A broker without sockets, threads and housekeeping."""
+
+    def __init__(self, config: BrokerConfig, disk: Disk) -> None:
+        super().__init__(config, asyncio.Event())
+        self._disk = disk  # type: ignore[assignment]  # any Disk will do
+        self._clock = VirtualClock()  # type: ignore[assignment]
+        self._metadata_worker = InlineWorkers()  # type: ignore[assignment]
+
+    async def start(self) -> None:
+        self.told = [ADDRESS]
+        self.cluster = self._open_cluster()
+        self.logs = open_logs(self.config, self.cluster.registry, self._disk, self._clock.now_ms(), {})
+        self.broker = Broker(self.config, self._layers, self._clock, self.cluster, self.logs, APIS)
+        self.cluster.register([Endpoint(ADDRESS.name, ADDRESS.host, ADDRESS.port)], [])
+        Assignments(self.broker).take_over()
+        for coordinator in self.broker.coordinators.values():
+            coordinator.start()
+        await self._listen(cast(socket.socket, None), ADDRESS, Dispatcher(self.broker, APIS, FAST))
+
+    async def _listen(self, sock: socket.socket, told: Address, dispatcher: Dispatcher) -> None:
+        self.listeners.append(
+            Listener(
+                told.name,
+                dispatcher.answer,
+                max_request_bytes=self.config.socket_request_max_bytes,
+                limits=lambda: self.broker.layers.effective,
+            )
+        )
+
+    async def stop(self) -> None:
+        for coordinator in self.broker.coordinators.values():
+            coordinator.stop()
+        await asyncio.sleep(0)
+        epoch = self.cluster.broker_epoch
+        self.cluster.close()
+        self.logs.close(self._clock.now_ms(), epoch)
+
+
+class AnsweringWire(Wire):
+    """Tells when something was written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = asyncio.Event()
+
+    def writelines(self, list_of_data: Any) -> None:
+        super().writelines(list_of_data)
+        self.written.set()
+
+    def close(self) -> None:
+        super().close()
+        self.written.set()
+
+    abort = close
+
+
+class BrokerWorld:
+    """One broker over all of its lives."""
+
+    def __init__(self, dice: Random, options: dict[str, str]) -> None:
+        logging.disable(logging.CRITICAL)
+        self.dice = dice
+        self.disk = FaultyDisk(dice)
+        self.disk.mkdir(DATA)
+        texts = {"log.dirs": DATA, "listeners": f"PLAINTEXT://{ADDRESS.host}:{ADDRESS.port}", **options}
+        self.config = BrokerConfig.parse(texts)
+        self.kills = 0
+        self._server: SimulatedServer | None = None
+        self._disk = LivesDisk(self.disk)
+        self._wires: list[AnsweringWire] = []
+
+    @property
+    def server(self) -> SimulatedServer:
+        """Raises Killed while there is none."""
+        if self._server is None or self._disk.is_over:
+            raise Killed
+        return self._server
+
+    async def start(self) -> None:
+        """Tried again where a kill comes in the middle of it."""
+        while True:
+            self._disk = LivesDisk(self.disk)
+            server = SimulatedServer(self.config, cast(Disk, self._disk))
+            try:
+                await server.start()
+            except Crash:
+                self._bury()
+                continue
+            self._server = server
+            return
+
+    async def stop(self) -> None:
+        """A clean stop; or none, if a kill comes in the middle of it."""
+        with contextlib.suppress(Crash, Killed):
+            await self.server.stop()
+        self._bury()
+
+    def kill_soon(self) -> None:
+        """In the middle of one of the next calls that change a file."""
+        self.disk.crash_at = self.disk.calls + self.dice.randint(1, CALLS_BEFORE_A_KILL)
+
+    def kill_now(self) -> None:
+        self._disk.is_over = True
+
+    @property
+    def is_dead(self) -> bool:
+        return self._disk.is_over
+
+    def _bury(self) -> None:
+        self._server = None
+        self._disk.is_over = True
+        self.kills += 1
+        self.disk.crash(power=False)
+        for wire in self._wires:
+            wire.close()
+        self._wires.clear()
+
+    async def revive(self) -> None:
+        self._bury()
+        await self.start()
+
+    async def create_topic(self, name: str, partitions: int) -> None:
+        topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, assignments=[], configs=[])
+        request = CreateTopicsRequest(topics=[topic], timeout_ms=1000)
+        response = await self.server.cluster.create_topics(request)
+        assert not response.topics[0].error_code
+
+    def watch(self, wire: AnsweringWire) -> None:
+        self._wires.append(wire)
+
+
+class SimulatedConnection:
+    """`TransactionalClient`'s connection; it is made when it is needed, and now and then the network loses it."""
+
+    def __init__(self, world: BrokerWorld, loss: float = 0.0) -> None:
+        self.world = world
+        self.loss = loss
+        self._wire: AnsweringWire | None = None
+        self._connection: ServerConnection | None = None
+
+    async def ask(self, request: object, version: int, response: type[R]) -> R:
+        """Raises Killed when there is no answer."""
+        dice = self.world.dice
+        await asyncio.sleep(dice.expovariate(1000))
+        wire, connection = self._connected()
+        try:
+            self._send(connection, request_frame(request, version))
+            if dice.random() < self.loss:
+                raise Killed
+            while not wire.sent:
+                if wire.closing or self.world.is_dead:
+                    raise Killed
+                await self._wait(wire)
+        except (Crash, Killed):
+            self._forget()
+            raise Killed from None
+        await asyncio.sleep(dice.expovariate(1000))
+        (frame,) = wire.take()
+        return decode_response(frame, identity(type(request)).key, version, response)
+
+    async def _wait(self, wire: AnsweringWire) -> None:
+        wire.written.clear()
+        try:
+            async with asyncio.timeout(1):  # to see whether the broker was killed
+                await wire.written.wait()
+        except TimeoutError:
+            pass
+
+    def _connected(self) -> tuple[AnsweringWire, ServerConnection]:
+        server = self.world.server
+        if self._wire is None or self._wire.closing or self._connection is None:
+            self._wire = AnsweringWire()
+            self.world.watch(self._wire)
+            self._connection = ServerConnection(server.listeners[0])
+            self._connection.connection_made(self._wire)
+        return self._wire, self._connection
+
+    def _send(self, connection: ServerConnection, data: bytes) -> None:
+        while data:
+            room = connection.get_buffer(-1)
+            count = min(len(room), len(data))
+            room[:count] = data[:count]
+            data = data[count:]
+            connection.buffer_updated(count)
+
+    def _forget(self) -> None:
+        if self._connection is not None and self._wire is not None and not self._wire.closing:
+            self._wire.close()
+            self._connection.connection_lost(None)
+        self._wire = self._connection = None

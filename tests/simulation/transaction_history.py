@@ -1,0 +1,165 @@
+"""What clients did and saw, and the anomalies that Jepsen knows of Kafka, looked for in it.
+
+Each value is written once, by one transaction. Source: Jepsen's workload for Kafka and its definitions of lost writes,
+duplicates, aborted reads (G1a), intermediate reads (G1b), non-monotonic polls and poll skips.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from enum import Enum
+from itertools import pairwise
+from typing import NamedTuple
+
+UNKNOWN_TIME_MS = 1 << 60
+
+
+class Outcome(Enum):
+    """What the producer knows of its transaction."""
+
+    COMMITTED = "the commit was answered"
+    ABORTED = "no commit was asked for, or it was refused"
+    UNKNOWN = "a commit was asked for, and nobody said what came of it"
+
+
+class Write(NamedTuple):
+    """One transaction's value in a partition."""
+
+    partition: int
+    value: str
+
+
+class Transaction:
+    """One transaction of a producer."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.writes: list[Write] = []
+        self.outcome = Outcome.ABORTED
+        self.commit_asked_ms = UNKNOWN_TIME_MS
+
+
+class Seen(NamedTuple):
+    """A record that a consumer was handed."""
+
+    partition: int
+    offset: int
+    value: str
+    time_ms: int
+
+
+class Reader:
+    """What one consumer saw, in order, since it was at the start of the partitions."""
+
+    def __init__(self, name: str, *, committed: bool) -> None:
+        self.name = name
+        self.committed = committed
+        self.seen: list[Seen] = []
+
+
+class Kind(Enum):
+    LOST_WRITE = "lost write"
+    DUPLICATE = "duplicate"
+    G1A = "aborted read"
+    G1B = "intermediate read"
+    NON_MONOTONIC = "non-monotonic poll"
+    POLL_SKIP = "poll skip"
+
+
+class Anomaly(NamedTuple):
+    kind: Kind
+    what: str
+
+
+class History:
+    """All transactions, all readers, and what is in the log when all is over."""
+
+    def __init__(self) -> None:
+        self.transactions: list[Transaction] = []
+        self.readers: list[Reader] = []
+        self.final: list[Seen] = []
+        """What a read-committed consumer finds at last, from the start of every partition to its end."""
+
+    def anomalies(self) -> list[Anomaly]:
+        """Everything that must not be."""
+        return [
+            *self._lost(),
+            *self._duplicates(),
+            *self._aborted_reads(),
+            *self._intermediate_reads(),
+            *self._non_monotonic_polls(),
+            *self._poll_skips(),
+        ]
+
+    def _lost(self) -> Iterator[Anomaly]:
+        found = {(each.partition, each.value) for each in self.final}
+        for transaction in self.transactions:
+            if transaction.outcome is Outcome.COMMITTED:
+                for write in transaction.writes:
+                    if write not in found:
+                        yield Anomaly(Kind.LOST_WRITE, f"{write} of {transaction.name} was committed")
+
+    def _duplicates(self) -> Iterator[Anomaly]:
+        places = {(seen.value, seen.partition, seen.offset) for seen in self._committed_reads()}
+        for value, count in Counter(value for value, _, _ in places).items():
+            if count > 1:
+                yield Anomaly(Kind.DUPLICATE, f"{value} is at {count} offsets")
+
+    def _committed_reads(self) -> Iterator[Seen]:
+        yield from self.final
+        for reader in self.readers:
+            if reader.committed:
+                yield from reader.seen
+
+    def _aborted_reads(self) -> Iterator[Anomaly]:
+        aborted = {
+            write.value
+            for transaction in self.transactions
+            if transaction.outcome is Outcome.ABORTED
+            for write in transaction.writes
+        }
+        for seen in self._committed_reads():
+            if seen.value in aborted:
+                yield Anomaly(Kind.G1A, f"{seen} was aborted")
+
+    def _intermediate_reads(self) -> Iterator[Anomaly]:
+        """A value before its transaction's commit was asked for, or a part of a transaction."""
+        asked_ms = {
+            write.value: transaction.commit_asked_ms
+            for transaction in self.transactions
+            if transaction.outcome is not Outcome.ABORTED
+            for write in transaction.writes
+        }
+        for seen in self._committed_reads():
+            if seen.time_ms < asked_ms.get(seen.value, 0):
+                yield Anomaly(Kind.G1B, f"{seen} before its commit was asked for")
+        values = {each.value for each in self.final}
+        for transaction in self.transactions:
+            here = [write.value in values for write in transaction.writes]
+            if any(here) and not all(here):
+                yield Anomaly(Kind.G1B, f"a part of {transaction.name}: {transaction.writes}")
+
+    def _by_partition(self) -> Iterator[tuple[Reader, int, list[Seen]]]:
+        for reader in self.readers:
+            for partition in {each.partition for each in reader.seen}:
+                yield reader, partition, [each for each in reader.seen if each.partition == partition]
+
+    def _non_monotonic_polls(self) -> Iterator[Anomaly]:
+        for reader, partition, seen in self._by_partition():
+            for before, after in pairwise(seen):
+                if after.offset <= before.offset:
+                    yield Anomaly(
+                        Kind.NON_MONOTONIC, f"{reader.name}: {after.offset} of {partition} after {before.offset}"
+                    )
+
+    def _poll_skips(self) -> Iterator[Anomaly]:
+        offsets: dict[int, list[int]] = {}
+        for each in self.final:
+            offsets.setdefault(each.partition, []).append(each.offset)
+        for reader, partition, seen in self._by_partition():
+            handed_out = {each.offset for each in seen}
+            last = max(handed_out)
+            for offset in offsets.get(partition, ()):
+                if offset < last and offset not in handed_out:
+                    yield Anomaly(Kind.POLL_SKIP, f"{reader.name}: {offset} of {partition} is passed over")

@@ -1,0 +1,77 @@
+"""An event loop whose time passes only when nothing else is left to do: a minute of waiting costs nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+START_MS = 1_700_000_000_000
+
+
+class _Selector(selectors.SelectSelector):
+    """There are no sockets; who waits for one lets time pass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.passed_s = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        assert timeout is not None, "nothing will ever happen again"
+        self.passed_s += timeout
+        return []
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """Deterministic, as far as what runs on it is."""
+
+    def __init__(self) -> None:
+        self._virtual = _Selector()
+        super().__init__(self._virtual)
+
+    def time(self) -> float:
+        return self._virtual.passed_s
+
+
+def run(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Runs a coroutine to its end in virtual time."""
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(main())
+
+
+class VirtualClock:
+    """`broker.clock.Clock` of such a loop."""
+
+    def now_ms(self) -> int:
+        return START_MS + self.monotonic_ms()
+
+    def monotonic_ms(self) -> int:
+        return int(asyncio.get_running_loop().time() * 1000)
+
+    def call_at(self, when_ms: int, then: Callable[[], None]) -> asyncio.TimerHandle:
+        return asyncio.get_running_loop().call_later(max(when_ms - self.now_ms(), 0) / 1000, then)
+
+
+class InlineWorkers:
+    """`broker.workers.Workers` without threads: work is done a turn of the loop later."""
+
+    def run(self, work: Callable[[], None], then: Callable[[BaseException | None], None]) -> None:
+        def do() -> None:
+            try:
+                work()
+            except Exception as error:  # after a crash there is nobody left to tell
+                then(error)
+            else:
+                then(None)
+
+        asyncio.get_running_loop().call_soon(do)
+
+    async def call(self, work: Callable[[], T]) -> T:
+        await asyncio.sleep(0)
+        return work()
+
+    def close(self) -> None:
+        """Nothing is ever under way."""
