@@ -31,6 +31,7 @@ def bind(listener: Listener, config: BrokerConfig) -> tuple[socket.socket, Liste
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # a client whose machine is gone says no farewell
         for option, number in BUFFERS:
             size_bytes = int(config.explicit.get(option, -1))
             if size_bytes >= 0:

@@ -159,6 +159,17 @@ def test_clients_that_go_in_the_middle_of_anything(odradek: Odradek) -> None:
     assert is_served(odradek)
 
 
+def test_a_client_whose_machine_is_gone_is_found_out(odradek: Odradek) -> None:
+    """By TCP's keep-alive, whose timer runs on the broker's side."""
+    with connect(odradek) as client:
+        client.sendall(HELLO)
+        assert read_frames(client, 1)
+        ours, theirs = (f"{address[1]:04X}" for address in (client.getpeername(), client.getsockname()))
+        sockets = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
+        (timer,) = [line[5] for line in sockets if line[1].endswith(f":{ours}") and line[2].endswith(f":{theirs}")]
+    assert timer.startswith("02:")
+
+
 def test_a_client_that_says_that_it_will_send_no_more_is_let_go(odradek: Odradek) -> None:
     with connect(odradek) as client:
         client.sendall(HELLO)
