@@ -14,6 +14,16 @@ MAX_MEMORY_BYTES: Final = 1 << 20
 """What one compiled pattern may take, the automaton that it grows while matching included."""
 
 
+COSTLY_PARTS: Final = ("\\p", "\\P", "{")
+MAX_COSTLY_PARTS: Final = 100
+"""Unicode classes and counted repetitions take RE2 0.2 ms each before it finds that a pattern gets too large, and a
+pattern is checked while its sender waits: 100 of them are 20 ms. Names of topics are ASCII, so few need even one."""
+
+
+class TooCostly(ValueError):
+    """The pattern would take too long to compile."""
+
+
 class Pattern(Protocol):
     """A compiled pattern."""
 
@@ -37,7 +47,7 @@ def check(pattern: str) -> None:
 
     try:
         compiled(pattern)
-    except re2.error as error:
+    except (re2.error, TooCostly) as error:
         reason = error.args[0].decode() if isinstance(error.args[0], bytes) else error.args[0]
         raise KafkaError(
             ErrorCode.INVALID_REGULAR_EXPRESSION,
@@ -46,12 +56,15 @@ def check(pattern: str) -> None:
 
 
 def compiled(pattern: str) -> Pattern:
-    """The pattern, ready to match; raises re2.error."""
+    """The pattern, ready to match; raises re2.error, or TooCostly."""
     import re2
 
+    if sum(map(pattern.count, COSTLY_PARTS)) > MAX_COSTLY_PARTS:
+        raise TooCostly(f"it has more than {MAX_COSTLY_PARTS} Unicode classes and counted repetitions")
     options = re2.Options()
     options.max_mem = MAX_MEMORY_BYTES
     options.log_errors = False
+    options.never_capture = True  # whether it matches is all that is asked, and groups cost time for every character
     return cast(Pattern, re2.compile(pattern, options))  # re2 has no types
 
 
@@ -66,6 +79,6 @@ def _matches(pattern: str, topic_names: Sequence[str]) -> frozenset[str]:
 
     try:
         fullmatch = compiled(pattern).fullmatch
-    except re2.error:
+    except (re2.error, TooCostly):
         return frozenset()
     return frozenset(name for name in topic_names if fullmatch(name))

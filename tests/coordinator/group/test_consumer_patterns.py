@@ -159,6 +159,17 @@ def test_what_is_no_pattern_is_refused(groups: Groups) -> None:
     assert GROUP not in groups.shard.state.groups
 
 
+def test_a_pattern_that_costs_too_much_is_refused(groups: Groups) -> None:
+    for pattern in ("x{1000}" * 101, "\\pL" * 101, "(x{1,100}){1,100}" * 10):
+        assert groups.refusal(lambda pattern=pattern: join(groups, "a", pattern))[0] is (  # type: ignore[misc]
+            ErrorCode.INVALID_REGULAR_EXPRESSION
+        )
+
+
+def test_many_groups_in_a_pattern_cost_nothing() -> None:
+    assert match_all(["(a|b|c|d|e)*" * 2000], ["a" * 249] * 50) == {"(a|b|c|d|e)*" * 2000: {"a" * 249}}
+
+
 def test_patterns_match_whole_names_in_linear_time() -> None:
     names = ["a", "ab", "b", "a" * 249]
     assert match_all(["a", "a.*", "b|a", "(", "(a+)+$c"], names) == {
