@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from coordinator.group.assignors import configured
 from coordinator.group.consumer_group import ConsumerGroup
 from coordinator.group.consumer_member import Member
 from coordinator.group.records import GroupOutcome
@@ -40,7 +41,7 @@ def described(state: GroupState, group_id: str) -> messages.DescribedGroup:
         group_state=group.state_name,
         group_epoch=group.epoch,
         assignment_epoch=group.assignment_epoch,
-        assignor_name=group.preferred_assignor() or state.settings.group_consumer_assignors[0],
+        assignor_name=group.preferred_assignor() or configured(state.settings.group_consumer_assignors)[0],
         members=[_member(group, member, state.world.topics) for member in group.members.values()],
     )
 

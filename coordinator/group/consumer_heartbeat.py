@@ -6,6 +6,7 @@ Source: GroupMetadataManager.consumerGroupHeartbeat and consumerGroupLeave (KIP-
 from __future__ import annotations
 
 from coordinator.group import consumer_records as records
+from coordinator.group.assignors import configured
 from coordinator.group.consumer_fencing import fence, keep_session
 from coordinator.group.consumer_group import ConsumerGroup
 from coordinator.group.consumer_member import (
@@ -50,7 +51,7 @@ def heartbeat(
 ) -> GroupOutcome:
     """Raises KafkaError: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED,
     UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID, INVALID_REGULAR_EXPRESSION."""
-    check(request, client.version, state.settings.group_consumer_assignors)
+    check(request, client.version, configured(state.settings.group_consumer_assignors))
     draft = Draft()
     if request.member_epoch in (LEAVING, LEAVING_FOR_A_WHILE):
         draft.answer(ticket, _leave(state, request, draft, now_ms))

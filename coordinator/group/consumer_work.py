@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from coordinator.group import consumer_records as records
-from coordinator.group.assignors import ASSIGNORS
+from coordinator.group.assignors import ASSIGNORS, configured
 from coordinator.group.consumer_fencing import stop_rebalance_deadline, watch_rebalance
 from coordinator.group.consumer_group import Checked, ConsumerGroup
 from coordinator.group.consumer_member import Member, MemberState
@@ -89,7 +89,7 @@ class Work:
         group = self.group
         if group.assignment_epoch >= epoch.number or not self._may_assign():
             return self.last_target(after)
-        default = self.state.settings.group_consumer_assignors[0]
+        default = configured(self.state.settings.group_consumer_assignors)[0]
         name = group.preferred_assignor(before, after)
         assignor = ASSIGNORS.get(name or default) or ASSIGNORS[default]
         alike = epoch.subscriptions.are_alike(epoch.members)

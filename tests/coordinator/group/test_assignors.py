@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator.group.assignment import Assignment, Assignor, GroupSpec, MemberSpec, partition_total
-from coordinator.group.assignors import ASSIGNORS
+from coordinator.group.assignors import ASSIGNORS, configured
 from coordinator.group.assignors_range import assign_ranges
 from coordinator.group.assignors_uniform import assign_uniformly
 from protocol.types import Uuid
@@ -195,3 +195,10 @@ def test_ranges_of_more_members_than_partitions_leave_some_idle() -> None:
 def test_ranges_go_to_static_members_first_by_instance_id() -> None:
     members = {"a": [FOO], "z": [FOO], "m": [FOO]}
     assert numbers(assign_ranges(spec(members, {FOO: 3}, z="1", m="2"))) == {"z": [0], "m": [1], "a": [2]}
+
+
+def test_assignors_may_be_configured_by_kafkas_classes() -> None:
+    kafkas = "org.apache.kafka.coordinator.group.assignor."
+    assert configured((f"{kafkas}RangeAssignor", "uniform")) == ("range", "uniform")
+    assert configured(("com.example.Mine", f"{kafkas}UniformAssignor")) == ("uniform",)
+    assert configured(("com.example.Mine",)) == ("uniform", "range")
