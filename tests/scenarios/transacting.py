@@ -1,0 +1,165 @@
+"""The commands of transcripts of transactions, and how what they cause is written.
+
+A producer is its id and epoch, `7000/0`; `v=` is the transaction.version that a client speaks. `writer` stands for the
+one who writes markers: `writer` asks for work, `written ID …` tells that these partitions have theirs, or all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from coordinator.transaction.markers import Markers
+from coordinator.transaction.state import BY_TEXT
+from coordinator.transaction.transaction import Producer, Transaction
+from protocol.errors import ErrorCode
+from protocol.types import TopicPartition
+from tests.coordinator.transaction.given import START_MS, TIMEOUT_MS, Given, Result, transaction
+from tests.scenarios.runner import RULE, Words, steps, words
+
+Command = Callable[[Given, Words], Result]
+
+V2 = 2
+NOTHING = Result([], None)
+
+
+def producer(text: str) -> Producer:
+    number, epoch = text.split("/")
+    return Producer(int(number), int(epoch))
+
+
+def partitions(names: Iterable[str]) -> list[TopicPartition]:
+    return [TopicPartition(topic, int(index)) for topic, index in (name.rsplit("-", 1) for name in names)]
+
+
+def version(given: Given, asked: Words) -> Result:
+    """The cluster's transaction.version."""
+    given.version = int(asked.plain[0])
+    return NOTHING
+
+
+def put(given: Given, asked: Words) -> Result:
+    """A transaction as it was found: id, state, producer, partitions."""
+    name, state, by, *names = asked.plain
+    found = transaction(BY_TEXT[state], producer(by), partitions=frozenset(partitions(names)), client_version=V2)
+    given.put(found._replace(transactional_id=name))
+    return NOTHING
+
+
+def init(given: Given, asked: Words) -> Result:
+    (name,) = asked.plain
+    expected = asked.named.get("expected")
+    return given.init(producer(expected) if expected else None, asked.int("timeout", TIMEOUT_MS), name)
+
+
+def add(given: Given, asked: Words) -> Result:
+    name, by, *names = asked.plain
+    return given.add(producer(by), *partitions(names), version=asked.int("v", V2), name=name)
+
+
+def verify(given: Given, asked: Words) -> Result:
+    name, by, *names = asked.plain
+    return given.verify(producer(by), *partitions(names), name=name)
+
+
+def commit(given: Given, asked: Words) -> Result:
+    name, by = asked.plain
+    return given.commit(producer(by), asked.int("v", V2), name)
+
+
+def abort(given: Given, asked: Words) -> Result:
+    name, by = asked.plain
+    return given.abort(producer(by), asked.int("v", V2), name)
+
+
+def writer(given: Given, _asked: Words) -> Result:
+    return given.write_on()
+
+
+def written(given: Given, asked: Words) -> Result:
+    name, *names = asked.plain
+    done = partitions(names) if names else given.shard.transactions[name].partitions
+    return given.write_on({name: done})
+
+
+def advance(given: Given, asked: Words) -> Result:
+    return given.pass_time(int(asked.plain[0]))
+
+
+def restart(given: Given, _asked: Words) -> Result:
+    """Another broker takes over."""
+    given.restart()
+    return NOTHING
+
+
+def ids(given: Given, asked: Words) -> Result:
+    """Whether producer ids are at hand."""
+    given.ids_at_hand = asked.plain[0] == "yes"
+    return NOTHING
+
+
+COMMANDS: dict[str, Command] = {
+    command.__name__: command
+    for command in (version, put, init, add, verify, commit, abort, writer, written, advance, restart, ids)
+}
+
+
+def play(text: str) -> str:
+    """The transcript as it should be: its commands, with what they cause now."""
+    given = Given()
+    blocks = []
+    for step in steps(text):
+        effects: list[str] = []
+        for line in step.commands:
+            asked = words(line)
+            result = COMMANDS[asked.plain[0]](given, Words(asked.plain[1:], asked.named))
+            effects += described(given, result)
+        blocks.append("\n".join([*step.before, *step.commands, RULE, *effects]))
+    return "\n\n".join(blocks) + "\n"
+
+
+def described(given: Given, result: Result) -> Iterable[str]:
+    yield from map(record, result.records)
+    if result.answer is not None:
+        yield f"<- {answer(result.answer)}"
+    told = given.markers()
+    if told is not None:
+        yield f"writer <- {answer(told)}"
+
+
+def record(wrote: Transaction | None) -> str:
+    if wrote is None:
+        return "record forgotten"
+    fields = [
+        f"record {wrote.transactional_id} {wrote.state.text}",
+        f"{wrote.producer_id}/{wrote.epoch}",
+        f"of v{wrote.client_version}",
+    ]
+    if wrote.next_producer_id >= 0:
+        fields.append(f"next={wrote.next_producer_id}")
+    if wrote.previous_producer_id not in (-1, wrote.producer_id):
+        fields.append(f"previous={wrote.previous_producer_id}")
+    if wrote.last_epoch >= 0:
+        fields.append(f"last_epoch={wrote.last_epoch}")
+    if wrote.started_ms >= 0:
+        fields.append(f"started={wrote.started_ms - START_MS}")
+    return " ".join([*fields, *named(wrote.partitions)])
+
+
+def named(names: Iterable[TopicPartition]) -> list[str]:
+    return [f"{topic}-{index}" for topic, index in sorted(names)]
+
+
+def answer(value: object) -> str:
+    if isinstance(value, ErrorCode):
+        return value.name
+    if isinstance(value, Producer):
+        return f"{value.producer_id}/{value.epoch}"
+    if isinstance(value, frozenset):
+        return " ".join(named(value)) or "none"
+    assert isinstance(value, list)
+    return ", ".join(map(markers, value))
+
+
+def markers(wanted: Markers) -> str:
+    how = "commit" if wanted.committed else "abort"
+    return " ".join([how, f"{wanted.producer_id}/{wanted.epoch}", *named(wanted.partitions)])
