@@ -29,31 +29,32 @@ log = get_logger("broker.transactions")
 class Marker(NamedTuple):
     """How a producer's transaction ends, for any of its partitions."""
 
-    producer_id: int
-    epoch: int
-    committed: bool
-    coordinator_epoch: int
+    record: EndTransaction
     transaction_version: int
+    batch: bytes
+    """As it is before a log has given it its offset: the same for all partitions."""
 
-    def batch(self, now_ms: int) -> bytearray:
-        kind = ControlType.COMMIT if self.committed else ControlType.ABORT
-        return end_txn_batch(EndTxnMarker(kind, self.coordinator_epoch), self.producer_id, self.epoch, now_ms)
+
+def marker_of(record: EndTransaction, transaction_version: int, now_ms: int) -> Marker:
+    """The marker of a transaction that ends now."""
+    kind = ControlType.COMMIT if record.committed else ControlType.ABORT
+    content = EndTxnMarker(kind, record.coordinator_epoch)
+    batch = end_txn_batch(content, record.producer_id, record.producer_epoch, now_ms)
+    return Marker(record, transaction_version, bytes(batch))
 
 
 async def write_marker(broker: Broker, name: TopicPartition, marker: Marker) -> None:
     """Returns when the partition has the marker. Raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION,
     INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, and what a log raises."""
-    now_ms = broker.clock.now_ms()
     partition = broker.replicas.partition(*name)
-    batch = memoryview(marker.batch(now_ms))
+    batch = memoryview(bytearray(marker.batch))
     if name.topic != OFFSETS.name:
-        partition.end_transaction(batch, marker.transaction_version, now_ms)
+        partition.end_transaction(batch, marker.transaction_version, broker.clock.now_ms())
         return
-    record = EndTransaction(marker.producer_id, marker.epoch, marker.committed, marker.coordinator_epoch)
     try:
         broker.groups.settle(name.partition)
         partition.check_end_of_transaction(batch, marker.transaction_version)
-        await broker.groups.end_transaction(name.partition, record)
+        await broker.groups.end_transaction(name.partition, marker.record)
     except KafkaError as error:
         code = ErrorCode.NOT_LEADER_OR_FOLLOWER if error.code in NOT_READY else error.code
         raise KafkaError(code, error.message) from error

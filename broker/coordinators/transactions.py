@@ -12,9 +12,10 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from broker.coordinators.hosting import Coordinator, InternalTopic, Seat
-from broker.coordinators.markers import Marker, write_marker
+from broker.coordinators.markers import marker_of, write_marker
 from broker.logging import get_logger
 from broker.replica.partition import Partition
+from coordinator.group.records import EndTransaction
 from coordinator.runtime import Ticket
 from coordinator.transaction.markers import RETRY_MS, Markers
 from coordinator.transaction.records import Batch, TransactionForm, TransactionRecord, joined
@@ -182,9 +183,8 @@ class TransactionCoordinator(Coordinator[TransactionShard, TransactionRecord]):
 
     async def _write(self, markers: Markers, coordinator_epoch: int) -> list[TopicPartition]:
         """The partitions that have their marker now, or do not need one any more."""
-        marker = Marker(
-            markers.producer_id, markers.epoch, markers.committed, coordinator_epoch, markers.transaction_version
-        )
+        record = EndTransaction(markers.producer_id, markers.epoch, markers.committed, coordinator_epoch)
+        marker = marker_of(record, markers.transaction_version, self.broker.clock.now_ms())
         done = []
         for name in markers.partitions:
             try:

@@ -6,8 +6,9 @@ v2 says of which transaction.version the marker is, so that a late one is told f
 
 from __future__ import annotations
 
-from broker.coordinators.markers import Marker, write_marker
+from broker.coordinators.markers import Marker, marker_of, write_marker
 from broker.dispatch import Api, Call
+from coordinator.group.records import EndTransaction
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -25,13 +26,10 @@ async def write_txn_markers(call: Call[WriteTxnMarkersRequest]) -> WriteTxnMarke
 
 
 async def written(call: Call[WriteTxnMarkersRequest], wanted: WritableTxnMarker) -> WritableTxnMarkerResult:
-    marker = Marker(
-        wanted.producer_id,
-        wanted.producer_epoch,
-        wanted.transaction_result,
-        wanted.coordinator_epoch,
-        wanted.transaction_version,
+    record = EndTransaction(
+        wanted.producer_id, wanted.producer_epoch, wanted.transaction_result, wanted.coordinator_epoch
     )
+    marker = marker_of(record, wanted.transaction_version, call.now_ms)
     topics = [
         WritableTxnMarkerTopicResult(
             name=topic.name,
