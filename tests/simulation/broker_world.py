@@ -5,21 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import socket
 from random import Random
 from typing import Any, TypeVar, cast
 
-from broker.broker import Broker
 from broker.config import BrokerConfig
-from broker.config.listeners import Listener as Address
-from broker.dispatch import Dispatcher
-from broker.fast import FAST
-from broker.handlers import APIS
-from broker.listener import Listener, ServerConnection
-from broker.open_logs import open_logs
-from broker.replica.assignments import Assignments
+from broker.listener import ServerConnection
 from broker.server import Server
-from coordinator.cluster.broker_info import Endpoint
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.schema import identity
 from storage.disk import Disk
@@ -30,7 +21,9 @@ from tests.simulation.virtual_time import InlineWorkers, VirtualClock
 R = TypeVar("R")
 
 DATA = "/data"
-ADDRESS = Address("PLAINTEXT", "127.0.0.1", 9092, "PLAINTEXT")
+OPTIONS = {"log.dirs": DATA, "listeners": "PLAINTEXT://127.0.0.1:0", "log.cleaner.enable": "false"}
+"""Nobody connects to the listener, and the cleaner is a process of its own."""
+
 CALLS_BEFORE_A_KILL = 60
 """At most so many calls on files pass before a kill that was ordered comes."""
 
@@ -64,42 +57,14 @@ class LivesDisk:
 
 
 class SimulatedServer(Server):
-    """A broker without sockets, threads and housekeeping."""
+    """A broker without threads, whose files are simulated, and its time."""
 
     def __init__(self, config: BrokerConfig, disk: Disk) -> None:
         super().__init__(config, asyncio.Event())
         self._disk = disk  # type: ignore[assignment]  # any Disk will do
         self._clock = VirtualClock()  # type: ignore[assignment]
         self._metadata_worker = InlineWorkers()  # type: ignore[assignment]
-
-    async def start(self) -> None:
-        self.told = [ADDRESS]
-        self.cluster = self._open_cluster()
-        self.logs = open_logs(self.config, self.cluster.registry, self._disk, self._clock.now_ms(), {})
-        self.broker = Broker(self.config, self._layers, self._clock, self.cluster, self.logs, APIS)
-        self.cluster.register([Endpoint(ADDRESS.name, ADDRESS.host, ADDRESS.port)], [])
-        Assignments(self.broker).take_over()
-        for coordinator in self.broker.coordinators.values():
-            coordinator.start()
-        await self._listen(cast(socket.socket, None), ADDRESS, Dispatcher(self.broker, APIS, FAST))
-
-    async def _listen(self, sock: socket.socket, told: Address, dispatcher: Dispatcher) -> None:
-        self.listeners.append(
-            Listener(
-                told.name,
-                dispatcher.answer,
-                max_request_bytes=self.config.socket_request_max_bytes,
-                limits=lambda: self.broker.layers.effective,
-            )
-        )
-
-    async def stop(self) -> None:
-        for coordinator in self.broker.coordinators.values():
-            coordinator.stop()
-        await asyncio.sleep(0)
-        epoch = self.cluster.broker_epoch
-        self.cluster.close()
-        self.logs.close(self._clock.now_ms(), epoch)
+        self._workers = InlineWorkers()  # type: ignore[assignment]
 
 
 class AnsweringWire(Wire):
@@ -128,8 +93,7 @@ class BrokerWorld:
         self.dice = dice
         self.disk = FaultyDisk(dice)
         self.disk.mkdir(DATA)
-        texts = {"log.dirs": DATA, "listeners": f"PLAINTEXT://{ADDRESS.host}:{ADDRESS.port}", **options}
-        self.config = BrokerConfig.parse(texts)
+        self.config = BrokerConfig.parse({**OPTIONS, **options})
         self.kills = 0
         self._server: SimulatedServer | None = None
         self._disk = LivesDisk(self.disk)

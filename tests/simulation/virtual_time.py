@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import selectors
+import socket
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -34,6 +35,17 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self._virtual.passed_s
+
+    async def create_server(self, *_: Any, sock: socket.socket, **__: Any) -> Any:
+        """Connections are simulated, too."""
+        sock.close()
+        return Nobody()
+
+
+class Nobody:
+    """A server that nobody can connect to."""
+
+    def close(self) -> None: ...
 
 
 def run(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
