@@ -36,6 +36,8 @@ NEXT_KIND = {
     "search": (92, 8, 0),
     "sign_up": (90, 10, 0),
 }
+ENCODER = json.JSONEncoder(separators=(",", ":"))
+
 KINDS = ("page_view", "search", "sign_up")
 
 
@@ -79,7 +81,7 @@ class Event(NamedTuple):
             "query": self.query,
             "agent": self.agent,
         }
-        return json.dumps(fields, separators=(",", ":")).encode()
+        return ENCODER.encode(fields).encode()
 
 
 class Zipf:

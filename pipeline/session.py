@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import sys
 import tempfile
 import zipfile
@@ -47,7 +49,9 @@ def start(app: str, master: str | None = None, settings: Mapping[str, str] | Non
 def _packed() -> Path:
     """This package as a zip file, which Spark hands to its Python workers."""
     here = Path(__file__).resolve().parent
-    packed = Path(tempfile.mkdtemp(prefix="odradek-")) / "pipeline.zip"
+    folder = tempfile.mkdtemp(prefix="odradek-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    packed = Path(folder) / "pipeline.zip"
     with zipfile.ZipFile(packed, "w") as archive:
         for source in sorted(here.rglob("*.py")):
             archive.write(source, f"{here.name}/{source.relative_to(here)}")

@@ -1,0 +1,57 @@
+"""The commands, as a user types them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.cli import JOBS, main
+from tests.interop.brokers import Broker
+from tests.interop.processes import free_port, run
+from tests.pipeline.spark.records import create
+
+
+@pytest.fixture
+def arguments(odradek: Broker, topic: str) -> list[str]:
+    return ["--bootstrap", odradek.bootstrap, "--topics", topic]
+
+
+@pytest.mark.usefixtures("spark")
+def test_generate_load_audit(
+    odradek: Broker, topic: str, arguments: list[str], store: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    create(odradek, topic, 2)
+    generate = ["generate", "--bootstrap", odradek.bootstrap, "--topic", topic, "--records", "500", "--seed", "3"]
+
+    assert main(generate) == 0
+    assert main(["load", *arguments, "--out", store]) == 0
+    assert main(["audit", *arguments, "--store", store]) == 0
+    assert main(generate) == 0
+    assert main(["audit", *arguments, "--store", store, "--json", str(tmp_path / "audit.json")]) == 3
+    assert main(["audit", *arguments, "--store", store, "--only-loaded"]) == 0
+    out = capfd.readouterr().out
+    assert "500 records, 0 quarantined" in out
+    assert "NOT complete" in out
+    assert '"clean": false' in (tmp_path / "audit.json").read_text()
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_failure_is_one_line(store: str, capfd: pytest.CaptureFixture[str]) -> None:
+    nobody = f"127.0.0.1:{free_port()}"
+    assert main(["load", "--bootstrap", nobody, "--topics", "t", "--out", store]) == 1
+    told = [line for line in capfd.readouterr().err.splitlines() if line.startswith("odradek:")]
+    assert told[0].startswith(f"odradek: no broker answers at {nobody}")
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_help_has_an_example(job: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([job, "--help"])
+    assert f"example:\n  odradek pipeline {job} --" in capsys.readouterr().out
+
+
+def test_the_installed_command_finds_the_jobs(script: list[str]) -> None:
+    told = run([*script, "--help"]).stdout.decode()
+    assert all(job in told for job in JOBS)
