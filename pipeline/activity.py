@@ -43,15 +43,19 @@ KINDS = ("page_view", "search", "sign_up")
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """The shape of a stream. `per_second` is simulated time: how dense the events lie, not how fast they are sent."""
+    """The shape of a stream. `per_second` is simulated time: how dense the events lie, not how fast they are sent.
+
+    `skew` is Zipf's exponent of pages; users are less unlike each other.
+    """
 
     records: int
     seed: int = 0
     start_ms: int = 0
     per_second: float = 200.0
-    users: int = 5_000
+    users: int = 20_000
     pages: int = 800
     skew: float = 1.1
+    user_skew: float = 0.5
     late: float = 0.02
     doubled: float = 0.005
 
@@ -114,7 +118,7 @@ def events(activity: Activity) -> Iterator[Event]:
 
 def _visits(activity: Activity, source: random.Random) -> Iterator[tuple[int, Visit]]:
     """(when an event happens, the session that it is of), in that order, without end."""
-    users = Zipf(activity.users, activity.skew)
+    users = Zipf(activity.users, activity.user_skew)
     gap_ms = 1000 * EVENTS_PER_SESSION / activity.per_second
     numbers = itertools.count()
     arrival = float(activity.start_ms)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 import matplotlib
@@ -11,6 +12,9 @@ from matplotlib.figure import Figure
 from pyspark.sql import Row
 
 COLOURS = ("#2563eb", "#f59e0b", "#10b981", "#ef4444", "#8b5cf6", "#14b8a6")
+MOST_EVENTS = 40
+"""Longer sessions share the last bar: a robot's would make all others too small to see."""
+
 INK, QUIET = "#1f2937", "#d1d5db"
 
 matplotlib.rcParams.update(
@@ -48,7 +52,7 @@ def events_by_type(axes: Axes, rows: Sequence[Row]) -> None:
     stacks = [[counts.get((start, kind), 0) for start in starts] for kind in kinds]
     axes.stackplot(starts, stacks, labels=kinds, colors=COLOURS, step="post")
     axes.set_ylabel("events per window")
-    axes.legend(loc="upper left", frameon=False, ncols=len(kinds))
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, ncols=len(kinds))
     axes.margins(x=0)
 
 
@@ -62,8 +66,11 @@ def unique_users(axes: Axes, rows: Sequence[Row]) -> None:
 
 
 def session_sizes(axes: Axes, rows: Sequence[Row]) -> None:
-    axes.bar([row["events"] for row in rows], [row["sessions"] for row in rows], color=COLOURS[0])
-    axes.set_xlabel("events in a session")
+    sizes = Counter[int]()
+    for row in rows:
+        sizes[min(row["events"], MOST_EVENTS)] += row["sessions"]
+    axes.bar(list(sizes.keys()), list(sizes.values()), color=COLOURS[0])
+    axes.set_xlabel(f"events in a session ({MOST_EVENTS}: or more)")
     axes.set_ylabel("sessions")
 
 

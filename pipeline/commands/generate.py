@@ -26,9 +26,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--start", metavar="TIME", help="when the first event happens; without it, so that the last is now"
     )
     parser.add_argument("--per-second", type=float, default=20.0, metavar="N", help="events per simulated second (20)")
-    parser.add_argument("--users", type=int, default=5_000, metavar="N", help="users there are (5000)")
+    parser.add_argument("--users", type=int, default=20_000, metavar="N", help="users there are (20000)")
     parser.add_argument("--pages", type=int, default=800, metavar="N", help="pages there are (800)")
-    parser.add_argument("--skew", type=float, default=1.1, metavar="S", help="Zipf's exponent of users and pages (1.1)")
+    parser.add_argument("--skew", type=float, default=1.1, metavar="S", help="Zipf's exponent of pages (1.1)")
+    parser.add_argument("--user-skew", type=float, default=0.5, metavar="S", help="Zipf's exponent of users (0.5)")
     parser.add_argument(
         "--late", type=float, default=0.02, metavar="SHARE", help="events that are sent minutes late (0.02)"
     )
@@ -50,6 +51,7 @@ def run(options: argparse.Namespace) -> int:
         options.users,
         options.pages,
         options.skew,
+        options.user_skew,
         options.late,
         options.doubled,
     )
