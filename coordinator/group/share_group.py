@@ -17,7 +17,6 @@ from coordinator.group.share_member import ShareMember
 from coordinator.group.share_topics import NO_STATE
 from coordinator.group.timers import Timers
 from protocol.errors import ErrorCode, KafkaError
-from protocol.types import Uuid
 
 PROTOCOL_TYPE: Final = "share"
 
@@ -55,8 +54,7 @@ class ShareGroup:
         self.topics = NO_STATE
         """Which partitions have durable state."""
         self.checked = Checked()
-        self.initializing_since_ms: dict[Uuid, int] = {}
-        """When state was last asked for, by topic. This and the one above are of the moment: no record has them."""
+        """Of the moment: no record has it."""
 
     def __repr__(self) -> str:
         return f"ShareGroup({self.group_id!r}, {self.state_name}, epoch {self.epoch}, {list(self.members)})"

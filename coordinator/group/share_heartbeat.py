@@ -97,7 +97,7 @@ def _stay(state: GroupState, request: ShareGroupHeartbeatRequest, client: Client
         assignment=_assignment(moved.assigned) if tells else None,
     )
     topics = missing(state, group, group.subscriptions_with(before, after), now_ms)
-    return Heard(response, initialize(group, epoch, topics, draft, now_ms))
+    return Heard(response, initialize(state, group, epoch, topics, draft, now_ms))
 
 
 def _group(state: GroupState, group_id: str, *, joining: bool) -> ShareGroup:

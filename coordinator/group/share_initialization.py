@@ -44,7 +44,7 @@ def missing(state: GroupState, group: ShareGroup, topic_names: Iterable[str], no
         known: set[int] = set()
         if topic.topic_id in group.topics.initialized:
             known |= group.topics.initialized[topic.topic_id].partitions
-        since_ms = group.initializing_since_ms.get(topic.topic_id)
+        since_ms = state.state_asked_ms.get((group.group_id, topic.topic_id))
         if since_ms is not None and now_ms - since_ms < retry_ms and topic.topic_id in group.topics.initializing:
             known |= group.topics.initializing[topic.topic_id].partitions
         if len(known) < len(topic.partitions):
@@ -53,12 +53,17 @@ def missing(state: GroupState, group: ShareGroup, topic_names: Iterable[str], no
 
 
 def initialize(
-    group: ShareGroup, group_epoch: int, topics: Mapping[Uuid, InitTopic], draft: Draft, now_ms: int
+    state: GroupState,
+    group: ShareGroup,
+    group_epoch: int,
+    topics: Mapping[Uuid, InitTopic],
+    draft: Draft,
+    now_ms: int,
 ) -> Initialize | None:
     """Note that state is being made; what to make."""
     if not topics:
         return None
-    group.initializing_since_ms.update(dict.fromkeys(topics, now_ms))
+    state.state_asked_ms.update(((group.group_id, topic_id), now_ms) for topic_id in topics)
     draft.records.append(records.state_topics(group.group_id, group.topics.with_initializing(topics)))
     offsets = {
         topic_id: dict.fromkeys(sorted(topic.partitions), FROM_RESET_STRATEGY) for topic_id, topic in topics.items()
@@ -80,6 +85,8 @@ def _noted(group: ShareGroup, topics: StateTopics, ticket: Ticket[None]) -> Grou
 
 def initialized(state: GroupState, made: Initialize, client: None, ticket: Ticket[None], now_ms: int) -> GroupOutcome:
     """The state has been made: its partitions may be assigned."""
+    for topic_id in made.offsets:
+        state.state_asked_ms.pop((made.group_id, topic_id), None)
     group = state.groups.get(made.group_id)
     if not isinstance(group, ShareGroup):
         return GroupOutcome((), (Reply(ticket, None),))

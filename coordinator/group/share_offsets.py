@@ -65,7 +65,7 @@ def alter(
         topics[topic.topic_id] = InitTopic(name, frozenset(offsets[topic.topic_id]))
     draft = Draft()
     if topics:
-        group.initializing_since_ms.update(dict.fromkeys(topics, now_ms))
+        state.state_asked_ms.update(((group_id, topic_id), now_ms) for topic_id in topics)
         draft.records.append(records.state_topics(group_id, group.topics.with_initializing(topics)))
     draft.answer(ticket, Altered(Initialize(group_id, group.epoch, offsets), errors))
     return draft.outcome()

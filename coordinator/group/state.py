@@ -85,6 +85,8 @@ class GroupState:
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
         self.timers = Timers()
+        self.state_asked_ms: dict[tuple[str, Uuid], int] = {}
+        """When state of a share group's topic was last asked for; no record has it."""
         self.watch = world.watch or TopicWatch(world.topics)
 
     @property
