@@ -81,7 +81,12 @@ def _pipeline(words: list[str]) -> int:
     """Jobs on Spark reach brokers over TCP, and need packages that a broker does not have."""
     from importlib import import_module
 
-    status: int = import_module("pipeline.cli").main(words)
+    try:
+        jobs = import_module("pipeline.cli")
+    except ModuleNotFoundError:
+        sys.stderr.write("odradek: there are no jobs here: an image has the broker only, the package has both\n")
+        return 1
+    status: int = jobs.main(words)
     return status
 
 
