@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -18,6 +19,15 @@ DATA = "data"
 MALFORMED = "_malformed"
 CONFLUENT_HEADER_BYTES = 5
 """A zero byte and the schema's id, four bytes, in front of the Avro bytes."""
+
+
+ITEMS = "_items"
+ONE_ITEM, NO_MORE_ITEMS = "02", "00"
+"""What is around the one item of an Avro array, in hex.
+
+Spark makes a record of nulls out of a record that it cannot read, which is not told from a record of nulls; out of an
+array it makes null. And bytes that are left over after a record are found out.
+"""
 
 
 class Format(Enum):
@@ -75,8 +85,6 @@ def _from_json(frame: DataFrame, schema: str) -> DataFrame:
 
 def json_schema(text: str) -> StructType:
     """Raises PipelineError for what is neither a DDL nor Spark's JSON of a struct."""
-    import json
-
     try:
         if text.lstrip().startswith("{"):
             return StructType.fromJson(json.loads(text))
@@ -94,9 +102,20 @@ def _from_avro(frame: DataFrame, decoding: Decoding) -> DataFrame:
     if decoding.format is Format.CONFLUENT_AVRO:
         reason = _frame_fault(value, decoding.schema_id)
         body = f.when(reason.isNull(), f.expr(f"substring(value, {CONFLUENT_HEADER_BYTES + 1})"))
-    parsed = from_avro(body, decoding.schema, {"mode": "PERMISSIVE"})
-    fault = f.when(value.isNotNull() & f.col(DATA).isNull(), f.lit("not Avro of the given schema"))
-    return frame.withColumn(DATA, parsed).withColumn(REASON, f.coalesce(reason, fault))
+    item = f.concat(f.unhex(f.lit(ONE_ITEM)), body, f.unhex(f.lit(NO_MORE_ITEMS)))
+    parsed = from_avro(item, array_of(decoding.schema), {"mode": "PERMISSIVE"})
+    well = f.size(ITEMS) == 1
+    fault = f.when(value.isNotNull() & ~f.coalesce(well, f.lit(False)), f.lit("not Avro of the given schema"))
+    decoded_ = frame.withColumn(ITEMS, parsed).withColumn(REASON, f.coalesce(reason, fault))
+    return decoded_.withColumn(DATA, f.when(well, f.get(ITEMS, 0))).drop(ITEMS)
+
+
+def array_of(schema: str) -> str:
+    """The Avro schema of an array of a schema's values. Raises PipelineError."""
+    try:
+        return json.dumps({"type": "array", "items": json.loads(schema)})
+    except ValueError as error:
+        raise PipelineError(f"the schema is no Avro schema: {error}") from None
 
 
 def _frame_fault(value: Column, schema_id: int | None) -> Column:
