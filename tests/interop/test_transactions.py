@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop import copying, jvm
+from tests.interop import copying, histories, jvm
 from tests.interop.brokers import Broker
 from tests.interop.clients.confluent import Confluent
 from tests.interop.clients.transactions import COMMITTED, TRANSACTIONAL, UNCOMMITTED, Transaction
+from tests.simulation.transaction_history import History, Outcome
 
 WRITTEN = [
     Transaction(["a1", "a2"], committed=True, group="readers", offset=1),
@@ -115,3 +116,27 @@ def test_a_copy_is_exact_though_everyone_is_killed(broker: Broker, tmp_path: Pat
     assert {index: sorted(numbers) for index, numbers in found.items()} == {
         index: list(range(index, count, 3)) for index in range(3)
     }
+
+
+@pytest.mark.timeout(600)
+def test_no_anomaly_though_broker_and_producers_are_killed(broker: Broker) -> None:
+    chance, history = random.Random(5), History()
+    Confluent().create(broker.bootstrap, histories.TOPIC, partitions=histories.PARTITIONS)
+    readers = [histories.HistoryReader(broker.bootstrap, history, committed=each) for each in (True, False)]
+    writers = [histories.TransactionalWriter(broker.bootstrap, history, f"w{seed}", seed) for seed in range(3)]
+    for thread in (*readers, *writers):
+        thread.start()
+    for _ in range(KILLS):
+        time.sleep(chance.uniform(0.3, 2))
+        broker.kill9()
+        broker.start()
+    for writer in writers:
+        writer.finish()
+    history.final = histories.read_to_the_end(broker.bootstrap)
+    time.sleep(copying.SETTLE_S)
+    for reader in readers:
+        reader.finish()
+    assert not [fault for thread in (*readers, *writers) for fault in thread.faults]
+    assert history.anomalies() == []
+    committed = sum(each.outcome is Outcome.COMMITTED for each in history.transactions)
+    assert committed > 10 * KILLS
