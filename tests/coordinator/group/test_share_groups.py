@@ -13,7 +13,7 @@ from coordinator.group.share_describe import described
 from coordinator.group.share_group import ShareGroup
 from coordinator.group.share_heartbeat import Heard, heartbeat
 from coordinator.group.share_initialization import initialized, topics_deleted, uninitialized
-from coordinator.group.share_offsets import Deletion, Wanted, alter, begin_delete, begin_delete_all, deleted
+from coordinator.group.share_offsets import Altered, Deletion, Wanted, alter, begin_delete, begin_delete_all, deleted
 from coordinator.group.state import Client
 from coordinator.runtime import Ticket
 from protocol.errors import ErrorCode, KafkaError
@@ -192,7 +192,7 @@ def test_offsets_of_a_group_without_members_are_altered() -> None:
         alter(state, GROUP, wanted, Ticket(), now_ms)
     assert refused.value.code is ErrorCode.NON_EMPTY_GROUP
     groups.beat("m1", -1)
-    altered = groups.decide(lambda ticket: alter(state, GROUP, wanted, ticket, now_ms))
+    altered: Altered = groups.decide(lambda ticket: alter(state, GROUP, wanted, ticket, now_ms))
     assert groups.written == ["StatePartitionMetadata"]
     assert altered.initialize.offsets == {groups.topic_id: {1: 7}}
     assert {key: error.code for key, error in altered.errors.items()} == {

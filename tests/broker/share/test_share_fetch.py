@@ -1,0 +1,266 @@
+"""ShareFetch and ShareAcknowledge, asked of a whole broker: sessions, waiting, acknowledgements, errors."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from broker.share.sessions import SessionKey
+from protocol.errors import ErrorCode
+from protocol.messages.share_acknowledge import AcknowledgementBatch as Said
+from protocol.messages.share_acknowledge import (
+    AcknowledgePartition,
+    AcknowledgeTopic,
+    ShareAcknowledgeRequest,
+    ShareAcknowledgeResponse,
+)
+from protocol.messages.share_fetch import (
+    AcknowledgementBatch,
+    FetchPartition,
+    FetchTopic,
+    ForgottenTopic,
+    PartitionData,
+    ShareFetchRequest,
+    ShareFetchResponse,
+)
+from protocol.records import batch
+from protocol.records.record import Record
+from tests.broker.inprocess import Client, InProcess
+
+GROUP, MEMBER = "group", "member-1"
+OPTIONS = {
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.num.partitions": "2",
+    "share.coordinator.state.topic.min.isr": "1",
+    "group.share.min.record.lock.duration.ms": "1000",
+}
+
+
+class Fetching:
+    """A broker with a topic whose state is made, and one member."""
+
+    def __init__(self, broker: InProcess, topic_id: bytes) -> None:
+        self.broker = broker
+        self.topic_id = topic_id
+        self.client: Client = broker.client()
+
+    @classmethod
+    async def begin(cls, broker: InProcess, partitions: int = 1) -> Fetching:
+        from coordinator.share.records import ShareKey
+
+        topic_id = await broker.create_topic("topic", partitions)
+        for index in range(partitions):
+            await broker.server.broker.share_groups.persister.initialize(ShareKey(GROUP, topic_id, index), 1, 0)
+        return cls(broker, topic_id)
+
+    def append(self, count: int, partition: int = 0) -> None:
+        records = [Record(0, 0, None, b"value") for _ in range(count)]
+        self.broker.server.broker.replicas.partition("topic", partition).append(memoryview(batch.build(records)), 1)
+
+    def request(self, epoch: int, *said: tuple[int, int, int], **fields: object) -> ShareFetchRequest:
+        batches = [
+            AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=[kind])
+            for first, last, kind in said
+        ]
+        named = [FetchPartition(partition_index=0, acknowledgement_batches=batches)]
+        topics = [FetchTopic(topic_id=self.topic_id, partitions=named)] if epoch == 0 or said else []
+        values: dict[str, object] = {
+            "group_id": GROUP, "member_id": MEMBER, "share_session_epoch": epoch, "max_wait_ms": 0, "min_bytes": 1,
+            "max_bytes": 1 << 20, "max_records": 500, "batch_size": 500, "topics": topics, "forgotten_topics_data": [],
+        }  # fmt: skip
+        return ShareFetchRequest(**{**values, **fields})  # type: ignore[arg-type]
+
+    async def fetch(self, epoch: int, *said: tuple[int, int, int], **fields: object) -> ShareFetchResponse:
+        return await self.client.ask(self.request(epoch, *said, **fields), 2, ShareFetchResponse)
+
+    async def acknowledge(self, epoch: int, *said: tuple[int, int, int]) -> ShareAcknowledgeResponse:
+        batches = [Said(first_offset=first, last_offset=last, acknowledge_types=[kind]) for first, last, kind in said]
+        partition = AcknowledgePartition(partition_index=0, acknowledgement_batches=batches)
+        topics = [AcknowledgeTopic(topic_id=self.topic_id, partitions=[partition])]
+        request = ShareAcknowledgeRequest(
+            group_id=GROUP, member_id=MEMBER, share_session_epoch=epoch, topics=topics if said else []
+        )
+        return await self.client.ask(request, 2, ShareAcknowledgeResponse)
+
+
+def only(response: ShareFetchResponse) -> PartitionData:
+    ((partition,),) = [topic.partitions for topic in response.responses]
+    return partition
+
+
+def acquired(response: ShareFetchResponse) -> list[tuple[int, int, int]]:
+    return [
+        (each.first_offset, each.last_offset, each.delivery_count)
+        for topic in response.responses
+        for partition in topic.partitions
+        for each in partition.acquired_records
+    ]
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+async def eventually(fetching: Fetching, epoch: int) -> tuple[int, ShareFetchResponse]:
+    """Fetches until there is something; the first fetch may find the share partition still loading."""
+    for next_epoch in range(epoch, epoch + 50):
+        response = await fetching.fetch(next_epoch, max_wait_ms=50)
+        if acquired(response):
+            return next_epoch + 1, response
+    raise AssertionError("nothing was acquired")
+
+
+def run(directory: Path, test: object, **options: str) -> None:
+    async def whole() -> None:
+        async with InProcess(directory, {**OPTIONS, **options}) as broker:
+            await test(await Fetching.begin(broker))  # type: ignore[operator]
+
+    asyncio.run(whole())
+
+
+def test_records_come_with_what_was_acquired_of_them(directory: Path) -> None:
+    async def test(fetching: Fetching) -> None:
+        fetching.append(3)
+        fetching.append(2)
+        _, response = await eventually(fetching, 0)
+        assert acquired(response) == [(0, 4, 1)]
+        assert response.acquisition_lock_timeout_ms == 30_000
+        headers = [header for _, header in batch.iter_batches(only(response).records)]
+        assert [(header.base_offset, header.last_offset) for header in headers] == [(0, 2), (3, 4)]
+
+    run(directory, test)
+
+
+def test_only_the_batches_that_were_acquired_are_sent(directory: Path) -> None:
+    async def test(fetching: Fetching) -> None:
+        for _ in range(4):
+            fetching.append(5)
+        epoch, response = await eventually(fetching, 0)
+        response = await fetching.fetch(epoch, (0, 9, 1), (10, 19, 2), max_records=5)
+        assert acquired(response) == [(10, 19, 2)]
+        headers = [header for _, header in batch.iter_batches(only(response).records)]
+        assert [header.base_offset for header in headers] == [10, 15]
+
+    run(directory, test)
+
+
+def test_a_fetch_that_finds_nothing_waits_for_an_append(directory: Path) -> None:
+    async def test(fetching: Fetching) -> None:
+        fetching.append(1)
+        epoch, _ = await eventually(fetching, 0)
+        waiting = asyncio.ensure_future(fetching.fetch(epoch, (0, 0, 1), max_wait_ms=5_000))
+        await asyncio.sleep(0)
+        fetching.append(2)
+        assert acquired(await waiting) == [(1, 2, 1)]
+
+    run(directory, test)
+
+
+def test_a_fetch_that_finds_nothing_waits_for_a_release(directory: Path) -> None:
+    async def test(fetching: Fetching) -> None:
+        fetching.append(4)
+        epoch, _ = await eventually(fetching, 0)
+        other = Fetching(fetching.broker, fetching.topic_id)
+        await other.fetch(0, member_id="other")
+        waiting = asyncio.ensure_future(other.fetch(1, member_id="other", max_wait_ms=5_000))
+        await asyncio.sleep(0)
+        await fetching.acknowledge(epoch, (0, 3, 2))
+        assert acquired(await waiting) == [(0, 3, 2)]
+
+    run(directory, test)
+
+
+def test_a_connection_that_closes_releases_what_its_member_had(directory: Path) -> None:
+    async def test(fetching: Fetching) -> None:
+        fetching.append(4)
+        await eventually(fetching, 0)
+        other = Fetching(fetching.broker, fetching.topic_id)
+        await other.fetch(0, member_id="other")
+        fetching.client.connection.connection_lost(None)
+        assert acquired(await other.fetch(1, member_id="other")) == [(0, 3, 2)]
+        assert fetching.broker.server.broker.share_groups.sessions.get(SessionKey(GROUP, MEMBER)) is None
+
+    run(directory, test)
+
+
+def test_the_last_fetch_takes_acknowledgements_and_ends_the_session(directory: Path) -> None:
+    async def test(fetching: Fetching) -> None:
+        fetching.append(4)
+        await eventually(fetching, 0)
+        response = await fetching.fetch(-1, (0, 1, 1))
+        assert (only(response).acknowledge_error_code, acquired(response)) == (0, [])
+        assert (await fetching.fetch(1)).error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
+        _, response = await eventually(fetching, 0)
+        assert acquired(response) == [(2, 3, 2)]
+
+    run(directory, test)
+
+
+def test_sessions_have_epochs_and_a_limit(directory: Path) -> None:
+    async def test(fetching: Fetching) -> None:
+        assert (await fetching.fetch(1)).error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
+        assert (await fetching.fetch(0)).error_code == 0
+        assert (await fetching.fetch(5)).error_code == ErrorCode.INVALID_SHARE_SESSION_EPOCH
+        assert (await fetching.acknowledge(0)).error_code == ErrorCode.INVALID_SHARE_SESSION_EPOCH
+        refused = await fetching.fetch(0, member_id="other")
+        assert refused.error_code == ErrorCode.SHARE_SESSION_LIMIT_REACHED
+        assert (await fetching.fetch(0, (0, 1, 1))).error_code == ErrorCode.INVALID_REQUEST
+        assert (await fetching.fetch(1, member_id="")).error_code == ErrorCode.INVALID_REQUEST
+
+    run(directory, test, **{"group.share.max.share.sessions": "1"})
+
+
+def test_a_forgotten_partition_is_not_fetched_from(directory: Path) -> None:
+    async def test(fetching: Fetching) -> None:
+        fetching.append(1)
+        epoch, _ = await eventually(fetching, 0)
+        fetching.append(1)
+        forgotten = [ForgottenTopic(topic_id=fetching.topic_id, partitions=[0])]
+        assert acquired(await fetching.fetch(epoch, forgotten_topics_data=forgotten)) == []
+
+    run(directory, test)
+
+
+@pytest.mark.parametrize(
+    "said", [(3, 2, 1), (0, 0, 5), (0, 0, 4)], ids=["backwards", "a type that there is not", "a renewal unannounced"]
+)
+def test_acknowledgements_that_make_no_sense_are_refused(directory: Path, said: tuple[int, int, int]) -> None:
+    async def test(fetching: Fetching) -> None:
+        fetching.append(1)
+        epoch, _ = await eventually(fetching, 0)
+        response = await fetching.acknowledge(epoch, said)
+        assert response.responses[0].partitions[0].error_code == ErrorCode.INVALID_REQUEST
+
+    run(directory, test)
+
+
+def test_a_topic_that_is_not_there_is_told_so(directory: Path) -> None:
+    async def test(fetching: Fetching) -> None:
+        unknown = [
+            FetchTopic(topic_id=b"?" * 16, partitions=[FetchPartition(partition_index=0, acknowledgement_batches=[])])
+        ]
+        response = await fetching.fetch(0, topics=unknown)
+        assert only(response).error_code == ErrorCode.UNKNOWN_TOPIC_ID
+
+    run(directory, test)
+
+
+def test_a_broker_that_is_restarted_goes_on_where_it_was(directory: Path) -> None:
+    async def first(fetching: Fetching) -> None:
+        fetching.append(6)
+        epoch, _ = await eventually(fetching, 0)
+        await fetching.acknowledge(epoch, (0, 1, 1), (3, 3, 3))
+
+    run(directory, first)
+
+    async def again() -> None:
+        async with InProcess(directory, OPTIONS) as broker:
+            topic = broker.server.broker.registry.topic("topic")
+            assert topic is not None
+            _, response = await eventually(Fetching(broker, topic.topic_id), 0)
+            assert acquired(response) == [(2, 2, 2), (4, 5, 2)]
+
+    asyncio.run(again())
