@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import hashlib
 import os
 import shutil
 import sys
@@ -47,12 +48,17 @@ def start(app: str, master: str | None = None, settings: Mapping[str, str] | Non
 
 
 def _packed() -> Path:
-    """This package as a zip file, which Spark hands to its Python workers."""
+    """This package as a zip file, which Spark hands to its Python workers.
+
+    Named by its content: Spark refuses another one of a name that a session has.
+    """
     here = Path(__file__).resolve().parent
+    sources = {f"{here.name}/{file.relative_to(here)}": file.read_bytes() for file in sorted(here.rglob("*.py"))}
+    content = hashlib.sha256(b"".join(name.encode() + text for name, text in sources.items())).hexdigest()
     folder = tempfile.mkdtemp(prefix="odradek-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    packed = Path(folder) / "pipeline.zip"
+    packed = Path(folder) / f"pipeline-{content[:12]}.zip"
     with zipfile.ZipFile(packed, "w") as archive:
-        for source in sorted(here.rglob("*.py")):
-            archive.write(source, f"{here.name}/{source.relative_to(here)}")
+        for name, text in sources.items():
+            archive.writestr(zipfile.ZipInfo(name), text)
     return packed

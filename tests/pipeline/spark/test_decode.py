@@ -22,7 +22,9 @@ AVRO = json.dumps(
 
 
 def encoded(spark: SparkSession, user: str, at: int) -> bytes:
-    frame = spark.range(1).select(to_avro(f.struct(f.lit(user).alias("user"), f.lit(at).alias("at")), AVRO))
+    frame = spark.range(1).select(
+        to_avro(f.struct(f.lit(user).alias("user"), f.lit(at).cast("long").alias("at")), AVRO)
+    )
     return bytes(frame.collect()[0][0])
 
 
