@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from broker.listener import ServerConnection
 from broker.replica.partition import Partition
+from broker.share.dead_letters import DeadLetters
 from broker.share.hosted import Hosted
 from broker.share.initializing import initialize
 from broker.share.persister import make_persister
@@ -34,6 +35,7 @@ class ShareGroups:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self.persister = make_persister(broker.config.group_share_persister_class_name, broker.shares)
+        self.dead_letters = DeadLetters(broker)
         self.sessions = ShareSessions()
         self._hosted: dict[ShareKey, Hosted] = {}
         self._by_group: dict[str, set[ShareKey]] = {}
@@ -77,7 +79,9 @@ class ShareGroups:
             found.refresh()
             return found
         config: Callable[[], GroupConfig] = lambda: self.config(group_id)  # noqa: E731 (typed)
-        hosted = Hosted(key, self.partition(named), config, self.persister, self.broker.clock, self.give_up)
+        hosted = Hosted(
+            key, self.partition(named), config, self.persister, self.dead_letters, self.broker.clock, self.give_up
+        )
         self._hosted[key] = hosted
         self._by_group.setdefault(group_id, set()).add(key)
         self._spawn(hosted.load())

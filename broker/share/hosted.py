@@ -13,6 +13,7 @@ from typing import Final
 from broker.clock import Clock, Timer
 from broker.logging import get_logger
 from broker.replica.partition import Partition
+from broker.share.dead_letters import DeadLetters, Letter
 from broker.share.persister import Persister
 from broker.waiting import Waiter
 from coordinator.group.config import BY_DURATION, GroupConfig, duration_ms
@@ -21,7 +22,7 @@ from coordinator.share.records import ShareKey
 from coordinator.share.shard import Written
 from coordinator.share_partition.acknowledge import Said, acknowledge
 from coordinator.share_partition.acquire import Acquired, Fetched, Wish, acquire
-from coordinator.share_partition.lapse import archive_aborted, expire, release
+from coordinator.share_partition.lapse import archive_aborted, buried, expire, release
 from coordinator.share_partition.run import Change, Limits
 from coordinator.share_partition.share_partition import NO_DEADLINE, SharePartition
 from coordinator.share_partition.states import Lifecycle
@@ -62,6 +63,7 @@ class Hosted:
         partition: Partition,
         config: Callable[[], GroupConfig],
         persister: Persister,
+        dead_letters: DeadLetters,
         clock: Clock,
         given_up: Callable[[Hosted], None],
     ) -> None:
@@ -72,6 +74,8 @@ class Hosted:
         self._config = config
         self._known_config: GroupConfig | None = None
         self._persister = persister
+        self._dead_letters = dead_letters
+        self._burying: asyncio.Task[None] | None = None
         self._clock = clock
         self._given_up = given_up
         self._state_epoch = 0
@@ -93,6 +97,7 @@ class Hosted:
             self._state_epoch = state.state_epoch
             if self.engine.lifecycle is Lifecycle.INITIALIZING:
                 self.engine.load(start, state.batches)
+                self.bury()
         except KafkaError as error:
             self.error = seen_by_member(error)
             log.warning("share partition not loaded", partition=str(self.key), reason=str(error))
@@ -117,6 +122,8 @@ class Hosted:
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
+        if self._burying is not None:
+            self._burying.cancel()
         self.wake()
 
     def refresh(self) -> None:
@@ -129,6 +136,7 @@ class Hosted:
                 config.share_partition_max_record_locks,
                 config.share_record_lock_duration_ms,
                 config.share_renew_acknowledge_enable,
+                bool(config.errors_deadletterqueue_topic_name),
             )
 
     def wake(self) -> None:
@@ -192,6 +200,23 @@ class Hosted:
         if change is not None:
             self.wake()
 
+    # Dead letters.
+
+    def bury(self) -> None:
+        """Has records that were given up written to the dead-letter queue, then archived."""
+        if self._burying is None and self.engine.to_bury():
+            self._burying = asyncio.ensure_future(self._bury())
+
+    async def _bury(self) -> None:
+        try:
+            while self.engine.is_active and (runs := self.engine.to_bury()):
+                letters = [Letter(run.first, run.last, run.delivery_count) for run in runs]
+                await self._dead_letters.write(self.key, self.partition, letters, self._config())
+                if self.engine.is_active:
+                    self._settle(buried(self.engine, [(each.first, each.last) for each in letters]), self._note)
+        finally:
+            self._burying = None
+
     # Writing.
 
     def _settle(self, change: Change | None, then: Then) -> None:
@@ -218,6 +243,8 @@ class Hosted:
         if self.engine.complete(change, error is None, self._clock.now_ms()) and self.waiters:
             self.wake()
         self._arm()
+        if self.engine.limits.has_dead_letters and change.has_dead_letters:
+            self.bury()
         if seen is not None and seen.code in ENDS:
             self._given_up(self)
         then(seen)

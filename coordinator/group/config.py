@@ -71,6 +71,18 @@ class GroupConfig(Config):
         synonyms=("group.consumer.session.timeout.ms",),
         doc="A member of the consumer group that was silent this long is removed.",
     )
+    errors_deadletterqueue_topic_name = option(
+        "errors.deadletterqueue.topic.name",
+        STRING,
+        "",
+        doc="Topic that gets the records which the share group gives up; empty for none (KIP-1191).",
+    )
+    errors_deadletterqueue_copy_record_enable = option(
+        "errors.deadletterqueue.copy.record.enable",
+        BOOLEAN,
+        False,
+        doc="Copy keys and values of such records there, rather than only tell where they are (KIP-1191).",
+    )
     share_assignment_interval_ms = option(
         "share.assignment.interval.ms",
         INT,

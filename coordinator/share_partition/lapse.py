@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from coordinator.share_partition.cache import InFlightBatch
 from coordinator.share_partition.run import Change, Run, settled
 from coordinator.share_partition.share_partition import NO_DEADLINE, SharePartition
-from coordinator.share_partition.states import ACQUIRED, ARCHIVED, AVAILABLE, TERMINAL, RecordState
+from coordinator.share_partition.states import ACQUIRED, ARCHIVED, ARCHIVING, AVAILABLE, TERMINAL, RecordState
 
 Range = tuple[int, int]
 
@@ -114,6 +114,18 @@ def archive(partition: SharePartition, first: int, last: int, state: RecordState
                 if counts:
                     partition.delivery_complete_count += partition.from_start(run)
     return archived
+
+
+def buried(partition: SharePartition, ranges: Iterable[Range]) -> Change | None:
+    """Dead letters are written: their records are archived once that is, too."""
+    change = Change()
+    for first, last in ranges:
+        for batch in partition.cache.overlapping(first, last):
+            for run in batch.part(first, last):
+                if run.state is ARCHIVING and run.change is None and first <= run.first and run.last <= last:
+                    run.begin(ARCHIVED, change)
+                    partition.delivery_complete_count += partition.from_start(run)
+    return partition.seal(change) if change.batches else None
 
 
 def archive_aborted(partition: SharePartition, aborted: Iterable[Range]) -> None:

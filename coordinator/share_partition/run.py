@@ -47,6 +47,11 @@ class Change:
         self.start_offset = 0
         self.delivery_complete_count = 0
 
+    @property
+    def has_dead_letters(self) -> bool:
+        """Whether some of the records are given up, and wait for the dead-letter queue."""
+        return any(batch.delivery_state == ARCHIVING for batch in self.batches)
+
     def note(self, run: Run) -> None:
         """To be written, without a way back."""
         self.batches.append(StateBatch(run.first, run.last, int(run.state), run.delivery_count))
