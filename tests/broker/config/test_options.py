@@ -15,7 +15,7 @@ from protocol.config import Config, Option
 from storage.config import LogConfig
 
 BEYOND = ("odradek.", "errors.deadletterqueue.")
-"""Options of a topic or a group that Apache Kafka 4.3.1 does not have: our own, and those of a later Kafka (KIP-1191)."""
+"""Options of topics and groups that Apache Kafka 4.3.1 does not have: our own, and those of a later one (KIP-1191)."""
 
 KINDS: dict[str, type[Config]] = {"broker": BrokerConfig, "topic": LogConfig, "group": GroupConfig}
 
