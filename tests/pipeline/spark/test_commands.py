@@ -37,7 +37,8 @@ def test_generate_load_audit(
 
 
 @pytest.mark.usefixtures("spark")
-def test_a_failure_is_one_line(store: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_failure_is_one_line(store: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.cluster.REQUEST_TIMEOUT_S", 2)
     nobody = f"127.0.0.1:{free_port()}"
     assert main(["load", "--bootstrap", nobody, "--topics", "t", "--out", store]) == 1
     told = [line for line in capfd.readouterr().err.splitlines() if line.startswith("odradek:")]

@@ -91,7 +91,8 @@ def test_a_corrupt_batch(spark: SparkSession, kafka: Broker, topic: str, store: 
     assert len(rows(spark, store)) == 10
 
 
-def test_no_broker(spark: SparkSession, store: str) -> None:
+def test_no_broker(spark: SparkSession, store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.cluster.REQUEST_TIMEOUT_S", 2)
     nobody = f"127.0.0.1:{free_port()}"
     with pytest.raises(Unreachable, match=f"no broker answers at {nobody}"):
         load(spark, LoadConfig(nobody, store, ("clicks",)))
