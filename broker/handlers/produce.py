@@ -14,8 +14,9 @@ from collections.abc import Coroutine, Iterable
 from typing import Any
 
 from broker.dispatch import Api, Call
-from broker.produce_rules import ATTRIBUTES_LOW_BYTE, checked_records, not_verified, refused
+from broker.produce_rules import ATTRIBUTES_LOW_BYTE, Refused, checked_records, not_verified, refused
 from broker.verification import NOTHING, Supports, Verified, refused_all, verify
+from coordinator.cluster.names import is_internal
 from protocol.errors import ErrorCode, KafkaError, ProtocolError, error_code
 from protocol.messages.produce import (
     PartitionProduceData,
@@ -35,6 +36,9 @@ from protocol.records.batch import (
 )
 from protocol.types import TopicPartition
 from storage.log import Log
+
+ADMIN_CLIENT = "__admin_client"
+"""The client id that may write to internal topics, as Kafka has it: whoever uses it knows what it does."""
 
 VALID_ACKS = (-1, 0, 1)
 FIRST_TOPIC_ID_VERSION = 13
@@ -124,6 +128,8 @@ def produce_partition(
         records = checked_records(call.version, data.records)
         if call.request.acks not in VALID_ACKS:
             raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
+        if is_internal(partition.name.topic) and call.client_id != ADMIN_CLIENT:
+            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION)
     except KafkaError as error:
         return refused(data.index, error)
     try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from broker.replica.partition import Partition
+from coordinator.cluster import names
 from protocol.errors import ErrorCode, KafkaError
 from protocol.primitives import uvarint
 from protocol.types import NO_UUID, TopicPartition, Uuid
@@ -26,7 +27,8 @@ class Replicas:
         self._names: dict[Uuid, str] = {}
         self._offline: set[TopicPartition] = set()
         self.by_key: dict[bytes, dict[int, Partition]] = {}
-        """The partitions of a topic by its id, and by its name behind a length byte, as flexible requests have them."""
+        """The partitions of a topic that clients write to, by its id, and by its name behind a length byte, as flexible
+        requests have them."""
 
     def __iter__(self) -> Iterator[Partition]:
         for partitions in self._partitions.values():
@@ -39,10 +41,13 @@ class Replicas:
     def _of(self, topic: str, topic_id: Uuid) -> dict[int, Partition]:
         """The partitions of a topic that is, from now on, here."""
         partitions = self._partitions.setdefault(topic, {})
-        self.by_key[compact(topic)] = partitions
+        by_clients = not names.is_internal(topic)
+        if by_clients:
+            self.by_key[compact(topic)] = partitions
         if topic_id != NO_UUID:
             self._names[topic_id] = topic
-            self.by_key[topic_id] = partitions
+            if by_clients:
+                self.by_key[topic_id] = partitions
         return partitions
 
     def remove(self, name: TopicPartition) -> Partition | None:

@@ -16,10 +16,11 @@ from protocol.messages.delete_records import (
 )
 from protocol.messages.end_txn import EndTxnRequest
 from protocol.messages.init_producer_id import InitProducerIdRequest
-from protocol.messages.produce import ProduceRequest
+from protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from tests.interop.conformance.compare import Allowed, Both
 from tests.interop.conformance.peers import Peer
+from tests.interop.conformance.records import batch
 from tests.interop.conformance.transacting import NO_PRODUCER, Transacting
 
 Steps = Callable[[Transacting], None]
@@ -397,3 +398,13 @@ def test_records_deleted_within_a_transaction(both: Both, topic: str) -> None:
 def delete(txn: Transacting, offset: int) -> None:
     topics = [DeleteRecordsTopic(name=txn.name, partitions=[DeleteRecordsPartition(partition_index=0, offset=offset)])]
     txn.peer.ask(DeleteRecordsRequest(topics=topics, timeout_ms=5000), 2, DeleteRecordsResponse)
+
+
+def test_clients_do_not_write_to_internal_topics(both: Both, topic: str) -> None:
+    def steps(peer: Peer, version: int) -> None:
+        Transacting(peer, f"{topic}-{version}")
+        for internal in ("__transaction_state", "__consumer_offsets"):
+            data = TopicProduceData(name=internal, partition_data=[PartitionProduceData(index=0, records=batch())])
+            peer.ask(ProduceRequest(acks=1, timeout_ms=1000, topic_data=[data]), version, ProduceResponse)
+
+    both.each_version(ProduceRequest, lambda peer, version: steps(peer, version) if version < 13 else None)
