@@ -137,6 +137,8 @@ class Hosted:
                 config.share_record_lock_duration_ms,
                 config.share_renew_acknowledge_enable,
                 bool(config.errors_deadletterqueue_topic_name),
+                config.odradek_share_redelivery_backoff_ms,
+                config.odradek_share_redelivery_backoff_max_ms,
             )
 
     def wake(self) -> None:
@@ -197,7 +199,7 @@ class Hosted:
         change = expire(self.engine, self._clock.now_ms())
         self._settle(change, self._note)
         self._arm()
-        if change is not None:
+        if change is not None or self.engine.looks_back:
             self.wake()
 
     # Dead letters.

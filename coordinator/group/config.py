@@ -83,6 +83,20 @@ class GroupConfig(Config):
         False,
         doc="Copy keys and values of such records there, rather than only tell where they are (KIP-1191).",
     )
+    odradek_share_redelivery_backoff_ms = option(
+        "odradek.share.redelivery.backoff.ms",
+        INT,
+        0,
+        at_least=0,
+        doc="Pause before a record that was released or timed out is offered again; doubles with each delivery.",
+    )
+    odradek_share_redelivery_backoff_max_ms = option(
+        "odradek.share.redelivery.backoff.max.ms",
+        INT,
+        60_000,
+        at_least=0,
+        doc="Longest such pause.",
+    )
     share_assignment_interval_ms = option(
         "share.assignment.interval.ms",
         INT,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from coordinator.share_partition.cache import InFlightBatch
-from coordinator.share_partition.run import Change, Run, settled
+from coordinator.share_partition.run import DELAYED, Change, Run, settled
 from coordinator.share_partition.share_partition import NO_DEADLINE, SharePartition
 from coordinator.share_partition.states import ACQUIRED, ARCHIVED, ARCHIVING, AVAILABLE, TERMINAL, RecordState
 
@@ -16,18 +16,26 @@ Range = tuple[int, int]
 
 
 def expire(partition: SharePartition, now_ms: int) -> Change | None:
-    """Ends the leases whose time is up. What is written of it may fail to be: the records are available either way."""
+    """Ends the leases whose time is up, and the pauses of what was let go.
+
+    What is written of it may fail to be: the records are available either way.
+    """
     change = Change()
     partition.next_lock_ms = NO_DEADLINE
     for batch in partition.cache:
         for run in tuple(batch.runs):
-            if run.state is not ACQUIRED:
+            is_delayed = run.change is DELAYED
+            if run.state is not ACQUIRED and not is_delayed:
                 continue
             if run.lock_until_ms > now_ms:
                 partition.next_lock_ms = min(partition.next_lock_ms, run.lock_until_ms)
                 continue
+            if is_delayed:
+                run.commit()
+                partition.looks_back = True
+                continue
             for piece in _at_start(partition, batch, run):
-                _lapse(partition, piece, change)
+                _lapse(partition, piece, change, now_ms)
         batch.tidy()
     return partition.seal(change) if change.batches else None
 
@@ -49,9 +57,10 @@ def _released(partition: SharePartition, run: Run) -> RecordState:
     return settled(AVAILABLE, run.delivery_count, partition.limits)
 
 
-def _lapse(partition: SharePartition, run: Run, change: Change) -> None:
+def _lapse(partition: SharePartition, run: Run, change: Change, now_ms: int) -> None:
     run.become(_released(partition, run))
     change.note(run)
+    partition.delay(run, now_ms)
     if run.state is AVAILABLE:
         partition.looks_back = True
     elif run.state in TERMINAL:

@@ -32,6 +32,9 @@ class Limits(NamedTuple):
     renew_enabled: bool = True
     has_dead_letters: bool = False
     """Records that are given up go to a dead-letter queue first (KIP-1191)."""
+    redelivery_backoff_ms: int = 0
+    redelivery_backoff_max_ms: int = 60_000
+    """Records that were let go are offered again after a pause, which doubles with each delivery."""
 
 
 class Change:
@@ -55,6 +58,10 @@ class Change:
     def note(self, run: Run) -> None:
         """To be written, without a way back."""
         self.batches.append(StateBatch(run.first, run.last, int(run.state), run.delivery_count))
+
+
+DELAYED: Final = Change()
+"""What records are in that are available, but not to be offered yet: until then nobody can touch them either."""
 
 
 def given_up(limits: Limits) -> RecordState:

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from coordinator.share.batches import StateBatch
 from coordinator.share_partition.cache import Cache, InFlightBatch
-from coordinator.share_partition.run import Change, Limits, Run
+from coordinator.share_partition.run import DELAYED, Change, Limits, Run
 from coordinator.share_partition.states import (
     ACQUIRED,
     ARCHIVED,
@@ -184,6 +184,7 @@ class SharePartition:
                 continue
             if is_written:
                 run.commit()
+                self.delay(run, now_ms)
             else:
                 if run.state in TERMINAL:
                     self.delivery_complete_count -= self.from_start(run)
@@ -197,6 +198,14 @@ class SharePartition:
                 if run.last < self.start_offset:
                     run.archive()
         batch.tidy()
+
+    def delay(self, run: Run, now_ms: int) -> None:
+        """Records that were let go are not offered again at once, if the group wants that."""
+        backoff_ms = self.limits.redelivery_backoff_ms
+        if backoff_ms and run.state is AVAILABLE:
+            pause_ms = min(backoff_ms << min(run.delivery_count - 1, 30), self.limits.redelivery_backoff_max_ms)
+            run.change, run.lock_until_ms = DELAYED, now_ms + pause_ms
+            self.next_lock_ms = min(self.next_lock_ms, run.lock_until_ms)
 
     def from_start(self, run: Run) -> int:
         """How many of a run's records are at or beyond the start offset."""

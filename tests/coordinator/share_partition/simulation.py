@@ -50,6 +50,7 @@ class Simulation:
             max_delivery_count=self.random.choice([2, 3, 5]),
             max_in_flight_records=self.random.choice([20, 50, 100]),
             lock_duration_ms=LOCK_MS,
+            redelivery_backoff_ms=self.random.choice([0, 0, 200]),
         )
         self.batches: list[tuple[int, int]] = []
         self.end = 0
@@ -254,6 +255,10 @@ class Simulation:
         for _ in range(100 * (len(self.batches) + 10)):
             while self.writing:
                 self.partition.complete(self.writing.pop(0), True, self.now_ms)
+            self.now_ms += LOCK_MS
+            if (change := expire(self.partition, self.now_ms)) is not None:
+                self.writing.append(change)
+                continue
             offset = self.partition.next_fetch_offset()
             read = [Fetched(*batch) for batch in self.batches if batch[1] >= offset]
             if not read:
