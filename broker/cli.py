@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -52,6 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stderr.write(f"odradek: {problem}\n")
         return CONFIG_ERROR
     _warn(loaded)
+    gc.disable()  # what starting makes, stays: the server turns it on again once it is there
     from broker.server import run
 
     return run(loaded.config)

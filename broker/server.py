@@ -145,8 +145,8 @@ class Server:
         admission = Admission(lambda: self.broker.layers.effective)
         for (sock, _), told in zip(bound, self.told, strict=True):
             await self._listen(sock, told, dispatcher, admission)
-        gc.collect()
-        gc.freeze()
+        gc.freeze()  # what there is now stays: no collection has to look at it
+        gc.enable()
 
     def _open_cluster(self) -> Cluster:
         node = Node(
