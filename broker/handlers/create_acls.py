@@ -1,0 +1,21 @@
+"""CreateAcls (30): adds access control entries.
+
+v1 adds prefixed patterns (KIP-290), v2 is flexible, v3 user resources (KIP-373). There is no authorizer: each entry is
+refused, as Apache Kafka does without one.
+"""
+
+from __future__ import annotations
+
+from broker.dispatch import Api, Call
+from protocol.errors import ErrorCode
+from protocol.messages.create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
+
+NO_AUTHORIZER = "No Authorizer is configured."
+
+
+def create_acls(call: Call[CreateAclsRequest]) -> CreateAclsResponse:
+    refused = AclCreationResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
+    return CreateAclsResponse(results=[refused] * len(call.request.creations))
+
+
+API = Api(CreateAclsRequest, CreateAclsResponse, create_acls)

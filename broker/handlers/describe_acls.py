@@ -1,0 +1,22 @@
+"""DescribeAcls (29): the access control entries that match a filter.
+
+v1 adds prefixed patterns (KIP-290), v2 is flexible, v3 user resources (KIP-373). There is no authorizer: the answer
+is the one that Apache Kafka gives without one.
+"""
+
+from __future__ import annotations
+
+from broker.dispatch import Api, Call
+from protocol.errors import ErrorCode
+from protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
+
+NO_AUTHORIZER = "No Authorizer is configured on the broker"
+
+
+def describe_acls(_: Call[DescribeAclsRequest]) -> DescribeAclsResponse:
+    return DescribeAclsResponse(
+        error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER, resources=[]
+    )  # fmt: skip
+
+
+API = Api(DescribeAclsRequest, DescribeAclsResponse, describe_acls)
