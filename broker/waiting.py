@@ -14,12 +14,16 @@ if TYPE_CHECKING:
 
 
 class Waiter:
-    """Waits until `missing_bytes` more were appended to its partitions, or one of them needs attention."""
+    """Waits until `missing_bytes` more were appended to its partitions, or one of them needs attention.
 
-    __slots__ = ("missing_bytes", "wakened")
+    With `committed_only` what an open transaction holds back does not count; its end calls for attention.
+    """
 
-    def __init__(self, missing_bytes: int) -> None:
+    __slots__ = ("committed_only", "missing_bytes", "wakened")
+
+    def __init__(self, missing_bytes: int, *, committed_only: bool = False) -> None:
         self.missing_bytes = missing_bytes
+        self.committed_only = committed_only
         self.wakened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def appended(self, size_bytes: int) -> None:
@@ -32,9 +36,11 @@ class Waiter:
             self.wakened.set_result(None)
 
 
-async def wait_for_bytes(partitions: Iterable[Partition], missing_bytes: int, timeout_s: float) -> bool:
+async def wait_for_bytes(
+    partitions: Iterable[Partition], missing_bytes: int, timeout_s: float, *, committed_only: bool = False
+) -> bool:
     """Returns once the bytes are there (True) or the time is up (False)."""
-    waiter = Waiter(missing_bytes)
+    waiter = Waiter(missing_bytes, committed_only=committed_only)
     watched = tuple(partitions)
     timer = asyncio.get_running_loop().call_later(timeout_s, waiter.wake)
     for partition in watched:

@@ -68,7 +68,9 @@ async def fetch_later(plan: Plan) -> FetchResponse:
         left_ms = deadline_ms - clock.monotonic_ms()
         if plan.is_enough(gathered) or left_ms <= 0:
             return plan.response(gathered)
-        await wait_for_bytes(gathered.watched, request.min_bytes - gathered.size_bytes, left_ms / 1000)
+        missing_bytes = request.min_bytes - gathered.size_bytes
+        committed_only = request.isolation_level == READ_COMMITTED
+        await wait_for_bytes(gathered.watched, missing_bytes, left_ms / 1000, committed_only=committed_only)
 
 
 class Gathered:

@@ -78,8 +78,10 @@ class Partition:
         appended = log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin, guard=guard)
         log.update_high_watermark(log.log_end_offset)
         if self.waiters:
+            held_back = log.first_unstable_offset is not None
             for waiter in tuple(self.waiters):
-                waiter.appended(len(records))
+                if not (held_back and waiter.committed_only):
+                    waiter.appended(len(records))
         return appended
 
     def start_verification(self, header: BatchHeader, *, supports_epoch_bump: bool, now_ms: int) -> Verification | None:

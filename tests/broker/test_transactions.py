@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from coordinator.transaction.transaction import Producer
 from protocol.errors import ErrorCode
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
-from tests.broker.transacting import GROUP, ID, NO_PRODUCER, Answer, Transacting, broker_on
+from tests.broker.transacting import GROUP, ID, NO_PRODUCER, Answer, Transacting, broker_on, values_of
 
 NONE = ErrorCode.NONE
 
@@ -80,6 +81,19 @@ async def test_v2_offsets_are_committed_with_the_transaction(client: Transacting
     assert await client.commit_offset(producer, 9) is NONE
     await client.ended(producer, committed=False)
     assert await client.committed_offset(stable=True) == 7
+
+
+async def test_a_fetch_that_waits_for_committed_records_is_answered_at_the_commit(client: Transacting) -> None:
+    reader = Transacting(client.broker)
+    producer = await client.producer()
+    waiting = asyncio.ensure_future(reader.fetch(max_wait_ms=5_000))
+    await asyncio.sleep(0.01)
+    await client.write(producer, "a")
+    await client.write(producer, "b", sequence=1)
+    await asyncio.sleep(0.01)
+    assert not waiting.done()
+    await client.end(producer)
+    assert values_of(await waiting) == ["a", "b"]
 
 
 # Transactions v1: partitions are added, and verified
