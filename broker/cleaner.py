@@ -149,10 +149,11 @@ class Cleaner:
     async def _clean(self, dirty: Dirty, process: CleanerProcess) -> None:
         """One log, from the order to the checkpoint."""
         one, clock = dirty.log, self.broker.clock
+        truncations = one.truncations
         began_ms = clock.monotonic_ms()
         try:
             async for outcome in self._outcomes(dirty, process):
-                if self.broker.logs.get(one.topic_partition) is not one:
+                if self.broker.logs.get(one.topic_partition) is not one or one.truncations != truncations:
                     process.kill()
                     return
                 if isinstance(outcome, CleanedSegment):
@@ -191,7 +192,10 @@ class Cleaner:
         map_bytes = max(config.log_cleaner_dedupe_buffer_size // self._threads, MIN_MAP_BYTES)
         load_factor = config.log_cleaner_io_buffer_load_factor
         with failing(one.log_dir, f"preparing to clean {one.topic_partition}", report=one.report):
-            return job_of(dirty, now_ms, map_bytes=map_bytes, load_factor=load_factor)
+            job = job_of(dirty, now_ms, map_bytes=map_bytes, load_factor=load_factor)
+        one.flush(now_ms)
+        self.broker.logs.write_checkpoints(one.log_dir)
+        return job
 
     async def _finish(self, dirty: Dirty, cleaned: Cleaned, took_ms: int) -> None:
         one, logs = dirty.log, self.broker.logs

@@ -94,11 +94,12 @@ def read_clean_shutdown(disk: Disk, directory: str) -> int | None:
 
 
 def delete_clean_shutdown(disk: Disk, directory: str) -> None:
-    """Take the marker away, durably, before anything is written: from here on a stop without one was a crash."""
-    path = os.path.join(directory, CLEAN_SHUTDOWN)
-    if disk.exists(path):
-        disk.unlink(path, missing_ok=True)
-        disk.fsync_dir(directory)
+    """Take the marker away, durably, before anything is written: from here on a stop without one was a crash.
+
+    Also where there is none: a start that took it away may have been cut short before that was durable.
+    """
+    disk.unlink(os.path.join(directory, CLEAN_SHUTDOWN), missing_ok=True)
+    disk.fsync_dir(directory)
 
 
 def read_partition_metadata(disk: Disk, log_directory: str) -> Uuid | None:
@@ -116,6 +117,17 @@ def write_partition_metadata(disk: Disk, log_directory: str, topic_id: Uuid, *, 
     """Record the topic id that a partition's folder belongs to (KIP-516)."""
     text = f"version: {VERSION}\ntopic_id: {uuid_to_text(topic_id)}"
     disk.write_atomically(os.path.join(log_directory, PARTITION_METADATA), text.encode(), sync=sync)
+
+
+def sync_partition_metadata(disk: Disk, log_directory: str) -> None:
+    """Make the record of the topic id durable, if there is one."""
+    path = os.path.join(log_directory, PARTITION_METADATA)
+    if disk.exists(path):
+        handle = disk.open(path)
+        try:
+            disk.fsync(handle)
+        finally:
+            disk.close(handle)
 
 
 def parse_number(text: str) -> int:

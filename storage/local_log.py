@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition, Uuid
 from storage.append import AppendRules
+from storage.checkpoint import sync_partition_metadata
 from storage.cleaner_swap import swap_in
 from storage.config import MAX_LONG, LogConfig
 from storage.disk import Disk
@@ -35,6 +36,7 @@ class LocalLog:
         "_flush_failed",
         "_flushing",
         "_generation",
+        "_named",
         "cleaned_to",
         "cleaning",
         "directory",
@@ -89,6 +91,9 @@ class LocalLog:
         self._flush_failed: LogDirFailure | None = None
         self._flushing = Lock()
         self._generation = 0
+        self._named = loaded.clean
+        """Whether the folder's own name is known to be on the device: a new folder's is not, however often what is in
+        it was flushed."""
         self.config = config
 
     def __repr__(self) -> str:
@@ -116,11 +121,6 @@ class LocalLog:
         return failing(self.log_dir, doing, may_be_full=may_be_full, report=self.report)
 
     @property
-    def starts_inside_a_segment(self) -> bool:
-        """Whether records were deleted from the front of the oldest segment, which only a checkpoint can tell."""
-        return self.log_start_offset > self.segments.first.base_offset
-
-    @property
     def size_bytes(self) -> int:
         """Bytes of batches in all segments."""
         return self.segments.size_bytes
@@ -142,9 +142,13 @@ class LocalLog:
             return old
         with self._failing("rolling", may_be_full=True):
             segment = Segment.create(self.directory, base_offset, self._config, disk=self._disk, now_ms=now_ms)
-            self.producer_state.end_offset = base_offset
-            self.producer_state.take_snapshot(sync=False)
-            old.seal()
+            try:
+                self.producer_state.end_offset = base_offset
+                self.producer_state.take_snapshot(sync=False)
+                old.seal()
+            except OSError:
+                segment.delete()  # appends go on in the old one: after a restart, the log would end where this begins
+                raise
         self.segments.append(segment)
         return segment
 
@@ -162,7 +166,6 @@ class LocalLog:
         if offset <= self.log_start_offset:
             return False
         self.log_start_offset = offset
-        self.recovery_point = max(self.recovery_point, offset)
         self.epochs.truncate_from_start(offset)
         self.producer_state.on_log_start_offset_incremented(offset)
         return True
@@ -178,7 +181,12 @@ class LocalLog:
         if end > point and (self.must_flush or now_ms - self.last_flush_ms >= self._config.flush_ms):
             return end
         rolled = self.segments.active.base_offset
-        return rolled if rolled > point else None
+        return rolled if rolled > point or self.segments.have_unsynced_indexes else None
+
+    @property
+    def checkpointed_recovery_point(self) -> int:
+        """The recovery point as a checkpoint may have it."""
+        return self.segments.trusted_up_to(self.recovery_point)
 
     def flush(self, now_ms: int, up_to: int | None = None) -> None:
         """Return when everything appended before the call is on the device; then the recovery point moves there.
@@ -191,7 +199,7 @@ class LocalLog:
         with self._flushing:
             if self._flush_failed is not None:
                 raise self._flush_failed
-            if end_offset > self.recovery_point:
+            if end_offset > self.recovery_point or self.segments.have_unsynced_indexes:
                 self._flush_files(end_offset)
             if generation == self._generation:  # else the log was truncated meanwhile
                 self.recovery_point = max(self.recovery_point, end_offset)
@@ -204,9 +212,18 @@ class LocalLog:
         try:
             with self._failing("flushing"):
                 self.segments.flush(self.recovery_point, end_offset)
+                if not self._named:
+                    self._name_durably()
+                    self._named = True
         except LogDirFailure as error:
             self._flush_failed = error  # the system would report success the next time, with the pages gone
             raise
+
+    def _name_durably(self) -> None:
+        """The folder's name, and whose it is."""
+        sync_partition_metadata(self._disk, self.directory)
+        self._disk.fsync_dir(self.directory)
+        self._disk.fsync_dir(self.log_dir)
 
     def close(self) -> None:
         """Write the producers' snapshot and the indexes, and let go of all files. Flush first. Raises LogDirFailure."""
@@ -214,6 +231,7 @@ class LocalLog:
             self.producer_state.take_snapshot()
             self.epochs.flush()
             self.segments.close()
+            self._disk.fsync_dir(self.directory)
 
     def truncate_to(self, offset: int, now_ms: int) -> bool:
         """Drop the records from this offset on, as a follower does whose leader has others; True if there were any."""
@@ -232,6 +250,7 @@ class LocalLog:
             self._ends_at(offset)
             self.log_start_offset = min(self.log_start_offset, offset)
             rebuild_producers(self.producer_state, self.segments, self.log_start_offset, offset, now_ms)
+            self._disk.fsync_dir(self.directory)
         return True
 
     def truncate_fully(self, offset: int, now_ms: int, log_start_offset: int | None = None) -> None:
@@ -243,6 +262,7 @@ class LocalLog:
             fresh = Segment.create(self.directory, offset, self._config, disk=self._disk, now_ms=now_ms)
             self.segments.replace(old, [fresh])
             self.producer_state.truncate_fully(offset)
+            self._disk.fsync_dir(self.directory)
         self.log_start_offset = offset if log_start_offset is None else log_start_offset
         self.epochs.clear()
         self._ends_at(offset)
@@ -289,6 +309,11 @@ class LocalLog:
             self.segments.replace(segments, [])
             self.advance_log_start(self.segments.first.base_offset)
             self._set_aside(segments, now_ms)
+
+    @property
+    def truncations(self) -> int:
+        """How often it was truncated: whoever works on its files beside it finds others then."""
+        return self._generation
 
     def swap_in(self, cleaned: CleanedSegment, now_ms: int) -> bool:
         """Put a cleaned segment in the place of those that it was made from. Raises LogDirFailure.

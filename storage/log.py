@@ -187,9 +187,9 @@ class Log(LocalLog):
         """The batches into the active segment, or a new one."""
         active = self.segments.active
         size = prepared.size_bytes
-        if should_roll(active, size, prepared.max_timestamp, last_offset, self._config, now_ms):
-            active = self.roll(now_ms, first.base_offset)
         try:
+            if should_roll(active, size, prepared.max_timestamp, last_offset, self._config, now_ms):
+                active = self.roll(now_ms, first.base_offset)
             active.append(prepared.buffers, prepared.batches, size)
         except OSError as error:
             raise self.append_failed(active, error) from error

@@ -63,7 +63,9 @@ class LogDir:
     def open(self) -> list[tuple[str, Folder]]:
         """Make it if need be, take the clean-shutdown marker, and list the partitions' folders."""
         disk = self._disk
-        disk.mkdir(self.path, parents=True)
+        if not disk.exists(self.path):
+            disk.mkdir(self.path, parents=True)
+            disk.fsync_dir(os.path.dirname(self.path))
         self.clean = checkpoint.has_clean_shutdown(disk, self.path)
         checkpoint.delete_clean_shutdown(disk, self.path)
         return list(self._folders())
@@ -85,7 +87,7 @@ class LogDir:
         return self._offsets(checkpoint.RECOVERY_POINTS)
 
     def log_start_offsets(self) -> dict[TopicPartition, int]:
-        """Where logs begin that begin inside a segment."""
+        """Where logs begin."""
         return self._offsets(checkpoint.LOG_START_OFFSETS)
 
     def cleaned_offsets(self) -> dict[TopicPartition, int]:
@@ -100,14 +102,19 @@ class LogDir:
             return {}
 
     def write_checkpoints(self, logs_in: Callable[[str], Iterable[Log]]) -> None:
-        """Recovery points, the log starts that the segments' names do not tell, and how far compaction came. For any
-        thread."""
+        """Recovery points, where logs start, and how far compaction came. For any thread.
+
+        Kafka leaves a start out that its segment's name tells; but deleted segments come back when the power is lost
+        before their removal is on the device.
+        """
         with self._writing:
             gone = self.stale.copy()  # before the logs are looked at, so that none is forgotten that goes meanwhile
             logs = list(logs_in(self.path))
-            starts = {log.topic_partition: log.log_start_offset for log in logs if log.starts_inside_a_segment}
-            self._write(checkpoint.RECOVERY_POINTS, {log.topic_partition: log.recovery_point for log in logs})
+            points = {log.topic_partition: log.checkpointed_recovery_point for log in logs}
+            starts = {log.topic_partition: log.log_start_offset for log in logs if log.log_start_offset}
+            # In this order: a start that moves up takes the recovery point with it, over batches that were not flushed.
             self._write(checkpoint.LOG_START_OFFSETS, starts)
+            self._write(checkpoint.RECOVERY_POINTS, points)
             self._write_cleaned(logs)
             self.stale -= gone
 

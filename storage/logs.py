@@ -113,6 +113,19 @@ class Logs(LogTable):
             self.disk.rename(log.directory, directory)
         log.relocate(directory)
 
+    def truncate_to(self, topic_partition: TopicPartition, offset: int, now_ms: int) -> bool:
+        """Drop a log's records from this offset on; True if there were any. Raises LogDirFailure.
+
+        Also from the checkpoints, by which recovery would trust what is written in their place: without them the log
+        cannot go on.
+        """
+        log = self._logs[topic_partition]
+        truncated = log.truncate_to(offset, now_ms)
+        if truncated:
+            with failing(log.log_dir, "writing the checkpoints after a truncation", report=self.on_failure):
+                self.dirs[log.log_dir].write_checkpoints(self.in_dir)
+        return truncated
+
     def delete_expired(self, now_ms: int) -> list[str]:
         """Remove what was set aside long enough ago: folders of deleted logs, whose paths it returns, and files of
         deleted segments. Raises LogDirFailure, when all directories that work have been served."""

@@ -13,9 +13,7 @@ from storage.segment import Segment
 from storage.txn_index import AbortedTxn
 
 
-def marker_in(
-    buffer: memoryview, position: int, header: BatchHeader, transaction_version: int = 0
-) -> EndMarker | None:
+def marker_in(buffer: memoryview, position: int, header: BatchHeader, transaction_version: int = 0) -> EndMarker | None:
     """The marker in a control batch; None in one that compaction has emptied, or of another kind of control record.
 
     Raises KafkaError(CORRUPT_MESSAGE).

@@ -36,11 +36,14 @@ class CorruptSnapshot(Exception):
 class SnapshotFiles:
     """The snapshots of one partition: which offsets there are, oldest first, and what is in them."""
 
-    __slots__ = ("_disk", "directory", "offsets")
+    __slots__ = ("_disk", "deleted_of_the_future", "directory", "offsets")
 
     def __init__(self, directory: str, disk: Disk) -> None:
         self.directory = directory
         self.offsets: list[int] = []
+        self.deleted_of_the_future = False
+        """Whether any was that lay beyond the log's end: until the folder is flushed it may come back, and be taken for
+        one of what is written there then."""
         self._disk = disk
 
     @property
@@ -87,6 +90,7 @@ class SnapshotFiles:
         """Delete the snapshots that are not in (low, high]."""
         for offset in self.offsets.copy():
             if not low < offset <= high:
+                self.deleted_of_the_future |= offset > high
                 self.delete(offset)
 
     def delete_strays(self, segment_base_offsets: Collection[int]) -> None:

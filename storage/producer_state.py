@@ -315,6 +315,15 @@ class ProducerState:
         """The offset of the newest snapshot file."""
         return self._snapshots.latest
 
+    def entries(self) -> list[ProducerEntry]:
+        """All producers, for any thread: a list made at one go."""
+        return list(self._producers.values())
+
+    @property
+    def has_deleted_snapshots(self) -> bool:
+        """Whether snapshots beyond the log's end were deleted: the folder is to be flushed, or they may come back."""
+        return self._snapshots.deleted_of_the_future
+
     def find_snapshots(self, names: Iterable[str] | None = None) -> None:
         """Learn which snapshot files there are; `names` is what the log's folder holds, if that is known already."""
         self._snapshots.find(names)

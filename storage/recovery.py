@@ -66,6 +66,8 @@ class Loaded(NamedTuple):
     epochs: LeaderEpochCache
     producer_state: ProducerState
     recovered: Recovered
+    clean: bool
+    """Whether everything was there as a stop in order left it."""
 
 
 def load(
@@ -110,7 +112,8 @@ def _begin(
     segment = Segment.create(directory, offset, config, disk=disk, now_ms=now_ms)
     producer_state.truncate_fully(offset)
     nothing = Recovered(0, 0, None, ())
-    return Loaded(Segments(directory, [segment], disk=disk), offset, offset, offset, epochs, producer_state, nothing)
+    segments = Segments(directory, [segment], disk=disk)
+    return Loaded(segments, offset, offset, offset, epochs, producer_state, nothing, False)
 
 
 def _load_epochs(directory: str, disk: Disk) -> LeaderEpochCache:
@@ -138,13 +141,15 @@ class _Loader:
         self.directory = directory
         self.disk = disk
         self.now_ms = now_ms
-        self.log_start_offset = log_start_offset
         self.segments = Segments(directory, segments, disk=disk)
+        self.log_start_offset = max(log_start_offset, self.segments.first.base_offset)
         self.producer_state = producer_state
         self.epochs = _load_epochs(directory, disk)
         self.scanned = 0
         self.bytes_scanned = 0
         self.cut: Cut | None = None
+        self.dropped = False
+        """Whether segments were removed."""
         self.rebuilt: list[str] = []
 
     def below(self, recovery_point: int) -> list[Segment]:
@@ -173,25 +178,49 @@ class _Loader:
         return True
 
     def recover(self, recovery_point: int) -> None:
-        """Check the segments from the recovery point on, up to the first bad batch."""
+        """Check the segments from the recovery point on, up to the first bad batch.
+
+        A segment that ends too early for the next one has lost its end with the power, though that end was at a batch;
+        but compaction leaves such ends too, and inside of which it leaves gaps.
+        """
         for segment in self.segments.since(recovery_point):
             if self.cut is None and segment in self.segments:
-                self._recover(segment)
+                scanned = self._recover(segment)
+                self._drop_overlapped(segment, scanned.next_offset)
+                end = self.segments.end_of(segment, scanned.next_offset)
+                if self.cut is None and scanned.is_dense and scanned.next_offset < end:
+                    problem = f"the next segment begins at {end}"
+                    self._cut(segment, scanned.valid_bytes, scanned.next_offset, problem)
+                    self._recover(segment)
 
-    def _recover(self, segment: Segment) -> None:
+    def _drop_overlapped(self, segment: Segment, next_offset: int) -> None:
+        """Segments that begin within this one: files of a roll that failed, whose removal was lost with the power."""
+        later = [other for other in self.segments if segment.base_offset < other.base_offset < next_offset]
+        with_batches = next((n for n, other in enumerate(later) if other.size_bytes), None)
+        if with_batches is None:
+            self._drop(later)
+        else:  # batches that contradict those before them
+            self._cut(
+                segment, segment.size_bytes, next_offset, f"{later[with_batches].path} begins before this one ends"
+            )
+
+    def _recover(self, segment: Segment) -> Scan:
         """Check one segment and rebuild its indexes; what comes after a bad batch goes."""
         rebuild_producers(self.producer_state, self.segments, self.log_start_offset, segment.base_offset, self.now_ms)
-        valid_bytes, next_offset, problem = scan(segment, self.producer_state, self.epochs)
+        scanned = scan(segment, self.producer_state, self.epochs)
+        valid_bytes, next_offset, problem, _ = scanned
         self.scanned += 1
         self.bytes_scanned += valid_bytes
         if problem is not None:
             self._cut(segment, valid_bytes, next_offset, problem)
         self.producer_state.end_offset = self.segments.end_of(segment, next_offset)
         self.producer_state.take_snapshot(sync=False)
-        if segment is not self.segments.active:
-            segment.index.seal()
-            segment.time_index.seal()
+        segment.txn_index.flush()
+        if segment is not self.segments.active:  # may be below the recovery point from now on, and so be trusted
+            segment.index.seal(sync=True)
+            segment.time_index.seal(sync=True)
             segment.release()
+        return scanned
 
     def _cut(self, segment: Segment, valid_bytes: int, next_offset: int, problem: str) -> None:
         later = [other for other in self.segments if other.base_offset > segment.base_offset]
@@ -202,6 +231,9 @@ class _Loader:
 
     def _drop(self, dropped: list[Segment]) -> None:
         """Take segments out, with their snapshots. Nobody reads them yet: they can go at once."""
+        if not dropped:
+            return
+        self.dropped = True
         self.segments.replace(dropped, [])
         for segment in dropped:
             snapshot = self.producer_state.set_snapshot_aside(segment.base_offset)
@@ -217,17 +249,26 @@ class _Loader:
         if log_end_offset < self.log_start_offset:
             self._start_over(config)
             log_end_offset, clean = self.log_start_offset, False
-        log_start_offset = max(self.log_start_offset, self.segments.first.base_offset)
+        log_start_offset = self.log_start_offset
         self.epochs.truncate_from_end(log_end_offset)
         self.epochs.truncate_from_start(log_start_offset)
         self.producer_state.remove_stray_snapshots(self.segments.base_offsets)
         rebuild_producers(
             self.producer_state, self.segments, log_start_offset, log_end_offset, self.now_ms, clean=clean
         )
+        if self.dropped or self.producer_state.has_deleted_snapshots:
+            self.disk.fsync_dir(self.directory)  # or what was removed comes back with the next loss of power
         recovery_point = log_end_offset if clean else min(recovery_point, log_end_offset)
         recovered = Recovered(self.scanned, self.bytes_scanned, self.cut, tuple(self.rebuilt))
         return Loaded(
-            self.segments, log_start_offset, log_end_offset, recovery_point, self.epochs, self.producer_state, recovered
+            self.segments,
+            log_start_offset,
+            log_end_offset,
+            recovery_point,
+            self.epochs,
+            self.producer_state,
+            recovered,
+            clean,
         )
 
     def _log_end_offset(self) -> int:
@@ -243,6 +284,7 @@ class _Loader:
     def _start_over(self, config: LogConfig) -> None:
         """All segments end before the log's start: someone took newer ones away, and these are of no use."""
         old = list(self.segments)
+        self.dropped = True
         self.epochs.clear()
         self.producer_state.truncate_fully(self.log_start_offset)
         for segment in old:
@@ -251,17 +293,24 @@ class _Loader:
         self.segments.replace(old, [segment])
 
 
-def scan(
-    segment: Segment, producer_state: ProducerState, epochs: LeaderEpochCache
-) -> tuple[int, int, str | None]:
-    """Check each batch of a segment, and rebuild its indexes, the producers and the epochs from it.
+class Scan(NamedTuple):
+    """What is in a segment."""
 
-    Returns how many bytes are good, the offset after them, and what is wrong with the next one, None if nothing is.
-    """
+    valid_bytes: int
+    next_offset: int
+    """The offset after the good bytes."""
+    problem: str | None
+    """What is wrong with the next batch; None when nothing is."""
+    is_dense: bool
+    """Whether it has every offset from its base offset on, as a log has that was never compacted."""
+
+
+def scan(segment: Segment, producer_state: ProducerState, epochs: LeaderEpochCache) -> Scan:
+    """Check each batch of a segment, and rebuild its indexes, the producers and the epochs from it."""
     segment.reset_indexes()
     maximum = TimestampOffset(NO_TIMESTAMP, segment.base_offset)
     epoch = NO_PARTITION_LEADER_EPOCH if epochs.latest_epoch is None else epochs.latest_epoch
-    valid_bytes, indexed_at, next_offset, problem = 0, 0, segment.base_offset, None
+    valid_bytes, indexed_at, next_offset, problem, is_dense = 0, 0, segment.base_offset, None, True
     try:
         for position, header in segment.batches():
             view = segment.view(position, position + header.size_bytes)
@@ -277,6 +326,8 @@ def scan(
                 epoch = header.partition_leader_epoch
                 epochs.assign(epoch, header.base_offset)
             _replay(segment, view, header, producer_state)
+            is_full = header.records_count == header.last_offset_delta + 1
+            is_dense = is_dense and is_full and header.base_offset == next_offset
             valid_bytes, next_offset = position + header.size_bytes, header.next_offset
     except KafkaError as error:
         problem = error.message
@@ -284,7 +335,7 @@ def scan(
         problem = "the last batch is incomplete"
     segment.max_timestamp = maximum
     segment.time_index.maybe_append(maximum.timestamp, maximum.offset, skip_full_check=True)
-    return valid_bytes, next_offset, problem
+    return Scan(valid_bytes, next_offset, problem, is_dense)
 
 
 def _check_offsets(segment: Segment, header: BatchHeader, next_offset: int) -> None:
@@ -309,6 +360,7 @@ def cut_in_place(segment: Segment, size_bytes: int, disk: Disk) -> None:
     handle = disk.open(segment.path)
     try:
         disk.ftruncate(handle, size_bytes)
+        disk.fsync(handle)  # what was cut must not come back behind what is appended in its place
     finally:
         disk.close(handle)
     segment.size_bytes = size_bytes

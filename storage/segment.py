@@ -27,10 +27,6 @@ from storage.txn_index import TransactionIndex
 REMAP_BYTES = 1 << 20
 """The end of the active segment that is read by pread: mapping anew at every read would cost more than the copy."""
 
-RECENT_BATCHES = 64
-"""Batches at the active segment's end whose places are kept, up to twice as many: consumers that keep up read there.
-Some kilobytes for a partition, of which there may be thousands."""
-
 EMPTY = memoryview(b"")
 
 
@@ -43,7 +39,8 @@ class Segment:
     __slots__ = (
         "__weakref__", "_disk", "_file", "_first_timestamp", "_indexed_at", "_map", "_max_index_bytes",
         "_max_timestamp", "_recent", "base_offset", "created_ms", "directory", "index", "index_full",
-        "index_interval_bytes", "roll_jitter_ms", "sealed", "size_bytes", "suffix", "time_index", "txn_index",
+        "index_interval_bytes", "indexes_unsynced", "roll_jitter_ms", "sealed", "size_bytes", "suffix",
+        "time_index", "txn_index",
     )  # fmt: skip
 
     def __init__(
@@ -70,6 +67,7 @@ class Segment:
         self.index_interval_bytes = config.index_interval_bytes
         self.roll_jitter_ms = jitter_ms(directory, base_offset, config)
         self.index_full = False
+        self.indexes_unsynced = False
         self._max_index_bytes = config.segment_index_bytes
         self._make_indexes(fresh=fresh)
         self.txn_index = TransactionIndex(self.path_of(names.TXN_INDEX), base_offset, disk=disk)
@@ -191,7 +189,7 @@ class Segment:
         self._max_timestamp = maximum
 
     def largest_timestamp(self) -> int:
-        """For retention and lookups by time: the largest timestamp, or for a file without any, when it was changed."""
+        """For retention and lookups: the largest timestamp, or for a file without any, when it was changed."""
         timestamp = self.max_timestamp.timestamp
         return timestamp if timestamp >= 0 else self.modified_ms()
 
@@ -287,7 +285,7 @@ class Segment:
         self._recent.clear()
         self._note([header for _, header in self.batches()], 0)
         if self.sealed:
-            self._finish_indexes()
+            self._finish_indexes(sync=True)
 
     def read(self, offset: int, max_bytes: int, end: int, *, min_one: bool) -> memoryview | None:
         """Batches from the one with this offset on, up to the position `end` and to max_bytes (which may cut a batch).
@@ -323,27 +321,29 @@ class Segment:
     def seal(self) -> None:
         """Appended to no more: the largest timestamp closes the time index, and the indexes are written out."""
         self._finish_indexes()
+        self.indexes_unsynced = True
         if self._file is not None:
             self._disk.ftruncate(self._file.handle, self.size_bytes)  # what was preallocated
         self.sealed = True
         self._recent.clear()
 
-    def flush(self) -> None:
-        """Return when everything written so far is on the device. May be called in a worker thread.
-
-        The indexes of an active segment are not: recovery makes them anew.
-        """
+    def flush(self) -> bool:
+        """Return when everything written so far is on the device, but for the indexes of an active segment; True if
+        files may have new names. May be called in a worker thread."""
         (self._file or SegmentFile(self._disk, self.path)).sync()
-        self.txn_index.flush()
+        new_names = self.txn_index.flush()
         if self.sealed:
             for index in (self.index, self.time_index):
                 SegmentFile(self._disk, index.path).sync()
+            new_names, self.indexes_unsynced = new_names or self.indexes_unsynced, False
             self._file = None
+        return new_names
 
     def close(self) -> None:
-        """Write out the indexes and let go of every file; a later use opens them again."""
+        """Make the indexes durable and let go of every file; a later use opens them again."""
         if self._max_timestamp is not None:  # else nobody has looked at it, and there is nothing to write
-            self._finish_indexes()
+            self._finish_indexes(sync=True)
+        self.txn_index.flush()
         if self._file is not None:
             self._disk.ftruncate(self._file.handle, self.size_bytes)
         self.release()
@@ -359,11 +359,11 @@ class Segment:
         self.index.release()
         self.time_index.release()
 
-    def _finish_indexes(self) -> None:
+    def _finish_indexes(self, *, sync: bool = False) -> None:
         maximum = self.max_timestamp
         self.time_index.maybe_append(maximum.timestamp, maximum.offset, skip_full_check=True)
-        self.index.seal()
-        self.time_index.seal()
+        self.index.seal(sync=sync)
+        self.time_index.seal(sync=sync)
 
     def rename(self, suffix: str) -> None:
         """Give all of the segment's files another suffix. An index that was never written has none yet."""

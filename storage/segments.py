@@ -103,23 +103,41 @@ class Segments:
         """When `delete_expired` next has something to do."""
         return min((entry.due_ms for entry in self._set_aside), default=None)
 
+    @property
+    def have_unsynced_indexes(self) -> bool:
+        """Whether others than the active one are not on the device with their indexes, though maybe with their
+        batches."""
+        return len(self._segments) > 1 and self._segments[-2].indexes_unsynced
+
+    def trusted_up_to(self, offset: int) -> int:
+        """Up to where recovery may trust what it finds, where batches up to the offset are on the device: not to the
+        end of a segment whose indexes are not, also if it is sealed later."""
+        unsynced = _unsynced(self._segments)
+        if len(unsynced) > 1:
+            return min(offset, unsynced[1].base_offset - 1)
+        return offset - (offset > unsynced[0].base_offset)
+
     def flush(self, recovery_point: int, end_offset: int) -> None:
         """Return when the batches between these offsets are on the device. Raises OSError.
 
         Beside it, segments may be rolled, deleted and replaced.
         """
         new_names = False
-        for segment in self.since(recovery_point):
+        for segment in self._to_flush(recovery_point):
             if segment.base_offset >= end_offset:
                 break
             try:
-                segment.flush()
+                new_names |= segment.flush() or segment.base_offset >= recovery_point
             except FileNotFoundError:
                 if segment in self._segments:
                     raise
-            new_names = new_names or segment.base_offset >= recovery_point
         if new_names:
             self._disk.fsync_dir(self.directory)
+
+    def _to_flush(self, recovery_point: int) -> list[Segment]:
+        """Those that the batches since then are in, and those whose indexes are not on the device."""
+        since, unsynced = self.since(recovery_point), _unsynced(self._segments)
+        return since if len(since) > len(unsynced) else unsynced
 
     def close(self) -> None:
         """Write out what is in memory and let go of all files. Raises OSError."""
@@ -139,3 +157,12 @@ class Segments:
         for entry in self._set_aside:
             if entry.segment is not None:
                 entry.segment.relocate(directory)
+
+
+def _unsynced(segments: list[Segment]) -> list[Segment]:
+    """The last segments, whose indexes are not on the device: the active one's never are, those before it were sealed
+    since the last flush."""
+    n = len(segments) - 1
+    while n and segments[n - 1].indexes_unsynced:
+        n -= 1
+    return segments[n:]

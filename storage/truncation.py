@@ -21,9 +21,7 @@ def shorten(old: Segment, offset: int, config: LogConfig, *, disk: Disk, now_ms:
     place = old.locate(offset)
     size_bytes = old.size_bytes if place is None else place.position
     created_ms = old.created_ms if size_bytes else now_ms
-    copy = Segment.create(
-        old.directory, old.base_offset, config, disk=disk, now_ms=created_ms, suffix=CLEANED
-    )
+    copy = Segment.create(old.directory, old.base_offset, config, disk=disk, now_ms=created_ms, suffix=CLEANED)
     batches = [header for _, header in old.batches(0, size_bytes)]
     _copy(old, copy.path, size_bytes, disk)
     aborted = list(old.txn_index)
@@ -35,6 +33,7 @@ def shorten(old: Segment, offset: int, config: LogConfig, *, disk: Disk, now_ms:
     for entry in aborted:
         if batches and entry.last_offset <= batches[-1].last_offset:
             copy.txn_index.append(entry)
+    copy.txn_index.flush()
     disk.fsync_dir(os.path.dirname(copy.path))
     return copy
 

@@ -38,13 +38,14 @@ class TxnIndexResult(NamedTuple):
 class TransactionIndex:
     """The aborted transactions of one segment: appended to, written at once, read whole on a read-committed fetch."""
 
-    __slots__ = ("_disk", "_size", "path", "start_offset")
+    __slots__ = ("_disk", "_size", "_unsynced", "path", "start_offset")
 
     def __init__(self, path: str, start_offset: int, *, disk: Disk) -> None:
         self.path = path
         self.start_offset = start_offset
         self._disk = disk
         self._size: int | None = None  # bytes of whole entries in the file, once it has been looked at
+        self._unsynced = False
 
     @property
     def size_bytes(self) -> int:
@@ -71,6 +72,7 @@ class TransactionIndex:
         finally:
             self._disk.close(handle)
         self._size = size + ENTRY.size
+        self._unsynced = True
 
     def __iter__(self) -> Iterator[AbortedTxn]:
         return iter(self._read(0)) if self.size_bytes else iter(())
@@ -105,14 +107,17 @@ class TransactionIndex:
             if aborted.last_offset < self.start_offset:
                 raise CorruptIndex(f"{self.path}: {aborted} ended before the segment began, at {self.start_offset}")
 
-    def flush(self) -> None:
-        """Make what was appended durable."""
-        if self._size and self._disk.exists(self.path):
-            handle = self._disk.open(self.path)
-            try:
-                self._disk.fsync(handle)
-            finally:
-                self._disk.close(handle)
+    def flush(self) -> bool:
+        """Make what was appended durable; True if there was anything, and then the file's name may be new."""
+        if not self._unsynced:
+            return False
+        self._unsynced = False
+        handle = self._disk.open(self.path)
+        try:
+            self._disk.fsync(handle)
+        finally:
+            self._disk.close(handle)
+        return True
 
     def rename(self, path: str) -> None:
         """Move the file, if there is one."""
@@ -128,6 +133,7 @@ class TransactionIndex:
         """Remove the file; one that is not there is fine."""
         self._disk.unlink(self.path, missing_ok=True)
         self._size = 0
+        self._unsynced = False
 
     def _cut(self, size_bytes: int) -> None:
         """No one maps this file: it can be cut in place."""
@@ -137,6 +143,7 @@ class TransactionIndex:
         finally:
             self._disk.close(handle)
         self._size = size_bytes
+        self._unsynced = True
 
     def _read(self, start: int) -> list[AbortedTxn]:
         handle = self._disk.open(self.path, writable=False)

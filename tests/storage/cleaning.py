@@ -53,6 +53,7 @@ def run_cleaner(
     if dirty is None or not dirty.is_due:
         return None
     job = job_of(dirty, now_ms, map_bytes=map_bytes, load_factor=load_factor)
+    log.flush(now_ms)
     for each in clean(job, disk=DISK, throttle=lambda _: None):
         if isinstance(each, CleanedSegment):
             assert log.swap_in(each, now_ms)

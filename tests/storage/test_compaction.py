@@ -336,6 +336,7 @@ def test_a_damaged_batch_stops_the_cleaning_and_changes_nothing(log: Log) -> Non
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)
+    log.flush(NOW_MS)
     names = sorted(each.name for each in Path(log.directory).iterdir())
     with error_of(ErrorCode.CORRUPT_MESSAGE):
         run_cleaner(log)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
@@ -53,7 +54,7 @@ def synced(disk: CountingDisk) -> set[str]:
 def test_a_flush_syncs_the_file_and_the_folder_that_names_it(log: Log, disk: CountingDisk) -> None:
     write(log, "a")
     log.flush(NOW_MS)
-    assert synced(disk) == {f"{0:020d}.log", "orders-0/"}
+    assert synced(disk) == {f"{0:020d}.log", "orders-0/", f"{os.path.basename(log.log_dir)}/"}
     write(log, "b")
     log.flush(NOW_MS)
     assert synced(disk) == {f"{0:020d}.log"}
@@ -70,11 +71,27 @@ def test_with_nothing_new_nothing_is_synced(log: Log, disk: CountingDisk) -> Non
 
 def test_a_rolled_segment_is_synced_with_its_indexes_and_the_active_one_can_wait(log: Log, disk: CountingDisk) -> None:
     write(log, "a")
+    log.flush(NOW_MS)
+    synced(disk)
+    write(log, "a")
     log.roll(NOW_MS)
     write(log, "b")
     log.flush(NOW_MS, log.due_flush(NOW_MS))
     assert synced(disk) == {f"{0:020d}.log", f"{0:020d}.index", f"{0:020d}.timeindex", "orders-0/"}
-    assert log.recovery_point == 1
+    assert log.recovery_point == 2
+
+
+def test_the_indexes_of_a_segment_that_was_flushed_before_it_was_rolled_are_synced_too(
+    log: Log, disk: CountingDisk
+) -> None:
+    write(log, "a")
+    log.flush(NOW_MS)
+    log.roll(NOW_MS)
+    synced(disk)
+    assert log.due_flush(NOW_MS) == 1
+    log.flush(NOW_MS, 1)
+    assert f"{0:020d}.timeindex" in synced(disk)
+    assert log.due_flush(NOW_MS) is None
 
 
 def test_the_epochs_are_durable_before_the_recovery_point_moves(log: Log, disk: CountingDisk) -> None:
