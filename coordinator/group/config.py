@@ -47,6 +47,8 @@ class GroupConfig(Config):
 
     KIND: ClassVar[str] = "group"
 
+    # What Kafka 4.3 does not have is internal: told to those who describe a group only where it is set.
+
     consumer_assignment_interval_ms = option(
         "consumer.assignment.interval.ms",
         INT,
@@ -75,12 +77,14 @@ class GroupConfig(Config):
         "errors.deadletterqueue.topic.name",
         STRING,
         "",
+        internal=True,
         doc="Topic that gets the records which the share group gives up; empty for none (KIP-1191).",
     )
     errors_deadletterqueue_copy_record_enable = option(
         "errors.deadletterqueue.copy.record.enable",
         BOOLEAN,
         False,
+        internal=True,
         doc="Copy keys and values of such records there, rather than only tell where they are (KIP-1191).",
     )
     odradek_share_redelivery_backoff_ms = option(
@@ -88,6 +92,7 @@ class GroupConfig(Config):
         INT,
         0,
         at_least=0,
+        internal=True,
         doc="Pause before a record that was released or timed out is offered again; doubles with each delivery.",
     )
     odradek_share_redelivery_backoff_max_ms = option(
@@ -95,6 +100,7 @@ class GroupConfig(Config):
         INT,
         60_000,
         at_least=0,
+        internal=True,
         doc="Longest such pause.",
     )
     share_assignment_interval_ms = option(
