@@ -52,6 +52,10 @@ test: lint ## check, then the tests with real clients; under fifteen minutes
 soak: $(SETUP) ## kill a broker under load, CYCLES times (5000)
 	$(BIN)/python -m pytest tests/interop/test_kill.py --kill-cycles=$(or $(CYCLES),5000)
 
+.PHONY: simulate
+simulate: $(SETUP) ## run simulations: SEEDS=1000-1999, of WORLDS="log" or all; each failing seed is printed
+	$(BIN)/python -m tests.simulation $(or $(SEEDS),0-999) $(WORLDS)
+
 .PHONY: docs
 docs: $(SETUP) ## write the generated pages anew
 	$(BIN)/python -m docs.configuration

@@ -99,10 +99,10 @@ def _is_overdue(sealed: list[Segment], max_lag_ms: int, now_ms: int) -> bool:
 def job_of(dirty: Dirty, now_ms: int, *, map_bytes: int, load_factor: float) -> Job:
     """The work of cleaning a log. Raises OSError.
 
-    Before it is done the whole log is to be flushed, and the checkpoint to say so. What is removed is removed because of
-    what came after it: later records of its key, the end of its transaction, its producer's next batch. None of these
-    may be lost with the power. And in what comes after the recovery point, recovery takes a missing end of a segment for
-    a loss, which compaction must not have left there.
+    Before it is done the whole log is to be flushed, and the checkpoint to say so. What is removed is removed because
+    of what came after it: later records of its key, the end of its transaction, its producer's next batch. None of
+    these may be lost with the power. And in what comes after the recovery point, recovery takes a missing end of a
+    segment for a loss, which compaction must not have left there.
     """
     log, config = dirty.log, dirty.log.config
     segments = [segment for segment in log.segments if segment.base_offset < dirty.end_offset]

@@ -1,0 +1,158 @@
+"""Runs simulations over a range of seeds: `python -m tests.simulation 1000-1999 [WORLD …]`, or `make simulate`.
+
+A world is a test module whose tests take nothing but a seed; `log` unless others are named, `all` for every one. Each
+seed that fails is printed with its reason and the command that replays it, then one line of counts; the exit code is 1
+if any failed, 2 if the arguments make no sense. A planted fault or a new invariant needs nothing here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import logging
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+PATTERNS = ("simulation/test_*.py", "**/test_*simulation.py")
+CHUNK = 20
+"""Seeds that a process takes at a time."""
+
+Run = Callable[[int], None]
+
+
+class Failure(NamedTuple):
+    """A seed at which a world broke, and how."""
+
+    world: str
+    seed: int
+    reason: str
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
+    parser.add_argument("seeds", help="one seed, or a range of them: 17, 1000-1999")
+    parser.add_argument("worlds", nargs="*", help=f"of {', '.join(worlds())}; or all", default=["log"])
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
+    options = parser.parse_args(arguments)
+    try:
+        seeds = parse_seeds(options.seeds)
+        chosen = choose(options.worlds)
+    except ValueError as error:
+        parser.error(str(error))
+    began = time.monotonic()
+    failures = 0
+    pieces = [(world, seeds[at : at + CHUNK]) for world in chosen for at in range(0, len(seeds), CHUNK)]
+    done = 0
+    for found, piece in zip(run_all(pieces, options.jobs), pieces, strict=True):
+        done += len(piece[1])
+        for failure in found:
+            failures += 1
+            report(failure)
+        show_progress(done, len(seeds) * len(chosen))
+    took = time.monotonic() - began
+    print(f"{done} runs of {', '.join(chosen)} in {took:.0f} s: {done - failures} passed, {failures} failed")
+    return 1 if failures else 0
+
+
+def parse_seeds(text: str) -> range:
+    first, dash, last = text.partition("-")
+    if not first.isdecimal() or (dash and not last.isdecimal()):
+        raise ValueError(f"seeds {text!r}: a number or two with a dash between them are wanted, such as 1000-1999")
+    seeds = range(int(first), int(last if dash else first) + 1)
+    if not seeds:
+        raise ValueError(f"seeds {text!r}: the range is empty")
+    return seeds
+
+
+def worlds() -> dict[str, str]:
+    """Module names, by the name of the world."""
+    files = {file for pattern in PATTERNS for file in ROOT.glob(pattern)}
+    names = {file.stem.removeprefix("test_"): module_name(file) for file in sorted(files)}
+    return {name: module for name, module in names.items() if 'parametrize("seed"' in source(module)}
+
+
+def module_name(file: Path) -> str:
+    return ".".join(("tests", *file.relative_to(ROOT).with_suffix("").parts))
+
+
+def source(module: str) -> str:
+    return ROOT.joinpath(*module.split(".")[1:]).with_suffix(".py").read_text()
+
+
+def choose(names: Iterable[str]) -> list[str]:
+    known = worlds()
+    chosen = list(known) if "all" in names else list(names)
+    for name in chosen:
+        if name not in known:
+            raise ValueError(f"world {name!r}: there are {', '.join(known)}")
+    return chosen
+
+
+def run_all(pieces: list[tuple[str, range]], jobs: int) -> Iterator[list[Failure]]:
+    if jobs < 2 or len(pieces) < 2:
+        yield from map(run_piece, pieces)
+        return
+    with ProcessPoolExecutor(jobs) as pool:
+        yield from pool.map(run_piece, pieces)
+
+
+def run_piece(piece: tuple[str, range]) -> list[Failure]:
+    """The seeds of a piece that failed."""
+    world, seeds = piece
+    logging.disable(logging.CRITICAL)
+    runs = list(seeded(importlib.import_module(worlds()[world])))
+    return [Failure(world, seed, reason) for seed in seeds for run in runs if (reason := attempt(run, seed))]
+
+
+def seeded(module: ModuleType) -> Iterator[Run]:
+    """The tests of a module that take a seed and nothing else."""
+    for name, value in vars(module).items():
+        if name.startswith("test_") and isinstance(value, FunctionType):
+            code = value.__code__
+            if code.co_varnames[: code.co_argcount] == ("seed",):
+                yield value
+
+
+def attempt(run: Run, seed: int) -> str:
+    """Why the seed failed; nothing if it did not."""
+    try:
+        run(seed)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        text = str(error).splitlines() or [""]
+        return f"{type(error).__name__}: {text[0]} ({Path(last.filename).name}:{last.lineno})"
+    return ""
+
+
+def report(failure: Failure) -> None:
+    clear_progress()
+    print(f"{failure.world} seed {failure.seed} failed: {failure.reason}")
+    print(f"    make simulate SEEDS={failure.seed} WORLDS={failure.world}", flush=True)
+
+
+def show_progress(done: int, total: int) -> None:
+    if sys.stderr.isatty():
+        width = 40 * done // total
+        sys.stderr.write(f"\r[{'#' * width}{'.' * (40 - width)}] {done}/{total}")
+        sys.stderr.flush()
+        if done == total:
+            clear_progress()
+
+
+def clear_progress() -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\x1b[K")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,109 @@
+"""What a log must have, kept as plain as can be: a list of entries, and the bounds that a client may rely on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+
+class Entry(NamedTuple):
+    """A record, or the marker that ends a transaction (then it has no key)."""
+
+    offset: int
+    key: str | None
+    value: str | None
+    timestamp: int
+    batch: tuple[int, int]
+    """First and last offset of its batch."""
+    pid: int = -1
+    sequence: int = -1
+    """Of its batch's first record."""
+    transactional: bool = False
+    commit: bool | None = None
+    """Of a marker: how the transaction ended."""
+
+    @property
+    def is_marker(self) -> bool:
+        return self.commit is not None
+
+
+class Model:
+    """One log."""
+
+    def __init__(self) -> None:
+        self.entries: dict[int, Entry] = {}
+        self.end = 0
+        self.start = 0
+        self.acknowledged_end = 0
+        """Survives the process."""
+        self.flushed_end = 0
+        """Survives the machine."""
+        self.flushed_start = 0
+        """Records below it were deleted, and the checkpoint had said so."""
+        self.may_start_at = 0
+        """The highest start that was asked for: a crash may leave the log there."""
+        self.least_delete_retention_ms = 1 << 60
+        self.committed_end = 0
+        """What compaction has been through was committed: no leader may lack it."""
+        self.clean_to = 0
+        """Compaction may have taken records below."""
+        self.cleanings: list[tuple[int, int]] = []
+        """(time, up to where) of each cleaning."""
+
+    def append(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            self.entries[entry.offset] = entry
+            self.end = entry.offset + 1
+
+    def truncate(self, end: int) -> None:
+        """What is from here on is gone."""
+        self.entries = {offset: entry for offset, entry in self.entries.items() if offset < end}
+        self.end = end
+        self.start = min(self.start, end)
+        self.acknowledged_end = min(self.acknowledged_end, end)
+        self.flushed_end = min(self.flushed_end, end)
+        self.flushed_start = min(self.flushed_start, end)
+        self.committed_end = min(self.committed_end, end)
+        self.clean_to = min(self.clean_to, end)
+
+    def in_order(self, start: int | None = None) -> list[Entry]:
+        first = self.start if start is None else start
+        return [self.entries[offset] for offset in sorted(self.entries) if offset >= first]
+
+    def open_transactions(self, from_offset: int = 0) -> dict[int, int]:
+        """Producer → first offset, as whoever reads from that offset on sees them."""
+        found: dict[int, int] = {}
+        for offset in sorted(offset for offset in self.entries if offset >= from_offset):
+            entry = self.entries[offset]
+            if entry.is_marker:
+                found.pop(entry.pid, None)
+            elif entry.transactional:
+                found.setdefault(entry.pid, offset)
+        return found
+
+    def aborted(self) -> set[int]:
+        """The offsets of records whose transaction was aborted."""
+        pending: dict[int, list[int]] = {}
+        found: set[int] = set()
+        for offset in sorted(self.entries):
+            entry = self.entries[offset]
+            if entry.is_marker:
+                ended = pending.pop(entry.pid, [])
+                found.update(() if entry.commit else ended)
+            elif entry.transactional:
+                pending.setdefault(entry.pid, []).append(offset)
+        return found
+
+    def latest(self) -> dict[str, Entry]:
+        """Key → its last record that counts, tombstones too."""
+        aborted = self.aborted()
+        found: dict[str, Entry] = {}
+        for entry in self.in_order():
+            if entry.key is not None and not entry.is_marker and entry.offset not in aborted:
+                found[entry.key] = entry
+        return found
+
+    def last_of_producer(self, pid: int) -> Entry | None:
+        """The producer's last record of data."""
+        mine = [entry for entry in self.entries.values() if entry.pid == pid and not entry.is_marker]
+        return max(mine, key=lambda entry: entry.offset, default=None)
