@@ -49,18 +49,27 @@ def _merge(batches: Sequence[StateBatch]) -> list[StateBatch]:
     while heap:
         candidate = heappop(heap)
         if candidate.first_offset > current.last_offset + 1:
-            done.append(current)
+            _append(done, current)
             current = candidate
         elif candidate[2:] == current[2:]:
             last = max(current.last_offset, candidate.last_offset)
             current = StateBatch(current.first_offset, last, *current[2:])
         elif candidate.first_offset > current.last_offset:
-            done.append(current)
+            _append(done, current)
             current = candidate
         else:
             current = _overlap(current, candidate, heap)
-    done.append(current)
+    _append(done, current)
     return done
+
+
+def _append(done: list[StateBatch], batch: StateBatch) -> None:
+    """What an overlap left may be like the batch before it, and go on where that ends."""
+    before = done[-1] if done else None
+    if before is not None and before.last_offset + 1 == batch.first_offset and before[2:] == batch[2:]:
+        done[-1] = StateBatch(before.first_offset, *batch[1:])
+    else:
+        done.append(batch)
 
 
 def _overlap(current: StateBatch, candidate: StateBatch, heap: list[StateBatch]) -> StateBatch:

@@ -84,3 +84,8 @@ def test_each_offset_has_the_furthest_of_what_was_said_of_it(
     for before, after in pairwise(combined):
         assert before.last_offset < after.first_offset
         assert before.last_offset + 1 < after.first_offset or before[2:] != after[2:]
+
+
+def test_what_an_overlap_leaves_joins_the_batch_before_it() -> None:
+    new = [StateBatch(9, 21, 2, 1), StateBatch(10, 22, 0, 1), StateBatch(22, 22, 2, 1)]
+    assert combine([], new, 0) == [StateBatch(9, 22, 2, 1)]
