@@ -8,7 +8,7 @@ import pytest
 
 from storage.disk import OsDisk
 from storage.index import CorruptIndex
-from storage.txn_index import AbortedTxn, TransactionIndex
+from storage.txn_index import MAX_KEPT, AbortedTxn, TransactionIndex
 
 DISK = OsDisk()
 ABORTED = [AbortedTxn(0, 0, 10, 11), AbortedTxn(1, 5, 15, 13), AbortedTxn(2, 18, 35, 25), AbortedTxn(3, 32, 50, 40)]
@@ -114,3 +114,20 @@ def test_a_renamed_index_is_read_from_its_new_place(path: Path, index: Transacti
     assert index.is_empty
     index.delete()
     assert list(path.parent.iterdir()) == []
+
+
+def test_indexes_that_are_no_longer_in_memory_are_read_again(tmp_path: Path) -> None:
+    indexes = [TransactionIndex(str(tmp_path / f"{number}.txnindex"), 0, disk=DISK) for number in range(MAX_KEPT + 2)]
+    for index in indexes:
+        index.append(ABORTED[0])
+    for index in indexes:
+        index.append(ABORTED[1])
+        assert index.collect(0, 100) == (ABORTED[:2], False)
+    assert [list(index) for index in indexes] == [ABORTED[:2]] * len(indexes)
+
+
+def test_what_is_being_looked_at_may_be_appended_to(index: TransactionIndex) -> None:
+    looking = iter(index)
+    assert next(looking) == ABORTED[0]
+    index.append(AbortedTxn(4, 41, 60, 51))
+    assert list(looking) == ABORTED[1:]
