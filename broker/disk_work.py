@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from broker.clock import Clock
 from broker.workers import Workers
+from storage.cold import ColdRead
 from storage.log import Log
 from storage.logs import Logs
 
@@ -87,6 +88,10 @@ class DiskWork:
             rounds = Rounds(partial(self._logs.write_checkpoints, log_dir), self.workers)
             self._checkpoints[log_dir] = rounds
         await rounds.served()
+
+    async def read_ahead(self, reads: Iterable[ColdRead]) -> None:
+        """What they are of is in memory. A read that fails is for whoever then tries it to tell."""
+        await asyncio.gather(*(self.workers.call(read.read_ahead) for read in reads), return_exceptions=True)
 
     def close(self) -> None:
         """Waits for the work that has begun."""

@@ -7,6 +7,7 @@ Errors are `OSError` as the system gives them: it is for the log manager to deci
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 from collections.abc import Sequence
@@ -21,6 +22,15 @@ DIRECTORY_MODE = 0o700
 
 MAX_BUFFERS = min(1024, os.sysconf("SC_IOV_MAX"))
 """One pwritev takes no more buffers than this (IOV_MAX, 1024 on Linux)."""
+
+PROBE_BYTES = 128 * 1024
+"""How far apart the bytes are that are asked for when it matters whether a range is in memory: as much as Linux reads
+ahead by default, so that what is in memory comes and goes in pieces of about that size."""
+
+SCRATCH_BYTES = 256 * 1024
+
+CANNOT_TELL = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS})
+"""File systems without RWF_NOWAIT: reads are made on the spot there, as they would be without asking."""
 
 TEMPORARY_SUFFIX = ".tmp"
 """Apache Kafka's suffix for a file that is being replaced; one that is left behind means nothing."""
@@ -62,6 +72,14 @@ class Disk(Protocol):
     def pread(self, handle: int, size_bytes: int, offset: int) -> bytes:
         """Up to that many bytes from the offset; fewer only at the end of the file."""
         ...
+
+    def is_resident(self, handle: int, offset: int, size_bytes: int) -> bool:
+        """Whether reading these bytes would not wait for the device. A guess: not every page is asked about."""
+        return True
+
+    def read_ahead(self, handle: int, offset: int, size_bytes: int) -> None:
+        """Return when these bytes are in memory, for a while. For a worker thread, whose interpreter lock is free
+        meanwhile: a page fault under a view would hold it."""
 
     def mmap(self, handle: int, length: int) -> memoryview:
         """A read-only view of the first `length` (> 0) bytes, which the file must already have.
@@ -196,6 +214,24 @@ class OsDisk(Disk):
                 break
             data += more
         return data
+
+    def is_resident(self, handle: int, offset: int, size_bytes: int) -> bool:
+        end = offset + size_bytes
+        try:
+            for at in (*range(offset, end, PROBE_BYTES), end - 1):
+                os.preadv(handle, (bytearray(1),), at, os.RWF_NOWAIT)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            if error.errno not in CANNOT_TELL:
+                raise
+        return True
+
+    def read_ahead(self, handle: int, offset: int, size_bytes: int) -> None:
+        os.posix_fadvise(handle, offset, size_bytes, os.POSIX_FADV_WILLNEED)
+        scratch, end = bytearray(min(size_bytes, SCRATCH_BYTES)), offset + size_bytes
+        while offset < end and (count := os.preadv(handle, (scratch,), offset)):
+            offset += count
 
     def mmap(self, handle: int, length: int) -> memoryview:
         return memoryview(mmap.mmap(handle, length, prot=mmap.PROT_READ))

@@ -55,6 +55,11 @@ class SegmentIndex:
         self._replace = fresh
 
     @property
+    def is_loaded(self) -> bool:
+        """Whether a lookup needs no file."""
+        return self._view is not None
+
+    @property
     def entries(self) -> int:
         """How many entries there are."""
         return len(self._entries()) // self.ENTRY.size

@@ -115,7 +115,7 @@ class LocalLog:
         """Which of log.dirs it is in."""
         return os.path.dirname(self.directory)
 
-    def _failing(self, doing: str, *, may_be_full: bool = False) -> AbstractContextManager[None]:
+    def failing(self, doing: str, *, may_be_full: bool = False) -> AbstractContextManager[None]:
         """What is done to this log, as `failure.failing` wants to know it."""
         doing = f"{doing} {self.topic_partition}"
         return failing(self.log_dir, doing, may_be_full=may_be_full, report=self.report)
@@ -140,7 +140,7 @@ class LocalLog:
         old = self.segments.active
         if base_offset == old.base_offset and not old.size_bytes:
             return old
-        with self._failing("rolling", may_be_full=True):
+        with self.failing("rolling", may_be_full=True):
             segment = Segment.create(self.directory, base_offset, self._config, disk=self._disk, now_ms=now_ms)
             try:
                 self.producer_state.end_offset = base_offset
@@ -207,10 +207,10 @@ class LocalLog:
             self.last_flush_ms = now_ms
 
     def _flush_files(self, end_offset: int) -> None:
-        with self._failing("writing the epochs of", may_be_full=True):
+        with self.failing("writing the epochs of", may_be_full=True):
             self.epochs.flush()
         try:
-            with self._failing("flushing"):
+            with self.failing("flushing"):
                 self.segments.flush(self.recovery_point, end_offset)
                 if not self._named:
                     self._name_durably()
@@ -227,7 +227,7 @@ class LocalLog:
 
     def close(self) -> None:
         """Write the producers' snapshot and the indexes, and let go of all files. Flush first. Raises LogDirFailure."""
-        with self._failing("closing"):
+        with self.failing("closing"):
             self.producer_state.take_snapshot()
             self.epochs.flush()
             self.segments.close()
@@ -242,7 +242,7 @@ class LocalLog:
         if offset < self.segments.first.base_offset:
             self.truncate_fully(offset, now_ms)
             return True
-        with self._failing("truncating"):
+        with self.failing("truncating"):
             last, *later = self.segments.since(offset)
             self.segments.replace(later, [])
             self._set_aside(later[::-1], now_ms)  # newest first: a crash in between leaves a log without a gap
@@ -256,7 +256,7 @@ class LocalLog:
     def truncate_fully(self, offset: int, now_ms: int, log_start_offset: int | None = None) -> None:
         """Drop all records; the next one gets this offset, as when a follower is too far behind its leader."""
         self._generation += 1
-        with self._failing("truncating"):
+        with self.failing("truncating"):
             old = list(self.segments)
             self._set_aside(old[::-1], now_ms)
             fresh = Segment.create(self.directory, offset, self._config, disk=self._disk, now_ms=now_ms)
@@ -288,7 +288,7 @@ class LocalLog:
 
     def apply_retention(self, now_ms: int) -> list[Deletable]:
         """Delete the segments that retention no longer covers; which ones, and why. Raises LogDirFailure."""
-        with self._failing("looking for segments to delete in"):
+        with self.failing("looking for segments to delete in"):
             found = deletable(
                 list(self.segments),
                 self._config,
@@ -305,7 +305,7 @@ class LocalLog:
         """Remove the oldest segments, as retention decided; the log then starts after them. Raises LogDirFailure."""
         if len(segments) == len(self.segments):
             self.roll(now_ms)
-        with self._failing("deleting segments of"):
+        with self.failing("deleting segments of"):
             self.segments.replace(segments, [])
             self.advance_log_start(self.segments.first.base_offset)
             self._set_aside(segments, now_ms)
@@ -321,7 +321,7 @@ class LocalLog:
         False, and the segment is removed, when those are no longer what they were. A crash in between leaves the old
         ones, or a `.swap` file whose coming in the next start completes.
         """
-        with self._failing("swapping a cleaned segment into"):
+        with self.failing("swapping a cleaned segment into"):
             return swap_in(self, cleaned, disk=self._disk, now_ms=now_ms)
 
     def relocate(self, directory: str) -> None:

@@ -17,6 +17,7 @@ from protocol.types import TopicPartition, Uuid
 from storage import checkpoint
 from storage.append import Prepared, prepare
 from storage.checkpoint import CorruptCheckpoint
+from storage.cold import ColdRead, cold_read
 from storage.config import LogConfig
 from storage.disk import Disk
 from storage.failure import OUT_OF_SPACE, LogDirFailure, LogDirFull, Report, failing, failure, full, unheard
@@ -108,7 +109,7 @@ class Log(LocalLog):
         if self.topic_id not in (None, topic_id):
             raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID, f"{self.directory} belongs to another topic of this name")
         if self.topic_id is None:
-            with self._failing("writing the topic id of", may_be_full=True):
+            with self.failing("writing the topic id of", may_be_full=True):
                 checkpoint.write_partition_metadata(self._disk, self.directory, topic_id, sync=False)
             self.topic_id = topic_id
 
@@ -156,7 +157,7 @@ class Log(LocalLog):
             self._assign_epochs(batches)
         self.log_end_offset = last_offset + 1
         if not plain:
-            with self._failing("writing the transaction index of"):
+            with self.failing("writing the transaction index of"):
                 take_over(producers, self.producer_state, self.segments.active)
         elif first.producer_id >= 0:
             self.producer_state.update(first, first.base_offset, first.max_timestamp)
@@ -231,6 +232,13 @@ class Log(LocalLog):
         size = len(view)
         return ReadResult([view] if size else [], size, offset)
 
+    def cold_read(self, offset: int, max_bytes: int) -> ColdRead | None:
+        """What of a read would wait for the device; None when nothing is known to."""
+        try:
+            return cold_read(self, offset, max_bytes, self._disk)
+        except OSError as error:
+            raise failure(self.log_dir, f"looking for {self.topic_partition} in memory", error, self.report) from error
+
     def _out_of_range(self, offset: int) -> KafkaError:
         return KafkaError(
             ErrorCode.OFFSET_OUT_OF_RANGE,
@@ -239,25 +247,25 @@ class Log(LocalLog):
 
     def aborted_transactions(self, from_offset: int, to_offset: int) -> list[AbortedTxn]:
         """The aborted transactions with records in [from, to), for a read-committed fetch of these offsets."""
-        with self._failing("reading the transaction index of"):
+        with self.failing("reading the transaction index of"):
             return aborted_transactions(self.segments, from_offset, to_offset)
 
     def aborted_in(self, result: ReadResult) -> list[AbortedTxn]:
         """The aborted transactions that a read-committed consumer needs to know of to use what was read."""
         if not result.size_bytes:
             return []
-        with self._failing("reading the transaction index of"):
+        with self.failing("reading the transaction index of"):
             to_offset = upper_bound_offset(self.segments, result, self.log_end_offset)
             return aborted_transactions(self.segments, result.start_offset, to_offset)
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
         """The first record, from the log's start, with this timestamp or a later one; None when there is none."""
-        with self._failing("looking up a timestamp in"):
+        with self.failing("looking up a timestamp in"):
             return offset_for_timestamp(self.segments, timestamp, self.log_start_offset)
 
     def max_timestamp(self) -> TimestampAndOffset | None:
         """The record with the largest timestamp, the first of several; None when none has one."""
-        with self._failing("looking up the largest timestamp in"):
+        with self.failing("looking up the largest timestamp in"):
             return max_timestamp(self.segments, self.log_start_offset)
 
     # Watermarks

@@ -23,6 +23,10 @@ class RecentBatches:
         if len(offsets) > 2 * RECENT_BATCHES:
             del offsets[:-RECENT_BATCHES], self.positions[:-RECENT_BATCHES]
 
+    def covers(self, offset: int) -> bool:
+        """Whether the offset is in one of them, or after them."""
+        return bool(self.offsets) and offset >= self.offsets[0]
+
     def clear(self) -> None:
         self.offsets = []
         self.positions = []

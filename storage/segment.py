@@ -91,10 +91,9 @@ class Segment:
         return segment
 
     def _make_indexes(self, *, fresh: bool) -> None:
-        size, offset, disk = self._max_index_bytes, self.base_offset, self._disk
-        index, time_index = self.path_of(names.INDEX), self.path_of(names.TIME_INDEX)
-        self.index = OffsetIndex(index, offset, disk=disk, max_size_bytes=size, fresh=fresh)
-        self.time_index = TimeIndex(time_index, offset, disk=disk, max_size_bytes=size, fresh=fresh)
+        size, offset, disk, path = self._max_index_bytes, self.base_offset, self._disk, self.path_of
+        self.index = OffsetIndex(path(names.INDEX), offset, disk=disk, max_size_bytes=size, fresh=fresh)
+        self.time_index = TimeIndex(path(names.TIME_INDEX), offset, disk=disk, max_size_bytes=size, fresh=fresh)
 
     def reset_indexes(self) -> None:
         """Forget all indexes, before they are made anew."""
@@ -245,8 +244,12 @@ class Segment:
             keep_mapped(self)
         return mapping
 
+    def is_recent(self, offset: int) -> bool:
+        """Whether the offset is in one of the batches that were appended lately, or after them."""
+        return self._recent.covers(offset)
+
     def locate(self, offset: int) -> Place | None:
-        """The batch that has this offset, or the first one after it; None when the segment ends before."""
+        """The batch that has this offset, or the first after it; None when the segment ends before."""
         size = self.size_bytes
         position = self._position_before(offset)
         while position < size:
@@ -356,8 +359,8 @@ class Segment:
     def unmap(self) -> None:
         """Let go of the mappings; views of them stay valid."""
         self._map = EMPTY
-        self.index.release()
-        self.time_index.release()
+        for index in (self.index, self.time_index):
+            index.release()
 
     def _finish_indexes(self, *, sync: bool = False) -> None:
         maximum = self.max_timestamp

@@ -23,10 +23,10 @@ class SegmentFile:
 
     __slots__ = ("_disk", "handle")
 
-    def __init__(self, disk: Disk, path: str, *, create: bool = False) -> None:
+    def __init__(self, disk: Disk, path: str, *, create: bool = False, writable: bool = True) -> None:
         self.handle = -1
         self._disk = disk
-        self.handle = disk.open(path, create=create)
+        self.handle = disk.open(path, create=create, writable=writable)
 
     def sync(self) -> None:
         """Return when what was written is on the device."""

@@ -10,7 +10,7 @@ v17 and v18 serve replicas of the metadata log. Rack-aware replica choice has no
 from __future__ import annotations
 
 import struct
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any
 
 from broker.dispatch import Api, Call
@@ -37,6 +37,7 @@ from protocol.messages.fetch import (
 from protocol.records.batch import LOG_OVERHEAD
 from protocol.records.legacy import down_convert
 from protocol.types import NO_UUID, Buffer
+from storage.cold import ColdRead
 
 FIRST_WHOLE_BATCH_VERSION = 3
 """Since then nobody is given a part of a batch alone: a client knows to ask again."""
@@ -54,9 +55,21 @@ def fetch(call: Call[FetchRequest]) -> FetchResponse | Coroutine[Any, Any, Fetch
     """Answers at once when there is enough, an error or no time to wait; else once an append made it enough."""
     plan = Plan(call)
     gathered = plan.gather()
+    if gathered.cold:
+        return fetch_cold(plan, gathered.cold)
     if plan.is_enough(gathered) or call.request.max_wait_ms <= 0:
         return plan.response(gathered)
     return fetch_later(plan)
+
+
+async def fetch_cold(plan: Plan, cold: Sequence[ColdRead]) -> FetchResponse:
+    """What is not in memory is read by a thread first: the event loop must not wait for a disk."""
+    await plan.call.broker.disk_work.read_ahead(cold)
+    plan.is_warm = True
+    gathered = plan.gather()
+    if plan.is_enough(gathered) or plan.call.request.max_wait_ms <= 0:
+        return plan.response(gathered)
+    return await fetch_later(plan)
 
 
 async def fetch_later(plan: Plan) -> FetchResponse:
@@ -76,9 +89,12 @@ async def fetch_later(plan: Plan) -> FetchResponse:
 class Gathered:
     """One pass over the partitions of a fetch: what each answers."""
 
-    __slots__ = ("answers", "size_bytes", "unknown", "urgent", "watched")
+    __slots__ = ("answers", "cold", "cold_bytes", "size_bytes", "unknown", "urgent", "watched")
 
     def __init__(self) -> None:
+        self.cold: list[ColdRead] = []
+        """Reads that would wait for a disk: they are answered after that."""
+        self.cold_bytes = 0
         self.answers: list[tuple[FetchedPartition, PartitionData]] = []
         self.unknown: list[tuple[FetchedPartition, PartitionData]] = []
         """Partitions that are not here. They are answered last, and the others are waited for all the same: else a
@@ -97,6 +113,8 @@ class Plan:
         request = call.request
         self.uses_topic_ids = call.version >= FIRST_TOPIC_ID_VERSION
         self.max_bytes = min(request.max_bytes, call.broker.config.fetch_max_bytes)
+        self.is_warm = False
+        """Whether what would have waited for a disk has been read ahead."""
         self.session: FetchSession | None = None
         self.is_new = True
         self.partitions: Iterable[FetchedPartition]
@@ -194,8 +212,10 @@ class Plan:
             diverging = diverging_epoch(partition, wanted)
             if diverging is not None:
                 return empty(wanted, ErrorCode.NONE, partition, diverging)
-            left = max(self.max_bytes - gathered.size_bytes, 0)
+            left = max(self.max_bytes - gathered.size_bytes - gathered.cold_bytes, 0)
             is_first = not gathered.size_bytes
+            if not self.is_warm and left and self._is_cold(partition, wanted, min(wanted.max_bytes, left), gathered):
+                return empty(wanted, ErrorCode.NONE)
             fetched = partition.fetch(
                 wanted.fetch_offset, min(wanted.max_bytes, left), self.call.request.isolation_level, is_first
             )
@@ -208,6 +228,14 @@ class Plan:
         else:
             gathered.size_bytes += fetched.read.size_bytes
         return data
+
+    def _is_cold(self, partition: Partition, wanted: FetchedPartition, max_bytes: int, gathered: Gathered) -> bool:
+        cold = partition.log.cold_read(wanted.fetch_offset, max_bytes)
+        if cold is None:
+            return False
+        gathered.cold.append(cold)
+        gathered.cold_bytes += max_bytes
+        return True
 
     def _check(self, partition: Partition, wanted: FetchedPartition) -> None:
         if self.uses_topic_ids and partition.topic_id != wanted.key.topic_id:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from threading import Event
+from threading import Event, current_thread
 
 import pytest
 
@@ -17,8 +17,9 @@ from protocol.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
+from storage.disk import OsDisk
 from tests.broker.inprocess import Client, InProcess
-from tests.broker.test_disk_failures import TOPIC, Broker, broken, produce
+from tests.broker.test_disk_failures import TOPIC, Broker, broken, fetch, produce
 from tests.storage.bad_disk import BadDisk
 
 
@@ -112,3 +113,26 @@ async def test_a_round_that_fails_fails_for_all_it_served() -> None:
         with pytest.raises(OSError, match="broken"):
             await one
     workers.close()
+
+
+async def test_a_fetch_of_what_is_not_in_memory_waits_in_a_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = BadDisk()
+    async with Broker(tmp_path, disk) as broker:
+        await broker.create_topic(TOPIC, 1)
+        client = broker.client()
+        await produce(client, 0)
+        broker.server.broker.replicas.partition(TOPIC, 0).log.roll(0)
+        in_memory, threads = Event(), list[str]()
+
+        def read_ahead(self: OsDisk, handle: int, offset: int, size_bytes: int) -> None:
+            threads.append(current_thread().name)
+            in_memory.set()
+
+        monkeypatch.setattr(OsDisk, "is_resident", lambda self, handle, offset, size: in_memory.is_set())
+        monkeypatch.setattr(OsDisk, "read_ahead", read_ahead)
+        code, size = await fetch(client, 0)
+        assert (code, size > 60) == (ErrorCode.NONE, True)
+        assert threads
+        assert all(name.startswith("requests") for name in threads)
