@@ -10,6 +10,7 @@ import pytest
 
 from protocol.errors import ErrorCode
 from protocol.records.batch import read_header
+from storage import recent as recent_module
 from storage import segment as segment_module
 from storage import segment_file
 from storage.log import Log
@@ -154,7 +155,7 @@ def test_reading_the_tail_needs_no_look_at_the_index(log: Log, monkeypatch: pyte
 def test_a_long_active_segment_forgets_the_places_of_its_older_batches(
     log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(segment_module, "RECENT_BATCHES", 4)
+    monkeypatch.setattr(recent_module, "RECENT_BATCHES", 4)
     written = fill(log, 30)
     for offset in range(60):
         assert read_header(log.read(offset, 1).parts[0]).base_offset == offset - offset % 2
