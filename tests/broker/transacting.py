@@ -53,7 +53,14 @@ R = TypeVar("R")
 
 ID, GROUP, TOPIC = "transfers", "readers", "t"
 TIMEOUT_MS = 60_000
+PAUSE_S = 0.01
 NO_PRODUCER = Producer(-1, -1)
+NOT_YET = (
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+)
 OPTIONS = {
     "odradek.profile": "dev",
     "transaction.state.log.num.partitions": "2",
@@ -87,9 +94,10 @@ class TransactionalClient:
         self.now_ms = now_ms
 
     async def find(self, key: str, key_type: int) -> None:
+        """Returns once there is one: the first who asks has its topic made."""
         request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
-        response = await self.client.ask(request, 4, FindCoordinatorResponse)
-        assert response.coordinators[0].error_code == 0
+        while (await self.client.ask(request, 4, FindCoordinatorResponse)).coordinators[0].error_code:  # noqa: ASYNC110
+            await asyncio.sleep(PAUSE_S)
         await asyncio.sleep(0)
 
     async def init(
@@ -106,8 +114,8 @@ class TransactionalClient:
 
     async def producer(self, name: str = ID) -> Producer:
         """A new producer of the id, once nothing of the last one is left to be done."""
-        while (answer := await self.init(name=name)).code is ErrorCode.CONCURRENT_TRANSACTIONS:  # noqa: ASYNC110
-            await asyncio.sleep(0)
+        while (answer := await self.init(name=name)).code in NOT_YET:  # noqa: ASYNC110
+            await asyncio.sleep(0 if answer.code is ErrorCode.CONCURRENT_TRANSACTIONS else PAUSE_S)
         assert answer.code is ErrorCode.NONE
         return answer.producer
 

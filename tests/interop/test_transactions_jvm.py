@@ -14,7 +14,7 @@ from coordinator.transaction.transaction import Producer
 from protocol.errors import ErrorCode
 from protocol.types import TopicPartition
 from tests.broker import transacting
-from tests.broker.transacting import ID, TOPIC, TransactionalClient, broker_on
+from tests.broker.transacting import ID, NOT_YET, TOPIC, TransactionalClient, broker_on
 from tests.interop import jvm
 from tests.interop.brokers import ApacheKafka, Broker, Odradek
 from tests.interop.clients.confluent import Confluent
@@ -24,7 +24,6 @@ from tests.interop.wire import WireClient
 R = TypeVar("R")
 NONE = ErrorCode.NONE
 IDS = ("empty", "ongoing", "committed", "aborted", "committing", "aborting")
-NOT_YET = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 FEW_PARTITIONS = {"transaction.state.log.num.partitions": "2", "offsets.topic.num.partitions": "2"}
 
 
