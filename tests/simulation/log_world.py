@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from random import Random
-from typing import NamedTuple
 
 from protocol.errors import KafkaError
 from protocol.records.batch import build, iter_batches
-from protocol.records.compression import Compression
 from protocol.records.control import ControlType, EndTxnMarker, end_txn_batch
 from protocol.records.record import Record, read_records
 from protocol.types import TopicPartition
 from storage.cleaner import clean
 from storage.cleaner_choice import dirty_part, job_of
-from storage.cleaner_job import Cleaned, CleanedSegment
+from storage.cleaner_job import Cleaned
 from storage.config import LogConfig
 from storage.failure import LogDirFailure, LogDirFull
-from storage.log import Log
 from storage.logs import Logs
 from storage.producer_entry import Origin
 from tests.simulation.faulty_disk import Crash, FaultyDisk
 from tests.simulation.log_checks import check_all, check_restarted
 from tests.simulation.log_model import Entry, Model
+from tests.simulation.log_parts import CODECS, POLICIES, Cleaning, Held
 
 NAME = TopicPartition("orders", 0)
 DATA = "/data"
@@ -32,25 +30,6 @@ START_MS = 1_700_000_000_000
 FOREVER_MS = 1 << 50
 LARGE_BYTES = 150
 """An append that is larger already gets no further batch: it must fit into a segment."""
-
-POLICIES = (("delete",), ("compact",), ("compact", "delete"), ("compact",))
-CODECS = (Compression.NONE, Compression.NONE, Compression.NONE, Compression.GZIP, Compression.LZ4)
-
-
-class Cleaning(NamedTuple):
-    """A cleaner at work, between two of its segments."""
-
-    log: Log
-    steps: Iterator[CleanedSegment | Cleaned]
-    end_offset: int
-    truncations: int
-
-
-class Held(NamedTuple):
-    """What a consumer has been given, and what it was then."""
-
-    view: memoryview
-    content: bytes
 
 
 class LogWorld:
@@ -407,26 +386,14 @@ class LogWorld:
 
 
 TABLE: dict[str, tuple[Callable[[LogWorld], None], int]] = {
-    "append": (LogWorld.append, 40),
-    "end transaction": (LogWorld.end_transaction, 7),
-    "repeat": (LogWorld.repeat_last_batch, 3),
-    "fetch": (LogWorld.fetch, 8),
-    "check": (LogWorld.check, 4),
-    "roll": (LogWorld.roll, 2),
-    "flush": (LogWorld.flush, 6),
-    "checkpoint": (LogWorld.checkpoint, 4),
-    "retention": (LogWorld.retain, 4),
-    "delete files": (LogWorld.delete_files, 4),
-    "delete records": (LogWorld.delete_records, 1),
-    "clean": (LogWorld.clean, 14),
-    "truncate": (LogWorld.truncate, 1),
-    "leader": (LogWorld.change_leader, 1),
-    "config": (LogWorld.change_config, 1),
-    "time": (LogWorld.pass_time, 8),
-    "stop": (LogWorld.stop, 1),
-    "crash": (LogWorld.crash_soon, 3),
-    "full": (LogWorld.fill_up, 1),
+    "append": (LogWorld.append, 40), "end transaction": (LogWorld.end_transaction, 7),
+    "repeat": (LogWorld.repeat_last_batch, 3), "fetch": (LogWorld.fetch, 8), "check": (LogWorld.check, 4),
+    "roll": (LogWorld.roll, 2), "flush": (LogWorld.flush, 6), "checkpoint": (LogWorld.checkpoint, 4),
+    "retention": (LogWorld.retain, 4), "delete files": (LogWorld.delete_files, 4),
+    "delete records": (LogWorld.delete_records, 1), "clean": (LogWorld.clean, 14), "truncate": (LogWorld.truncate, 1),
+    "leader": (LogWorld.change_leader, 1), "config": (LogWorld.change_config, 1), "time": (LogWorld.pass_time, 8),
+    "stop": (LogWorld.stop, 1), "crash": (LogWorld.crash_soon, 3), "full": (LogWorld.fill_up, 1),
     "break": (LogWorld.break_down, 1),
-}
+}  # fmt: skip
 ACTIONS = [(name, action) for name, (action, _) in TABLE.items()]
 WEIGHTS = [weight for _, weight in TABLE.values()]
