@@ -108,7 +108,7 @@ def read(broker: Broker) -> tuple[State, int]:
         key = (message.key() or b"").decode()
         state.pop(key, None)
         if message.value() is not None:
-            state[key] = message.value().decode()
+            state[key] = (message.value() or b"").decode()
     consumer.close()
     return state, count
 

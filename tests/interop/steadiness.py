@@ -1,0 +1,193 @@
+"""How long producers wait while the broker has other work: a compacted topic to clean, old data to read from the disk.
+
+Not a test: `python -m tests.interop.steadiness [SECONDS]` prints one line for each of: nothing else, the cleaner at
+work, a consumer of data that is not in memory, and nothing else again, all on one broker process. Producers send a
+record of 1 KB at a fixed rate, whatever the answers do, and each is measured from the moment at which it was due.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.wire import connect, receive, request
+from protocol.codec import decode, encode
+from protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from protocol.records.batch import build, iter_batches
+from protocol.records.record import Record
+from tests.interop.brokers import Odradek
+
+RATE = 400
+"""Requests a second: far from what the broker could do, as the question is how long one waits."""
+RECORD = random.Random(1).randbytes(1000)
+OLD_BATCHES, OLD_BATCH_BYTES = 600, 500_000
+COMPACTED_ROUNDS, KEYS = 60, 20_000
+READ = "--read"
+
+
+def produce_frame(topic: str, records: bytes) -> bytes:
+    data = PartitionProduceData(index=0, records=records)
+    asked = ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[TopicProduceData(name=topic, partition_data=[data])])
+    return request(0, 7, bytes(encode(asked, 7)))
+
+
+class Producer(threading.Thread):
+    """Sends at a rate for some seconds, and keeps how long each request took."""
+
+    def __init__(self, bootstrap: str, topic: str, seconds: float) -> None:
+        super().__init__()
+        self.waited_ms: list[float] = []
+        self._connection = connect(bootstrap)
+        self._frame = produce_frame(topic, bytes(build([Record(0, time.time_ns() // 1_000_000, b"k", RECORD)])))
+        self._count = int(seconds * RATE)
+
+    def run(self) -> None:
+        began = time.perf_counter()
+        for n in range(self._count):
+            due = began + n / RATE
+            if (left := due - time.perf_counter()) > 0:
+                time.sleep(left)
+            self._connection.sendall(self._frame)
+            (size,) = struct.unpack(">i", receive(self._connection, 4))
+            receive(self._connection, size)
+            self.waited_ms.append((time.perf_counter() - due) * 1000)
+        self._connection.close()
+
+
+def create_topic(bootstrap: str, name: str, **configs: str) -> None:
+    settings = [CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()]
+    topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1, assignments=[], configs=settings)
+    with connect(bootstrap) as connection:
+        body = encode(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 4)
+        connection.sendall(request(19, 4, bytes(body)))
+        (size,) = struct.unpack(">i", receive(connection, 4))
+        answer, _ = decode(CreateTopicsResponse, 4, receive(connection, size)[4:])
+        assert answer.topics[0].error_code == 0, answer
+
+
+def send(bootstrap: str, topic: str, batches: Iterator[bytes]) -> None:
+    with connect(bootstrap) as connection:
+        for records in batches:
+            connection.sendall(produce_frame(topic, records))
+            (size,) = struct.unpack(">i", receive(connection, 4))
+            answer, _ = decode(ProduceResponse, 7, receive(connection, size)[4:])
+            assert answer.responses[0].partition_responses[0].error_code == 0, answer
+
+
+def old_data() -> Iterator[bytes]:
+    dice = random.Random(2)
+    for _ in range(OLD_BATCHES):
+        yield bytes(build([Record(0, 0, None, dice.randbytes(OLD_BATCH_BYTES))]))
+
+
+def keyed_data() -> Iterator[bytes]:
+    now_ms = time.time_ns() // 1_000_000
+    for n in range(COMPACTED_ROUNDS):
+        for first in range(0, KEYS, 500):
+            keys = range(first, first + 500)
+            yield bytes(
+                build([Record(0, now_ms, f"key-{key}".encode(), f"value {n} of {key}".encode()) for key in keys])
+            )
+
+
+def drop_from_memory(data: Path) -> None:
+    for file in data.glob("old-0/*"):
+        descriptor = os.open(file, os.O_RDONLY)
+        os.fsync(descriptor)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(descriptor)
+
+
+def read_old_data(bootstrap: str, data: Path) -> None:
+    """A consumer that reads the old topic from its start, again and again, each time from the device."""
+    offset = 0
+    with connect(bootstrap) as connection:
+        while True:
+            if not offset:
+                drop_from_memory(data)
+            asked = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
+            topics = [FetchTopic(topic="old", partitions=[asked])]
+            body = encode(FetchRequest(max_wait_ms=0, min_bytes=0, topics=topics, forgotten_topics_data=[]), 11)
+            connection.sendall(request(1, 11, bytes(body)))
+            (size,) = struct.unpack(">i", receive(connection, 4))
+            answer, _ = decode(FetchResponse, 11, receive(connection, size)[4:])
+            found = [header for _, header in iter_batches(answer.responses[0].partitions[0].records or b"")]
+            offset = found[-1].next_offset if found and found[-1].next_offset < OLD_BATCHES else 0
+
+
+@contextmanager
+def reading_old_data(bootstrap: str, data: Path) -> Iterator[None]:
+    """A process of its own: a thread would take its time from the producer that is measured."""
+    reader = subprocess.Popen([sys.executable, "-m", "tests.interop.steadiness", READ, bootstrap, str(data)])
+    yield
+    reader.kill()
+    reader.wait()
+
+
+def measure(name: str, bootstrap: str, seconds: float) -> None:
+    producer = Producer(bootstrap, "steady", seconds)
+    producer.start()
+    producer.join()
+    waited = sorted(producer.waited_ms)
+
+    def at(share: float) -> str:
+        return f"{waited[min(int(len(waited) * share), len(waited) - 1)]:7.2f}"
+
+    print(f"{name:28} p50 {at(0.5)}  p99 {at(0.99)}  p99.9 {at(0.999)}  max {waited[-1]:7.2f} ms", flush=True)
+
+
+def main(seconds: float) -> None:
+    with tempfile.TemporaryDirectory(prefix="steadiness-", dir=os.environ.get("STEADINESS_DIR")) as work:
+        settings = {
+            "log.cleaner.backoff.ms": "200",
+            "log.segment.bytes": "8388608",
+            "auto.create.topics.enable": "true",
+        }
+        broker = Odradek(Path(work) / "data", settings)
+        broker.start()
+        try:
+            run(broker, seconds)
+        finally:
+            broker.stop()
+            broker.forget()
+
+
+def run(broker: Odradek, seconds: float) -> None:
+    where = broker.bootstrap
+    create_topic(where, "steady")
+    create_topic(where, "old")
+    create_topic(where, "compacted", cleanup_policy="compact", min_cleanable_dirty_ratio="0.01")
+    send(where, "old", old_data())
+    measure("nothing else", where, seconds)
+    keyed = threading.Thread(target=send, args=(where, "compacted", keyed_data()))
+    keyed.start()
+    keyed.join()
+    measure("cleaner at work", where, seconds)
+    with reading_old_data(where, broker.data):
+        measure("reads from the device", where, seconds)
+    measure("nothing else, again", where, seconds)
+    cleanings = broker.log.read_text().count("log cleaned")
+    print(f"cleanings: {cleanings}")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == [READ]:
+        read_old_data(sys.argv[2], Path(sys.argv[3]))
+    else:
+        main(float(sys.argv[1]) if len(sys.argv) > 1 else 10)
