@@ -45,18 +45,32 @@ def cold_read(log: LocalLog, offset: int, max_bytes: int, disk: Disk) -> ColdRea
         return None
     if offset < segment.base_offset:
         segment = log.segments.containing(offset)
-    if not segment.index.is_loaded:
-        return ColdRead(log, segment, offset, max_bytes, disk)
+    read = ColdRead(log, segment, offset, max_bytes, disk)
+    return None if _is_index_resident(segment, disk) and _is_resident(segment, offset, max_bytes, disk) else read
+
+
+def _is_index_resident(segment: Segment, disk: Disk) -> bool:
+    if segment.index.is_in_memory:
+        return True
+    try:
+        file = SegmentFile(disk, segment.index.path, writable=False)
+    except FileNotFoundError:
+        return True
+    size = disk.size(file.handle)
+    return not size or disk.is_resident(file.handle, 0, size)
+
+
+def _is_resident(segment: Segment, offset: int, max_bytes: int, disk: Disk) -> bool:
     start = segment.index.lookup(offset).position
     size = min(max_bytes + segment.index_interval_bytes, segment.size_bytes - start)
     if size <= 0:
-        return None
+        return True
     file = SegmentFile(disk, segment.path, writable=False)
-    return None if disk.is_resident(file.handle, start, size) else ColdRead(log, segment, offset, max_bytes, disk)
+    return disk.is_resident(file.handle, start, size)
 
 
 def _read_ahead(segment: Segment, offset: int, max_bytes: int, disk: Disk) -> None:
-    if not segment.index.is_loaded and disk.exists(segment.index.path):
+    if not segment.index.is_in_memory and disk.exists(segment.index.path):
         index = SegmentFile(disk, segment.index.path, writable=False)
         disk.read_ahead(index.handle, 0, max(disk.size(index.handle), 1))
     start = segment.index.lookup(offset).position

@@ -55,9 +55,9 @@ class SegmentIndex:
         self._replace = fresh
 
     @property
-    def is_loaded(self) -> bool:
-        """Whether a lookup needs no file."""
-        return self._view is not None
+    def is_in_memory(self) -> bool:
+        """Whether a lookup needs no file, nor a mapping of one, whose pages may have to be read."""
+        return self._active is not None
 
     @property
     def entries(self) -> int:
