@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from random import Random
 from typing import Any, TypeVar, cast
 
@@ -89,7 +88,6 @@ class BrokerWorld:
     """One broker over all of its lives."""
 
     def __init__(self, dice: Random, options: dict[str, str]) -> None:
-        logging.disable(logging.CRITICAL)
         self.dice = dice
         self.disk = FaultyDisk(dice)
         self.disk.mkdir(DATA)
