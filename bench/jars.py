@@ -59,9 +59,9 @@ def resolve(name: str, pom: Path, *definitions: str) -> Path:
 
 
 @cache
-def apache_kafka() -> Path:
+def apache_kafka(version: str = APACHE_KAFKA) -> Path:
     """The jars of the broker and its command line tools."""
-    return resolve(f"apache-kafka-{APACHE_KAFKA}", POM, f"-Dkafka.version={APACHE_KAFKA}")
+    return resolve(f"apache-kafka-{version}", POM, f"-Dkafka.version={version}")
 
 
 def tool(main: str, *arguments: str) -> list[str]:

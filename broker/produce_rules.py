@@ -29,6 +29,7 @@ SIZE_AT = 8
 MIN_ENTRY_SIZE = 14
 """What the size of a message of any format is at least (LegacyRecord.RECORD_OVERHEAD_V0)."""
 
+NOTHING = memoryview(b"")
 NO_OFFSET = -1
 SHOWN_ERRORS = 3
 """How many records at fault the message names; the response lists all of them."""
@@ -61,16 +62,15 @@ class Refused(KafkaError):
 
 def checked_records(version: int, records: object) -> memoryview:
     """The records, if a request of this version may carry them. Raises Refused."""
+    given = records if isinstance(records, memoryview) else NOTHING
+    end = entry_end(given, 0)
     if version < FIRST_BATCH_VERSION:
-        return records if isinstance(records, memoryview) else memoryview(b"")
-    if not isinstance(records, memoryview):
+        return NOTHING if end is None else given
+    if end is None or given[MAGIC_OFFSET] != MAGIC_V2 or entry_end(given, end) is not None:
         raise Refused(ErrorCode.INVALID_RECORD)
-    end = entry_end(records, 0)
-    if end is None or records[MAGIC_OFFSET] != MAGIC_V2 or entry_end(records, end) is not None:
-        raise Refused(ErrorCode.INVALID_RECORD)
-    if version < FIRST_ZSTD_VERSION and records[ATTRIBUTES_LOW_BYTE] & COMPRESSION_MASK == Compression.ZSTD:
+    if version < FIRST_ZSTD_VERSION and given[ATTRIBUTES_LOW_BYTE] & COMPRESSION_MASK == Compression.ZSTD:
         raise Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
-    return records
+    return given
 
 
 def not_verified(error: KafkaError) -> Refused:

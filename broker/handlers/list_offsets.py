@@ -32,6 +32,8 @@ CONSUMER = -1
 
 
 def list_offsets(call: Call[ListOffsetsRequest]) -> ListOffsetsResponse:
+    if call.version == 0:
+        return ListOffsetsResponse(topics=[list_segments(call, topic) for topic in call.request.topics])
     named = Counter((topic.name, p.partition_index) for topic in call.request.topics for p in topic.partitions)
     repeated = {name for name, count in named.items() if count > 1}
     topics = [list_topic(call, topic, repeated) for topic in call.request.topics if topic.partitions]
@@ -60,11 +62,6 @@ def list_partition(
         error = partition.epoch_error(asked.current_leader_epoch)
         if error:
             raise KafkaError(error)
-        if call.version == 0:
-            offsets = offsets_before(partition, asked.timestamp, asked.max_num_offsets)
-            return ListOffsetsPartitionResponse(
-                partition_index=asked.partition_index, error_code=0, old_style_offsets=offsets
-            )
         timestamp, offset, epoch = find(call, partition, asked.timestamp)
     except KafkaError as error_raised:
         return refused(asked.partition_index, error_raised.code)
@@ -93,17 +90,34 @@ def find(call: Call[ListOffsetsRequest], partition: Partition, timestamp: int) -
     return found.timestamp, found.offset, -1 if found.leader_epoch is None else found.leader_epoch
 
 
-def offsets_before(partition: Partition, timestamp: int, max_offsets: int) -> list[int]:
-    """Version 0: starts of segments written before a time, newest first, led by the log's end for LATEST."""
-    if timestamp == EARLIEST:
-        return [partition.log_start_offset]
-    starts = [
-        max(segment.base_offset, partition.log_start_offset)
+def list_segments(call: Call[ListOffsetsRequest], topic: ListOffsetsTopic) -> ListOffsetsTopicResponse:
+    """Version 0: several offsets for each partition, where segments begin."""
+    answers = []
+    for asked in topic.partitions:
+        answer = ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=0)
+        try:
+            partition = call.broker.replicas.partition(topic.name, asked.partition_index)
+            if asked.timestamp < 0 and asked.timestamp not in (LATEST, EARLIEST):
+                raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+            found = offsets_before(partition, asked.timestamp, call.now_ms)
+            answer.old_style_offsets = found[: max(asked.max_num_offsets, 0)]
+        except KafkaError as error:
+            answer.error_code = error.code
+        answers.append(answer)
+    return ListOffsetsTopicResponse(name=topic.name, partitions=answers)
+
+
+def offsets_before(partition: Partition, timestamp: int, now_ms: int) -> list[int]:
+    """Where segments begin that were written until a time, newest first; the log's end, written now, is one of them."""
+    places = [
+        (max(segment.base_offset, partition.log_start_offset), segment.modified_ms())
         for segment in partition.log.segments
-        if timestamp == LATEST or segment.modified_ms() <= timestamp
     ]
-    newest_first = sorted({*starts, *((partition.high_watermark,) if timestamp == LATEST else ())}, reverse=True)
-    return newest_first[: max(max_offsets, 0)]
+    if partition.log.segments.active.size_bytes:
+        places.append((partition.high_watermark, now_ms))
+    if timestamp == EARLIEST:
+        return [places[0][0]]
+    return [offset for offset, modified_ms in reversed(places) if timestamp == LATEST or modified_ms <= timestamp]
 
 
 def refused(index: int, code: ErrorCode) -> ListOffsetsPartitionResponse:

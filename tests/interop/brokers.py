@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
+from bench.jars import APACHE_KAFKA
 from tests.interop import jvm
-from tests.interop.processes import Server, free_port
+from tests.interop.processes import Server, free_port, run
 
 READY_TIMEOUT_S = 30
 JVM_READY_TIMEOUT_S = 90
@@ -61,8 +62,19 @@ class Odradek(Server):
 class ApacheKafka(Server):
     """A real Apache Kafka broker that is its own controller. It formats its directory unless told not to."""
 
-    def __init__(self, data: Path, properties: Mapping[str, str] | None = None, *, formatted: bool = False) -> None:
+    def __init__(
+        self,
+        data: Path,
+        properties: Mapping[str, str] | None = None,
+        *,
+        formatted: bool = False,
+        version: str = APACHE_KAFKA,
+    ) -> None:
         super().__init__("apache kafka", data.with_name(f"{data.name}.log"))
+        jars = jvm.apache_kafka(version)
+        self._classpath = ":".join(
+            [*map(str, jars.glob("slf4j-simple-*.jar")), f"{jars}/*"]
+        )  # 3.9 brings another logger
         self.data = data
         self.properties = dict(properties or {})
         self._formatted = formatted
@@ -101,10 +113,11 @@ class ApacheKafka(Server):
         properties = self.write_properties()
         if not self._formatted:
             self.data.mkdir(parents=True, exist_ok=True)
-            jvm.tool("kafka-storage", "format", "-t", CLUSTER_ID, "-c", properties)
+            storage_tool = jvm.TOOLS["kafka-storage"]
+            run(jvm.java(self._classpath, storage_tool, "format", "-t", CLUSTER_ID, "-c", properties))
             self._formatted = True
         verbose = "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info"
-        command = jvm.java(f"{jvm.apache_kafka()}/*", "kafka.Kafka", properties, flags=(verbose,))
+        command = jvm.java(self._classpath, "kafka.Kafka", properties, flags=(verbose,))
         self.launch(command, r"Kafka Server started", JVM_READY_TIMEOUT_S)
 
     def restart(self) -> None:

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tests.interop.conformance.peers import Exchange, Pair, Peer
 
@@ -20,12 +20,15 @@ class Allowed(NamedTuple):
     reason: str
     ours: object = ...
     theirs: object = ...
+    where_so: Callable[[Any, Any], bool] = lambda ours, theirs: True
+    """What must be so between ours and theirs."""
 
     def covers(self, difference: Difference) -> bool:
         return (
             re.fullmatch(self.where, difference.where) is not None
             and self.ours in (..., difference.ours)
             and self.theirs in (..., difference.theirs)
+            and self.where_so(difference.ours, difference.theirs)
         )
 
 

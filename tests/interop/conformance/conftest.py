@@ -7,13 +7,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from bench.jars import APACHE_KAFKA
+from protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from tests.interop.brokers import ApacheKafka, Odradek
 from tests.interop.conformance.compare import Both
 from tests.interop.conformance.meant import MEANT
-from tests.interop.conformance.peers import Pair, Peer
+from tests.interop.conformance.peers import Pair, Peer, compared
 
 API_VERSIONS_VERSION = 3
+LAST_OF_3 = "3.9.2"
 PROPERTIES = {
     "node.id": "1",
     "log.retention.ms": "-1",  # the scripts' records are old
@@ -29,23 +31,33 @@ PROPERTIES = {
 }
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Tests that are marked `before_4` compare the versions that Apache Kafka 4 has dropped with 3.9 as well."""
+    if "pair" in metafunc.fixturenames:
+        old = metafunc.definition.get_closest_marker("before_4") is not None
+        versions = (APACHE_KAFKA, LAST_OF_3) if old else (APACHE_KAFKA,)
+        metafunc.parametrize("pair", versions, indirect=True, scope="session")
+
+
 @pytest.fixture(scope="session")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    version: str = request.param
     folder = tmp_path_factory.mktemp("conformance")
-    brokers = (Odradek(folder / "odradek", PROPERTIES), ApacheKafka(folder / "apache", PROPERTIES))
+    apache_kafka = ApacheKafka(folder / "apache", PROPERTIES, version=version)
+    brokers = (Odradek(folder / "odradek", PROPERTIES), apache_kafka)
     with ThreadPoolExecutor(len(brokers)) as pool:
         list(pool.map(lambda broker: broker.start(), brokers))
     odradek, apache = (Peer(broker.name, broker.bootstrap, broker.data) for broker in brokers)
-    yield make_pair(odradek, apache)
+    yield Pair(odradek, apache, compared(served_by(apache), before_4=version == LAST_OF_3))
     for broker in brokers:
         broker.forget()
 
 
-def make_pair(odradek: Peer, apache: Peer) -> Pair:
+def served_by(peer: Peer) -> list[ApiVersion]:
     request = ApiVersionsRequest(client_software_name="conformance", client_software_version="1")
-    answer = apache.quietly(request, API_VERSIONS_VERSION)
+    answer = peer.quietly(request, API_VERSIONS_VERSION)
     assert isinstance(answer, ApiVersionsResponse)
-    return Pair(odradek, apache, {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys})
+    return answer.api_keys
 
 
 @pytest.fixture

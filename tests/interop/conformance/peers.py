@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 from protocol.api_key import ApiKey
 from protocol.codec import decode, encode
 from protocol.errors import ErrorCode
+from protocol.messages.api_versions import ApiVersion
 from protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -38,8 +39,21 @@ POLL_S = 0.005
 SILENCE_S = 0.3
 """How long a connection stays quiet that the broker does not mean to close."""
 
-FIRST_SERVED = {int(ApiKey.PRODUCE): 3}
-"""Apache Kafka 4 advertises Produce from 0, for librdkafka's sake (KAFKA-18659), and closes the connection over it."""
+FIRST_SERVED = {
+    ApiKey.PRODUCE: 3,
+    ApiKey.FETCH: 4,
+    ApiKey.LIST_OFFSETS: 1,
+    ApiKey.OFFSET_COMMIT: 2,
+    ApiKey.OFFSET_FETCH: 1,
+    ApiKey.CREATE_TOPICS: 2,
+    ApiKey.DELETE_TOPICS: 1,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: 2,
+    ApiKey.DESCRIBE_CONFIGS: 1,
+    ApiKey.ALTER_REPLICA_LOG_DIRS: 1,
+    ApiKey.DESCRIBE_LOG_DIRS: 1,
+}
+"""Where Apache Kafka 4 begins (KIP-896): of what is before, 3.9 is the measure. It advertises Produce from 0 all the
+same, for librdkafka's sake (KAFKA-18659), and closes the connection over it."""
 
 NEAR_MS = 7 * 86_400_000
 """A time within a week of now is a clock's, and never the same twice; the scripts' own timestamps are years old."""
@@ -361,15 +375,23 @@ def decode_response(frame: bytes, request: object, version: int) -> object:
 
 
 class Pair(NamedTuple):
-    """Odradek and Apache Kafka, side by side, and the versions of each API that Apache Kafka serves."""
+    """Odradek and Apache Kafka, side by side, and the versions of each API that are to be compared."""
 
     odradek: Peer
     apache: Peer
-    served: dict[int, tuple[int, int]]
+    served: dict[int, range]
 
     def versions(self, request: type) -> Iterator[int]:
         """What both serve."""
-        first, last = self.served[identity(request).key]
-        first = max(first, FIRST_SERVED.get(identity(request).key, 0))
         ours = identity(request).versions
-        return iter(range(max(first, ours.first), min(last, ours.last) + 1))
+        return (version for version in self.served[identity(request).key] if ours.first <= version <= ours.last)
+
+
+def compared(served: Iterable[ApiVersion], before_4: bool) -> dict[int, range]:
+    """The versions that Apache Kafka serves, or those of them that Apache Kafka 4 no longer does."""
+    found = {}
+    for each in served:
+        key = each.api_key
+        first = FIRST_SERVED.get(ApiKey(key), each.min_version)
+        found[key] = range(each.min_version, first) if before_4 else range(first, each.max_version + 1)
+    return found

@@ -1,14 +1,20 @@
-"""Record batches in words, so that two brokers' can be compared and a difference can be read."""
+"""Record batches and old message sets in words, so that two brokers' can be compared and a difference can be read."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from protocol.errors import KafkaError
-from protocol.records.batch import LOG_OVERHEAD, MAGIC_V2, Buffer, build, iter_batches
+from protocol.records.batch import LOG_OVERHEAD, MAGIC_OFFSET, MAGIC_V2, Buffer, build, iter_batches
 from protocol.records.compression import Compression
+from protocol.records.message_set import iter_messages, read_messages
 from protocol.records.record import Record, read_records
 
 OLD_MS = 1_500_000_000_000
 """When the scripts' records were made, unless a test is about time."""
+
+OF_COMPRESSION = frozenset({"batch_length", "crc", "key", "value"})
+"""What depends on how well a compressor did."""
 
 
 def records(count: int = 1, *, key: bytes | None = b"k", size: int = 10, timestamp: int = OLD_MS) -> list[Record]:
@@ -21,20 +27,41 @@ def batch(count: int = 1, *, compression: Compression = Compression.NONE, **fiel
 
 
 def describe_records(buffer: Buffer) -> list[str]:
-    """A line for each batch and each record. Compressed sizes and checksums over a clock's times are left out."""
+    """A line for each batch or message, and for each record in it."""
     view = memoryview(buffer)
-    if not len(view) or (len(view) > LOG_OVERHEAD + 4 and view[16] != MAGIC_V2):
-        return [bytes(view).hex()] if len(view) else []
-    lines, end = [], 0
+    if not len(view):
+        return []
+    is_old = len(view) > MAGIC_OFFSET and view[MAGIC_OFFSET] != MAGIC_V2
+    try:
+        return list(messages(view) if is_old else batches(view))
+    except KafkaError as error:
+        return [error.code.name]
+
+
+def batches(view: memoryview) -> Iterator[str]:
+    end = 0
     for position, header in iter_batches(view):
-        lines.append(
-            str({name: value for name, value in header._asdict().items() if name not in ("batch_length", "crc")})
-        )
+        yield shown(header._asdict())
         try:
-            lines += map(str, read_records(view, position, header))
+            yield from map(str, read_records(view, position, header))
         except KafkaError as error:
-            lines.append(error.code.name)
+            yield error.code.name
         end = position + header.size_bytes
     if end < len(view):
-        lines.append("and a part of a batch")
-    return lines
+        yield "and a part of a batch"
+
+
+def messages(view: memoryview) -> Iterator[str]:
+    """Apache Kafka fills up with a cut message what it had promised to send; it only tells something alone."""
+    size = 0
+    for message in iter_messages(view):
+        yield shown(message._asdict())
+        end = size + LOG_OVERHEAD + int.from_bytes(view[size + 8 : size + LOG_OVERHEAD], "big")
+        yield from map(str, read_messages(view[size:end]))
+        size = end
+    if not size:
+        yield "a part of a message"
+
+
+def shown(fields: dict[str, object]) -> str:
+    return str({name: value for name, value in fields.items() if name not in OF_COMPRESSION})

@@ -55,6 +55,19 @@ def test_topics_are_described(both: Both) -> None:
     both.each_version(DescribeConfigsRequest, script)
 
 
+@pytest.mark.before_4
+def test_where_a_value_comes_from(both: Both) -> None:
+    """Version 0 says whether it is a default, later ones say more."""
+
+    def script(peer: Peer, version: int) -> None:
+        name = f"sources-{version}"
+        peer.create(name, retention_ms="1000", cleanup_policy="compact")
+        keys = ["retention.ms", "cleanup.policy", "segment.bytes", "max.message.bytes", "flush.ms"]
+        describe(peer, version, (TOPIC, name), (TOPIC, "nowhere"), (TOPIC, ""), keys=keys)
+
+    both.each_version(DescribeConfigsRequest, script)
+
+
 RESOURCES = [(BROKER, "7"), (BROKER, "x"), (LOGGER, "7"), (LOGGER, ""), (UNKNOWN, "x"), (99, "x"), (GROUP, "")]
 
 

@@ -16,11 +16,12 @@ from tests.interop.conformance.peers import Pair, Peer
 from tests.interop.conformance.producing import request as produce_request
 from tests.interop.conformance.records import batch
 
-PRODUCE_VERSION = 12
+PRODUCE_VERSION = 11
 READ_COMMITTED = 1
 ONE_BATCH = len(batch(4))
 
-BATCHES = [batch(4), batch(4, compression=Compression.GZIP), *[batch(4)] * 3, batch(4, compression=Compression.ZSTD)]
+BATCHES = [batch(4), batch(4, compression=Compression.GZIP), *[batch(4)] * 3, batch(4, compression=Compression.LZ4)]
+ZSTD = batch(4, compression=Compression.ZSTD)
 
 Make = Callable[[Peer], FetchRequest]
 
@@ -76,6 +77,9 @@ CASES: dict[str, Make] = {
     "an empty log": one("read", 1)(),
     "beyond an empty log": one("read", 1, offset=1)(),
     "a topic of zstd": one("zstd")(),
+    "a batch of zstd": one("codecs")(),
+    "a batch of zstd further on": one("codecs", 1)(),
+    "the batch of zstd": one("codecs", 1, offset=4)(),
     "stamped by the broker": one("stamped")(),
     "nothing": several(),
     "nothing, waiting": several(max_wait_ms=2000, min_bytes=1),
@@ -102,6 +106,9 @@ def make_topics(peer: Peer) -> None:
         for index in (0, 2) if partitions > 1 else (0,):
             for data in BATCHES:
                 peer.quietly(produce_request(name, topic_id, (index, data)), PRODUCE_VERSION)
+    topic_id = peer.create("codecs", 2)
+    for index, data in ((0, ZSTD), (1, batch(4)), (1, ZSTD)):
+        peer.quietly(produce_request("codecs", topic_id, (index, data)), PRODUCE_VERSION)
     delete_records(peer, "deleted", 5)
 
 
@@ -111,6 +118,7 @@ def topics(pair: Pair) -> None:
         make_topics(peer)
 
 
+@pytest.mark.before_4
 @pytest.mark.usefixtures("topics")
 @pytest.mark.parametrize("case", CASES)
 def test_fetches(both: Both, case: str) -> None:

@@ -20,7 +20,7 @@ from tests.interop.conformance.peers import Pair, Peer
 from tests.interop.conformance.producing import request as produce_request
 from tests.interop.conformance.records import OLD_MS, batch, records
 
-PRODUCE_VERSION = 12
+PRODUCE_VERSION = 11
 SPECIAL = (-1, -2, -3, -4, -5, -6, -7, -100)
 LATEST, EARLIEST = -1, -2
 
@@ -71,6 +71,7 @@ def at(timestamp: int, partition: int = 0, epoch: int = -1) -> ListOffsetsPartit
     return ListOffsetsPartition(partition_index=partition, timestamp=timestamp, current_leader_epoch=epoch)
 
 
+@pytest.mark.before_4
 @pytest.mark.usefixtures("topics")
 @pytest.mark.parametrize("name", TOPICS)
 def test_timestamps(both: Both, name: str) -> None:
@@ -85,6 +86,7 @@ def test_timestamps(both: Both, name: str) -> None:
     both.each_version(ListOffsetsRequest, script, allowed=LISTED.get(name, ()))
 
 
+@pytest.mark.before_4
 @pytest.mark.usefixtures("topics")
 def test_requests(both: Both) -> None:
     def script(peer: Peer, version: int) -> None:
@@ -104,6 +106,7 @@ def test_requests(both: Both) -> None:
     both.each_version(ListOffsetsRequest, script)
 
 
+@pytest.mark.before_4
 @pytest.mark.usefixtures("topics")
 def test_ends_of_leader_epochs(both: Both) -> None:
     def script(peer: Peer, version: int) -> None:

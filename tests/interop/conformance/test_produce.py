@@ -73,6 +73,7 @@ ONE_BATCH: dict[str, bytes | None] = {
 }
 
 
+@pytest.mark.before_4
 @pytest.mark.parametrize("case", ONE_BATCH)
 def test_one_partition(both: Both, case: str) -> None:
     """Each version has a partition of its own."""

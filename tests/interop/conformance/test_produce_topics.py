@@ -53,6 +53,7 @@ TOPICS: dict[str, tuple[dict[str, str], list[bytes]]] = {
 }
 
 
+@pytest.mark.before_4
 @pytest.mark.parametrize("case", TOPICS)
 def test_topics(both: Both, case: str) -> None:
     configs, batches = TOPICS[case]
@@ -64,12 +65,13 @@ def test_topics(both: Both, case: str) -> None:
         for version in versions:
             for data in batches:
                 produce(peer, version, name, topic_id, (version, data))
-        produce(peer, NEWEST, name, topic_id, (0, batches[0]), acks=1)
+        produce(peer, versions[-1], name, topic_id, (0, batches[0]), acks=1)
         fetch_all(peer, name, versions[-1] + 1)
 
     both(script)
 
 
+@pytest.mark.before_4
 def test_requests(both: Both) -> None:
     """Acks, unknown topics, and several partitions of which some are refused."""
 
@@ -94,6 +96,7 @@ def test_requests(both: Both) -> None:
     both(script)
 
 
+@pytest.mark.before_4
 def test_the_same_partition_twice(both: Both) -> None:
     def script(peer: Peer) -> None:
         topic_id = peer.create("twice")

@@ -27,7 +27,7 @@ from tests.interop.conformance.peers import Pair, Peer
 from tests.interop.conformance.producing import request as produce_request
 from tests.interop.conformance.records import batch
 
-PRODUCE_VERSION = 12
+PRODUCE_VERSION = 11
 NAME = "replicas"
 FIRST_TYPED_ELECTION = 1
 FIRST_EPOCH_VERSION = 3
@@ -59,6 +59,7 @@ ASKED: tuple[Partitions, ...] = (
 )
 
 
+@pytest.mark.before_4
 @pytest.mark.usefixtures("topics")
 @pytest.mark.parametrize("asked", ASKED, ids=str)
 def test_log_directories(both: Both, asked: Partitions) -> None:
@@ -79,6 +80,7 @@ def test_producers(both: Both, asked: Partitions) -> None:
     both(script)
 
 
+@pytest.mark.before_4
 @pytest.mark.usefixtures("topics")
 @pytest.mark.parametrize("asked", ASKED, ids=str)
 def test_replicas_are_moved(both: Both, asked: Partitions) -> None:

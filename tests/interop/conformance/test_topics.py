@@ -26,7 +26,7 @@ from tests.interop.conformance.peers import Peer
 from tests.interop.conformance.producing import request as produce_request
 from tests.interop.conformance.records import batch
 
-PRODUCE_VERSION = 12
+PRODUCE_VERSION = 11
 METADATA_VERSION = 12
 FIRST_COUNTED_BY_BROKER_VERSION = 4
 FIRST_ID_VERSION = 6
@@ -114,6 +114,7 @@ NEW: dict[str, CreatableTopic] = {
 }
 
 
+@pytest.mark.before_4
 @pytest.mark.parametrize("case", NEW)
 def test_one_topic(both: Both, case: str) -> None:
     """Validated in every version, created in one and created again in all."""
@@ -129,6 +130,7 @@ def test_one_topic(both: Both, case: str) -> None:
     both(script, allowed=CREATED.get(case, ()))
 
 
+@pytest.mark.before_4
 def test_several_topics(both: Both) -> None:
     def script(peer: Peer, version: int) -> None:
         one, other = topic(f"one-{version}"), topic(f"other-{version}")
@@ -143,6 +145,7 @@ def test_several_topics(both: Both) -> None:
     both.each_version(CreateTopicsRequest, script)
 
 
+@pytest.mark.before_4
 def test_topics_are_deleted(both: Both) -> None:
     def delete(peer: Peer, version: int, *names: str) -> None:
         states = [DeleteTopicState(name=name, topic_id=NO_UUID) for name in names]
@@ -198,6 +201,7 @@ GROWTH: dict[str, tuple[int, list[list[int]] | None]] = {
 }
 
 
+@pytest.mark.before_4
 @pytest.mark.parametrize("case", GROWTH)
 def test_partitions_are_added(both: Both, case: str) -> None:
     count, assigned = GROWTH[case]
