@@ -45,6 +45,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else list(arguments)
     if words[:1] == ["pipeline"]:
         return _pipeline(words[1:])
+    if words[:1] == ["log"]:
+        from broker.inspection.commands import main as log_main
+
+        return log_main(words[1:])
     options = _parser().parse_args(words)
     try:
         loaded = _load(options)
@@ -73,6 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--set", metavar="KEY=VALUE", dest="assignments", action="append", default=[], help="set one option; repeatable"
     )
+    commands.add_parser("log", help="print what is in data directories, or verify it", add_help=False)
     commands.add_parser(
         "pipeline", help="jobs over topics on Apache Spark: load, stream, report, audit, …", add_help=False
     )

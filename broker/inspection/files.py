@@ -1,0 +1,50 @@
+"""The files of a data directory by their kinds, opened to be read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from protocol.records.batch import BatchHeader
+from storage.batches import Window, walk
+from storage.disk import Disk
+from storage.names import CLEANED, DELETED, SWAP, parse_folder
+
+UNFINISHED = (CLEANED, SWAP, DELETED)
+"""Suffixes of files on their way in or out; what they are is before the suffix."""
+
+
+def kind_of(path: str) -> str:
+    """The extension that says what a file is, or the whole name of one that has none."""
+    name = os.path.basename(path)
+    for suffix in UNFINISHED:
+        name = name.removesuffix(suffix)
+    stem, dot, extension = name.rpartition(".")
+    return f".{extension}" if dot and stem else name
+
+
+def topic_of(path: str) -> str | None:
+    """The topic whose partition's folder a file is in."""
+    folder = parse_folder(os.path.basename(os.path.dirname(os.path.abspath(path))))
+    return None if folder is None else folder.topic_partition.topic
+
+
+@contextmanager
+def window(disk: Disk, path: str) -> Iterator[tuple[Window, int]]:
+    """A file's bytes, and how many there are. Raises OSError."""
+    handle = disk.open(path, writable=False)
+    try:
+        size = disk.size(handle)
+        mapping = disk.mmap(handle, size) if size else memoryview(b"")
+        yield (lambda start, end: mapping[start:end]), size
+    finally:
+        disk.close(handle)
+
+
+def batches(disk: Disk, path: str) -> Iterator[tuple[int, BatchHeader, memoryview]]:
+    """Position, header and bytes of each whole batch. Raises OSError, and KafkaError(CORRUPT_MESSAGE) at the first
+    that cannot be one."""
+    with window(disk, path) as (view, size):
+        for position, header in walk(view, 0, size):
+            yield position, header, view(position, position + header.size_bytes)

@@ -1,0 +1,139 @@
+"""Batches and records as lines of text; the records of internal topics with their fields by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+
+from protocol import coordinator_records, metadata_records
+from protocol.errors import KafkaError, ProtocolError
+from protocol.records.batch import DELETE_HORIZON, MAGIC_V2, BatchHeader
+from protocol.records.compression import Compression
+from protocol.records.control import ControlType, decode_key, decode_marker, decode_quorum_record
+from protocol.records.record import Record, read_records
+from protocol.schema import fields_of
+from protocol.types import uuid_to_text
+from storage.names import METADATA_TOPIC
+
+MAX_TEXT = 200
+"""Characters of a key or value that are shown."""
+
+Decoder = Callable[[Record], str]
+
+COORDINATORS = {
+    "__consumer_offsets": coordinator_records.CONSUMER_OFFSETS,
+    "__transaction_state": coordinator_records.TRANSACTION_STATE,
+    "__share_group_state": coordinator_records.SHARE_GROUP_STATE,
+}
+NOT_RECORDS = (KafkaError, ProtocolError)
+
+
+def decoder(topic: str | None) -> Decoder:
+    """How to show a topic's records: by name where it is internal, else as text or bytes."""
+    if topic == METADATA_TOPIC:
+        return _metadata
+    table = COORDINATORS.get(topic or "")
+    return _plain if table is None else lambda record: _coordinator(table, record)
+
+
+def batch_line(position: int, header: BatchHeader) -> str:
+    """One line about a batch."""
+    words = [f"batch {header.base_offset} to {header.last_offset}, {_count(header.records_count, 'record')}"]
+    words.append(f"{header.size_bytes} bytes at {position}")
+    if header.magic < MAGIC_V2:
+        words.append(f"magic {header.magic}")
+    words.append(f"{Compression(header.attributes & 7).name.lower() if header.attributes & 7 <= 4 else 'codec?'}")
+    words.append(f"leader epoch {header.partition_leader_epoch}")
+    if header.producer_id >= 0:
+        words.append(f"producer {header.producer_id} epoch {header.producer_epoch} sequence {header.base_sequence}")
+    words += [name for name, flag in (("transactional", 0x10), ("control", 0x20)) if header.attributes & flag]
+    if header.attributes & DELETE_HORIZON:
+        words.append(f"delete horizon {moment(header.base_timestamp)}")
+    words.append(f"{header.timestamp_type.name.lower().replace('_', ' ')} up to {moment(header.max_timestamp)}")
+    return ", ".join(words)
+
+
+def record_lines(view: memoryview, header: BatchHeader, show: Decoder) -> Iterator[str]:
+    """A line for each record of a batch."""
+    if header.magic < MAGIC_V2:
+        from protocol.records.message_set import read_messages
+
+        records = read_messages(view)
+    else:
+        records = read_records(view, 0, header)
+    for record in records:
+        told = _control(record) if header.is_control and header.magic >= MAGIC_V2 else show(record)
+        yield f"  {record.offset} {moment(record.timestamp)} {told}"
+
+
+def _control(record: Record) -> str:
+    kind = decode_key(record.key)
+    if kind in (ControlType.ABORT, ControlType.COMMIT):
+        marker = decode_marker(record)
+        assert marker is not None
+        return f"{marker.kind.name.lower()} of a transaction, coordinator epoch {marker.coordinator_epoch}"
+    said = decode_quorum_record(record)
+    return "control record of a later Kafka" if said is None else message(said)
+
+
+def _plain(record: Record) -> str:
+    told = f"key {text(record.key)} value {text(record.value)}"
+    headers = ", ".join(f"{name}={text(value)}" for name, value in record.headers)
+    return f"{told} headers {headers}" if headers else told
+
+
+def _coordinator(table: dict[int, str], record: Record) -> str:
+    try:
+        found = coordinator_records.decode_record(table, record.key or b"", record.value)
+    except NOT_RECORDS as error:
+        return f"{_plain(record)} (not decoded: {error})"
+    if found is None:
+        return f"{_plain(record)} (a record type of a later Kafka)"
+    return f"{message(found.key)} → {'deleted' if found.value is None else message(found.value)}"
+
+
+def _metadata(record: Record) -> str:
+    try:
+        return message(metadata_records.decode_record(record.value or b""))
+    except NOT_RECORDS as error:
+        return f"{_plain(record)} (not decoded: {error})"
+
+
+def message(value: object) -> str:
+    """A message with its fields by name."""
+    fields = ", ".join(f"{field.name}={_field(getattr(value, field.name))}" for field in fields_of(type(value)))
+    return f"{type(value).__name__}({fields})"
+
+
+def _field(value: object) -> str:
+    if hasattr(type(value), "__wire__"):
+        return message(value)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_field, value))}]"
+    if isinstance(value, bytes | bytearray | memoryview):
+        return uuid_to_text(bytes(value)) if len(value) == 16 else text(bytes(value))
+    return repr(value)
+
+
+def text(data: bytes | None) -> str:
+    """Bytes as text where they are some, else in hexadecimal; cut when long."""
+    if data is None:
+        return "null"
+    try:
+        told = data.decode()
+        told = repr(told) if told.isprintable() else f"0x{data.hex()}"
+    except UnicodeDecodeError:
+        told = f"0x{data.hex()}"
+    return told if len(told) <= MAX_TEXT else f"{told[:MAX_TEXT]}… ({len(data)} bytes)"
+
+
+def moment(timestamp_ms: int) -> str:
+    """A timestamp in UTC, as far as calendars go."""
+    try:
+        return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds")[:23] + "Z"
+    except (ValueError, OverflowError, OSError):
+        return f"{timestamp_ms} ms"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,153 @@
+"""`odradek log verify`: every checksum, index and checkpoint of a data directory, and whether they agree."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from broker.inspection.dump import partitions
+from broker.inspection.files import UNFINISHED
+from broker.inspection.segments import Segment, check_segment
+from coordinator.cluster.snapshot import find_snapshots, read_snapshot
+from protocol.errors import KafkaError, ProtocolError
+from protocol.types import TopicPartition
+from storage import checkpoint
+from storage.checkpoint import CorruptCheckpoint
+from storage.disk import Disk
+from storage.epochs import LeaderEpochCache
+from storage.meta_properties import read_meta_properties
+from storage.names import LOG, SNAPSHOT, base_offset_of, parse_folder
+from storage.producer_snapshot import CorruptSnapshot, decode_snapshot
+
+OFFSET_CHECKPOINTS = (
+    checkpoint.RECOVERY_POINTS,
+    checkpoint.LOG_START_OFFSETS,
+    checkpoint.HIGH_WATERMARKS,
+    checkpoint.CLEANED_OFFSETS,
+)
+
+
+class Finding(NamedTuple):
+    """Something about a file: a problem, or a note of what the next start will put right by itself."""
+
+    path: str
+    text: str
+    is_problem: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.text}" if self.is_problem else f"note: {self.path}: {self.text}"
+
+
+class Counts:
+    """What has been looked at."""
+
+    def __init__(self) -> None:
+        self.partitions = 0
+        self.segments = 0
+        self.batches = 0
+        self.bytes = 0
+        self.problems = 0
+
+
+Watch = Callable[[int], None]
+"""Told how many more bytes have been verified."""
+
+
+class State(NamedTuple):
+    """What a log directory says of its logs."""
+
+    clean: bool
+    recovery_points: dict[TopicPartition, int]
+
+
+def size_of(disk: Disk, folders: Iterable[str]) -> int:
+    """Bytes of batches in these partitions: what there is to do."""
+    total = 0
+    for folder in folders:
+        for name in disk.listdir(folder):
+            info = disk.stat(os.path.join(folder, name)) if name.endswith(LOG) else None
+            total += 0 if info is None else info.size_bytes
+    return total
+
+
+def folders_of(disk: Disk, path: str) -> list[str]:
+    """The partitions in a log directory; or the one that the path is itself."""
+    is_partition = parse_folder(os.path.basename(os.path.abspath(path))) is not None
+    return [path] if is_partition else partitions(disk, path)
+
+
+def verify(disk: Disk, path: str, counts: Counts, watch: Watch, *, deep: bool) -> Iterator[Finding]:
+    """What is found in a log directory, or in one partition's folder. Raises OSError."""
+    folders = folders_of(disk, path)
+    state = State(checkpoint.has_clean_shutdown(disk, os.path.dirname(os.path.abspath(path))), {})
+    if folders != [path]:
+        state = State(checkpoint.has_clean_shutdown(disk, path), {})
+        yield from _directory(disk, path, state)
+    for folder in folders:
+        counts.partitions += 1
+        yield from _partition(disk, folder, state, counts, watch, deep)
+
+
+def _directory(disk: Disk, path: str, state: State) -> Iterator[Finding]:
+    for name in OFFSET_CHECKPOINTS:
+        try:
+            found = checkpoint.read_offsets(disk, os.path.join(path, name))
+        except CorruptCheckpoint as error:
+            yield Finding(error.path, _without_path(error))
+            continue
+        if name == checkpoint.RECOVERY_POINTS:
+            state.recovery_points.update(found)
+    try:
+        if read_meta_properties(disk, path) is None:
+            yield Finding(path, "meta.properties is missing: the directory was never formatted", is_problem=False)
+    except CorruptCheckpoint as error:
+        yield Finding(error.path, _without_path(error))
+    if not state.clean:
+        yield Finding(path, "was not closed in order: the ends of its logs are as they were left", is_problem=False)
+
+
+def _without_path(error: CorruptCheckpoint) -> str:
+    return str(error).removeprefix(error.path).removeprefix(", ")
+
+
+def _partition(disk: Disk, folder: str, state: State, counts: Counts, watch: Watch, deep: bool) -> Iterator[Finding]:
+    names = disk.listdir(folder)
+    yield from _small_files(disk, folder, names)
+    known = parse_folder(os.path.basename(os.path.abspath(folder)))
+    assert known is not None
+    recovery_point = state.recovery_points.get(known.topic_partition, 0)
+    bases = sorted(offset for name in names if name.endswith(LOG) and (offset := base_offset_of(name)) is not None)
+    for base, end in zip(bases, [*bases[1:], None], strict=True):
+        counts.segments += 1
+        is_recovered = not state.clean and (end is None or end > recovery_point)
+        segment = Segment(folder, base, end, is_recovered=is_recovered, names=frozenset(names))
+        checked = check_segment(disk, segment, watch, deep=deep)
+        counts.batches += checked.batches
+        counts.bytes += checked.bytes
+        yield from (Finding(path, text, not recoverable) for path, text, recoverable in checked.findings)
+    if not bases:
+        yield Finding(folder, "has no segment", is_problem=False)
+
+
+def _small_files(disk: Disk, folder: str, names: list[str]) -> Iterator[Finding]:
+    for name in names:
+        path = os.path.join(folder, name)
+        if name.endswith(UNFINISHED):
+            yield Finding(path, "is on its way in or out: the next start sees to it", is_problem=False)
+        elif name.endswith(SNAPSHOT):
+            try:
+                decode_snapshot(disk.read_file(path), name)
+            except CorruptSnapshot as error:
+                yield Finding(path, str(error).removeprefix(f"{name}: "))
+    for snapshot in find_snapshots(names):
+        path = os.path.join(folder, snapshot.file_name)
+        try:
+            read_snapshot(disk, path)
+        except (KafkaError, ProtocolError) as error:
+            yield Finding(path, str(error))
+    try:
+        checkpoint.read_partition_metadata(disk, folder)
+        LeaderEpochCache.load(folder, disk=disk)
+    except CorruptCheckpoint as error:
+        yield Finding(error.path, _without_path(error))
