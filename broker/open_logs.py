@@ -6,8 +6,9 @@ import secrets
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from broker.clock import Clock, SystemClock
 from broker.config import BrokerConfig
-from broker.logging import get_logger
+from broker.logging import Logger, get_logger
 from coordinator.cluster.registry import Registry
 from protocol.errors import ErrorCode, KafkaError
 from storage.config import LogConfig
@@ -17,12 +18,12 @@ from storage.logs import Logs
 NAME_BYTES = 16
 """Randomness in the name of a deleted log's folder, as much as Kafka's UUID has."""
 
-PROGRESS_EVERY = 200
-"""Logs opened between two lines that say how far it is."""
+TELL_EVERY_MS = 2_000
+"""Between two lines that say how far it is; what is quicker needs none."""
 
 NONE_FAILED: Mapping[str, Exception] = MappingProxyType({})
 
-log = get_logger("broker.logs")
+log: Logger = get_logger("broker.logs")
 
 
 def open_logs(
@@ -44,7 +45,7 @@ def open_logs(
     def config_of(topic: str) -> LogConfig:
         return config.log_config(registry.topic_configs(topic))
 
-    for report in logs.load(config_of, now_ms, progress):
+    for report in logs.load(config_of, now_ms, Opening(SystemClock()).progress):
         if not report.clean and report.logs:
             log.info("recovered after an unclean stop", log_dir=report.path, logs=report.logs)
         for warning in report.warnings:
@@ -60,6 +61,15 @@ def open_logs(
     return logs
 
 
-def progress(log_dir: str, opened: int, total: int) -> None:
-    if opened % PROGRESS_EVERY == 0:
-        log.info("opening logs", log_dir=log_dir, opened=opened, total=total)
+class Opening:
+    """Says how far the opening of logs has come, when it takes long."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._told_ms = clock.monotonic_ms()
+
+    def progress(self, log_dir: str, opened: int, total: int) -> None:
+        now_ms = self._clock.monotonic_ms()
+        if now_ms - self._told_ms >= TELL_EVERY_MS:
+            self._told_ms = now_ms
+            log.info("opening logs", log_dir=log_dir, opened=opened, total=total)

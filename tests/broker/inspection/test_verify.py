@@ -61,7 +61,11 @@ def overwrite(name: str, at: int, content: bytes) -> Damage:
 
 
 def cut(name: str, size: int) -> Damage:
-    return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:-size]) and None
+    def damage(folder: Path) -> None:
+        file = folder / name
+        file.write_bytes(file.read_bytes()[:-size])
+
+    return damage
 
 
 FIRST = f"{0:020d}"

@@ -1,0 +1,28 @@
+"""What a start says of the logs it opens."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker import open_logs
+
+
+class HandClock:
+    now = 0
+
+    def monotonic_ms(self) -> int:
+        return self.now
+
+
+def test_a_start_that_takes_long_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[dict[str, object]] = []
+    monkeypatch.setattr(open_logs.Logger, "info", lambda self, event, **fields: told.append(fields))
+    clock = HandClock()
+    opening = open_logs.Opening(clock)  # type: ignore[arg-type]
+    for opened in range(1, 101):
+        clock.now += 50
+        opening.progress("/data", opened, 100)
+    assert told == [
+        {"log_dir": "/data", "opened": 40, "total": 100},
+        {"log_dir": "/data", "opened": 80, "total": 100},
+    ]
