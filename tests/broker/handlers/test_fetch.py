@@ -1,0 +1,161 @@
+"""Fetch: what is read, when it is answered, and what a session leaves out."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from protocol.errors import ErrorCode
+from protocol.messages.fetch import FetchResponse, ForgottenTopic
+from protocol.records.batch import iter_batches
+from protocol.records.compression import Compression
+from protocol.records.message_set import read_messages
+from tests.broker.asking import batch, fetch, fetch_request, produce
+from tests.broker.inprocess import Client, InProcess, request_frame
+
+
+async def test_whole_batches_from_the_one_with_the_offset_on(broker: InProcess, client: Client) -> None:
+    await broker.create_topic("t")
+    for values in ((b"a", b"b"), (b"c", b"d"), (b"e",)):
+        await produce(client, "t", batch(*values))
+    data = await fetch(client, "t", 3)
+    assert data.records is not None
+    assert [header.base_offset for _, header in iter_batches(data.records)] == [2, 4]
+    assert (data.high_watermark, data.last_stable_offset, data.log_start_offset) == (5, 5, 0)
+
+
+async def test_the_first_batch_comes_whole_whatever_its_size(broker: InProcess, client: Client) -> None:
+    await broker.create_topic("t", 2)
+    for partition in (0, 1):
+        await produce(client, "t", batch(bytes(1000)), partition=partition)
+    answer = await client.ask(fetch_request("t", partitions=(0, 1), max_bytes=10), 12, FetchResponse)
+    first, second = answer.responses[0].partitions
+    assert first.records is not None
+    assert len(first.records) > 1000
+    assert not second.records
+
+
+async def test_the_end_gives_nothing_and_beyond_it_is_an_error(broker: InProcess, client: Client) -> None:
+    await broker.create_topic("t")
+    await produce(client, "t", batch(b"a"))
+    end, beyond = await fetch(client, "t", 1), await fetch(client, "t", 2)
+    assert (end.error_code, end.records) == (ErrorCode.NONE, b"")
+    assert beyond.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+async def test_a_fetch_waits_for_an_append(broker: InProcess, client: Client) -> None:
+    await broker.create_topic("t")
+    client.send(request_frame(fetch_request("t", max_wait_ms=60_000), 12))
+    await asyncio.sleep(0.01)
+    assert not client.wire.sent
+    await produce(broker.client(), "t", batch(b"a"))
+    assert len(await client.frames(1)) == 1
+
+
+async def test_a_fetch_waits_for_as_many_bytes_as_it_wants(broker: InProcess, client: Client) -> None:
+    await broker.create_topic("t")
+    client.send(request_frame(fetch_request("t", max_wait_ms=60_000, min_bytes=150), 12))
+    await produce(broker.client(), "t", batch(bytes(30)))
+    await asyncio.sleep(0.01)
+    assert not client.wire.sent
+    await produce(broker.client(), "t", batch(bytes(30)))
+    assert len(await client.frames(1)) == 1
+
+
+async def test_a_fetch_waits_no_longer_than_it_may(broker: InProcess, client: Client) -> None:
+    await broker.create_topic("t")
+    client.send(request_frame(fetch_request("t", max_wait_ms=10), 12))
+    assert len(await client.frames(1)) == 1
+
+
+async def test_an_error_is_answered_at_once(broker: InProcess, client: Client) -> None:
+    await broker.create_topic("t")
+    client.send(request_frame(fetch_request("t", 5, max_wait_ms=60_000), 12))
+    assert len(await client.frames(1)) == 1
+
+
+async def test_partitions_that_are_not_here_do_not_hurry_the_others(broker: InProcess, client: Client) -> None:
+    await broker.create_topic("t")
+    client.send(request_frame(fetch_request("t", partitions=(7, 0), max_wait_ms=60_000), 12))
+    await asyncio.sleep(0.01)
+    assert not client.wire.sent
+    await produce(broker.client(), "t", batch(b"a"))
+    assert len(await client.frames(1)) == 1
+
+
+@pytest.mark.parametrize(("version", "magic"), [(0, 0), (1, 0), (2, 1), (3, 1)])
+async def test_old_clients_get_messages_of_old_formats(
+    version: int, magic: int, broker: InProcess, client: Client
+) -> None:
+    await broker.create_topic("t")
+    await produce(client, "t", batch(b"a", b"b"))
+    data = await fetch(client, "t", 1, version=version)
+    assert data.records is not None
+    assert data.records[16] == magic
+    assert [record.value for record in read_messages(data.records)] == [b"b"]
+
+
+@pytest.mark.parametrize("version", [0, 3])
+async def test_old_clients_are_told_that_they_cannot_read_zstd(version: int, broker: InProcess, client: Client) -> None:
+    await broker.create_topic("t")
+    await produce(client, "t", batch(b"a", compression=Compression.ZSTD))
+    assert (await fetch(client, "t", version=version)).error_code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+
+
+async def test_the_client_s_leader_epoch_is_checked(broker: InProcess, client: Client) -> None:
+    await broker.create_topic("t")
+    for epoch, code in ((-1, ErrorCode.NONE), (0, ErrorCode.NONE), (1, ErrorCode.UNKNOWN_LEADER_EPOCH)):
+        answer = await client.ask(fetch_request("t", current_leader_epoch=epoch), 12, FetchResponse)
+        assert answer.responses[0].partitions[0].error_code == code
+
+
+async def test_a_log_that_went_another_way_is_told_where(broker: InProcess, client: Client) -> None:
+    await broker.create_topic("t")
+    await produce(client, "t", batch(b"a"))
+    answer = await client.ask(fetch_request("t", 5, last_fetched_epoch=0), 12, FetchResponse)
+    diverging = answer.responses[0].partitions[0].diverging_epoch
+    assert (diverging.epoch, diverging.end_offset) == (0, 1)
+
+
+async def test_a_session_tells_only_what_is_new(broker: InProcess, client: Client) -> None:
+    await broker.create_topic("t", 2)
+    first = await client.ask(fetch_request("t", partitions=(0, 1), session=(0, 0)), 12, FetchResponse)
+    assert first.session_id
+    assert len(first.responses[0].partitions) == 2
+    await produce(client, "t", batch(b"a"), partition=1)
+    second = await client.ask(fetch_request("t", partitions=(), session=(first.session_id, 1)), 12, FetchResponse)
+    assert [data.partition_index for data in second.responses[0].partitions] == [1]
+
+
+async def test_a_session_of_another_epoch_is_refused(broker: InProcess, client: Client) -> None:
+    await broker.create_topic("t")
+    first = await client.ask(fetch_request("t", session=(0, 0)), 12, FetchResponse)
+    for session, code in (
+        ((first.session_id, 5), ErrorCode.INVALID_FETCH_SESSION_EPOCH),
+        ((first.session_id ^ 1, 1), ErrorCode.FETCH_SESSION_ID_NOT_FOUND),
+    ):
+        answer = await client.ask(fetch_request("t", partitions=(), session=session), 12, FetchResponse)
+        assert (answer.error_code, answer.session_id, answer.responses) == (code, 0, [])
+
+
+async def test_a_session_without_partitions_left_is_over(broker: InProcess, client: Client) -> None:
+    await broker.create_topic("t")
+    first = await client.ask(fetch_request("t", session=(0, 0)), 12, FetchResponse)
+    request = fetch_request("t", partitions=(), session=(first.session_id, 1))
+    request.forgotten_topics_data = [ForgottenTopic(topic="t", partitions=[0])]
+    assert (await client.ask(request, 12, FetchResponse)).session_id == 0
+    assert not broker.server.broker.fetch_sessions.sessions
+
+
+async def test_a_topic_id_is_the_topic_s_of_now(broker: InProcess, client: Client) -> None:
+    topic_id = await broker.create_topic("t")
+    for each, code in ((topic_id, ErrorCode.NONE), (bytes(15) + b"\7", ErrorCode.UNKNOWN_TOPIC_ID)):
+        answer = await client.ask(fetch_request("", topic_id=each), 13, FetchResponse)
+        assert answer.responses[0].partitions[0].error_code == code
+
+
+async def test_a_partition_named_twice_is_answered_once(broker: InProcess, client: Client) -> None:
+    await broker.create_topic("t")
+    answer = await client.ask(fetch_request("t", partitions=(0, 0)), 12, FetchResponse)
+    assert len(answer.responses[0].partitions) == 1

@@ -1,0 +1,67 @@
+"""DescribeQuorum, UpdateFeatures and UnregisterBroker of a cluster of one."""
+
+from __future__ import annotations
+
+import pytest
+
+from protocol.errors import ErrorCode
+from protocol.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    PartitionData,
+    TopicData,
+)
+from protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
+from tests.broker.inprocess import Client, InProcess
+
+UPGRADE, SAFE_DOWNGRADE = 1, 2
+
+
+def quorum(*asked: tuple[str, int]) -> DescribeQuorumRequest:
+    return DescribeQuorumRequest(
+        topics=[TopicData(topic_name=name, partitions=[PartitionData(partition_index=index)]) for name, index in asked]
+    )
+
+
+async def test_the_only_voter_leads(broker: InProcess, client: Client) -> None:
+    await broker.create_topic("t")
+    answer = await client.ask(quorum(("__cluster_metadata", 0)), 2, DescribeQuorumResponse)
+    (partition,) = answer.topics[0].partitions
+    assert (partition.error_code, partition.leader_id, partition.observers) == (ErrorCode.NONE, 1, [])
+    (voter,) = partition.current_voters
+    assert voter.log_end_offset == partition.high_watermark > 0
+    assert [node.node_id for node in answer.nodes] == [1]
+
+
+@pytest.mark.parametrize("asked", [[("t", 0)], [("__cluster_metadata", 1)], [("__cluster_metadata", 0), ("t", 0)]])
+async def test_there_is_no_other_quorum(asked: list[tuple[str, int]], client: Client) -> None:
+    answer = await client.ask(quorum(*asked), 2, DescribeQuorumResponse)
+    assert answer.nodes == []
+    codes = {partition.error_code for topic in answer.topics for partition in topic.partitions}
+    assert codes == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+
+async def update(client: Client, name: str, level: int, kind: int, *, validate_only: bool = False) -> int:
+    updates = [FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=kind)]
+    request = UpdateFeaturesRequest(feature_updates=updates, timeout_ms=1000, validate_only=validate_only)
+    return (await client.ask(request, 2, UpdateFeaturesResponse)).error_code
+
+
+async def test_a_feature_goes_down_only_when_told_to(broker: InProcess, client: Client) -> None:
+    registry = broker.server.cluster.registry
+    assert await update(client, "group.version", 0, UPGRADE) == ErrorCode.INVALID_UPDATE_VERSION
+    assert await update(client, "group.version", 0, SAFE_DOWNGRADE, validate_only=True) == ErrorCode.NONE
+    assert registry.features["group.version"] == 1
+    assert await update(client, "group.version", 0, SAFE_DOWNGRADE) == ErrorCode.NONE
+    assert registry.features.get("group.version", 0) == 0
+
+
+async def test_features_that_are_not_there(client: Client) -> None:
+    for name, level in (("no.such.feature", 1), ("metadata.version", 99)):
+        assert await update(client, name, level, UPGRADE) == ErrorCode.INVALID_UPDATE_VERSION
+
+
+async def test_an_unknown_broker_is_not_forgotten(client: Client) -> None:
+    answer = await client.ask(UnregisterBrokerRequest(broker_id=7), 0, UnregisterBrokerResponse)
+    assert answer.error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
