@@ -51,7 +51,7 @@ class Broker:
         self.apis = apis
         self.replicas = Replicas()
         self.disk_work = DiskWork(logs, clock)
-        self.moves = Moves(logs, cluster, clock)
+        self.moves = Moves(logs, cluster, clock, self.disk_work)
         self.groups = GroupCoordinator(self)
         self.transactions = TransactionCoordinator(self)
         self.shares = ShareCoordinator(self)

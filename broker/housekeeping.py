@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from broker.broker import Broker
@@ -41,6 +42,8 @@ class Job(NamedTuple):
     interval_ms: Callable[[BrokerConfig], int]
     run: Callable[[Housekeeping], None]
     in_thread: bool = False
+    first: Callable[[Housekeeping], None] | None = None
+    """Done in a thread before it: what would wait for a disk."""
 
 
 class Housekeeping:
@@ -67,8 +70,10 @@ class Housekeeping:
         while True:
             await asyncio.sleep(job.interval_ms(self.broker.config) / 1000)
             try:
+                if job.first is not None:
+                    await self.workers.call(partial(job.first, self))
                 if job.in_thread:
-                    await self.workers.call(lambda: job.run(self))
+                    await self.workers.call(partial(job.run, self))
                 else:
                     job.run(self)
             except (LogDirFailure, LogDirFull):
@@ -92,6 +97,9 @@ class Housekeeping:
     def look_for_room(self) -> None:
         self.failures.look_for_room()
 
+    def look_at_old_segments(self) -> None:
+        self.broker.logs.look_at_old_segments(self.broker.clock.now_ms())
+
     def apply_retention(self) -> None:
         self.broker.logs.apply_retention(self.broker.clock.now_ms())
 
@@ -105,7 +113,12 @@ JOBS = (
     Job("idle connections", lambda c: c.connections_max_idle_ms // IDLE_CHECKS, Housekeeping.close_idle_connections),
     Job("checkpoints", lambda c: c.log_flush_offset_checkpoint_interval_ms, Housekeeping.checkpoint, in_thread=True),
     Job("flushes", lambda c: FLUSH_INTERVAL_MS, Housekeeping.flush, in_thread=True),
-    Job("retention", lambda c: c.log_retention_check_interval_ms, Housekeeping.apply_retention),
+    Job(
+        "retention",
+        lambda c: c.log_retention_check_interval_ms,
+        Housekeeping.apply_retention,
+        first=Housekeeping.look_at_old_segments,
+    ),
     Job("deletion", lambda c: DELETION_INTERVAL_MS, Housekeeping.delete_files, in_thread=True),
     Job("room", lambda c: ROOM_INTERVAL_MS, Housekeeping.look_for_room),
     Job("producer ids", lambda c: c.producer_id_expiration_check_interval_ms, Housekeeping.forget_producers),

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from broker.clock import Clock, SystemClock
 from broker.config import BrokerConfig
-from broker.logging import Logger, get_logger
+from broker.logging import get_logger
 from coordinator.cluster.registry import Registry
 from protocol.errors import ErrorCode, KafkaError
 from storage.config import LogConfig
@@ -23,7 +23,7 @@ TELL_EVERY_MS = 2_000
 
 NONE_FAILED: Mapping[str, Exception] = MappingProxyType({})
 
-log: Logger = get_logger("broker.logs")
+log = get_logger("broker.logs")
 
 
 def open_logs(

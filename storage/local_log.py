@@ -286,6 +286,16 @@ class LocalLog:
             snapshot = self.producer_state.set_snapshot_aside(segment.base_offset)
             self.segments.set_aside(segment, snapshot, now_ms + self._config.file_delete_delay_ms)
 
+    def look_at_old_segments(self, now_ms: int) -> None:
+        """Have those segments know their largest timestamp that retention asks for it. Raises LogDirFailure."""
+        retention_ms = self._config.retention_ms
+        if not self._config.delete or retention_ms < 0:
+            return
+        with self.failing("looking for segments to delete in"):
+            for segment in self.segments:
+                if not segment.sealed or now_ms - segment.largest_timestamp() <= retention_ms:
+                    return
+
     def apply_retention(self, now_ms: int) -> list[Deletable]:
         """Delete the segments that retention no longer covers; which ones, and why. Raises LogDirFailure."""
         with self.failing("looking for segments to delete in"):

@@ -200,6 +200,13 @@ class Logs(LogTable):
         failures.raise_first()
         return len(due)
 
+    def look_at_old_segments(self, now_ms: int) -> None:
+        """Read what `apply_retention` will ask of segments, and they then know. For a worker thread."""
+        failures = Failures()
+        for log in self._all():
+            failures.attempt(log.log_dir, partial(log.look_at_old_segments, now_ms))
+        failures.raise_first()
+
     def apply_retention(self, now_ms: int) -> list[tuple[Log, list[Deletable]]]:
         """Delete the segments that their topics' retention no longer covers; which ones, for the broker's log. A log
         that is being cleaned is left for the next time.

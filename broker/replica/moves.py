@@ -6,6 +6,7 @@ import asyncio
 import os
 
 from broker.clock import Clock
+from broker.disk_work import DiskWork
 from broker.logging import get_logger
 from broker.replica.partition import Partition
 from coordinator.cluster.cluster import Cluster
@@ -19,10 +20,11 @@ log = get_logger("broker.moves")
 class Moves:
     """One task per replica that moves; each step copies about a megabyte, between which clients are served."""
 
-    def __init__(self, logs: Logs, cluster: Cluster, clock: Clock) -> None:
+    def __init__(self, logs: Logs, cluster: Cluster, clock: Clock, disk_work: DiskWork) -> None:
         self._logs = logs
         self._cluster = cluster
         self._clock = clock
+        self._disk_work = disk_work
         self._tasks: dict[TopicPartition, asyncio.Task[None]] = {}
 
     def directory(self, path: str) -> str:
@@ -60,11 +62,19 @@ class Moves:
         self.forget(name)
         self._logs.cancel_future(name, self._clock.now_ms())
 
+    async def _copy(self, name: TopicPartition) -> None:
+        while not self._logs.copy_to_future(name, self._clock.now_ms()):  # noqa: ASYNC110 (clients take their turn)
+            await asyncio.sleep(0)
+
     async def _move(self, partition: Partition) -> None:
         name = partition.name
         try:
-            while not self._logs.copy_to_future(name, self._clock.now_ms()):  # noqa: ASYNC110 (clients take their turn)
-                await asyncio.sleep(0)
+            await self._copy(name)
+            future = self._logs.future(name)
+            assert future is not None
+            await self._disk_work.flushed(future)  # the one that it stands for will be deleted
+            await self._disk_work.checkpointed(future.log_dir)
+            await self._copy(name)
             partition.log = self._logs.swap_future(name, self._clock.now_ms())
             partition.wake_all()
             await self._cluster.assign_directories([(name, self._cluster.directory_ids[partition.log.log_dir])])

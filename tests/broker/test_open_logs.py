@@ -16,7 +16,7 @@ class HandClock:
 
 def test_a_start_that_takes_long_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[dict[str, object]] = []
-    monkeypatch.setattr(open_logs.Logger, "info", lambda self, event, **fields: told.append(fields))
+    monkeypatch.setattr("broker.logging.Logger.info", lambda self, event, **fields: told.append(fields))
     clock = HandClock()
     opening = open_logs.Opening(clock)  # type: ignore[arg-type]
     for opened in range(1, 101):

@@ -163,3 +163,16 @@ def test_what_was_deleted_stays_deleted_after_a_restart(tmp_path: Path, clean: b
     log.close()
     reopened = open_log(tmp_path / "orders-0", clean=clean)
     assert (reopened.log_start_offset, reopened.log_end_offset) == (3, 6)
+
+
+def test_a_thread_may_read_beforehand_what_retention_asks_of_segments(tmp_path: Path) -> None:
+    first = open_log(tmp_path / "orders-0", config(segment_bytes=120, retention_ms=1000))
+    for n in range(4):
+        write(first, "x" * 40, timestamp=NOW_MS + n)
+    first.flush(NOW_MS)
+    first.close()
+    log = open_log(tmp_path / "orders-0", first.config)
+    log.update_high_watermark(log.log_end_offset)
+    log.look_at_old_segments(NOW_MS + 5000)
+    assert all(segment._max_timestamp is not None for segment in list(log.segments)[:-1])
+    assert len(log.apply_retention(NOW_MS + 5000)) >= 3
