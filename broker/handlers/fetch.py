@@ -32,6 +32,8 @@ from protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
     FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionData,
 )
 from protocol.records.batch import LOG_OVERHEAD
@@ -44,6 +46,7 @@ FIRST_WHOLE_BATCH_VERSION = 3
 
 FIRST_SESSION_VERSION = 7
 FIRST_TOPIC_ID_VERSION = 13
+FIRST_LEADER_VERSION = 16
 FIRST_BATCH_VERSION = 4
 """Before it, answers are message sets."""
 
@@ -221,7 +224,12 @@ class Plan:
             )
             data = self._answer(wanted, partition, fetched)
         except KafkaError as error:
-            return empty(wanted, error.code)
+            data = empty(wanted, error.code)
+            if error.code is ErrorCode.FENCED_LEADER_EPOCH and self.call.version >= FIRST_LEADER_VERSION:
+                data.current_leader = LeaderIdAndEpoch(
+                    leader_id=partition.leader_id, leader_epoch=partition.leader_epoch
+                )
+            return data
         gathered.watched.append(partition)
         if data.records and not is_first and self.call.version >= FIRST_WHOLE_BATCH_VERSION and is_cut(data.records):
             data.records = b""
@@ -285,7 +293,17 @@ class Plan:
                 topics.append(last)
             last.partitions.append(data)
         session_id = self.session.session_id if self.session is not None else NO_SESSION
-        return FetchResponse(session_id=session_id, responses=topics)
+        return FetchResponse(session_id=session_id, responses=topics, node_endpoints=self._endpoints(topics))
+
+    def _endpoints(self, topics: Iterable[FetchableTopicResponse]) -> list[NodeEndpoint]:
+        """Where the leaders are that the answer names: it saves the client a Metadata (KIP-951)."""
+        leaders = {data.current_leader.leader_id for topic in topics for data in topic.partitions if data.error_code}
+        brokers, listener = self.call.broker.registry.brokers, self.call.connection.listener.name
+        return [
+            NodeEndpoint(node_id=leader, host=endpoint.host, port=endpoint.port, rack=brokers[leader].rack)
+            for leader in leaders
+            if leader in brokers and (endpoint := brokers[leader].endpoint(listener)) is not None
+        ]
 
 
 def is_cut(records: Buffer) -> bool:

@@ -110,6 +110,19 @@ async def test_the_client_s_leader_epoch_is_checked(broker: InProcess, client: C
         assert answer.responses[0].partitions[0].error_code == code
 
 
+@pytest.mark.parametrize("version", [15, 16])
+async def test_a_client_that_is_behind_is_told_the_leader(version: int, broker: InProcess, client: Client) -> None:
+    topic_id = await broker.create_topic("t")
+    broker.server.broker.replicas.partition("t", 0).leader_epoch = 3
+    request = fetch_request("", topic_id=topic_id, current_leader_epoch=2, max_wait_ms=60_000)
+    answer = await client.ask(request, version, FetchResponse)
+    (data,) = answer.responses[0].partitions
+    assert data.error_code == ErrorCode.FENCED_LEADER_EPOCH
+    told = (data.current_leader.leader_id, data.current_leader.leader_epoch)
+    assert told == ((1, 3) if version == 16 else (-1, -1))
+    assert [node.node_id for node in answer.node_endpoints] == ([1] if version == 16 else [])
+
+
 async def test_a_log_that_went_another_way_is_told_where(broker: InProcess, client: Client) -> None:
     await broker.create_topic("t")
     await produce(client, "t", batch(b"a"))
