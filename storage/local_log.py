@@ -92,8 +92,8 @@ class LocalLog:
         self._flushing = Lock()
         self._generation = 0
         self._named = loaded.clean
-        """Whether the folder's own name is known to be on the device: a new folder's is not, however often what is in
-        it was flushed."""
+        """Whether the folder's own name and what is in it are known to be on the device: a new folder's are not,
+        however often its segments were flushed, nor is the removal of a segment that could not be begun."""
         self.config = config
 
     def __repr__(self) -> str:
@@ -148,6 +148,7 @@ class LocalLog:
                 old.seal()
             except OSError:
                 segment.delete()  # appends go on in the old one: after a restart, the log would end where this begins
+                self._named = False  # nor may it come back with a loss of power, once what is appended was flushed
                 raise
         self.segments.append(segment)
         return segment
@@ -213,8 +214,8 @@ class LocalLog:
             with self.failing("flushing"):
                 self.segments.flush(self.recovery_point, end_offset)
                 if not self._named:
+                    self._named = True  # before, as a roll on the event loop may fail meanwhile
                     self._name_durably()
-                    self._named = True
         except LogDirFailure as error:
             self._flush_failed = error  # the system would report success the next time, with the pages gone
             raise

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import logging
 import os
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import NamedTuple
@@ -26,6 +29,13 @@ CHUNK = 20
 """Seeds that a process takes at a time."""
 
 Run = Callable[[int], None]
+
+
+class Nowhere(io.TextIOBase):
+    """Takes what nobody wants to read."""
+
+    def write(self, text: str) -> int:
+        return len(text)
 
 
 class Failure(NamedTuple):
@@ -75,8 +85,14 @@ def parse_seeds(text: str) -> range:
 def worlds() -> dict[str, str]:
     """Module names, by the name of the world."""
     files = {file for pattern in PATTERNS for file in ROOT.glob(pattern)}
-    names = {file.stem.removeprefix("test_"): module_name(file) for file in sorted(files)}
+    names = {world_name(file): module_name(file) for file in sorted(files)}
     return {name: module for name, module in names.items() if 'parametrize("seed"' in source(module)}
+
+
+def world_name(file: Path) -> str:
+    """What the module is about; the folder, where that is a simulation only."""
+    about = file.stem.removeprefix("test_")
+    return file.parent.name if about == "simulation" else about.removesuffix("_simulation")
 
 
 def module_name(file: Path) -> str:
@@ -107,9 +123,19 @@ def run_all(pieces: list[tuple[str, range]], jobs: int) -> Iterator[list[Failure
 def run_piece(piece: tuple[str, range]) -> list[Failure]:
     """The seeds of a piece that failed."""
     world, seeds = piece
-    logging.disable(logging.CRITICAL)
     runs = list(seeded(importlib.import_module(worlds()[world])))
-    return [Failure(world, seed, reason) for seed in seeds for run in runs if (reason := attempt(run, seed))]
+    with quiet():
+        return [Failure(world, seed, reason) for seed in seeds for run in runs if (reason := attempt(run, seed))]
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Brokers that are killed have much to say, and leave work undone; none of it is news."""
+    logging.disable(logging.CRITICAL)
+    warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
+    with redirect_stderr(Nowhere()):
+        yield
+    logging.disable(logging.NOTSET)
 
 
 def seeded(module: ModuleType) -> Iterator[Run]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from protocol.records.compression import Compression
 from storage.cleaner_job import Cleaned, CleanedSegment
 from storage.log import Log
+from tests.simulation.log_model import Model
 
 POLICIES = (("delete",), ("compact",), ("compact", "delete"), ("compact",))
 CODECS = (Compression.NONE, Compression.NONE, Compression.NONE, Compression.GZIP, Compression.LZ4)
@@ -27,3 +28,10 @@ class Held(NamedTuple):
 
     view: memoryview
     content: bytes
+
+
+def able(pid: int, log: Log, model: Model) -> int:
+    """The producer; or none, for one of whom only a marker is left: it would have to ask for a new epoch first."""
+    state = log.producer_state.producers.get(pid)
+    stuck = state is not None and state.last_sequence < 0 and model.last_of_producer(pid) is not None
+    return -1 if stuck else pid

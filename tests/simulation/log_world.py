@@ -20,7 +20,7 @@ from storage.producer_entry import Origin
 from tests.simulation.faulty_disk import Crash, FaultyDisk
 from tests.simulation.log_checks import check_all, check_restarted
 from tests.simulation.log_model import Entry, Model
-from tests.simulation.log_parts import CODECS, POLICIES, Cleaning, Held
+from tests.simulation.log_parts import CODECS, POLICIES, Cleaning, Held, able
 
 NAME = TopicPartition("orders", 0)
 DATA = "/data"
@@ -158,12 +158,12 @@ class LogWorld:
 
     def _batch(self, offset: int) -> tuple[bytearray, list[Entry]]:
         dice = self.dice
-        pid = dice.choice((-1, -1, *PRODUCERS))
+        pid = able(dice.choice((-1, -1, *PRODUCERS)), self.log, self.model)
         ongoing = self.model.open_transactions()
         transactional = pid >= 0 and (pid in ongoing or dice.random() < 0.3)
         last = self.model.last_of_producer(pid) if pid >= 0 else None
         state = self.log.producer_state.producers.get(pid)
-        sequence = -1 if pid < 0 else 0 if state is None or state.last_sequence < 0 else state.last_sequence + 1
+        sequence = -1 if pid < 0 else 0 if last is None else last.sequence + last.batch[1] - last.batch[0] + 1
         assert pid < 0 or last is None or last.offset < self.model.start or state is not None, "a producer is forgotten"
         size = dice.randint(1, 3)
         records = [self._record() for _ in range(size)]
