@@ -49,6 +49,8 @@ class LogConfig(Config):
 
     KIND: ClassVar[str] = "topic"
 
+    # What Kafka 4.3 does not have is internal: told to those who describe a topic only where it is set.
+
     compact: bool
     """cleanup.policy contains compact."""
     delete: bool
@@ -105,6 +107,13 @@ class LogConfig(Config):
         synonyms=("log.cleaner.delete.retention.ms",),
         doc="How long a compacted topic keeps tombstones; a reader that starts at the beginning must finish within it "
         "to see every deletion.",
+    )
+    errors_deadletterqueue_group_enable = option(
+        "errors.deadletterqueue.group.enable",
+        BOOLEAN,
+        False,
+        internal=True,
+        doc="Let share groups write what they give up to this topic (KIP-1191).",
     )
     file_delete_delay_ms = option(
         "file.delete.delay.ms",

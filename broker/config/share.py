@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
-from protocol.config import CLUSTER_WIDE, INT, LIST, SHORT, STRING, Config, option
+from protocol.config import BOOLEAN, CLUSTER_WIDE, INT, LIST, SHORT, STRING, Config, option
 
 
 class ShareOptions(Config):
     """Share groups (KIP-932) and the coordinator of their state."""
 
+    # What Kafka 4.3 does not have is internal: told to those who describe a broker only where it is set.
+
+    errors_deadletterqueue_auto_create_topics_enable = option(
+        "errors.deadletterqueue.auto.create.topics.enable",
+        BOOLEAN,
+        False,
+        update=CLUSTER_WIDE,
+        internal=True,
+        doc="Make the dead-letter queue that a share group names, if it is not there (KIP-1191).",
+    )
+    errors_deadletterqueue_topic_name_prefix = option(
+        "errors.deadletterqueue.topic.name.prefix",
+        STRING,
+        "dlq.",
+        update=CLUSTER_WIDE,
+        internal=True,
+        doc="What the name of a dead-letter queue must begin with (KIP-1191).",
+    )
     group_share_assignment_interval_ms = option(
         "group.share.assignment.interval.ms",
         INT,

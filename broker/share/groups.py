@@ -17,7 +17,7 @@ from broker.share.hosted import Hosted
 from broker.share.initializing import initialize
 from broker.share.persister import make_persister
 from broker.share.sessions import PartitionId, SessionKey, ShareSession, ShareSessions
-from coordinator.cluster.changes import Change, PartitionChanged, TopicDeleted
+from coordinator.cluster.changes import Change, FeatureChanged, PartitionChanged, TopicDeleted
 from coordinator.group.config import GroupConfig
 from coordinator.group.share_initialization import Initialize
 from coordinator.share.records import ShareKey
@@ -118,6 +118,9 @@ class ShareGroups:
         elif isinstance(change, PartitionChanged) and change.before.leader_epoch != change.after.leader_epoch:
             topic_id, index = change.topic.topic_id, change.partition_index
             self._lost(lambda key: key.topic_id == topic_id and key.partition == index)
+        elif isinstance(change, FeatureChanged):
+            for hosted in self._hosted.values():
+                hosted.features_changed()
 
     def _lost(self, is_lost: Callable[[ShareKey], bool]) -> None:
         for key, hosted in list(self._hosted.items()):

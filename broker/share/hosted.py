@@ -13,7 +13,7 @@ from typing import Final
 from broker.clock import Clock, Timer
 from broker.logging import get_logger
 from broker.replica.partition import Partition
-from broker.share.dead_letters import DeadLetters, Letter
+from broker.share.dead_letters import DeadLetters, letters_of
 from broker.share.persister import Persister
 from broker.waiting import Waiter
 from coordinator.group.config import BY_DURATION, GroupConfig, duration_ms
@@ -126,6 +126,11 @@ class Hosted:
             self._burying.cancel()
         self.wake()
 
+    def features_changed(self) -> None:
+        """What the options mean depends on them."""
+        self._known_config = None
+        self.refresh()
+
     def refresh(self) -> None:
         """The group's options as they are now."""
         config = self._config()
@@ -136,7 +141,7 @@ class Hosted:
                 config.share_partition_max_record_locks,
                 config.share_record_lock_duration_ms,
                 config.share_renew_acknowledge_enable,
-                bool(config.errors_deadletterqueue_topic_name),
+                self._dead_letters.are_wanted(config),
                 config.odradek_share_redelivery_backoff_ms,
                 config.odradek_share_redelivery_backoff_max_ms,
             )
@@ -212,10 +217,11 @@ class Hosted:
     async def _bury(self) -> None:
         try:
             while self.engine.is_active and (runs := self.engine.to_bury()):
-                letters = [Letter(run.first, run.last, run.delivery_count) for run in runs]
+                ranges = [(run.first, run.last) for run in runs]
+                letters = letters_of(runs, self.engine.rejected, self.engine.limits.max_delivery_count)
                 await self._dead_letters.write(self.key, self.partition, letters, self._config())
                 if self.engine.is_active:
-                    self._settle(buried(self.engine, [(each.first, each.last) for each in letters]), self._note)
+                    self._settle(buried(self.engine, ranges), self._note)
         finally:
             self._burying = None
 
@@ -245,7 +251,7 @@ class Hosted:
         if self.engine.complete(change, error is None, self._clock.now_ms()) and self.waiters:
             self.wake()
         self._arm()
-        if self.engine.limits.has_dead_letters and change.has_dead_letters:
+        if change.has_dead_letters or error is not None:
             self.bury()
         if seen is not None and seen.code in ENDS:
             self._given_up(self)

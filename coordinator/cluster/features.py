@@ -1,4 +1,5 @@
-"""The features of Kafka 4.3.1, what a new cluster starts with, and UpdateFeatures (KIP-584, KIP-778, KIP-1022).
+"""The features of Kafka 4.3.1 and a level more, what a new cluster starts with, and UpdateFeatures (KIP-584, KIP-778,
+KIP-1022).
 
 Source: org.apache.kafka.server.common.Feature and MetadataVersion; Kafka's FeatureControlManager and QuorumFeatures.
 """
@@ -33,11 +34,12 @@ SUPPORTED: dict[str, FeatureRange] = {
     ELR_VERSION: FeatureRange(0, 1),
     "group.version": FeatureRange(0, 1),
     KRAFT_VERSION: FeatureRange(0, 1),
-    "share.version": FeatureRange(0, 1),
+    "share.version": FeatureRange(0, 2),
     "streams.version": FeatureRange(0, 1),
     "transaction.version": FeatureRange(0, 2),
 }
-"""What this node can run its metadata with, and says when it registers: the levels of Kafka 4.3.1."""
+"""What this node can run its metadata with, and says when it registers: the levels of Kafka 4.3.1, and share.version 2
+of 4.4, which dead-letter queues need (KIP-1191). A new cluster does not start with that: 4.3 could not read it."""
 
 BOOTSTRAP_FEATURES: dict[str, int] = {
     METADATA_VERSION: LATEST_METADATA_VERSION,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from coordinator.share_partition.cache import InFlightBatch
 from coordinator.share_partition.run import Change, Run, given_up, settled
 from coordinator.share_partition.share_partition import SharePartition
-from coordinator.share_partition.states import ACQUIRED, MEANS, RENEW, TERMINAL, AcknowledgeType
+from coordinator.share_partition.states import ACQUIRED, ARCHIVING, MEANS, RENEW, TERMINAL, AcknowledgeType
 from protocol.errors import ErrorCode, KafkaError
 
 
@@ -54,6 +54,8 @@ def _acknowledge(partition: SharePartition, member_id: str, said: Said, change: 
                 raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown acknowledge type id: {kind}")
             if kind == AcknowledgeType.REJECT:
                 wanted = given_up(partition.limits)
+                if wanted is ARCHIVING and run.delivery_count >= partition.limits.max_delivery_count:
+                    partition.rejected.update(range(run.first, run.last + 1))
             run.begin(settled(wanted, run.delivery_count, partition.limits), change)
             if run.state in TERMINAL:
                 partition.delivery_complete_count += partition.from_start(run)

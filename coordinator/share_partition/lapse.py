@@ -126,14 +126,18 @@ def archive(partition: SharePartition, first: int, last: int, state: RecordState
 
 
 def buried(partition: SharePartition, ranges: Iterable[Range]) -> Change | None:
-    """Dead letters are written: their records are archived once that is, too."""
+    """Dead letters are written: their records are archived, whether or not that can be stored. Where it cannot, they
+    are written again after a restart."""
     change = Change()
     for first, last in ranges:
+        partition.rejected.difference_update(range(first, last + 1))
         for batch in partition.cache.overlapping(first, last):
-            for run in batch.part(first, last):
-                if run.state is ARCHIVING and run.change is None and first <= run.first and run.last <= last:
-                    run.begin(ARCHIVED, change)
+            for run in batch.cut(first, last):
+                if run.state is ARCHIVING and run.change is None:
+                    run.become(ARCHIVED)
+                    change.note(run)
                     partition.delivery_complete_count += partition.from_start(run)
+            batch.tidy()
     return partition.seal(change) if change.batches else None
 
 

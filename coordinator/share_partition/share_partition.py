@@ -58,6 +58,8 @@ class SharePartition:
         self.gap: Gap | None = None
         self.delivery_complete_count = 0
         """Records from the start offset on that are in a terminal state (KIP-1226)."""
+        self.rejected: set[int] = set()
+        """Records that wait for the dead-letter queue because of a rejection, though it was their last delivery."""
         self.next_lock_ms = NO_DEADLINE
         """When to call `expire`, or a little earlier."""
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from coordinator.share.batches import StateBatch
 from coordinator.share.records import ShareKey
 from coordinator.share.shard import Written
@@ -14,23 +16,45 @@ from protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
 from protocol.records import batch
 from protocol.records.record import Record, read_records
 from tests.broker.inprocess import InProcess
 from tests.broker.share.test_share_fetch import GROUP, OPTIONS, Fetching, acquired, eventually
 
-GROUP_RESOURCE = 32
+UP, SAFE = 1, 2
+TOPIC_RESOURCE, GROUP_RESOURCE = 2, 32
 SET = 0
-DLQ_OPTIONS = {**OPTIONS, "default.replication.factor": "1"}
+QUEUE = "dlq.group"
+DLQ_OPTIONS = {
+    **OPTIONS,
+    "default.replication.factor": "1",
+    "errors.deadletterqueue.auto.create.topics.enable": "true",
+}
 
 
-async def configure(fetching: Fetching, **options: str) -> None:
+async def enable(fetching: Fetching, level: int = 2) -> None:
+    """share.version, on which dead-letter queues depend."""
+    update = FeatureUpdateKey(feature="share.version", max_version_level=level, upgrade_type=UP if level > 1 else SAFE)
+    response = await fetching.client.ask(UpdateFeaturesRequest(feature_updates=[update]), 1, UpdateFeaturesResponse)
+    assert response.error_code == 0, response
+
+
+async def begin(broker: InProcess) -> Fetching:
+    """A group with a queue, in a cluster that has them."""
+    fetching = await Fetching.begin(broker)
+    await enable(fetching)
+    await configure(fetching, errors_deadletterqueue_topic_name=QUEUE)
+    return fetching
+
+
+async def configure(fetching: Fetching, kind: int = GROUP_RESOURCE, resource: str = GROUP, /, **options: str) -> None:
     configs = [
         AlterableConfig(name=name.replace("_", "."), config_operation=SET, value=value)
         for name, value in options.items()
     ]
-    resource = AlterConfigsResource(resource_type=GROUP_RESOURCE, resource_name=GROUP, configs=configs)
-    request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
+    altered = AlterConfigsResource(resource_type=kind, resource_name=resource, configs=configs)
+    request = IncrementalAlterConfigsRequest(resources=[altered], validate_only=False)
     response = await fetching.client.ask(request, 1, IncrementalAlterConfigsResponse)
     assert response.responses[0].error_code == 0, response
 
@@ -38,7 +62,7 @@ async def configure(fetching: Fetching, **options: str) -> None:
 async def letters(broker: InProcess, count: int) -> list[Record]:
     async with asyncio.timeout(10):
         while True:
-            partition = broker.server.broker.replicas.topic("dlq").get(0)
+            partition = broker.server.broker.replicas.topic(QUEUE).get(0)
             if partition is not None and partition.high_watermark >= count:
                 break
             await asyncio.sleep(0.01)
@@ -67,8 +91,7 @@ def _named(fetching: Fetching):  # type: ignore[no-untyped-def]
 def test_a_rejected_record_gets_a_letter(tmp_path: Path) -> None:
     async def whole() -> None:
         async with InProcess(tmp_path, DLQ_OPTIONS) as broker:
-            fetching = await Fetching.begin(broker)
-            await configure(fetching, errors_deadletterqueue_topic_name="dlq")
+            fetching = await begin(broker)
             fetching.append(3)
             epoch, _ = await eventually(fetching, 0)
             await fetching.acknowledge(epoch, (0, 0, 1), (1, 1, 3), (2, 2, 1))
@@ -76,7 +99,7 @@ def test_a_rejected_record_gets_a_letter(tmp_path: Path) -> None:
             assert (letter.key, letter.value) == (None, None)
             assert told(letter) == {
                 "topic": "topic", "partition": "0", "offset": "1", "group": GROUP, "delivery.count": "1",
-                "message": "The record was rejected by a consumer.",
+                "message": "Offset rejected by client.",
             }  # fmt: skip
             await settled(fetching, 3)
 
@@ -86,10 +109,9 @@ def test_a_rejected_record_gets_a_letter(tmp_path: Path) -> None:
 def test_a_record_that_was_delivered_too_often_gets_a_copy(tmp_path: Path) -> None:
     async def whole() -> None:
         async with InProcess(tmp_path, DLQ_OPTIONS) as broker:
-            fetching = await Fetching.begin(broker)
+            fetching = await begin(broker)
             await configure(
                 fetching,
-                errors_deadletterqueue_topic_name="dlq",
                 errors_deadletterqueue_copy_record_enable="true",
                 share_delivery_count_limit="2",
             )
@@ -99,7 +121,7 @@ def test_a_record_that_was_delivered_too_often_gets_a_copy(tmp_path: Path) -> No
             await fetching.acknowledge(epoch + 1, (0, 0, 2))
             (letter,) = await letters(broker, 1)
             assert letter.value == b"value"
-            assert told(letter)["message"] == "The record was delivered 2 times, which is the group's limit."
+            assert told(letter)["message"] == "Offset delivery count exceeded the threshold."
             await settled(fetching, 1)
 
     asyncio.run(whole())
@@ -108,8 +130,7 @@ def test_a_record_that_was_delivered_too_often_gets_a_copy(tmp_path: Path) -> No
 def test_a_letter_that_a_crash_kept_from_being_written_is_written_later(tmp_path: Path) -> None:
     async def whole() -> None:
         async with InProcess(tmp_path, DLQ_OPTIONS) as broker:
-            fetching = await Fetching.begin(broker)
-            await configure(fetching, errors_deadletterqueue_topic_name="dlq")
+            fetching = await begin(broker)
             fetching.append(2)
             archiving = Written(1, 0, 0, 0, [StateBatch(0, 0, 3, 4)])
             key = ShareKey(GROUP, fetching.topic_id, 0)
@@ -119,5 +140,87 @@ def test_a_letter_that_a_crash_kept_from_being_written_is_written_later(tmp_path
             (letter,) = await letters(broker, 1)
             assert (told(letter)["offset"], told(letter)["delivery.count"]) == ("0", "4")
             await settled(fetching, 1)
+
+    asyncio.run(whole())
+
+
+def test_a_record_that_was_rejected_at_its_last_delivery_was_rejected(tmp_path: Path) -> None:
+    async def whole() -> None:
+        async with InProcess(tmp_path, DLQ_OPTIONS) as broker:
+            fetching = await begin(broker)
+            await configure(fetching, share_delivery_count_limit="2")
+            fetching.append(2)
+            epoch, _ = await eventually(fetching, 0)
+            await fetching.fetch(epoch, (0, 1, 2))
+            await fetching.acknowledge(epoch + 1, (0, 0, 3), (1, 1, 2))
+            found = await letters(broker, 2)
+            assert [(told(each)["offset"], told(each)["message"]) for each in found] == [
+                ("0", "Offset rejected by client."), ("1", "Offset delivery count exceeded the threshold."),
+            ]  # fmt: skip
+            await settled(fetching, 2)
+
+    asyncio.run(whole())
+
+
+@pytest.mark.parametrize(
+    ("queue", "options"),
+    [
+        ("__dlq", {}),
+        ("letters", {}),
+        ("dlq.not-allowed", {}),
+        ("dlq.not-there", {"errors.deadletterqueue.auto.create.topics.enable": "false"}),
+    ],
+)
+def test_a_queue_that_may_not_be_one_holds_nobody_up(tmp_path: Path, queue: str, options: dict[str, str]) -> None:
+    async def whole() -> None:
+        async with InProcess(tmp_path, {**DLQ_OPTIONS, **options}) as broker:
+            fetching = await begin(broker)
+            await broker.create_topic("dlq.not-allowed", 1)
+            await configure(fetching, errors_deadletterqueue_topic_name=queue)
+            fetching.append(2)
+            epoch, _ = await eventually(fetching, 0)
+            await fetching.acknowledge(epoch, (0, 0, 3), (1, 1, 1))
+            await settled(fetching, 2)
+            written = broker.server.broker.replicas.topic(queue)
+            assert not sum(each.high_watermark for each in written.values())
+            assert written.keys() == ({0} if queue == "dlq.not-allowed" else set())
+
+    asyncio.run(whole())
+
+
+def test_without_the_feature_there_is_no_queue(tmp_path: Path) -> None:
+    async def whole() -> None:
+        async with InProcess(tmp_path, DLQ_OPTIONS) as broker:
+            fetching = await begin(broker)
+            await enable(fetching, 1)
+            fetching.append(2)
+            epoch, _ = await eventually(fetching, 0)
+            await fetching.acknowledge(epoch, (0, 0, 3))
+            await settled(fetching, 1)
+            await enable(fetching, 2)
+            await fetching.acknowledge(epoch + 1, (1, 1, 3))
+            (letter,) = await letters(broker, 1)
+            assert told(letter)["offset"] == "1"
+
+    asyncio.run(whole())
+
+
+def test_a_copy_that_the_queue_does_not_take_is_left_out(tmp_path: Path) -> None:
+    async def whole() -> None:
+        async with InProcess(tmp_path, DLQ_OPTIONS) as broker:
+            fetching = await begin(broker)
+            await broker.create_topic(QUEUE, 1)
+            await configure(
+                fetching, TOPIC_RESOURCE, QUEUE, errors_deadletterqueue_group_enable="true", max_message_bytes="400"
+            )
+            await configure(fetching, errors_deadletterqueue_copy_record_enable="true")
+            small, large = Record(0, 0, b"key", b"small"), Record(0, 0, b"key", bytes(500))
+            log = broker.server.broker.replicas.partition("topic", 0)
+            log.append(memoryview(batch.build([small, large, small])), 1)
+            epoch, _ = await eventually(fetching, 0)
+            await fetching.acknowledge(epoch, (0, 2, 3))
+            found = await letters(broker, 3)
+            assert [(each.key, each.value) for each in found] == [(b"key", b"small"), (None, None), (b"key", b"small")]
+            assert [told(each)["offset"] for each in found] == ["0", "1", "2"]
 
     asyncio.run(whole())

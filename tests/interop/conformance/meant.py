@@ -60,6 +60,12 @@ MEANT: tuple[Allowed, ...] = (
     Allowed(r"ApiVersionsRequest .*\.api_keys", "older versions are served too; test_what_is_served compares them"),
     Allowed(r"ApiVersionsRequest .*\.api_keys\[0\]\.max_version", "v5 is Kafka 4.4's (KIP-1242)", ours=5, theirs=4),
     Allowed(
+        r"ApiVersionsRequest .*\.supported_features.*\.max_version",
+        "share.version 2 is Kafka 4.4's (KIP-1191)",
+        ours=2,
+        theirs=1,
+    ),
+    Allowed(
         r"ProduceRequest .*batch_index_error_message",
         "Kafka prints a Java object before the same words",
         ours="Producer should not set timestamp type to LogAppendTime.",
