@@ -111,11 +111,10 @@ class Segments:
 
     def trusted_up_to(self, offset: int) -> int:
         """Up to where recovery may trust what it finds, where batches up to the offset are on the device: not to the
-        end of a segment whose indexes are not, also if it is sealed later."""
+        end of a segment whose indexes are not, also if it comes to end there later, by being sealed or cut."""
         unsynced = _unsynced(self._segments)
-        if len(unsynced) > 1:
-            return min(offset, unsynced[1].base_offset - 1)
-        return offset - (offset > unsynced[0].base_offset)
+        trusted = offset - (offset > unsynced[0].base_offset)
+        return trusted if len(unsynced) == 1 else min(trusted, unsynced[1].base_offset - 1)
 
     def flush(self, recovery_point: int, end_offset: int) -> None:
         """Return when the batches between these offsets are on the device. Raises OSError.
