@@ -5,7 +5,7 @@
     Reconciling  some member does not yet have all that the target gives it
     Stable       all have
 
-Only consumer_replay changes it, record by record. Source: Kafka's ModernGroup and ConsumerGroup (KIP-848).
+Only consumer_replay changes it, record by record. Source: Kafka's ConsumerGroup (KIP-848).
 """
 
 from __future__ import annotations
@@ -13,27 +13,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from enum import Enum
-from typing import Final, NamedTuple
 
 from coordinator.group import consumer_records as records
-from coordinator.group.assignment import NOTHING, Assignment
+from coordinator.group.assignment import Assignment
 from coordinator.group.consumer_commits import check_epoch, commit_check
 from coordinator.group.consumer_member import Member, Owned
 from coordinator.group.consumer_subscriptions import Subscriptions
 from coordinator.group.consumer_timers import cancel_all
 from coordinator.group.group import CommitCheck, GroupType, any_partition
+from coordinator.group.modern_group import NO_EPOCH, ModernGroup
 from coordinator.group.offsets import Offset
 from coordinator.group.records import GroupRecord
 from coordinator.group.regex import Resolved
 from coordinator.group.timers import Timers
 from protocol.consumer_protocol import PROTOCOL_TYPE
-from protocol.errors import ErrorCode, KafkaError
 from protocol.types import Uuid
-
-FIRST_EPOCH: Final = 1
-"""Of a group and of its target assignment before anyone has joined."""
-
-NO_EPOCH: Final = -1
 
 
 class ConsumerGroupState(Enum):
@@ -46,28 +40,13 @@ class ConsumerGroupState(Enum):
     DEAD = "Dead"
 
 
-class Checked(NamedTuple):
-    """When a group last looked at its topics: after how many changes of them, and with which group epoch as the
-    result. A lower epoch now means that the result was never written."""
-
-    changes: int = -1
-    group_epoch: int = 0
-
-
-class ConsumerGroup:
+class ConsumerGroup(ModernGroup[Member]):
     """A consumer group; some of its members may speak the classic protocol."""
 
     def __init__(self, group_id: str) -> None:
-        self.group_id = group_id
-        self.epoch = FIRST_EPOCH
-        self.metadata_hash = 0
-        self.assignment_epoch = FIRST_EPOCH
-        self.assigned_at_ms = 0
-        """When the target assignment was made; 0 if it never was."""
-        self.members: dict[str, Member] = {}
+        super().__init__(group_id)
         self.static_members: dict[str, str] = {}
         """Member ids by instance id."""
-        self.targets: dict[str, Assignment] = {}
         self.owners: dict[Uuid, dict[int, str]] = {}
         """The targets, told by partition."""
         self.subscriptions = Subscriptions()
@@ -79,8 +58,6 @@ class ConsumerGroup:
         """How many of the members that speak the classic protocol can follow each of its strategies."""
         self.has_partition_metadata = False
         """Whether there is a record of Kafka 4.0's that is to be deleted."""
-        self.checked = Checked()
-        """Of the moment: no record has it."""
         self._held: dict[Uuid, dict[int, int]] = {}
         """Partitions that a member owns or is to give up, with that member's epoch."""
 
@@ -102,15 +79,8 @@ class ConsumerGroup:
         return self.state.value
 
     @property
-    def is_empty(self) -> bool:
-        return not self.members
-
-    @property
     def expires(self) -> bool:
         return True
-
-    def has_member(self, member_id: str) -> bool:
-        return member_id in self.members
 
     def is_subscribed_to(self, topic: str) -> bool:
         return topic in self.subscriptions
@@ -130,10 +100,6 @@ class ConsumerGroup:
 
     def check_offset_delete(self) -> None:
         """Offsets of topics that nobody subscribes to may always go."""
-
-    def check_delete(self) -> None:
-        if self.members:
-            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
 
     def retained_from_ms(self, offset: Offset) -> int | None:
         return offset.commit_timestamp_ms
@@ -170,22 +136,10 @@ class ConsumerGroup:
             return ConsumerGroupState.STABLE
         return ConsumerGroupState.RECONCILING
 
-    def member(self, member_id: str) -> Member:
-        """The member; raises UNKNOWN_MEMBER_ID."""
-        member = self.members.get(member_id)
-        if member is None:
-            raise KafkaError(
-                ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.group_id}."
-            )
-        return member
-
     def static_member(self, instance_id: str | None) -> Member | None:
         """The member that has an instance id."""
         member_id = self.static_members.get(instance_id) if instance_id is not None else None
         return None if member_id is None else self.members[member_id]
-
-    def target(self, member_id: str) -> Assignment:
-        return self.targets.get(member_id, NOTHING)
 
     def target_of(self, member: Member) -> Assignment:
         """The target of a member; of a static one, that of whoever has its instance id until now."""

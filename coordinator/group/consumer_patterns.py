@@ -13,9 +13,10 @@ from typing import Final, NamedTuple
 
 from coordinator.group import consumer_records as records
 from coordinator.group import regex
-from coordinator.group.consumer_group import Checked, ConsumerGroup
+from coordinator.group.consumer_group import ConsumerGroup
 from coordinator.group.consumer_member import Member
 from coordinator.group.draft import Draft
+from coordinator.group.modern_group import Checked
 from coordinator.group.records import GroupOutcome
 from coordinator.group.regex import UNRESOLVED, Resolved
 from coordinator.group.state import Client, GroupState, MatchRequest

@@ -5,9 +5,10 @@ Source: the replay methods of Kafka's GroupMetadataManager.
 
 from __future__ import annotations
 
-from coordinator.group.consumer_group import NO_EPOCH, ConsumerGroup
+from coordinator.group.consumer_group import ConsumerGroup
 from coordinator.group.consumer_member import NO_PARTITIONS, Member
 from coordinator.group.consumer_timers import cancel_all
+from coordinator.group.modern_group import NO_EPOCH, ensured, existing
 from coordinator.group.records import GroupRecord
 from coordinator.group.regex import Resolved
 from coordinator.group.state import Apply, GroupState
@@ -28,32 +29,18 @@ from protocol.coordinator_records.consumer_group import (
 )
 
 
-def _existing(state: GroupState, group_id: str) -> ConsumerGroup | None:
-    group = state.groups.get(group_id)
-    return group if isinstance(group, ConsumerGroup) else None
-
-
-def _group(state: GroupState, group_id: str) -> ConsumerGroup:
-    """The group that a record speaks of. A group of another type under its id can only be what is left of one that
-    became this: compaction may have taken its tombstone before the record that it was for."""
-    group = _existing(state, group_id)
-    if group is None:
-        group = state.groups[group_id] = ConsumerGroup(group_id)
-    return group
-
-
 def epoch(state: GroupState, record: GroupRecord) -> None:
     """The group is at an epoch, or is gone."""
     key, value = record.key, record.value
     assert isinstance(key, ConsumerGroupMetadataKey)
     if value is None:
-        gone = _existing(state, key.group_id)
+        gone = existing(state, key.group_id, ConsumerGroup)
         if gone is not None:
             gone.cancel_timers(state.timers)
             del state.groups[key.group_id]
         return
     assert isinstance(value, ConsumerGroupMetadataValue)
-    group = _group(state, key.group_id)
+    group = ensured(state, key.group_id, ConsumerGroup)
     group.epoch, group.metadata_hash = value.epoch, value.metadata_hash
 
 
@@ -61,7 +48,11 @@ def partition_metadata(state: GroupState, record: GroupRecord) -> None:
     """The group has, or has no longer, a record that its metadata hash has replaced."""
     key = record.key
     assert isinstance(key, ConsumerGroupPartitionMetadataKey)
-    group = _existing(state, key.group_id) if record.value is None else _group(state, key.group_id)
+    group = (
+        existing(state, key.group_id, ConsumerGroup)
+        if record.value is None
+        else ensured(state, key.group_id, ConsumerGroup)
+    )
     if group is not None:
         group.has_partition_metadata = record.value is not None
 
@@ -71,13 +62,13 @@ def member(state: GroupState, record: GroupRecord) -> None:
     key, value = record.key, record.value
     assert isinstance(key, ConsumerGroupMemberMetadataKey)
     if value is None:
-        group = _existing(state, key.group_id)
+        group = existing(state, key.group_id, ConsumerGroup)
         if group is not None and key.member_id in group.members:
             group.remove(key.member_id)
             cancel_all(state.timers, key.group_id, key.member_id)
         return
     assert isinstance(value, ConsumerGroupMemberMetadataValue)
-    group = _group(state, key.group_id)
+    group = ensured(state, key.group_id, ConsumerGroup)
     group.put(group.members.get(key.member_id, Member(key.member_id)).described_by(value))
 
 
@@ -86,12 +77,12 @@ def target_epoch(state: GroupState, record: GroupRecord) -> None:
     key, value = record.key, record.value
     assert isinstance(key, ConsumerGroupTargetAssignmentMetadataKey)
     if value is None:
-        gone = _existing(state, key.group_id)
+        gone = existing(state, key.group_id, ConsumerGroup)
         if gone is not None:
             gone.assignment_epoch, gone.assigned_at_ms = NO_EPOCH, 0
         return
     assert isinstance(value, ConsumerGroupTargetAssignmentMetadataValue)
-    group = _group(state, key.group_id)
+    group = ensured(state, key.group_id, ConsumerGroup)
     group.assignment_epoch, group.assigned_at_ms = value.assignment_epoch, value.assignment_timestamp
 
 
@@ -100,13 +91,13 @@ def target(state: GroupState, record: GroupRecord) -> None:
     key, value = record.key, record.value
     assert isinstance(key, ConsumerGroupTargetAssignmentMemberKey)
     if value is None:
-        group = _existing(state, key.group_id)
+        group = existing(state, key.group_id, ConsumerGroup)
         if group is not None:
             group.remove_target(key.member_id)
         return
     assert isinstance(value, ConsumerGroupTargetAssignmentMemberValue)
     assignment = {topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions}
-    _group(state, key.group_id).put_target(key.member_id, assignment)
+    ensured(state, key.group_id, ConsumerGroup).put_target(key.member_id, assignment)
 
 
 def current(state: GroupState, record: GroupRecord) -> None:
@@ -114,7 +105,7 @@ def current(state: GroupState, record: GroupRecord) -> None:
     key, value = record.key, record.value
     assert isinstance(key, ConsumerGroupCurrentMemberAssignmentKey)
     if value is None:
-        group = _existing(state, key.group_id)
+        group = existing(state, key.group_id, ConsumerGroup)
         leaving = group.members.get(key.member_id) if group else None
         if group is not None and leaving is not None:
             group.put(
@@ -127,7 +118,7 @@ def current(state: GroupState, record: GroupRecord) -> None:
             )
         return
     assert isinstance(value, ConsumerGroupCurrentMemberAssignmentValue)
-    group = _group(state, key.group_id)
+    group = ensured(state, key.group_id, ConsumerGroup)
     group.put(group.members.get(key.member_id, Member(key.member_id)).moved_by(value))
 
 
@@ -136,13 +127,13 @@ def regex(state: GroupState, record: GroupRecord) -> None:
     key, value = record.key, record.value
     assert isinstance(key, ConsumerGroupRegularExpressionKey)
     if value is None:
-        group = _existing(state, key.group_id)
+        group = existing(state, key.group_id, ConsumerGroup)
         if group is not None:
             group.put_resolved(key.regular_expression, None)
         return
     assert isinstance(value, ConsumerGroupRegularExpressionValue)
     resolved = Resolved(frozenset(value.topics), value.version, value.timestamp)
-    _group(state, key.group_id).put_resolved(key.regular_expression, resolved)
+    ensured(state, key.group_id, ConsumerGroup).put_resolved(key.regular_expression, resolved)
 
 
 APPLY: dict[type, Apply] = {

@@ -11,12 +11,13 @@ from typing import Final, NamedTuple
 from coordinator.group import consumer_records as records
 from coordinator.group.assignors import ASSIGNORS, configured
 from coordinator.group.consumer_fencing import stop_rebalance_deadline, watch_rebalance
-from coordinator.group.consumer_group import Checked, ConsumerGroup
+from coordinator.group.consumer_group import ConsumerGroup
 from coordinator.group.consumer_member import Member, MemberState
 from coordinator.group.consumer_patterns import PatternChange, change_pattern
 from coordinator.group.consumer_reconciliation import Claimed, Step, reconcile
 from coordinator.group.consumer_subscriptions import Subscriptions
 from coordinator.group.draft import Draft
+from coordinator.group.modern_group import Checked
 from coordinator.group.state import Client, GroupState
 from coordinator.group.target_assignment import Target, TopicIds, assign, differences
 

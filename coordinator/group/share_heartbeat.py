@@ -10,6 +10,7 @@ from typing import NamedTuple
 from coordinator.group import share_records as records
 from coordinator.group.assignment import NOTHING, Assignment
 from coordinator.group.draft import Draft
+from coordinator.group.modern_group import Checked
 from coordinator.group.records import GroupOutcome
 from coordinator.group.share_assignor import Subscriber, assign
 from coordinator.group.share_group import ShareGroup
@@ -148,15 +149,15 @@ def _epoch(
     bump = after.topic_names != before.topic_names
     if group.assignment_epoch >= group.epoch:
         bump = bump or is_assignment_pending(group)
-    watch, checked = state.watch, group.checked
-    if not bump and checked.changes == watch.changes and group.epoch >= checked.group_epoch:
+    watch = state.watch
+    if not bump and group.checked.changes == watch.changes and group.epoch >= group.checked.group_epoch:
         return group.epoch, False
     metadata_hash = watch.group_hash(group.subscriptions_with(before, after))
     bump = bump or metadata_hash != group.metadata_hash
     epoch = group.epoch + bump
     if bump:
         draft.records.append(records.epoch(group.group_id, epoch, metadata_hash))
-    checked.changes, checked.group_epoch = watch.changes, epoch
+    group.checked = Checked(watch.changes, epoch)
     return epoch, bump
 
 

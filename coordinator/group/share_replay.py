@@ -6,6 +6,7 @@ Source: the replay methods of Kafka's GroupMetadataManager.
 from __future__ import annotations
 
 from coordinator.group.assignment import NOTHING
+from coordinator.group.modern_group import NO_EPOCH, ensured, existing
 from coordinator.group.records import GroupRecord
 from coordinator.group.share_group import ShareGroup
 from coordinator.group.share_member import ShareMember
@@ -26,34 +27,19 @@ from protocol.coordinator_records.share_group import (
     ShareGroupTargetAssignmentMetadataValue,
 )
 
-NO_EPOCH = -1
-
-
-def _existing(state: GroupState, group_id: str) -> ShareGroup | None:
-    group = state.groups.get(group_id)
-    return group if isinstance(group, ShareGroup) else None
-
-
-def _group(state: GroupState, group_id: str) -> ShareGroup:
-    """The group that a record speaks of; one of another type under its id is what compaction left of an earlier one."""
-    group = _existing(state, group_id)
-    if group is None:
-        group = state.groups[group_id] = ShareGroup(group_id)
-    return group
-
 
 def epoch(state: GroupState, record: GroupRecord) -> None:
     """The group is at an epoch, or is gone."""
     key, value = record.key, record.value
     assert isinstance(key, ShareGroupMetadataKey)
     if value is None:
-        gone = _existing(state, key.group_id)
+        gone = existing(state, key.group_id, ShareGroup)
         if gone is not None:
             gone.cancel_timers(state.timers)
             del state.groups[key.group_id]
         return
     assert isinstance(value, ShareGroupMetadataValue)
-    group = _group(state, key.group_id)
+    group = ensured(state, key.group_id, ShareGroup)
     group.epoch, group.metadata_hash = value.epoch, value.metadata_hash
 
 
@@ -62,12 +48,12 @@ def member(state: GroupState, record: GroupRecord) -> None:
     key, value = record.key, record.value
     assert isinstance(key, ShareGroupMemberMetadataKey)
     if value is None:
-        group = _existing(state, key.group_id)
+        group = existing(state, key.group_id, ShareGroup)
         if group is not None and key.member_id in group.members:
             group.remove(key.member_id)
         return
     assert isinstance(value, ShareGroupMemberMetadataValue)
-    group = _group(state, key.group_id)
+    group = ensured(state, key.group_id, ShareGroup)
     group.put(group.members.get(key.member_id, ShareMember(key.member_id)).described_by(value))
 
 
@@ -76,12 +62,12 @@ def target_epoch(state: GroupState, record: GroupRecord) -> None:
     key, value = record.key, record.value
     assert isinstance(key, ShareGroupTargetAssignmentMetadataKey)
     if value is None:
-        gone = _existing(state, key.group_id)
+        gone = existing(state, key.group_id, ShareGroup)
         if gone is not None:
             gone.assignment_epoch, gone.assigned_at_ms = NO_EPOCH, 0
         return
     assert isinstance(value, ShareGroupTargetAssignmentMetadataValue)
-    group = _group(state, key.group_id)
+    group = ensured(state, key.group_id, ShareGroup)
     group.assignment_epoch, group.assigned_at_ms = value.assignment_epoch, value.assignment_timestamp
 
 
@@ -90,12 +76,12 @@ def target(state: GroupState, record: GroupRecord) -> None:
     key, value = record.key, record.value
     assert isinstance(key, ShareGroupTargetAssignmentMemberKey)
     if value is None:
-        group = _existing(state, key.group_id)
+        group = existing(state, key.group_id, ShareGroup)
         if group is not None:
             group.targets.pop(key.member_id, None)
         return
     assert isinstance(value, ShareGroupTargetAssignmentMemberValue)
-    _group(state, key.group_id).targets[key.member_id] = {
+    ensured(state, key.group_id, ShareGroup).targets[key.member_id] = {
         topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions
     }
 
@@ -105,13 +91,13 @@ def current(state: GroupState, record: GroupRecord) -> None:
     key, value = record.key, record.value
     assert isinstance(key, ShareGroupCurrentMemberAssignmentKey)
     if value is None:
-        group = _existing(state, key.group_id)
+        group = existing(state, key.group_id, ShareGroup)
         leaving = group.members.get(key.member_id) if group else None
         if group is not None and leaving is not None:
             group.put(leaving._replace(member_epoch=NO_EPOCH, previous_member_epoch=NO_EPOCH, assigned=NOTHING))
         return
     assert isinstance(value, ShareGroupCurrentMemberAssignmentValue)
-    group = _group(state, key.group_id)
+    group = ensured(state, key.group_id, ShareGroup)
     group.put(group.members.get(key.member_id, ShareMember(key.member_id)).moved_by(value))
 
 
@@ -120,12 +106,12 @@ def state_topics(state: GroupState, record: GroupRecord) -> None:
     key, value = record.key, record.value
     assert isinstance(key, ShareGroupStatePartitionMetadataKey)
     if value is None:
-        group = _existing(state, key.group_id)
+        group = existing(state, key.group_id, ShareGroup)
         if group is not None:
             group.topics = NO_STATE
         return
     assert isinstance(value, ShareGroupStatePartitionMetadataValue)
-    _group(state, key.group_id).topics = from_record(value)
+    ensured(state, key.group_id, ShareGroup).topics = from_record(value)
 
 
 APPLY: dict[type, Apply] = {
