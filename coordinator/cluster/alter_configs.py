@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import protocol.messages.alter_configs as legacy
 import protocol.messages.incremental_alter_configs as incremental
@@ -73,15 +73,7 @@ def incremental_alter_configs(
         [_asked_incrementally(one) for one in request.resources],
         lambda index, resource: alteration.incrementally(resource, request.resources[index].configs),
     )
-    responses = [
-        incremental.AlterConfigsResourceResponse(
-            error_code=ErrorCode.NONE if error is None else error.code,
-            error_message=None if error is None else told(error),
-            resource_type=type_code,
-            resource_name=name,
-        )
-        for type_code, name, error in results
-    ]
+    responses = _answers(incremental.AlterConfigsResourceResponse, results)
     records = () if request.validate_only else alteration.all_records()
     return Decided(records, incremental.IncrementalAlterConfigsResponse(responses=responses))
 
@@ -95,8 +87,17 @@ def alter_configs(
         [_asked_wholly(one) for one in request.resources],
         lambda index, resource: alteration.wholly(resource, request.resources[index].configs),
     )
-    responses = [
-        legacy.AlterConfigsResourceResponse(
+    responses = _answers(legacy.AlterConfigsResourceResponse, results)
+    records = () if request.validate_only else alteration.all_records()
+    return Decided(records, legacy.AlterConfigsResponse(responses=responses))
+
+
+_Answer = TypeVar("_Answer", incremental.AlterConfigsResourceResponse, legacy.AlterConfigsResourceResponse)
+
+
+def _answers(kind: type[_Answer], results: Iterable[Result]) -> list[_Answer]:
+    return [
+        kind(
             error_code=ErrorCode.NONE if error is None else error.code,
             error_message=None if error is None else told(error),
             resource_type=type_code,
@@ -104,8 +105,6 @@ def alter_configs(
         )
         for type_code, name, error in results
     ]
-    records = () if request.validate_only else alteration.all_records()
-    return Decided(records, legacy.AlterConfigsResponse(responses=responses))
 
 
 class _Alteration:
