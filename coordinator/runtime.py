@@ -13,9 +13,11 @@ place and it is loaded again. Source: Kafka's CoordinatorRuntime (coordinator-co
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
 from enum import Enum
+from functools import partial
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from protocol.errors import ErrorCode, KafkaError
@@ -143,21 +145,51 @@ REFUSALS = {
 }
 
 
+NEVER_MS = 1 << 62
+
+AsAnswer = Callable[[KafkaError], KafkaError]
+
+
+class _Written(NamedTuple):
+    """Answers that wait until everything before the offset is committed, and how long they wait at most."""
+
+    offset: int
+    replies: Sequence[Reply]
+    deadline_ms: int
+
+
 class _Hosted(Generic[R]):
     """A shard, its partition, and the requests that wait for it."""
 
-    __slots__ = ("append", "appended_to", "decode", "shard", "status", "waiting", "when_committed")
+    __slots__ = (
+        "append",
+        "appended_to",
+        "as_answer",
+        "committed_to",
+        "decode",
+        "shard",
+        "status",
+        "timeout_ms",
+        "waiting",
+        "when_committed",
+        "written",
+    )
 
-    def __init__(self, shard: Shard[R], storage: Storage[E], form: Form[R, E]) -> None:
+    def __init__(self, shard: Shard[R], storage: Storage[E], form: Form[R, E], as_answer: AsAnswer) -> None:
         self.shard = shard
+        self.as_answer = as_answer
         self.append: Callable[[Sequence[R], int], int] = lambda records, now_ms: storage.append(
             form.encode(records, now_ms)
         )
         self.when_committed = storage.when_committed
         self.decode = form.decode
         self.status = Status.LOADING
-        self.appended_to = 0
+        self.appended_to = self.committed_to = 0
         self.waiting: dict[object, asyncio.Future[object]] = {}
+        self.written: deque[_Written] = deque()
+        """What is not known to be committed, in the order of the offsets."""
+        self.timeout_ms = NEVER_MS
+        """When the first of them may be due; it is looked at only then."""
 
     def release(self, replies: Iterable[Reply]) -> None:
         for ticket, answer in replies:
@@ -165,9 +197,26 @@ class _Hosted(Generic[R]):
             if future is None or future.done():  # its connection is gone
                 continue
             if isinstance(answer, KafkaError):
-                future.set_exception(answer)
+                future.set_exception(self.as_answer(answer))
             else:
                 future.set_result(answer)
+
+    def settle(self, written: _Written) -> None:
+        """It is committed, and with it what was written before."""
+        self.committed_to = written.offset
+        self.release(written.replies)
+        while self.written and self.written[0].offset <= written.offset:
+            self.written.popleft()
+
+    def time_out(self, now_ms: int) -> None:
+        """Who has waited too long is told so. What was decided stays so, and may still be committed later on."""
+        late = [written for written in self.written if written.deadline_ms <= now_ms]
+        for written in late:
+            error = KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"not committed up to {written.offset} in time")
+            self.release([Reply(ticket, error) for ticket, _ in written.replies])
+        self.timeout_ms = min(
+            (each.deadline_ms for each in self.written if each.deadline_ms > now_ms), default=NEVER_MS
+        )
 
     def fail(self, error: KafkaError) -> None:
         """Every waiting request gets the error; what was applied but never committed is not to be seen again."""
@@ -178,8 +227,19 @@ class _Hosted(Generic[R]):
 class Runtime(Generic[R]):
     """Shards by key (the partition of their topic), and one timer for all of them."""
 
-    def __init__(self, clock: Clock, on_failure: Callable[[Hashable, KafkaError], None]) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        on_failure: Callable[[Hashable, KafkaError], None],
+        write_timeout_ms: Callable[[Sequence[R]], int] | None = None,
+        as_answer: AsAnswer = lambda error: error,
+    ) -> None:
+        """`write_timeout_ms` tells how long answers wait at most for the commit of records, or of what was written
+        before where there are none; they fail with REQUEST_TIMED_OUT then. None bounds nothing. `as_answer` makes of an
+        error what those who wait are told."""
         self._clock = clock
+        self._write_timeout_ms = write_timeout_ms
+        self._as_answer = as_answer
         self._on_failure = on_failure
         self._hosted: dict[Hashable, _Hosted[R]] = {}
         self._timer: Timer | None = None
@@ -197,7 +257,7 @@ class Runtime(Generic[R]):
 
         `loaded` is told the time when all is there, to set deadlines by it.
         """
-        hosted = self._hosted[key] = _Hosted(shard, storage, form)
+        hosted = self._hosted[key] = _Hosted(shard, storage, form, self._as_answer)
         try:
             async for piece in storage.read():
                 if self._hosted.get(key) is not hosted:
@@ -214,7 +274,7 @@ class Runtime(Generic[R]):
 
     def adopt(self, key: Hashable, shard: Shard[R], storage: Storage[E], form: Form[R, E]) -> None:
         """Host a shard that its owner has loaded."""
-        self._hosted[key] = hosted = _Hosted(shard, storage, form)
+        self._hosted[key] = hosted = _Hosted(shard, storage, form, self._as_answer)
         self._activate(hosted)
 
     def unload(self, key: Hashable) -> None:
@@ -279,15 +339,22 @@ class Runtime(Generic[R]):
                 raise
             for record in outcome.records:
                 hosted.shard.apply(record)
-        if outcome.records or outcome.replies:
-            hosted.when_committed(
-                hosted.appended_to, lambda error: self._committed(key, hosted, outcome.replies, error)
-            )
+        if hosted.appended_to <= hosted.committed_to:
+            hosted.release(outcome.replies)
+        elif outcome.records or outcome.replies:
+            self._await_commit(key, hosted, outcome, now_ms)
         self._arm(hosted)
 
-    def _committed(self, key: Hashable, hosted: _Hosted[R], replies: Sequence[Reply], error: KafkaError | None) -> None:
+    def _await_commit(self, key: Hashable, hosted: _Hosted[R], outcome: Outcome[R], now_ms: int) -> None:
+        timeout_ms = NEVER_MS if self._write_timeout_ms is None else self._write_timeout_ms(outcome.records)
+        written = _Written(hosted.appended_to, outcome.replies, now_ms + timeout_ms)
+        hosted.written.append(written)
+        hosted.timeout_ms = min(hosted.timeout_ms, written.deadline_ms)
+        hosted.when_committed(written.offset, partial(self._committed, key, hosted, written))
+
+    def _committed(self, key: Hashable, hosted: _Hosted[R], written: _Written, error: KafkaError | None) -> None:
         if error is None:
-            hosted.release(replies)
+            hosted.settle(written)
         elif hosted.status is Status.ACTIVE:
             self._fail(key, hosted, error)
 
@@ -298,9 +365,11 @@ class Runtime(Generic[R]):
     def _arm(self, hosted: _Hosted[R], not_before_ms: int = 0) -> None:
         """Bring the alarm forward if this shard needs it earlier; one that rings too early does no harm."""
         deadline_ms = hosted.shard.next_deadline_ms()
-        if deadline_ms is None:
+        deadline_ms = (
+            hosted.timeout_ms if deadline_ms is None else min(max(deadline_ms, not_before_ms), hosted.timeout_ms)
+        )
+        if deadline_ms >= NEVER_MS:
             return
-        deadline_ms = max(deadline_ms, not_before_ms)
         if self._timer is not None and self._alarm_ms <= deadline_ms:
             return
         if self._timer is not None:
@@ -316,6 +385,8 @@ class Runtime(Generic[R]):
                 self._expire(key, hosted, now_ms)
 
     def _expire(self, key: Hashable, hosted: _Hosted[R], now_ms: int) -> None:
+        if hosted.timeout_ms <= now_ms:
+            hosted.time_out(now_ms)
         deadline_ms = hosted.shard.next_deadline_ms()
         if deadline_ms is None or deadline_ms > now_ms:
             self._arm(hosted)

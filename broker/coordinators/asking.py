@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from broker.coordinators.hosting import seen_by_client
 from broker.dispatch import Call
 from coordinator.group.state import Client
 from protocol.errors import ErrorCode, KafkaError
@@ -35,7 +34,7 @@ def answer(
         return later(asked, respond, refuse)
     error = asked.exception()
     if isinstance(error, KafkaError):
-        return refuse(seen_by_client(error))
+        return refuse(error)
     return respond(asked.result())
 
 
@@ -43,4 +42,4 @@ async def later(asked: asyncio.Future[A], respond: Callable[[A], B], refuse: Cal
     try:
         return respond(await asked)
     except KafkaError as error:
-        return refuse(seen_by_client(error))
+        return refuse(error)

@@ -61,7 +61,13 @@ class GroupCoordinator(Coordinator[GroupShard, AnyRecord]):
     """What handlers ask: by group id, or all shards."""
 
     def __init__(self, broker: Broker) -> None:
-        super().__init__(broker, TOPIC, self._make, lambda: broker.config.group_coordinator_append_linger_ms)
+        super().__init__(
+            broker,
+            TOPIC,
+            self._make,
+            lambda: broker.config.group_coordinator_append_linger_ms,
+            lambda _: broker.config.offsets_commit_timeout_ms,
+        )
         self._settings: tuple[BrokerConfig, GroupSettings] | None = None
         self._default_group_config: tuple[BrokerConfig, GroupConfig] | None = None
         self._patterns = PatternMatcher(self)

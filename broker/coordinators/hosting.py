@@ -134,6 +134,7 @@ class Coordinator(Generic[S, R]):
         topic: InternalTopic,
         seat: Callable[[Partition], Seat[S, R, E]],
         linger_ms: Callable[[], int] | None,
+        write_timeout_ms: Callable[[Sequence[R]], int],
     ) -> None:
         self.broker = broker
         self.topic = topic
@@ -142,7 +143,7 @@ class Coordinator(Generic[S, R]):
             seat(partition), partition, broker.clock, linger_ms
         )
         self._flush: dict[int, Callable[[], None]] = {}
-        self._runtime: Runtime[R] = Runtime(broker.clock, self._failed)
+        self._runtime: Runtime[R] = Runtime(broker.clock, self._failed, write_timeout_ms, seen_by_client)
         self._creation: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopped = False
@@ -211,10 +212,7 @@ class Coordinator(Generic[S, R]):
 
     async def ask(self, index: int, decision: Decision[A, R]) -> A:
         """Decide, write, and wait for the answer. Raises KafkaError as clients see it."""
-        try:
-            return await self._runtime.begin(index, decision)
-        except KafkaError as error:
-            raise seen_by_client(error) from error
+        return await self.begin(index, decision)
 
     def settle(self, index: int) -> None:
         """Writes what was gathered for a partition: the log has all that was decided. Raises NOT_COORDINATOR."""

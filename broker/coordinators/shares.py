@@ -64,7 +64,9 @@ class ShareCoordinator(Coordinator[ShareShard, ShareRecord]):
     def __init__(self, broker: Broker) -> None:
         lingers = broker.config.share_coordinator_append_linger_ms != WRITE_AT_ONCE
         linger_ms = (lambda: broker.config.share_coordinator_append_linger_ms) if lingers else None
-        super().__init__(broker, topic_of(broker), self._make, linger_ms)
+        super().__init__(
+            broker, topic_of(broker), self._make, linger_ms, lambda _: broker.config.share_coordinator_write_timeout_ms
+        )
         self._indexes: dict[ShareKey, int] = {}
         self._pruning: asyncio.Task[None] | None = None
 

@@ -7,7 +7,7 @@ Kafka's TransactionCoordinator and TransactionMarkerChannelManager.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -65,8 +65,13 @@ class TransactionCoordinator(Coordinator[TransactionShard, TransactionRecord]):
     """What handlers ask, by transactional id."""
 
     def __init__(self, broker: Broker) -> None:
-        super().__init__(broker, topic_of(broker), self._make, None)
+        super().__init__(broker, topic_of(broker), self._make, None, self._write_timeout_ms)
         self._settings: tuple[BrokerConfig, TransactionSettings] | None = None
+
+    def _write_timeout_ms(self, records: Sequence[TransactionRecord]) -> int:
+        """A producer waits for its coordinator's log as long as its transactions may take."""
+        timeouts = [record.transaction.timeout_ms for record in records if record.transaction is not None]
+        return max(timeouts, default=self.broker.config.transaction_max_timeout_ms)
 
     def begin_on(self, transactional_id: str, decide: Decide[A]) -> asyncio.Future[A]:
         """Has the id's shard decide; the answer's future, which may be done. Raises KafkaError."""

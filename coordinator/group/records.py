@@ -6,7 +6,7 @@ CoordinatorRecordSerde.
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from coordinator.runtime import Outcome
 from protocol.coordinator_records.classic_group import GroupMetadataKey, GroupMetadataValue
@@ -50,7 +50,10 @@ class EndTransaction(NamedTuple):
 
 AnyRecord: TypeAlias = GroupRecord | EndTransaction
 
-GroupOutcome: TypeAlias = Outcome[AnyRecord]
+if TYPE_CHECKING:
+    GroupOutcome: TypeAlias = Outcome[AnyRecord]
+else:
+    GroupOutcome = Outcome  # a generic alias takes longer to call than most decisions take
 """What decisions on groups and offsets give."""
 
 

@@ -123,10 +123,12 @@ class Memory:
 class Setting:
     """A runtime with one shard."""
 
-    def __init__(self, storage: Memory) -> None:
+    def __init__(self, storage: Memory, write_timeout_ms: Callable[[Sequence[int]], int] | None = None) -> None:
         self.clock = FakeClock()
         self.failures: list[tuple[Hashable, ErrorCode]] = []
-        self.runtime: Runtime[int] = Runtime(self.clock, lambda key, error: self.failures.append((key, error.code)))
+        self.runtime: Runtime[int] = Runtime(
+            self.clock, lambda key, error: self.failures.append((key, error.code)), write_timeout_ms
+        )
         self.shard = Counter()
         self.storage = storage
 

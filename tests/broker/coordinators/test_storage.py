@@ -143,6 +143,35 @@ async def test_a_gathered_write_that_fails_is_the_end(setting: Setting) -> None:
     assert told.heard[1] is not None
 
 
+class Followed(Partition):
+    """A partition whose followers take their time: the high watermark moves when it is told to."""
+
+    followed_to = 0
+
+    @property
+    def high_watermark(self) -> int:
+        return self.followed_to
+
+
+async def test_who_waits_is_told_in_order_as_the_high_watermark_moves(setting: Setting) -> None:
+    partition = Followed(setting.partition.name, bytes(16), setting.log, 1, 0)
+    setting.storage.partition = partition
+    heard: list[str] = []
+    for name in ("a", "b"):
+        offset = setting.storage.append([Piece(name.encode())])
+        setting.storage.when_committed(offset, lambda _, name=name: heard.append(name))  # type: ignore[misc]
+    await asyncio.sleep(0)
+    assert (setting.written(), heard) == ([[b"a", b"b"]], [])
+    partition.followed_to = 1
+    setting.storage.release()
+    assert heard == ["a"]
+    setting.storage.when_committed(1, lambda _: heard.append("who asks behind another"))
+    assert heard == ["a"]
+    partition.followed_to = 2
+    setting.storage.release()
+    assert heard == ["a", "b", "who asks behind another"]
+
+
 async def test_everything_that_was_written_is_read_in_pieces(setting: Setting) -> None:
     for number in range(50):
         setting.storage.append([Piece(b"%03d" % number + b"x" * 500)])

@@ -1,0 +1,110 @@
+"""What clients of coordinators hear whose logs are not replicated in time, API by API; in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from random import Random
+
+import pytest
+
+from broker.replica.partition import Partition
+from protocol.errors import ErrorCode
+from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse
+from tests.simulation.broker_world import BrokerWorld, SimulatedConnection
+from tests.simulation.virtual_time import run
+
+COMMIT_TIMEOUT_MS, TRANSACTION_TIMEOUT_MS = 700, 4_000
+GROUP = "g"
+OPTIONS = {
+    "odradek.profile": "dev",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+    "offsets.commit.timeout.ms": str(COMMIT_TIMEOUT_MS),
+    "group.initial.rebalance.delay.ms": "0",
+}
+
+
+@pytest.fixture(autouse=True)
+def no_followers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is appended to the coordinators' topics is never committed."""
+    ends = Partition.high_watermark.fget  # type: ignore[attr-defined]
+    monkeypatch.setattr(
+        Partition, "high_watermark", property(lambda self: 0 if self.name.topic.startswith("__") else ends(self))
+    )
+
+
+async def commit(client: SimulatedConnection) -> int:
+    partitions = [OffsetCommitRequestPartition(partition_index=0, committed_offset=5, committed_metadata="")]
+    request = OffsetCommitRequest(
+        group_id=GROUP, topics=[OffsetCommitRequestTopic(name="t", partitions=partitions)], retention_time_ms=-1
+    )
+    answer = await client.ask(request, 8, OffsetCommitResponse)
+    return answer.topics[0].partitions[0].error_code
+
+
+async def fetch(client: SimulatedConnection) -> int:
+    """Behind a commit, which it would show."""
+    await commit(client)
+    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=GROUP, topics=None)])
+    answer = await client.ask(request, 8, OffsetFetchResponse)
+    return answer.groups[0].error_code
+
+
+async def join(client: SimulatedConnection) -> int:
+    """The first member's, which writes the group down."""
+    protocols = [JoinGroupRequestProtocol(name="range", metadata=b"")]
+    request = JoinGroupRequest(
+        group_id=GROUP, session_timeout_ms=6_000, rebalance_timeout_ms=6_000, member_id="",
+        protocol_type="consumer", protocols=protocols,
+    )  # fmt: skip
+    return (await client.ask(request, 3, JoinGroupResponse)).error_code
+
+
+async def init_producer(client: SimulatedConnection) -> int:
+    request = InitProducerIdRequest(transactional_id=GROUP, transaction_timeout_ms=TRANSACTION_TIMEOUT_MS)
+    return (await client.ask(request, 4, InitProducerIdResponse)).error_code
+
+
+Ask = Callable[[SimulatedConnection], Awaitable[int]]
+
+
+async def asked(ask: Ask, timeout_ms: int) -> int:
+    """The error code, which comes when the time is over, and not much later."""
+    world = BrokerWorld(Random(1), OPTIONS)
+    await world.start()
+    await world.create_topic("t", 1)
+    client = SimulatedConnection(world)
+    for key_type in (0, 1):
+        request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[GROUP])
+        await client.ask(request, 4, FindCoordinatorResponse)
+    await asyncio.sleep(0.1)
+    loop = asyncio.get_running_loop()
+    began_s = loop.time()
+    code = await ask(client)
+    taken_ms = (loop.time() - began_s) * 1000
+    assert timeout_ms <= taken_ms < timeout_ms + 100
+    await world.stop()
+    return code
+
+
+@pytest.mark.parametrize(
+    ("ask", "code", "timeout_ms"),
+    [
+        (commit, ErrorCode.COORDINATOR_NOT_AVAILABLE, COMMIT_TIMEOUT_MS),
+        (fetch, ErrorCode.NOT_COORDINATOR, 2 * COMMIT_TIMEOUT_MS),
+        (join, ErrorCode.COORDINATOR_NOT_AVAILABLE, COMMIT_TIMEOUT_MS),
+        (init_producer, ErrorCode.COORDINATOR_NOT_AVAILABLE, TRANSACTION_TIMEOUT_MS),
+    ],
+)
+def test_a_coordinator_that_cannot_commit_says_so_in_time(ask: Ask, code: ErrorCode, timeout_ms: int) -> None:
+    assert run(lambda: asked(ask, timeout_ms)) == code
