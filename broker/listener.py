@@ -28,6 +28,10 @@ REQUESTS_PER_TURN = 256
 """Requests of one connection that are answered in a row while others wait: a few milliseconds' worth. A read can hold
 ten thousand of the smallest."""
 
+COALESCED_ANSWERS = 32
+"""Short answers to requests that came in one read go out by one system call, which costs more than an append; so many
+at once, which stay below the high water mark."""
+
 Answer: TypeAlias = "list[Buffer] | Coroutine[Any, Any, list[Buffer] | None] | None"
 """Buffers to write, None for no answer, or something to await for either."""
 
@@ -187,20 +191,30 @@ class ServerConnection(asyncio.BufferedProtocol):
         """Answers the frames that are here, until one must be awaited, the peer must read first, or others have their
         turn."""
         answer, write = self.listener.answer, self.transport.writelines
+        unwritten: list[Buffer] = []
+        failed: Exception | None = None
         try:
             for number, frame in enumerate(frames, 1):
                 buffers = answer(self, frame)
                 if isinstance(buffers, list):
-                    write(buffers)
+                    unwritten += buffers
+                    if len(buffers) > 1 or len(unwritten) == COALESCED_ANSWERS:
+                        write(unwritten)
+                        unwritten = []
                 elif buffers is not None:
                     self._await(buffers)
                 if self._busy or self._write_paused or number == REQUESTS_PER_TURN:
                     self._keep(frames[number:])
-                    return
-            if self.reader.error is not None and not self._queue:
-                raise self.reader.error
+                    break
+            else:
+                if not self._queue:
+                    failed = self.reader.error
         except Exception as error:
-            self._fail(error)
+            failed = error
+        if unwritten:
+            write(unwritten)
+        if failed is not None:
+            self._fail(failed)
 
     def _await(self, answer: Coroutine[Any, Any, list[Buffer] | None]) -> None:
         self._busy = True

@@ -23,6 +23,9 @@ MAX_RELATIVE_OFFSET = 0x7FFFFFFF
 """An index entry has an int32 for the offset, so a segment spans no more offsets than this."""
 
 
+_INDEX_ENTRY = Struct(">ii")
+
+
 class CorruptIndex(Exception):
     """An index file that cannot be right: the segment's indexes are to be rebuilt from its records."""
 
@@ -41,13 +44,18 @@ class SegmentIndex:
     """
 
     ENTRY: Struct
-    __slots__ = ("_active", "_disk", "_flushed_bytes", "_replace", "_view", "base_offset", "max_entries", "path")
+    KEPT_FREE = 0
+    """Entries that an append leaves room for."""
+    __slots__ = (
+        "_active", "_disk", "_flushed_bytes", "_full_bytes", "_replace", "_view", "base_offset", "max_entries", "path",
+    )  # fmt: skip
 
     def __init__(self, path: str, base_offset: int, *, disk: Disk, max_size_bytes: int, fresh: bool = False) -> None:
         """An index over the file at `path`. With `fresh` it starts empty, and a file that is there is replaced."""
         self.path = path
         self.base_offset = base_offset
         self.max_entries = max_size_bytes // self.ENTRY.size
+        self._full_bytes = (self.max_entries - self.KEPT_FREE) * self.ENTRY.size
         self._disk = disk
         self._active: bytearray | None = bytearray() if fresh else None
         self._view: bytearray | memoryview | None = self._active
@@ -72,7 +80,7 @@ class SegmentIndex:
     @property
     def is_full(self) -> bool:
         """Whether the segment must roll because no entry fits any more."""
-        return self.entries >= self.max_entries
+        return len(self._entries()) >= self._full_bytes
 
     def flush(self, *, sync: bool = True) -> None:
         """Write what was appended since the last flush, and make it durable if `sync`."""
@@ -206,7 +214,7 @@ class OffsetIndex(SegmentIndex):
     Entries of 8 bytes: relative offset int32, position int32. Kafka class OffsetIndex.
     """
 
-    ENTRY = Struct(">ii")
+    ENTRY = _INDEX_ENTRY
     __slots__ = ()
 
     @property
@@ -239,9 +247,12 @@ class OffsetIndex(SegmentIndex):
         active = self._active
         if active is None:
             active = self._activate()
-        assert len(active) < self.max_entries * 8, f"{self.path}: append to a full index"
-        assert not active or offset > self.last_offset, f"{self.path}: offset {offset} after {self.last_offset}"
-        active += self.ENTRY.pack(offset - self.base_offset, position)
+        relative_offset = offset - self.base_offset
+        assert len(active) < self._full_bytes, f"{self.path}: append to a full index"
+        assert not active or relative_offset > _INDEX_ENTRY.unpack_from(active, len(active) - 8)[0], (
+            f"{self.path}: offset {offset} after {self.last_offset}"
+        )
+        active += _INDEX_ENTRY.pack(relative_offset, position)
 
     def truncate_to(self, offset: int) -> None:
         """Drop the entries for this offset and beyond."""

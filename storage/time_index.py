@@ -14,6 +14,8 @@ from storage.index import CorruptIndex, SegmentIndex
 
 NO_TIMESTAMP = -1
 
+_ENTRY = Struct(">qi")
+
 
 class TimestampOffset(NamedTuple):
     """The largest timestamp up to an offset, and the offset of the record that has it."""
@@ -25,13 +27,9 @@ class TimestampOffset(NamedTuple):
 class TimeIndex(SegmentIndex):
     """The time index of one segment."""
 
-    ENTRY = Struct(">qi")
+    ENTRY = _ENTRY
+    KEPT_FREE = 1  # for the entry that is written when the segment rolls
     __slots__ = ()
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the segment must roll. One slot is kept for the entry that is written when it does."""
-        return self.entries >= self.max_entries - 1
 
     @property
     def last_entry(self) -> TimestampOffset:
@@ -61,13 +59,14 @@ class TimeIndex(SegmentIndex):
         active = self._active
         if active is None:
             active = self._activate()
-        last = self.last_entry
-        assert skip_full_check or not self.is_full, f"{self.path}: append to a full index"
+        assert skip_full_check or len(active) < self._full_bytes, f"{self.path}: append to a full index"
+        relative_offset, last_timestamp = offset - self.base_offset, NO_TIMESTAMP
         if active:
-            assert offset >= last.offset, f"{self.path}: offset {offset} after {last.offset}"
-            assert timestamp >= last.timestamp, f"{self.path}: timestamp {timestamp} after {last.timestamp}"
-        if timestamp > last.timestamp:
-            active += self.ENTRY.pack(timestamp, offset - self.base_offset)
+            last_timestamp, last_offset = _ENTRY.unpack_from(active, len(active) - 12)
+            assert relative_offset >= last_offset, f"{self.path}: offset {offset} after {self.last_entry.offset}"
+            assert timestamp >= last_timestamp, f"{self.path}: timestamp {timestamp} after {last_timestamp}"
+        if timestamp > last_timestamp:
+            active += _ENTRY.pack(timestamp, relative_offset)
 
     def truncate_to(self, offset: int) -> None:
         """Drop the entries for this offset and beyond."""
