@@ -212,6 +212,7 @@ class LocalLog:
             self.epochs.flush()
         try:
             with self.failing("flushing"):
+                self.producer_state.sync_snapshots(end_offset)
                 self.segments.flush(self.recovery_point, end_offset)
                 if not self._named:
                     self._named = True  # before, as a roll on the event loop may fail meanwhile

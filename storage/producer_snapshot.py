@@ -36,7 +36,7 @@ class CorruptSnapshot(Exception):
 class SnapshotFiles:
     """The snapshots of one partition: which offsets there are, oldest first, and what is in them."""
 
-    __slots__ = ("_disk", "deleted_of_the_future", "directory", "offsets")
+    __slots__ = ("_disk", "_unsynced", "deleted_of_the_future", "directory", "offsets")
 
     def __init__(self, directory: str, disk: Disk) -> None:
         self.directory = directory
@@ -45,6 +45,7 @@ class SnapshotFiles:
         """Whether any was that lay beyond the log's end: until the folder is flushed it may come back, and be taken for
         one of what is written there then."""
         self._disk = disk
+        self._unsynced: list[int] = []
 
     @property
     def latest(self) -> int | None:
@@ -67,7 +68,26 @@ class SnapshotFiles:
         self._disk.write_file(path, encode_snapshot(producers), sync=sync)
         if offset not in self.offsets:
             self.offsets = sorted([*self.offsets, offset])
+        if not sync:
+            self._unsynced.append(offset)
         return path
+
+    def sync(self, end_offset: int) -> None:
+        """Return when the snapshots up to there are on the device. In any thread, beside all else. Raises OSError.
+
+        What compaction has been through cannot be replayed from an older one: a marker that it took away may be that
+        of a transaction which the older one has as open.
+        """
+        for offset in [offset for offset in self._unsynced if offset <= end_offset]:
+            self._unsynced.remove(offset)
+            try:
+                handle = self._disk.open(self.path(offset))
+            except FileNotFoundError:
+                continue  # it went with its segment
+            try:
+                self._disk.fsync(handle)
+            finally:
+                self._disk.close(handle)
 
     def read_latest(self) -> tuple[int, list[ProducerEntry]] | None:
         """The newest snapshot that is sound, and its offset; unsound ones are deleted. None when none is left."""

@@ -344,6 +344,10 @@ class ProducerState:
         self._snapshot_offset = self.end_offset
         return path
 
+    def sync_snapshots(self, end_offset: int) -> None:
+        """Return when the snapshots up to there are on the device. In any thread. Raises OSError."""
+        self._snapshots.sync(end_offset)
+
     def relocate(self, directory: str) -> None:
         """The log's directory was renamed."""
         self._snapshots.directory = directory

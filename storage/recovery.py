@@ -87,6 +87,7 @@ def load(
     found = [segment for segment in opened if segment is not None]
     if not found:
         return _begin(directory, config, producer_state, disk, now_ms, log_start_offset)
+    producer_state.remove_stray_snapshots([segment.base_offset for segment in found])
     loader = _Loader(directory, found, producer_state, disk, now_ms, log_start_offset)
     loader.rebuild_indexes(names, len(found) if clean else len(loader.below(recovery_point)))
     if not clean:
@@ -215,11 +216,15 @@ class _Loader:
         self.producer_state.end_offset = self.segments.end_of(segment, next_offset)
         self.producer_state.take_snapshot(sync=False)
         segment.txn_index.flush()
-        if segment is not self.segments.active:  # may be below the recovery point from now on, and so be trusted
-            segment.index.seal(sync=True)
-            segment.time_index.seal(sync=True)
+        if segment is not self.segments.active:
+            self._make_trustworthy(segment)
             segment.release()
         return scanned
+
+    def _make_trustworthy(self, segment: Segment) -> None:
+        """Have indexes that were made anew on the device: the segment may be below the recovery point from now on."""
+        segment.index.seal(sync=True)
+        segment.time_index.seal(sync=True)
 
     def _cut(self, segment: Segment, valid_bytes: int, next_offset: int, problem: str) -> None:
         later = [other for other in self.segments if other.base_offset > segment.base_offset]
@@ -255,6 +260,10 @@ class _Loader:
         rebuild_producers(
             self.producer_state, self.segments, log_start_offset, log_end_offset, self.now_ms, clean=clean
         )
+        active = self.segments.active
+        if not clean and recovery_point >= log_end_offset > active.base_offset:  # a truncation that was not completed
+            self._make_trustworthy(active)
+            self.dropped = True
         if self.dropped or self.producer_state.has_deleted_snapshots:
             self.disk.fsync_dir(self.directory)  # or what was removed comes back with the next loss of power
         recovery_point = log_end_offset if clean else min(recovery_point, log_end_offset)

@@ -77,7 +77,8 @@ def test_a_rolled_segment_is_synced_with_its_indexes_and_the_active_one_can_wait
     log.roll(NOW_MS)
     write(log, "b")
     log.flush(NOW_MS, log.due_flush(NOW_MS))
-    assert synced(disk) == {f"{0:020d}.log", f"{0:020d}.index", f"{0:020d}.timeindex", "orders-0/"}
+    files = {f"{0:020d}.log", f"{0:020d}.index", f"{0:020d}.timeindex", f"{2:020d}.snapshot"}
+    assert synced(disk) == {*files, "orders-0/"}
     assert log.recovery_point == 2
 
 
