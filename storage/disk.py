@@ -89,6 +89,10 @@ class Disk(Protocol):
         """
         ...
 
+    def unload(self, mapping: memoryview) -> None:
+        """The pages of a mapping no longer count as this process's memory, until they are read again. They stay in the
+        page cache, and views stay valid."""
+
     def size(self, handle: int) -> int:
         """Bytes in the open file."""
         ...
@@ -235,6 +239,10 @@ class OsDisk(Disk):
 
     def mmap(self, handle: int, length: int) -> memoryview:
         return memoryview(mmap.mmap(handle, length, prot=mmap.PROT_READ))
+
+    def unload(self, mapping: memoryview) -> None:
+        if isinstance(mapping.obj, mmap.mmap):
+            mapping.obj.madvise(mmap.MADV_DONTNEED)
 
     def size(self, handle: int) -> int:
         return os.fstat(handle).st_size

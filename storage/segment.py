@@ -20,7 +20,7 @@ from storage.disk import Buffer, Disk
 from storage.index import OffsetIndex
 from storage.recent import RecentBatches
 from storage.rolling import jitter_ms
-from storage.segment_file import SegmentFile, keep_mapped
+from storage.segment_file import SegmentFile, keep_mapped, loaded
 from storage.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
 from storage.txn_index import TransactionIndex
 
@@ -117,9 +117,7 @@ class Segment:
     def append(self, buffers: Sequence[Buffer], batches: Sequence[BatchHeader], size_bytes: int) -> None:
         """Write batches at the end. The caller has rolled if need be; after an OSError it calls `cut_back`."""
         position = self.size_bytes
-        file = self._file
-        if file is None:
-            file = self._file = self._open_for_append()
+        file = self._file or self._open()
         self._disk.pwritev(file.handle, buffers, position)
         self._note(batches, position)
         self.size_bytes += size_bytes
@@ -129,9 +127,7 @@ class Segment:
     ) -> None:
         """`append` of a single batch."""
         position = self.size_bytes
-        file = self._file
-        if file is None:
-            file = self._file = self._open_for_append()
+        file = self._file or self._open()
         self._disk.pwritev(file.handle, (batch,), position)
         maximum = self._max_timestamp or self.max_timestamp
         if timestamp > maximum[0]:
@@ -172,9 +168,10 @@ class Segment:
         if self._file is not None:
             self._disk.ftruncate(self._file.handle, self.size_bytes)
 
-    def _open_for_append(self) -> SegmentFile:
+    def _open(self) -> SegmentFile:
         self.index_full = self.index.is_full or self.time_index.is_full
-        return SegmentFile(self._disk, self.path)
+        self._file = SegmentFile(self._disk, self.path)
+        return self._file
 
     @property
     def max_timestamp(self) -> TimestampOffset:
@@ -214,16 +211,15 @@ class Segment:
     def view(self, start: int, end: int) -> memoryview:
         """The bytes [start, end) of the file: of its mapping, or a copy of a little at the active segment's end."""
         mapping = self._map
-        if end <= len(mapping):
-            return mapping[start:end]
-        if start >= len(mapping) and not self.sealed and self.size_bytes - len(mapping) < REMAP_BYTES:
-            return memoryview(self._pread(start, end))
-        return self._remap()[start:end]
+        if end > len(mapping):
+            if start >= len(mapping) and not self.sealed and self.size_bytes - len(mapping) < REMAP_BYTES:
+                return memoryview(self._pread(start, end))
+            mapping = self._remap()
+        loaded.add(self, end - start)
+        return mapping[start:end]
 
     def _pread(self, start: int, end: int) -> bytes:
-        file = self._file
-        if file is None:
-            file = self._file = self._open_for_append()
+        file = self._file or self._open()
         data = self._disk.pread(file.handle, end - start, start)
         if len(data) != end - start:
             raise OSError(errno.EIO, f"{len(data)} bytes at {start}, not {end - start}", self.path)
@@ -355,6 +351,10 @@ class Segment:
         """Let go of files and mappings, writing nothing."""
         self._file = None
         self.unmap()
+
+    def unload(self) -> None:
+        """Let go of the mapping's pages, not of the mapping."""
+        self._disk.unload(self._map)
 
     def unmap(self) -> None:
         """Let go of the mappings; views of them stay valid."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from typing import TYPE_CHECKING
-from weakref import ref
+from weakref import WeakSet, ref
 
 from storage.disk import Disk
 
@@ -16,6 +16,11 @@ MAX_MAPPED = 512
 other uses for those; a segment that loses its own is mapped again in some microseconds."""
 
 _mapped: deque[ref[Segment]] = deque()
+
+MAX_LOADED_BYTES = 32 << 20
+"""Mapped pages, over all segments, that may count as the process's memory because they were read. They are page cache,
+but whoever limits a container's memory, or looks at it, sees them grow with all that consumers read. To let go of a
+megabyte takes some microseconds, to send it a hundred."""
 
 
 class SegmentFile:
@@ -35,6 +40,27 @@ class SegmentFile:
     def __del__(self) -> None:
         if self.handle >= 0:
             self._disk.close(self.handle)
+
+
+class Loaded:
+    """The segments whose mappings were read since they last let go of their pages."""
+
+    def __init__(self) -> None:
+        self._segments: WeakSet[Segment] = WeakSet()
+        self._size_bytes = 0
+
+    def add(self, segment: Segment, size_bytes: int) -> None:
+        """So many bytes of the segment's mapping are about to be read."""
+        self._segments.add(segment)
+        self._size_bytes += size_bytes
+        if self._size_bytes > MAX_LOADED_BYTES:
+            for each in self._segments:
+                each.unload()
+            self._segments.clear()
+            self._size_bytes = 0
+
+
+loaded = Loaded()
 
 
 def keep_mapped(segment: Segment) -> None:

@@ -66,6 +66,14 @@ def test_a_mapping_shows_later_writes_and_outlives_handle_and_name(disk: OsDisk,
     assert view.readonly
 
 
+def test_a_mapping_that_let_go_of_its_pages_is_read_as_before(disk: OsDisk, handle: int) -> None:
+    disk.pwritev(handle, [b"records"], 0)
+    view = disk.mmap(handle, 7)
+    part = view[2:]
+    disk.unload(view)
+    assert (bytes(view), bytes(part)) == (b"records", b"cords")
+
+
 def test_files_and_directories_are_for_their_owner_only(disk: OsDisk, tmp_path: Path) -> None:
     disk.mkdir(str(tmp_path / "a" / "b"), parents=True)
     disk.mkdir(str(tmp_path / "a" / "b"))

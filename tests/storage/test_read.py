@@ -13,6 +13,7 @@ from protocol.records.batch import read_header
 from storage import recent as recent_module
 from storage import segment as segment_module
 from storage import segment_file
+from storage.disk import OsDisk
 from storage.log import Log
 from tests.storage.writing import (
     NOW_MS,
@@ -191,3 +192,14 @@ def test_only_so_many_sealed_segments_stay_mapped(tmp_path: Path, monkeypatch: p
     assert values(read_all(log)) == written
     assert len(log.segments) > 15
     assert len(os.listdir("/proc/self/fd")) - before <= 3 * 2
+
+
+def test_pages_that_were_read_do_not_stay_this_process_s_memory(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segment_module, "REMAP_BYTES", 0)
+    monkeypatch.setattr(segment_file, "MAX_LOADED_BYTES", 1_000)
+    unloaded: list[int] = []
+    monkeypatch.setattr(OsDisk, "unload", lambda disk, mapping: unloaded.append(len(mapping)))
+    written = fill(log, 10)
+    log.roll(NOW_MS)
+    assert values(read_all(log)) == written
+    assert unloaded
