@@ -12,7 +12,7 @@ from rich.console import Console
 
 from bench import report
 from bench.load import Load
-from bench.loads import LOADS, pick, smaller
+from bench.loads import LOADS, LONG, pick, smaller
 from bench.peers import PEERS
 from bench.plots import draw
 from bench.results import RESULTS, Result, result_of, save
@@ -32,7 +32,9 @@ def words(text: str) -> list[str]:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench", description="The same load on Odradek and on its peers.")
-    parser.add_argument("--loads", type=words, default=[], help=f"of: rows, curves, {', '.join(LOADS)} (all)")
+    parser.add_argument(
+        "--loads", type=words, default=[], help=f"of: rows, curves, {', '.join((*LOADS, *LONG))} (rows, curves)"
+    )
     parser.add_argument("--peers", type=words, default=[], help=f"of: {', '.join(PEERS)} (all)")
     parser.add_argument("--rounds", type=int, default=3, help="rounds that count (3)")
     parser.add_argument("--results", type=Path, default=RESULTS, help=f"folder of the JSON files ({RESULTS})")

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from bench import tools
+from bench import spark, tools
+from bench.coordinator_loads import COMMIT, GROUP, GROUPS, TRANSACTIONS
 from bench.load import Api, Flow, Load, Method, Payload
 
-GROUP = frozenset({Api.FIND_COORDINATOR, Api.JOIN_GROUP, Api.SYNC_GROUP, Api.HEARTBEAT, Api.OFFSET_FETCH})
-COMMIT = frozenset({Api.FIND_COORDINATOR, Api.OFFSET_COMMIT, Api.OFFSET_FETCH})
-CONSUMER_GROUP = frozenset({Api.FIND_COORDINATOR, Api.CONSUMER_GROUP_HEARTBEAT, Api.OFFSET_FETCH})
 SHARE = frozenset({Api.SHARE_GROUP_HEARTBEAT, Api.SHARE_FETCH, Api.SHARE_ACKNOWLEDGE, Api.INCREMENTAL_ALTER_CONFIGS})
-TRANSACTION = frozenset({Api.FIND_COORDINATOR, Api.INIT_PRODUCER_ID, Api.ADD_PARTITIONS_TO_TXN, Api.END_TXN})
 
 LEADER_ONLY = ("acks=1", "enable.idempotence=false")
 FETCH_BYTES = 1_048_576
@@ -53,14 +50,20 @@ LATENCY_LOW = Load(
     figures=LATENCY,
 )
 
-HEARTBEATS = Load(
-    name="group-heartbeats",
-    title="heartbeats of 100 members",
-    tool=tools.HEARTBEATS,
-    records=60_000,
-    clients=100,
-    needs=GROUP,
-    figures=("records_per_s", "cpu_s_per_million", "rss_peak_mb"),
+ACTIVITY = Load(
+    name="pipeline-generate",
+    title="generate events of 200 B",
+    tool=spark.GENERATE,
+    records=300_000,
+    record_bytes=200,
+    partitions=4,
+)
+PIPELINE_LOAD = ACTIVITY._replace(
+    name="pipeline-load",
+    title="load events of 200 B into Parquet (Spark)",
+    tool=spark.LOAD,
+    filled_by=ACTIVITY,
+    figures=("cpu_s_per_gb", "mb_per_s", "records_per_s", "rss_peak_mb", "private_mb"),
 )
 
 LOADS: Mapping[str, Load] = {
@@ -125,15 +128,6 @@ LOADS: Mapping[str, Load] = {
             needs=SHARE,
             flow=None,
         ),
-        PRODUCE._replace(
-            name="produce-transactions",
-            title="produce 1 KB, transactions of 50 ms",
-            tool=tools.TRANSACTIONAL,
-            records=200_000,
-            client=(),
-            needs=TRANSACTION,
-            flow=None,
-        ),
         LATENCY_LOW,
         LATENCY_LOW._replace(
             name="latency-steady", title="end to end, 1,000 records a second", records=3_000, rate=1_000
@@ -146,47 +140,8 @@ LOADS: Mapping[str, Load] = {
             needs=COMMIT,
             figures=("mean_ms", "cpu_s_per_million"),
         ),
-        Load(
-            name="group-join",
-            title="join of a group to first record",
-            tool=tools.JOIN,
-            records=20,
-            filled_by=PRODUCE._replace(records=1_000),
-            needs=GROUP,
-            figures=("p50_ms", "p99_ms", "cpu_s_per_million"),
-        ),
-        Load(
-            name="group-join-consumer",
-            title="join of a group to first record, KIP-848",
-            tool=tools.JOIN,
-            records=20,
-            client=("group.protocol=consumer",),
-            filled_by=PRODUCE._replace(records=1_000),
-            needs=CONSUMER_GROUP,
-            figures=("p50_ms", "p99_ms", "cpu_s_per_million"),
-        ),
-        Load(
-            name="offset-commits",
-            title="offset commits, one by one",
-            tool=tools.COMMIT,
-            records=3_000,
-            needs=COMMIT,
-            figures=("records_per_s", "p50_ms", "p99_ms", "cpu_s_per_million"),
-        ),
-        HEARTBEATS,
-        HEARTBEATS._replace(
-            name="group-commits", title="offset commits of 100 members", tool=tools.COMMITS, records=30_000
-        ),
-        HEARTBEATS._replace(
-            name="group-many", title="offsets of 10,000 groups", tool=tools.GROUPS, records=10_000, figures=PER_REQUEST
-        ),
-        HEARTBEATS._replace(
-            name="group-join-1000",
-            title="1,000 members into one generation",
-            tool=tools.JOIN_MANY,
-            records=1_000,
-            clients=1_000,
-        ),
+        *GROUPS,
+        *TRANSACTIONS,
         Load(
             name="idle-connections",
             title="2,000 idle connections",
@@ -210,6 +165,20 @@ LOADS: Mapping[str, Load] = {
             method=Method.START_UP,
             rounds_at_least=10,
             figures=("ready_ms", "metadata_ms", "rss_idle_mb"),
+        ),
+        PIPELINE_LOAD,
+    )
+}
+
+# Too long for every day: measured only when they are named.
+LONG: Mapping[str, Load] = {
+    load.name: load
+    for load in (
+        PIPELINE_LOAD._replace(
+            name="pipeline-load-10m",
+            title="load 10 million events of 200 B into Parquet (Spark)",
+            records=10_000_000,
+            filled_by=ACTIVITY._replace(records=10_000_000),
         ),
     )
 }
@@ -273,12 +242,12 @@ CURVES: Mapping[str, Curve] = {
 
 
 def pick(words: Sequence[str]) -> list[Load]:
-    """The loads that words name: a load, a curve, `rows` (every load), `curves`, or nothing at all for everything.
+    """The loads that words name: a load, a curve, `rows` (LOADS), `curves`, or nothing at all for these two.
 
     Raises KeyError with the word that names none.
     """
     families = {
-        **{name: [load] for name, load in LOADS.items()},
+        **{name: [load] for name, load in (*LOADS.items(), *LONG.items())},
         **{name: list(one.points.values()) for name, one in CURVES.items()},
         **{load.name: [load] for one in CURVES.values() for load in one.points.values()},
         "rows": list(LOADS.values()),

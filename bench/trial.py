@@ -16,6 +16,8 @@ from bench.load import Job, Load, Method, Tool
 from bench.peers.peer import Peer, Unavailable
 
 TOOL_TIMEOUT_S = 300
+# And no tool is slower than this, on however small a machine.
+RECORDS_PER_S_AT_LEAST = 5_000
 # How long a started broker is left alone before its idle memory is read, and idle connections are watched.
 SETTLE_S = 0.3
 WATCH_S = 3.0
@@ -27,12 +29,12 @@ class ToolFailed(Exception):
     """A tool ended badly; the message has its last words."""
 
 
-def run(command: list[str]) -> str:
+def run(command: list[str], timeout_s: int = TOOL_TIMEOUT_S) -> str:
     """What a command prints on standard output. Raises ToolFailed."""
     try:
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=TOOL_TIMEOUT_S, check=False)
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
     except subprocess.TimeoutExpired:
-        raise ToolFailed(f"no end within {TOOL_TIMEOUT_S} s") from None
+        raise ToolFailed(f"no end within {timeout_s} s") from None
     if ended.returncode:
         said = f"{ended.stdout}\n{ended.stderr}".strip().splitlines()[-ERROR_LINES:]
         raise ToolFailed(f"status {ended.returncode}: {' | '.join(said)}")
@@ -42,7 +44,8 @@ def run(command: list[str]) -> str:
 def use(tool: Tool, job: Job) -> Work:
     if tool.before is not None:
         run(tool.before(job))
-    return tool.parse(run(tool.command(job)), job)
+    timeout_s = max(TOOL_TIMEOUT_S, job.load.records // RECORDS_PER_S_AT_LEAST)
+    return tool.parse(run(tool.command(job), timeout_s), job)
 
 
 def allow_many_files() -> None:
@@ -123,10 +126,11 @@ class Trial:
     def use_tool(self, number: int) -> Sample:
         job = Job(self.peer.bootstrap, self.topic(number), self.load, number, self.work)
         with held(self.peer.bootstrap, self.load.connections):
-            before = cost.cpu_seconds(self.peer.pid)
+            before, held_bytes = cost.cpu_seconds(self.peer.pid), cost.memory(self.peer.pid).private_bytes
             work = use(self.peer.tool(self.load), job)
             spent = cost.cpu_seconds(self.peer.pid) - before
-        return per_work(work, spent) | self.memory()
+            grown_bytes = cost.memory(self.peer.pid).private_bytes - held_bytes
+        return per_work(work, spent) | self.memory() | {"kb_each": grown_bytes / work.records / KB}
 
     def memory(self) -> dict[str, float]:
         """Idle before the first round, at its peak so far, and now."""

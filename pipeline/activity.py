@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import heapq
 import itertools
-import json
 import random
+from bisect import bisect
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -23,21 +23,19 @@ TRANSIT_MS = 120.0
 DOUBLED_AFTER_MS = 2_000.0
 
 AGENTS = (
-    "Mozilla/5.0 (X11; Linux x86_64) Firefox/139.0",
-    "Mozilla/5.0 (Macintosh) Safari/18.4",
-    "Mozilla/5.0 (Windows NT 10.0) Chrome/136.0",
-    "Shop/7.2 (Android 15)",
+    "Mozilla/5.0 (X11; Linux x86_64; rv:139.0) Gecko/20100101 Firefox/139.0",
+    "Mozilla/5.0 (Macintosh; Intel Mac OS X 14.5) Version/18.4 Safari/605.1.15",
+    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) Chrome/136.0 Safari/537.36",
+    "Shop/7.2.1 (Linux; Android 15; Pixel 9) okhttp/4.12.0 Mobile/en-GB",
 )
 WORDS = ("lamp", "desk", "chair", "rug", "shelf", "oak", "linen", "brass", "small", "red", "outdoor", "vintage")
 
 NEXT_KIND = {
-    # after: (page view, search, sign-up), as weights
-    "page_view": (78, 19, 3),
-    "search": (92, 8, 0),
-    "sign_up": (90, 10, 0),
+    # after: (page view, search, sign-up), as the share of draws below it
+    "page_view": (0.78, 0.97, 1.0),
+    "search": (0.92, 1.0, 1.0),
+    "sign_up": (0.90, 1.0, 1.0),
 }
-ENCODER = json.JSONEncoder(separators=(",", ":"))
-
 KINDS = ("page_view", "search", "sign_up")
 
 
@@ -74,29 +72,23 @@ class Event(NamedTuple):
     agent: str
 
     def value(self) -> bytes:
-        """The JSON that goes into the topic, about 200 bytes."""
-        fields = {
-            "id": self.id,
-            "type": self.kind,
-            "user": self.user,
-            "session": self.session,
-            "at": self.at_ms,
-            "page": self.page,
-            "query": self.query,
-            "agent": self.agent,
-        }
-        return ENCODER.encode(fields).encode()
+        """The JSON that goes into the topic. No text of an event has anything to escape."""
+        query = "null" if self.query is None else f'"{self.query}"'
+        return (
+            f'{{"id":"{self.id}","type":"{self.kind}","user":"{self.user}","session":"{self.session}",'
+            f'"at":{self.at_ms},"page":"{self.page}","query":{query},"agent":"{self.agent}"}}'
+        ).encode()
 
 
 class Zipf:
     """Draws 0 … count-1, the k-th with a weight of 1/k^skew."""
 
     def __init__(self, count: int, skew: float) -> None:
-        self._numbers = range(count)
-        self._weights = list(itertools.accumulate(1 / rank**skew for rank in range(1, count + 1)))
+        self._below = list(itertools.accumulate(1 / rank**skew for rank in range(1, count + 1)))
+        self._last = count - 1
 
     def draw(self, source: random.Random) -> int:
-        return source.choices(self._numbers, cum_weights=self._weights)[0]
+        return bisect(self._below, source.random() * self._below[-1], 0, self._last)
 
 
 class Visit:
@@ -131,7 +123,7 @@ def _visits(activity: Activity, source: random.Random) -> Iterator[tuple[int, Vi
         at, number, visit = heapq.heappop(under_way)
         yield int(at), visit
         if source.random() > 1 / EVENTS_PER_SESSION:
-            visit.kind = source.choices(KINDS, NEXT_KIND[visit.kind])[0]
+            visit.kind = KINDS[bisect(NEXT_KIND[visit.kind], source.random())]
             heapq.heappush(under_way, (at + source.expovariate(1 / THINK_TIME_MS), number, visit))
 
 
@@ -142,7 +134,7 @@ def _with_faults(activity: Activity) -> Iterator[tuple[int, Event]]:
     for number, (at_ms, visit) in enumerate(_visits(activity, source)):
         delay = LATE_BY_MS if source.random() < activity.late else TRANSIT_MS
         sent_ms = at_ms + int(source.expovariate(1 / delay))
-        query = " ".join(source.choices(WORDS, k=2)) if visit.kind == "search" else None
+        query = f"{source.choice(WORDS)} {source.choice(WORDS)}" if visit.kind == "search" else None
         page = "/search" if query else "/welcome" if visit.kind == "sign_up" else f"/item/{pages.draw(source)}"
         name = f"{activity.seed:x}-{number:08x}"
         event = Event(sent_ms, name, visit.kind, visit.user, visit.id, at_ms, page, query, visit.agent)

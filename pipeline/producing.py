@@ -17,6 +17,8 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 ANY_PARTITION = -1
 FLUSH_TIMEOUT_S = 120
+ANSWERS_EVERY = 64
+"""Records between two looks for answers: a look costs as much as a record."""
 
 SETTINGS: Mapping[str, str | int | float | bool] = {
     "enable.idempotence": True,  # order and no duplicates over retries
@@ -50,6 +52,7 @@ class Writer:
         self._bootstrap, self._topic = bootstrap, topic
         self._producer = Producer({**SETTINGS, **(properties or {}), "bootstrap.servers": bootstrap})
         self._failure: str | None = None
+        self._until_look = ANSWERS_EVERY
         self.acknowledged: dict[int, int] = {}
 
     def __enter__(self) -> Writer:
@@ -82,8 +85,11 @@ class Writer:
                 self._raise()
             except KafkaException as error:
                 raise PipelineError(f"{self._topic}-{record.partition}: {error.args[0].str()}") from None
-        self._producer.poll(0)
-        self._raise()
+        self._until_look -= 1
+        if not self._until_look:
+            self._until_look = ANSWERS_EVERY
+            self._producer.poll(0)
+            self._raise()
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         partition = message.partition()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 
 from pipeline.commands.common import (
     add_cluster,
@@ -81,11 +82,14 @@ def run(options: argparse.Namespace) -> int:
         options=connector(options),
         properties=pairs(options.properties),
     )
-    done = load(spark_of("load", options), config)
+    spark, began = spark_of("load", options), time.monotonic()
+    done = load(spark, config)
+    seconds = time.monotonic() - began
     if not done.ranges:
         say(f"{options.out}: nothing new")
         return 0
     for one in done.ranges:
         say(f"  {one}")
     say(f"{options.out}: {done.records} records, {done.quarantined} quarantined, run {done.run}")
+    say(f"  in {seconds:.1f} s, {(done.records + done.quarantined) / seconds:.0f}/s")
     return 0

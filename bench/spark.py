@@ -1,0 +1,52 @@
+"""The jobs of `odradek pipeline` as tools: an activity stream is generated, and loaded into a store by Spark."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+from bench.figures import Work
+from bench.load import Job, Tool
+from bench.peers.peer import Unavailable, require
+from bench.tools import BadOutput
+
+GENERATED = re.compile(r": (?P<records>\d+) records in (?P<seconds>[\d.]+) s")
+LOADED = re.compile(r": (?P<records>\d+) records, 0 quarantined, .*\n\s+in (?P<seconds>[\d.]+) s")
+SEED = 20240
+
+
+def pipeline(name: str, job: Job, *arguments: str) -> list[str]:
+    """The command line of a job. Raises Unavailable where Spark is not installed."""
+    require("java")
+    if find_spec("pyspark") is None:
+        raise Unavailable("Spark is not installed: make setup-pipeline")
+    odradek = str(Path(sys.executable).with_name("odradek"))
+    return [odradek, "pipeline", name, "--bootstrap", job.bootstrap, *arguments]
+
+
+def generate(job: Job) -> list[str]:
+    """Always the same events: only the moment at which the last of them happens differs."""
+    sizes = "--records", str(job.load.records), "--seed", str(SEED), "--partitions", str(job.load.partitions)
+    return pipeline("generate", job, "--topic", job.topic, *sizes)
+
+
+def load(job: Job) -> list[str]:
+    """Everything, into a store that is empty."""
+    store = job.work / "store"
+    shutil.rmtree(store, ignore_errors=True)
+    return pipeline("load", job, "--topics", job.topic, "--out", str(store))
+
+
+def parsed(pattern: re.Pattern[str], output: str, job: Job) -> Work:
+    found = pattern.search(output)
+    if not found or int(found["records"]) != job.load.records:
+        raise BadOutput(f"not {job.load.records} records in {output[-500:]!r}")
+    return Work(job.load.records, job.load.size_bytes, float(found["seconds"]))
+
+
+GENERATE = Tool("odradek pipeline generate", generate, lambda output, job: parsed(GENERATED, output, job))
+LOAD = Tool("odradek pipeline load", load, lambda output, job: parsed(LOADED, output, job))
+"""Its time is the job's, from its plan to its commit, without the start of Spark."""
