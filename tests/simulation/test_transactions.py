@@ -167,7 +167,7 @@ PLANTED: dict[Kind, Callable[[pytest.MonkeyPatch], None]] = {
 }
 
 
-@pytest.mark.parametrize("kind", PLANTED)
+@pytest.mark.parametrize("kind", Kind)
 def test_an_anomaly_that_is_planted_is_found(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
     PLANTED[kind](monkeypatch)
     history = run(lambda: simulate(1, kills=2, settle=False))

@@ -109,6 +109,23 @@ def offsets_in(txn: Transacting, version: int) -> None:
     txn.fetch_offset()
 
 
+def test_offsets_from_an_id_and_a_producer_that_nobody_knows(both: Both, topic: str) -> None:
+    """kafkajs expects that they are taken, as they were until producers were looked up (KIP-890)."""
+    both.each_version(
+        TxnOffsetCommitRequest, lambda peer, version: strangers_in(Transacting(peer, f"{topic}-{version}"), version)
+    )
+
+
+def strangers_in(txn: Transacting, version: int) -> None:
+    stranger = Producer(999, 999)
+    txn.commit_offset(1, name="foo", producer=stranger, version=version)
+    txn.add_offsets()
+    txn.commit_offset(1, name="foo", producer=stranger, version=version)
+    txn.commit_offset(1, name="foo", version=version)
+    txn.commit_offset(1, producer=stranger, version=version)
+    txn.fetch_offset(stable=False)
+
+
 def test_ends_in_every_state(run: Callable[[Steps], None]) -> None:
     def steps(txn: Transacting) -> None:
         for version in (4, 5):

@@ -213,6 +213,7 @@ class Transacting:
         self,
         offset: int,
         *,
+        name: str | None = None,
         producer: Producer | None = None,
         group: str | None = None,
         partition: int = 0,
@@ -225,7 +226,7 @@ class Transacting:
             partition_index=partition, committed_offset=offset, committed_metadata="m"
         )
         request = TxnOffsetCommitRequest(
-            transactional_id=self.name,
+            transactional_id=self.name if name is None else name,
             group_id=self.group if group is None else group,
             producer_id=producer.producer_id,
             producer_epoch=producer.epoch,
