@@ -25,7 +25,7 @@ from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from storage.logs import Logs
 
 if TYPE_CHECKING:
-    from broker.dispatch import Api
+    from broker.handlers import Apis
 
 DEFAULT_COUNT = -1
 """Partitions and replicas of an auto-created topic: the broker's defaults."""
@@ -40,7 +40,7 @@ class Broker:
     """One running broker, as its handlers see it."""
 
     def __init__(
-        self, config: BrokerConfig, layers: Layers, clock: Clock, cluster: Cluster, logs: Logs, apis: Sequence[Api]
+        self, config: BrokerConfig, layers: Layers, clock: Clock, cluster: Cluster, logs: Logs, apis: Apis
     ) -> None:
         self.layers = layers
         """The configuration in force; replaced as a whole when a dynamic option changes."""

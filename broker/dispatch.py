@@ -6,7 +6,7 @@ A handler that need not wait runs inside the socket's callback: one request, no 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -111,12 +111,12 @@ class Route:
 class Dispatcher:
     """Answers frames by the table of APIs."""
 
-    def __init__(
-        self, broker: Broker, apis: Iterable[Api], fast: Mapping[ApiKey, tuple[Fast, int]] = MappingProxyType({})
-    ) -> None:
+    def __init__(self, broker: Broker, fast: Mapping[ApiKey, tuple[Fast, int]] = MappingProxyType({})) -> None:
         """`fast` has short cuts for the usual requests of some APIs, and the versions from which they serve."""
         self.broker = broker
-        self.routes = {int(api.key): Route(api, fast.get(api.key)) for api in apis}
+        self.routes: dict[int, Route] = {}
+        """Of the APIs that were asked for."""
+        self._fast = fast
 
     def answer(self, connection: ServerConnection, frame: memoryview) -> Answer:
         """The answer to one request frame; ProtocolError closes the connection."""
@@ -124,7 +124,7 @@ class Dispatcher:
         position = 0
         try:
             key, version, correlation_id, client_id_length = HEADER.unpack_from(frame)
-            route = self.routes.get(key)
+            route = self.routes.get(key) or self._route(key)
             if route is None or not route.first <= version <= route.last:
                 return self.unsupported(key, version, correlation_id)
             position, client_id = HEADER.size, None
@@ -142,6 +142,13 @@ class Dispatcher:
             if buffers is not None:
                 return buffers
         return self.handle(route, version, correlation_id, client_id, connection, frame, position)
+
+    def _route(self, key: int) -> Route | None:
+        api = self.broker.apis.find(key)
+        if api is None:
+            return None
+        route = self.routes[key] = Route(api, self._fast.get(api.key))
+        return route
 
     def handle(
         self,

@@ -98,9 +98,18 @@ async def serve(config: BrokerConfig, failed: Mapping[str, Exception]) -> int:
     await server.start()
     sys.stdout.write(f"ready {address(server.told[0])}\n")
     sys.stdout.flush()
+    warming_up = asyncio.create_task(warm_up())
     await stop.wait()
+    warming_up.cancel()
     await server.stop()
     return server.exit_code
+
+
+async def warm_up() -> None:
+    """Imports the handlers that nobody has asked for yet, one at a time between requests."""
+    for _ in APIS:
+        await asyncio.sleep(0)
+    gc.freeze()
 
 
 class Server:
@@ -141,7 +150,7 @@ class Server:
         failures = DiskFailures(self.broker, assignments.open_offline, self._failed)
         self.housekeeping = Housekeeping(self.broker, self._workers, self.listeners, failures)
         self.housekeeping.start()
-        dispatcher = Dispatcher(self.broker, APIS, FAST)
+        dispatcher = Dispatcher(self.broker, FAST)
         admission = Admission(lambda: self.broker.layers.effective)
         for (sock, _), told in zip(bound, self.told, strict=True):
             await self._listen(sock, told, dispatcher, admission)

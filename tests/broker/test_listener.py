@@ -284,6 +284,7 @@ async def test_a_failing_handler_costs_its_own_request(
     """Version 13 of Metadata has a place for the error; where there is none, the connection is closed."""
     async with InProcess(tmp_path) as served:
         client, other = served.client(), served.client()
+        await other.ask(MetadataRequest(topics=[]), version, MetadataResponse)
         route = served.server.listeners[0].answer.__self__.routes[3]  # type: ignore[attr-defined]
         monkeypatch.setattr(route, "handle", lambda call: 1 // 0)
         client.send(request_frame(MetadataRequest(topics=[]), version))
