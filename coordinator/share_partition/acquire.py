@@ -250,6 +250,8 @@ def acquire(
     """Acquires records of consecutive batches that were read from `fetch_offset`; the ranges, in order."""
     if not partition.is_active or wish.max_records <= 0 or not fetched or fetched[-1].last < partition.start_offset:
         return []
+    if partition.holdback is not None:
+        return partition.holdback.acquire(partition, wish, fetch_offset, fetched, now_ms)
     return Acquisition(partition, wish, fetched, now_ms).run(fetch_offset)
 
 

@@ -14,7 +14,7 @@ Source: kafka.server.share.SharePartition of Apache Kafka 4.3 (KIP-932, KIP-1206
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator.share.batches import StateBatch
 from coordinator.share_partition.cache import Cache, InFlightBatch
@@ -30,6 +30,9 @@ from coordinator.share_partition.states import (
     RecordState,
 )
 from protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from coordinator.share_partition.holdback import Holdback
 
 NO_DEADLINE: Final = 1 << 62
 
@@ -62,6 +65,8 @@ class SharePartition:
         """Records that wait for the dead-letter queue because of a rejection, though it was their last delivery."""
         self.next_lock_ms = NO_DEADLINE
         """When to call `expire`, or a little earlier."""
+        self.holdback: Holdback | None = None
+        """What holds records back by their time or their key, if the group has options for that."""
 
     def __repr__(self) -> str:
         return f"SharePartition({self.lifecycle.value} {self.start_offset}-{self.end_offset} {self.cache.batches})"
@@ -178,7 +183,7 @@ class SharePartition:
                 self._complete_batch(batch, change, is_written, now_ms)
         if not change.batches:
             return False
-        return self.advance() or self.looks_back
+        return self.advance() or self.looks_back or self.holdback is not None
 
     def _complete_batch(self, batch: InFlightBatch, change: Change, is_written: bool, now_ms: int) -> None:
         for run in batch.runs:

@@ -43,6 +43,9 @@ class Topics:
 class Simulation:
     """One run."""
 
+    SLACK = LARGEST_BATCH
+    """How many more may be acquired than the limit says: whole batches round up."""
+
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.now_ms = 1_000_000
@@ -223,7 +226,7 @@ class Simulation:
         assert partition.delivery_complete_count == complete, (partition, partition.delivery_complete_count, complete)
         assert not cache.batches or end == cache.last_offset <= partition.end_offset
         acquired = sum(partition.from_start(run) for batch in cache for run in batch.runs if run.state is ACQUIRED)
-        assert acquired <= self.limits.max_in_flight_records + LARGEST_BATCH  # whole batches round up
+        assert acquired <= self.limits.max_in_flight_records + self.SLACK
 
     ACTIONS: tuple[tuple[int, Callable[[Simulation], None]], ...] = (
         (10, produce),

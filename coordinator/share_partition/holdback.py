@@ -1,0 +1,329 @@
+"""Holdback: records that are in flight but not to be had yet, for the sake of their time or of their key.
+
+Both are Odradek's own, and off unless a group asks for them. What is to be held back says a record's content, so that
+records are *learned* in the order of their offsets before any of them is acquired: `known_until` is the first that was
+not. What is learned enters the cache as available, and is as good as in flight: it takes room, and it bounds what has
+to be remembered.
+
+    by time   a record is DELAYED, as after a release, until its time has come (run.py, lapse.py)
+    by key    of a key's records that are not done with, those that a member has are one member's, and none is
+              acquired before an earlier one is: it waits for those that are delayed, let go, or being settled
+
+Nothing of it is stored: a share partition that is loaded learns from the log again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from coordinator.share_partition.acquire import (
+    LEAST_THROTTLED_COUNT,
+    Acquired,
+    Fetched,
+    Wish,
+    joined,
+    pass_over,
+    throttle_limit,
+)
+from coordinator.share_partition.cache import InFlightBatch
+from coordinator.share_partition.lapse import archive
+from coordinator.share_partition.run import DELAYED, NOBODY, Run
+from coordinator.share_partition.share_partition import SharePartition
+from coordinator.share_partition.states import ACQUIRED, AVAILABLE
+
+LARGEST_BATCH: Final = 64
+"""Records that enter the cache together. They part ways soon: what is looked for in a batch is found quickly."""
+
+TICK_MS: Final = 10
+"""Times are rounded up to these, so that many that are close are one alarm."""
+
+
+class Rules(NamedTuple):
+    """What a group's options ask for."""
+
+    delay_header: str = ""
+    """The name of the header that says when a record may be delivered; empty for none."""
+    delay_max_ms: int = 0
+    by_key: bool = False
+
+    @property
+    def is_any(self) -> bool:
+        return self.by_key or bool(self.delay_header)
+
+
+NO_RULES: Final = Rules()
+
+
+class Facts(NamedTuple):
+    """What the log has from offset first to last, as far as it matters."""
+
+    first: int
+    last: int
+    batches: Sequence[tuple[int, int]]
+    """Where the log has batches, as offsets first and last. What lies between is gone."""
+    keys: Mapping[int, int]
+    """By offset, for records that have a key: a number that stands for it."""
+    times: Mapping[int, int]
+    """By offset, for records that are not to be delivered before a time in ms."""
+
+
+class Piece(NamedTuple):
+    """Records of a batch in flight that a member may have."""
+
+    batch: InFlightBatch
+    first: int
+    last: int
+    delivery_count: int
+
+
+class Holdback:
+    """What was learned of a share partition."""
+
+    __slots__ = ("_forgotten_until", "keys", "known_until", "rules")
+
+    def __init__(self, rules: Rules) -> None:
+        self.rules = rules
+        self.known_until = 0
+        self.keys: dict[int, int] = {}
+        """Keys by offset, from the start offset on."""
+        self._forgotten_until = 0
+
+    def frontier(self, partition: SharePartition) -> int:
+        """The first offset of which nothing is known."""
+        return max(self.known_until, partition.start_offset)
+
+    def learnable_until(self, partition: SharePartition) -> int:
+        """Offsets up to here may be learned: as far as there is room, and what is in flight anyway."""
+        return max(partition.start_offset + partition.limits.max_in_flight_records - 1, partition.end_offset)
+
+    def learnable(self, partition: SharePartition, fetched: Iterable[Fetched]) -> list[Fetched]:
+        """The batches to learn of those that were read: whole ones, though not of one that is larger than the room."""
+        first, until = self.frontier(partition), self.learnable_until(partition)
+        most = partition.limits.max_in_flight_records
+        result = []
+        for each in fetched:
+            if first > until:
+                break
+            if each.last >= first:
+                is_large = each.last - max(each.first, first) >= most
+                result.append(each._replace(last=max(min(each.last, until), each.first)) if is_large else each)
+                first = result[-1].last + 1
+        return result
+
+    def can_learn(self, partition: SharePartition) -> bool:
+        return self.frontier(partition) <= self.learnable_until(partition)
+
+    def next_offset(self, partition: SharePartition, member_id: str) -> int | None:
+        """Where to read for a member: the first record that it may have, else what is to be learned; None if there is
+        no room for more."""
+        partition.looks_back = False
+        for piece in self._free(partition, member_id, 0, self.frontier(partition) - 1):
+            return piece.first
+        return self.frontier(partition) if self.can_learn(partition) else None
+
+    def learn(self, partition: SharePartition, facts: Facts, now_ms: int) -> None:
+        """Takes in what follows what is known already; anything else is left."""
+        first = self.frontier(partition)
+        if not facts.first <= first <= facts.last:
+            return
+        at = first
+        for start, last in facts.batches:
+            _enter_hole(partition, at, start - 1)
+            _enter(partition, max(start, at), last)
+            at = max(last + 1, at)
+        self._forget(partition.start_offset)
+        if self.rules.by_key:
+            self.keys.update({offset: key for offset, key in facts.keys.items() if offset >= first})
+        for start, last, time_ms in _alike(facts.times, first, now_ms):
+            _delay(partition, start, last, time_ms)
+        self.known_until = facts.last + 1
+        if partition.gap is not None and partition.gap.start <= facts.last:
+            partition.close_gap(facts.last + 1)
+        partition.advance()
+
+    def _forget(self, start_offset: int) -> None:
+        """Keys of what is done with."""
+        if start_offset - self._forgotten_until > len(self.keys):
+            self.keys = {offset: key for offset, key in self.keys.items() if offset >= start_offset}
+        else:
+            for offset in range(self._forgotten_until, start_offset):
+                self.keys.pop(offset, None)
+        self._forgotten_until = max(start_offset, self._forgotten_until)
+
+    # Acquisition.
+
+    def acquire(
+        self, partition: SharePartition, wish: Wish, fetch_offset: int, fetched: Sequence[Fetched], now_ms: int
+    ) -> list[Acquired]:
+        """As `acquire.acquire`, but record by record, whatever the mode: never more than were asked for."""
+        if fetch_offset < fetched[0].first:
+            pass_over(partition, fetch_offset, fetched[0].first)
+        last = min(fetched[-1].last, self.frontier(partition) - 1)
+        free = self._free(partition, wish.member_id, fetched[0].first, last)
+        pieces = list(_portion(free, wish.max_records, partition.limits.max_delivery_count))
+        if not pieces:
+            partition.advance()
+            return []
+        lock_until_ms = now_ms + partition.limits.lock_duration_ms
+        partition.next_lock_ms = min(partition.next_lock_ms, lock_until_ms)
+        for piece in pieces:
+            for run in _runs(piece):
+                run.acquire(wish.member_id, lock_until_ms)
+        for batch in {id(piece.batch): piece.batch for piece in pieces}.values():
+            batch.tidy()
+        return list(joined(Acquired(piece.first, piece.last, piece.delivery_count + 1) for piece in pieces))
+
+    def _free(self, partition: SharePartition, member_id: str, first: int, last: int) -> Iterator[Piece]:
+        """What the member may have from `first` to `last`, in order; of each, if it has all before it."""
+        first = max(first, partition.start_offset)
+        if self.rules.by_key:
+            yield from self._free_by_key(partition, member_id, first, last)
+            return
+        for batch in partition.cache.overlapping(first, last):
+            for run in batch.runs:
+                if run.can_be_acquired and run.first <= last and run.last >= first:
+                    yield Piece(batch, max(run.first, first), min(run.last, last), run.delivery_count)
+
+    def _free_by_key(self, partition: SharePartition, member_id: str, first: int, last: int) -> Iterator[Piece]:
+        begin, window = partition.start_offset, range(first, last + 1)
+        closed = {key for key, holder in self._holders(partition).items() if holder != member_id}
+        for batch in partition.cache.overlapping(begin, last):
+            for run in batch.runs:
+                if run.state is AVAILABLE and run.last >= begin:
+                    yield from self._open(batch, run, range(max(run.first, begin), run.last + 1), window, closed)
+
+    def _open(self, batch: InFlightBatch, run: Run, offsets: range, window: range, closed: set[int]) -> Iterator[Piece]:
+        """What of a run is in the window and of no key in `closed`. The keys of all the rest are closed, too."""
+        keys = self.keys
+        may_be = window if run.change is None else range(0)
+        start = -1
+        for offset in offsets:
+            key = keys.get(offset)
+            if offset in may_be and (key is None or key not in closed):
+                if start < 0:
+                    start = offset
+                continue
+            if key is not None:
+                closed.add(key)
+            if start >= 0:
+                yield Piece(batch, start, offset - 1, run.delivery_count)
+                start = -1
+        if start >= 0:
+            yield Piece(batch, start, offsets[-1], run.delivery_count)
+
+    def _holders(self, partition: SharePartition) -> dict[int, str]:
+        """By key, the member that has records of it; nobody, where there are several from before the option was set."""
+        keys, result = self.keys, dict[int, str]()
+        for batch in partition.cache:
+            for run in batch.runs:
+                member_id = holder_of(run)
+                if member_id is None:
+                    continue
+                for offset in range(max(run.first, partition.start_offset), run.last + 1):
+                    key = keys.get(offset)
+                    if key is not None and result.setdefault(key, member_id) != member_id:
+                        result[key] = NOBODY
+        return result
+
+
+def holder_of(run: Run) -> str | None:
+    """The member that has the run, or may get it back if what it said of it is not written."""
+    if run.state is ACQUIRED:
+        return run.member_id
+    if run.change is not None and run.change is not DELAYED and run.before[0] is ACQUIRED:
+        return run.before[1]
+    return None
+
+
+def hold_back(partition: SharePartition, rules: Rules) -> None:
+    """The rules from now on. Others than before are as if the share partition had just been loaded."""
+    current = partition.holdback
+    if (NO_RULES if current is None else current.rules) == rules:
+        return
+    for batch in partition.cache:
+        for run in batch.runs:
+            if run.change is DELAYED and not run.delivery_count:
+                run.commit()
+        batch.tidy()
+    partition.holdback = Holdback(rules) if rules.is_any else None
+    partition.looks_back = True
+
+
+def _enter(partition: SharePartition, first: int, last: int, largest: int = LARGEST_BATCH) -> None:
+    """What is not in flight of these offsets is from now on, and available."""
+    if first > last:
+        return
+    at = first
+    for batch in partition.cache.overlapping(first, last):
+        _add(partition, at, batch.first - 1, largest)
+        at = max(at, batch.last + 1)
+    _add(partition, at, last, largest)
+    partition.end_offset = max(partition.end_offset, last)
+
+
+def _enter_hole(partition: SharePartition, first: int, last: int) -> None:
+    """What is not in the log any more is done with."""
+    if first <= last:
+        _enter(partition, first, last, last - first + 1)
+        archive(partition, first, last, AVAILABLE, counts=True)
+
+
+def _add(partition: SharePartition, first: int, last: int, largest: int) -> None:
+    for start in range(first, last + 1, largest):
+        partition.cache.add(InFlightBatch(Run(start, min(start + largest - 1, last), AVAILABLE, 0)))
+
+
+def _alike(times: Mapping[int, int], first: int, now_ms: int) -> Iterator[tuple[int, int, int]]:
+    """Consecutive offsets from `first` on that wait for the same time."""
+    start, last, due_ms = -1, -2, 0
+    for offset, time_ms in times.items():
+        if offset < first or time_ms <= now_ms:
+            continue
+        rounded_ms = -(-time_ms // TICK_MS) * TICK_MS
+        if offset == last + 1 and rounded_ms == due_ms:
+            last = offset
+            continue
+        if start >= 0:
+            yield start, last, due_ms
+        start, last, due_ms = offset, offset, rounded_ms
+    if start >= 0:
+        yield start, last, due_ms
+
+
+def _delay(partition: SharePartition, first: int, last: int, until_ms: int) -> None:
+    for batch in partition.cache.overlapping(first, last):
+        for run in batch.cut(max(first, batch.first), min(last, batch.last)):
+            if run.can_be_acquired and not run.delivery_count:
+                run.change, run.lock_until_ms = DELAYED, until_ms
+                partition.next_lock_ms = min(partition.next_lock_ms, until_ms)
+
+
+def _portion(free: Iterator[Piece], most: int, max_delivery_count: int) -> Iterator[Piece]:
+    """As many as are wanted. Records that fail again and again come in smaller portions and without others, at their
+    last attempt alone (as in acquire.py)."""
+    throttled_from = throttle_limit(max_delivery_count)
+    alone_at = max_delivery_count - 1 if max_delivery_count > LEAST_THROTTLED_COUNT else max_delivery_count
+    left, is_throttled, has_any = most, False, False
+    for piece in free:
+        count = piece.delivery_count
+        if count < throttled_from:
+            if is_throttled:
+                return
+        elif has_any and (not is_throttled or count >= alone_at):
+            return
+        elif not is_throttled:
+            is_throttled = True
+            left = 1 if count >= alone_at else min(left, max(1, piece.batch.size >> (count - throttled_from + 1)))
+        if piece.last - piece.first + 1 >= left:
+            yield piece._replace(last=piece.first + left - 1)
+            return
+        yield piece
+        left -= piece.last - piece.first + 1
+        has_any = True
+
+
+def _runs(piece: Piece) -> Sequence[Run]:
+    batch = piece.batch
+    is_whole = len(batch.runs) == 1 and piece.first == batch.first and piece.last == batch.last
+    return batch.runs if is_whole else batch.cut(piece.first, piece.last)
