@@ -8,6 +8,7 @@ if any failed, 2 if the arguments make no sense. A planted fault or a new invari
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import io
 import logging
@@ -125,7 +126,10 @@ def run_piece(piece: tuple[str, range]) -> list[Failure]:
     world, seeds = piece
     runs = list(seeded(importlib.import_module(worlds()[world])))
     with quiet():
-        return [Failure(world, seed, reason) for seed in seeds for run in runs if (reason := attempt(run, seed))]
+        found = [Failure(world, seed, reason) for seed in seeds for run in runs if (reason := attempt(run, seed))]
+    gc.unfreeze()  # brokers freeze what is there when they start, the remains of the ones before them too
+    gc.collect()
+    return found
 
 
 @contextmanager
