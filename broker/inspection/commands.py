@@ -91,9 +91,13 @@ def _verify(options: argparse.Namespace, disk: Disk) -> int:
     progress.clear()
     sys.stdout.write(
         f"{counts.partitions} partitions, {counts.segments} segments, {counts.batches} batches, "
-        f"{megabytes(counts.bytes)}: {counts.problems or 'no'} problems\n"
+        f"{megabytes(counts.bytes)}: {_problems(counts.problems)}\n"
     )
     return UNSOUND if counts.problems else SOUND
+
+
+def _problems(number: int) -> str:
+    return f"{number or 'no'} problem{'' if number == 1 else 's'}"
 
 
 def _is_folder(disk: Disk, path: str) -> bool:

@@ -41,21 +41,31 @@ def dump(disk: Disk, path: str, options: Options) -> Iterator[str]:
         yield from dump_file(disk, path, options)
         return
     problems: list[Exception] = []
-    for name in disk.listdir(path):
-        below = os.path.join(path, name)
-        if is_dumped(disk, below):
-            try:
-                yield f"{below}:"
-                yield from dump_file(disk, below, options)
-            except (Unreadable, OSError) as error:
-                yield f"  {error}"
-                problems.append(error)
+    for below in files_in(disk, path):
+        try:
+            yield f"{below}:"
+            yield from dump_file(disk, below, options)
+        except (Unreadable, OSError) as error:
+            problems.append(error)
+            yield f"  {error}"
     for problem in problems:
         raise problem
 
 
+def files_in(disk: Disk, path: str) -> Iterator[str]:
+    """The files of a folder that are of a known kind, then those of the partitions in it. Raises OSError."""
+    names = [os.path.join(path, name) for name in disk.listdir(path)]
+    found = [name for name in names if is_dumped(disk, name)]
+    folders = partitions(disk, path)
+    if not found and not folders:
+        raise Unreadable(f"{path}: there is nothing in it to dump")
+    yield from found
+    for folder in folders:
+        yield from (name for below in disk.listdir(folder) if is_dumped(disk, name := os.path.join(folder, below)))
+
+
 def is_dumped(disk: Disk, path: str) -> bool:
-    """Files that are known are dumped with the folder they are in; the folders in a log directory are named apart."""
+    """Whether it is a file of a known kind; what else is in a folder is passed over."""
     info = disk.stat(path)
     return info is not None and not info.is_directory and kind_of(path) in (*KINDS, *TEXTS)
 
@@ -65,10 +75,15 @@ def dump_file(disk: Disk, path: str, options: Options) -> Iterator[str]:
     show = KINDS.get(kind, _text if kind in TEXTS else None)
     if show is None:
         raise Unreadable(f"{path}: {kind} is no kind of file that is known: {', '.join((*KINDS, *TEXTS))} are")
+    nothing = True
     try:
-        yield from show(disk, path, options)
+        for line in show(disk, path, options):
+            nothing = False
+            yield line
     except (KafkaError, ProtocolError, CorruptSnapshot) as error:
         raise Unreadable(f"{path}: {error}") from None
+    if nothing:
+        yield "(nothing)"
 
 
 def _batches(disk: Disk, path: str, options: Options) -> Iterator[str]:

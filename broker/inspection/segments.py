@@ -57,58 +57,97 @@ class Checked(NamedTuple):
 
 
 class Places:
-    """Where the batches are, and how far timestamps had come there."""
+    """Where the batches are, and how far offsets and timestamps had come there."""
 
     def __init__(self) -> None:
         self.positions: list[int] = []
         self.last_offsets: list[int] = []
         self.latest: list[int] = []
         """The largest timestamp up to and with each batch."""
+        self.damaged: set[int] = set()
+        """Positions of batches of which only the length can be believed."""
         self.end = 0
+        self.is_whole = False
+        """Whether the batches reach to the end of the file."""
 
-    def add(self, position: int, header: BatchHeader) -> None:
+    def add(self, position: int, header: BatchHeader, *, damaged: bool) -> None:
+        last_offset = self.last_offsets[-1] if self.last_offsets else -1
+        latest = self.latest[-1] if self.latest else NO_TIMESTAMP
         self.positions.append(position)
-        self.last_offsets.append(header.last_offset)
-        self.latest.append(max(header.max_timestamp, self.latest[-1] if self.latest else NO_TIMESTAMP))
+        self.last_offsets.append(last_offset if damaged else header.last_offset)
+        self.latest.append(latest if damaged else max(header.max_timestamp, latest))
+        if damaged:
+            self.damaged.add(position)
         self.end = position + header.size_bytes
+
+    def has_batch(self, position: int, offset: int) -> bool:
+        """Whether a batch with the offset begins there, as far as can be told."""
+        if position in self.damaged or (position >= self.end and not self.is_whole):
+            return True
+        at = bisect_left(self.positions, position)
+        return at < len(self.positions) and self.positions[at] == position and self.last_offsets[at] >= offset
 
 
 def check_segment(disk: Disk, segment: Segment, watch: Callable[[int], None], *, deep: bool) -> Checked:
     """Raises OSError."""
-    places, findings = Places(), list[Found]()
-    path = segment.path(LOG)
-    size = 0 if (info := disk.stat(path)) is None else info.size_bytes
-    next_offset = segment.base_offset
-    try:
-        for position, header, view in batches(disk, path):
-            check(view, 0, header)
-            if header.magic >= MAGIC_V2 and header.base_offset < next_offset:
-                findings.append(Found(path, f"offset {header.base_offset} at byte {position}: {next_offset} is next"))
-            if deep and header.magic >= MAGIC_V2:
-                for _ in read_records(view, 0, header):
-                    pass
-            next_offset = header.next_offset
-            places.add(position, header)
-            watch(header.size_bytes)
-    except KafkaError as error:
-        findings.append(Found(path, f"byte {places.end}: {error.message}", segment.is_recovered))
-    else:
-        if places.end != size:
-            text = f"{size - places.end} bytes from {places.end} on are no whole batch"
-            findings.append(Found(path, text, segment.is_recovered))
-    watch(size - places.end)
-    if segment.end_offset is not None and next_offset > segment.end_offset:
-        text = f"reaches to offset {next_offset - 1}, but the next one begins at {segment.end_offset}"
-        findings.append(Found(path, text))
+    places = Places()
+    findings = list(_batches(disk, segment, places, watch, deep))
     for check_index in (_offset_index, _time_index, _transaction_index):
         findings += check_index(disk, segment, places)
     return Checked(len(places.positions), places.end, findings)
 
 
+def _batches(disk: Disk, segment: Segment, places: Places, watch: Callable[[int], None], deep: bool) -> Iterator[Found]:
+    """Each batch that is damaged, and where no further one can be made out."""
+    path = segment.path(LOG)
+    size = 0 if (info := disk.stat(path)) is None else info.size_bytes
+    next_offset = segment.base_offset
+    try:
+        for position, header, view in batches(disk, path):
+            problem = _problem(view, header, next_offset, deep)
+            if problem is None:
+                next_offset = header.next_offset
+            else:
+                yield Found(path, f"byte {position}: {problem}", segment.is_recovered)
+            places.add(position, header, damaged=problem is not None)
+            watch(header.size_bytes)
+    except KafkaError as error:
+        yield Found(path, f"byte {places.end}: {error.message}", segment.is_recovered)
+    else:
+        places.is_whole = places.end == size
+        if not places.is_whole:
+            text = f"{size - places.end} bytes from {places.end} on are no whole batch"
+            yield Found(path, text, segment.is_recovered)
+    watch(size - places.end)
+    if segment.end_offset is not None and next_offset > segment.end_offset:
+        text = f"reaches to offset {next_offset - 1}, but the next one begins at {segment.end_offset}"
+        yield Found(path, text)
+
+
+def _problem(view: memoryview, header: BatchHeader, next_offset: int, deep: bool) -> str | None:
+    """What is wrong with a batch, or None."""
+    try:
+        check(view, 0, header)
+        if deep and header.magic >= MAGIC_V2:
+            for _ in read_records(view, 0, header):
+                pass
+    except KafkaError as error:
+        return error.message
+    if header.magic >= MAGIC_V2 and header.base_offset < next_offset:
+        return f"begins at offset {header.base_offset}, where {next_offset} is next"
+    return None
+
+
+def _missing(segment: Segment, path: str) -> Iterator[Found]:
+    """An index that is not there; the last segment's is written when it is closed, so that nothing has happened."""
+    if segment.end_offset is not None or not segment.is_recovered:
+        yield Found(path, "is missing: the next start makes it anew", recoverable=True)
+
+
 def _offset_index(disk: Disk, segment: Segment, places: Places) -> Iterator[Found]:
     path = segment.path(INDEX)
     if not segment.has(INDEX):
-        yield Found(path, "is missing: the next start makes it anew", recoverable=True)
+        yield from _missing(segment, path)
         return
     index = OffsetIndex(path, segment.base_offset, disk=disk, max_size_bytes=ANY_SIZE)
     try:
@@ -117,8 +156,7 @@ def _offset_index(disk: Disk, segment: Segment, places: Places) -> Iterator[Foun
         yield Found(path, _without(path, error), segment.is_recovered)
         return
     for offset, position in index:
-        at = bisect_left(places.positions, position)
-        if at == len(places.positions) or places.positions[at] != position or places.last_offsets[at] < offset:
+        if not places.has_batch(position, offset):
             text = f"offset {offset} at byte {position}: no batch that has it begins there"
             yield Found(path, text, segment.is_recovered)
             return
@@ -127,7 +165,7 @@ def _offset_index(disk: Disk, segment: Segment, places: Places) -> Iterator[Foun
 def _time_index(disk: Disk, segment: Segment, places: Places) -> Iterator[Found]:
     path = segment.path(TIME_INDEX)
     if not segment.has(TIME_INDEX):
-        yield Found(path, "is missing: the next start makes it anew", recoverable=True)
+        yield from _missing(segment, path)
         return
     index = TimeIndex(path, segment.base_offset, disk=disk, max_size_bytes=ANY_SIZE)
     try:

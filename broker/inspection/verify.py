@@ -16,9 +16,12 @@ from storage import checkpoint
 from storage.checkpoint import CorruptCheckpoint
 from storage.disk import Disk
 from storage.epochs import LeaderEpochCache
+from storage.log_dir import OTHER_FOLDERS
 from storage.meta_properties import read_meta_properties
-from storage.names import LOG, SNAPSHOT, base_offset_of, parse_folder
+from storage.names import INDEXES, LOG, SNAPSHOT, base_offset_of, parse_folder, segment_file
 from storage.producer_snapshot import CorruptSnapshot, decode_snapshot
+
+BOOTSTRAP = "bootstrap.checkpoint"
 
 OFFSET_CHECKPOINTS = (
     checkpoint.RECOVERY_POINTS,
@@ -84,9 +87,16 @@ def verify(disk: Disk, path: str, counts: Counts, watch: Watch, *, deep: bool) -
     if folders != [path]:
         state = State(checkpoint.has_clean_shutdown(disk, path), {})
         yield from _directory(disk, path, state)
+        yield from _others(disk, path)
+        if not state.clean and folders:
+            text = "was not closed in order: the ends of its logs are as they were left"
+            yield Finding(path, text, is_problem=False)
     for folder in folders:
         counts.partitions += 1
-        yield from _partition(disk, folder, state, counts, watch, deep)
+        try:
+            yield from _partition(disk, folder, state, counts, watch, deep)
+        except OSError as error:
+            yield Finding(error.filename or folder, f"cannot be read: {error.strerror or error}")
 
 
 def _directory(disk: Disk, path: str, state: State) -> Iterator[Finding]:
@@ -98,13 +108,28 @@ def _directory(disk: Disk, path: str, state: State) -> Iterator[Finding]:
             continue
         if name == checkpoint.RECOVERY_POINTS:
             state.recovery_points.update(found)
+        if (info := disk.stat(os.path.join(path, name))) is not None and not info.size_bytes:
+            yield Finding(os.path.join(path, name), "is empty, which no checkpoint is that was written")
     try:
         if read_meta_properties(disk, path) is None:
             yield Finding(path, "meta.properties is missing: the directory was never formatted", is_problem=False)
     except CorruptCheckpoint as error:
         yield Finding(error.path, _without_path(error))
-    if not state.clean:
-        yield Finding(path, "was not closed in order: the ends of its logs are as they were left", is_problem=False)
+
+
+def _others(disk: Disk, path: str) -> Iterator[Finding]:
+    """What is in a log directory beside its checkpoints and partitions."""
+    bootstrap = os.path.join(path, BOOTSTRAP)
+    if disk.exists(bootstrap):
+        try:
+            read_snapshot(disk, bootstrap)
+        except (KafkaError, ProtocolError) as error:
+            yield Finding(bootstrap, str(error))
+    for name in disk.listdir(path):
+        below = os.path.join(path, name)
+        info = disk.stat(below)
+        if info is not None and info.is_directory and name not in OTHER_FOLDERS and parse_folder(name) is None:
+            yield Finding(below, "is not a folder of a partition: it is left alone", is_problem=False)
 
 
 def _without_path(error: CorruptCheckpoint) -> str:
@@ -114,6 +139,7 @@ def _without_path(error: CorruptCheckpoint) -> str:
 def _partition(disk: Disk, folder: str, state: State, counts: Counts, watch: Watch, deep: bool) -> Iterator[Finding]:
     names = disk.listdir(folder)
     yield from _small_files(disk, folder, names)
+    yield from _orphans(folder, names, state)
     known = parse_folder(os.path.basename(os.path.abspath(folder)))
     assert known is not None
     recovery_point = state.recovery_points.get(known.topic_partition, 0)
@@ -128,6 +154,15 @@ def _partition(disk: Disk, folder: str, state: State, counts: Counts, watch: Wat
         yield from (Finding(path, text, not recoverable) for path, text, recoverable in checked.findings)
     if not bases:
         yield Finding(folder, "has no segment", is_problem=False)
+
+
+def _orphans(folder: str, names: list[str], state: State) -> Iterator[Finding]:
+    """Indexes whose segment is not there; a crash may leave some, and nothing else does."""
+    present = frozenset(names)
+    for name in names:
+        base = base_offset_of(name)
+        if base is not None and name.endswith(INDEXES) and (log := segment_file(base, LOG)) not in present:
+            yield Finding(os.path.join(folder, name), f"is the index of {log}, which is not there", state.clean)
 
 
 def _small_files(disk: Disk, folder: str, names: list[str]) -> Iterator[Finding]:

@@ -70,6 +70,27 @@ def test_a_folder_is_all_its_files(log: Log, capsys: pytest.CaptureFixture[str])
         assert part in told, told
 
 
+def test_a_log_directory_is_its_files_and_all_partitions(log: Log, capsys: pytest.CaptureFixture[str]) -> None:
+    for value in "abc":
+        write(log, value)
+    data = Path(log.directory).parent
+    (data / "meta.properties").write_text("version=1\n")
+    assert main(["log", "dump", str(data)]) == 0
+    told = capsys.readouterr().out
+    assert "meta.properties:\nversion=1\n" in told
+    assert "batch 2 to 2" in told
+
+
+def test_a_file_without_entries_and_a_folder_without_files_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["log", "dump", str(tmp_path)]) == 1
+    assert "there is nothing in it to dump" in capsys.readouterr().err
+    (tmp_path / f"{0:020d}.index").touch()
+    assert main(["log", "dump", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "(nothing)"
+
+
 def test_internal_topics_are_decoded_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     key = OffsetCommitKey(group="g", topic="t", partition=3)
     value = OffsetCommitValue(offset=42, metadata="here", commit_timestamp=NOW_MS)

@@ -74,7 +74,7 @@ FIRST = f"{0:020d}"
 @pytest.mark.parametrize(("damage", "problem"), [
     (overwrite(f"{FIRST}.log", 70, b"\xff"), "byte 0: a record batch's CRC-32C"),
     (overwrite(f"{FIRST}.log", 78 + 8, pack(">i", -1)), "byte 78: the batch at byte 78 says that its length is -1"),
-    (overwrite(f"{FIRST}.log", 78, pack(">q", 0)), "offset 0 at byte 78: 1 is next"),
+    (overwrite(f"{FIRST}.log", 78, pack(">q", 0)), "byte 78: begins at offset 0, where 1 is next"),
     (cut(f"{FIRST}.log", 3), "are no whole batch"),
     (cut(f"{FIRST}.index", 3), "is not a multiple of an entry's 8"),
     (overwrite(f"{FIRST}.index", 4, pack(">i", 77)), "offset 1 at byte 77: no batch that has it begins there"),
@@ -84,6 +84,10 @@ FIRST = f"{0:020d}"
     (overwrite("partition.metadata", 0, b"nonsense"), "line 1"),
     (overwrite("leader-epoch-checkpoint", 0, b"9"), "line 1"),
     (overwrite("../recovery-point-offset-checkpoint", 2, b"7"), "line 2: '7' is not the number of entries"),
+    (cut("../recovery-point-offset-checkpoint", 28), "is empty"),
+    (lambda folder: (folder / f"{FIRST}.log").unlink(), f"is the index of {FIRST}.log, which is not there"),
+    (lambda folder: (folder / f"{FIRST}.log").unlink() or (folder / f"{FIRST}.log").mkdir(), "cannot be read"),
+    (lambda folder: (folder / "../bootstrap.checkpoint").write_bytes(b"x"), "bootstrap.checkpoint has no footer"),
 ])  # fmt: skip
 def test_damage_is_found(data: Path, damage: Damage, problem: str, capsys: pytest.CaptureFixture[str]) -> None:
     damage(data / "orders-0")
@@ -92,7 +96,16 @@ def test_damage_is_found(data: Path, damage: Damage, problem: str, capsys: pytes
     problems = [line for line in told[:-1] if not line.startswith("note: ")]
     assert problems
     assert problem in problems[0]
-    assert told[-1].endswith(f": {len(problems)} problems")
+    assert told[-1].endswith(f": {len(problems)} problem{'s' * (len(problems) > 1)}")
+
+
+def test_one_damaged_batch_is_one_problem(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What comes after it is verified too, and an index that points to it is not to blame."""
+    for number in (1, 3):
+        overwrite(f"{FIRST}.log", 78 * number + 70, b"\xff")(data / "orders-0")
+    told = verified(capsys, data)[1]
+    assert told[-1].endswith(": 2 problems")
+    assert told[-1].startswith("2 partitions, 4 segments, 28 batches")
 
 
 def test_a_partition_alone(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
