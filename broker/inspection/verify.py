@@ -109,7 +109,7 @@ def _directory(disk: Disk, path: str, state: State) -> Iterator[Finding]:
         if name == checkpoint.RECOVERY_POINTS:
             state.recovery_points.update(found)
         if (info := disk.stat(os.path.join(path, name))) is not None and not info.size_bytes:
-            yield Finding(os.path.join(path, name), "is empty, which no checkpoint is that was written")
+            yield Finding(os.path.join(path, name), "is empty, as before it is first written", is_problem=False)
     try:
         if read_meta_properties(disk, path) is None:
             yield Finding(path, "meta.properties is missing: the directory was never formatted", is_problem=False)
