@@ -16,7 +16,7 @@ from broker.coordinators.storage import PartitionStorage, Sized
 from broker.logging import get_logger
 from broker.replica.partition import Partition
 from coordinator.cluster.changes import Change, PartitionChanged, PartitionCreated, TopicDeleted
-from coordinator.runtime import Decision, Form, Runtime, Shard, Status
+from coordinator.runtime import Decision, Form, Refusal, Runtime, Shard, Status
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 
@@ -56,6 +56,8 @@ log = get_logger("broker.coordinators")
 
 def seen_by_client(error: KafkaError) -> KafkaError:
     """The error as a coordinator's client understands it."""
+    if isinstance(error, Refusal):
+        return error
     code = SEEN_BY_CLIENTS.get(error.code)
     return error if code is None else KafkaError(code)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker.dispatch import Api, Call
-from broker.share.state_requests import decided
+from broker.share.state_requests import decided, named
 from coordinator.share.records import ShareKey
 from protocol.messages.delete_share_group_state import (
     DeleteShareGroupStateRequest,
@@ -16,7 +16,7 @@ from protocol.types import Uuid
 
 
 async def delete_share_group_state(call: Call[DeleteShareGroupStateRequest]) -> DeleteShareGroupStateResponse:
-    return DeleteShareGroupStateResponse(results=[await one_topic(call, topic) for topic in call.request.topics])
+    return DeleteShareGroupStateResponse(results=[await one_topic(call, topic) for topic in named(call.request)])
 
 
 async def one_topic(call: Call[DeleteShareGroupStateRequest], topic: DeleteStateData) -> DeleteStateResult:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker.dispatch import Api, Call
-from broker.share.state_requests import decided
+from broker.share.state_requests import decided, named
 from coordinator.share.records import ShareKey
 from protocol.messages.initialize_share_group_state import (
     InitializeShareGroupStateRequest,
@@ -19,7 +19,7 @@ from protocol.types import Uuid
 async def initialize_share_group_state(
     call: Call[InitializeShareGroupStateRequest],
 ) -> InitializeShareGroupStateResponse:
-    return InitializeShareGroupStateResponse(results=[await one_topic(call, topic) for topic in call.request.topics])
+    return InitializeShareGroupStateResponse(results=[await one_topic(call, topic) for topic in named(call.request)])
 
 
 async def one_topic(call: Call[InitializeShareGroupStateRequest], topic: InitializeStateData) -> InitializeStateResult:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker.dispatch import Api, Call
-from broker.share.state_requests import decided
+from broker.share.state_requests import decided, named
 from coordinator.runtime import Ticket
 from coordinator.share.records import ShareKey, ShareOutcome, ShareState
 from coordinator.share.shard import ShareShard
@@ -20,7 +20,7 @@ from protocol.types import Uuid
 
 
 async def read_share_group_state(call: Call[ReadShareGroupStateRequest]) -> ReadShareGroupStateResponse:
-    return ReadShareGroupStateResponse(results=[await one_topic(call, topic) for topic in call.request.topics])
+    return ReadShareGroupStateResponse(results=[await one_topic(call, topic) for topic in named(call.request)])
 
 
 async def one_topic(call: Call[ReadShareGroupStateRequest], topic: ReadStateData) -> ReadStateResult:

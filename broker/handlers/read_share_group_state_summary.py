@@ -6,7 +6,7 @@ v1 adds the delivery-complete count (KIP-1226).
 from __future__ import annotations
 
 from broker.dispatch import Api, Call
-from broker.share.state_requests import decided
+from broker.share.state_requests import decided, named
 from coordinator.runtime import Ticket
 from coordinator.share.records import ShareKey, ShareOutcome
 from coordinator.share.shard import ShareShard, Summary
@@ -23,7 +23,7 @@ from protocol.types import Uuid
 async def read_share_group_state_summary(
     call: Call[ReadShareGroupStateSummaryRequest],
 ) -> ReadShareGroupStateSummaryResponse:
-    return ReadShareGroupStateSummaryResponse(results=[await one_topic(call, topic) for topic in call.request.topics])
+    return ReadShareGroupStateSummaryResponse(results=[await one_topic(call, topic) for topic in named(call.request)])
 
 
 async def one_topic(
@@ -41,7 +41,7 @@ async def one_partition(call: Call[ReadShareGroupStateSummaryRequest], topic_id:
 
     answered = await decided(call.broker.shares, key, decide)
     found, failure = answered
-    summary = found or Summary()
+    summary = found or Summary(start_offset=0)
     return PartitionResult(
         partition=index,
         error_code=failure.code,

@@ -89,7 +89,7 @@ def session_key(call: Call[ShareFetchRequest] | Call[ShareAcknowledgeRequest]) -
     request = call.request
     if not call.broker.share_groups.is_enabled:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-    if request.group_id is None:
+    if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid group id in the request.")
     if not request.member_id or len(request.member_id) > MAX_MEMBER_ID_LENGTH:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid member id in the request.")

@@ -6,7 +6,7 @@ v1 adds the delivery-complete count (KIP-1226).
 from __future__ import annotations
 
 from broker.dispatch import Api, Call
-from broker.share.state_requests import decided
+from broker.share.state_requests import decided, named
 from coordinator.share.batches import StateBatch
 from coordinator.share.records import ShareKey
 from coordinator.share.shard import Written
@@ -22,7 +22,7 @@ from protocol.types import Uuid
 
 
 async def write_share_group_state(call: Call[WriteShareGroupStateRequest]) -> WriteShareGroupStateResponse:
-    return WriteShareGroupStateResponse(results=[await one_topic(call, topic) for topic in call.request.topics])
+    return WriteShareGroupStateResponse(results=[await one_topic(call, topic) for topic in named(call.request)])
 
 
 async def one_topic(call: Call[WriteShareGroupStateRequest], topic: WriteStateData) -> WriteStateResult:

@@ -56,12 +56,16 @@ def lag(groups: ShareGroups, key: ShareKey, found: Summary) -> int:
 
 async def alter(groups: ShareGroups, wanted: Initialize) -> Mapping[ShareKey, KafkaError]:
     """Makes the state anew; the errors of what could not be made."""
+    if not wanted.offsets:
+        return {}
     groups.forget_group(wanted.group_id)
-    return await initialize(groups, wanted) if wanted.offsets else {}
+    return await initialize(groups, wanted)
 
 
 async def delete_state(groups: ShareGroups, group_id: str, partitions: Partitions) -> dict[Uuid, KafkaError]:
     """Deletes the state of share partitions; the errors, by topic."""
+    if not partitions:
+        return {}
     groups.forget_group(group_id)
     keys = [ShareKey(group_id, topic_id, index) for topic_id, indexes in partitions.items() for index in indexes]
     results = await asyncio.gather(*map(groups.persister.delete, keys), return_exceptions=True)

@@ -14,7 +14,7 @@ from coordinator.runtime import Reply, Ticket
 from protocol.errors import KafkaError
 from protocol.messages import share_group_describe as messages
 
-DEAD = "Dead"
+NO_STATE = ""
 
 
 def describe(
@@ -47,7 +47,7 @@ def undescribed(group_id: str, error: KafkaError) -> messages.DescribedGroup:
         error_code=error.code,
         error_message=error.message,
         group_id=group_id,
-        group_state=DEAD,
+        group_state=NO_STATE,
         group_epoch=0,
         assignment_epoch=0,
         assignor_name="",

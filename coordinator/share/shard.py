@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from coordinator.cluster.topic import Topic
-from coordinator.runtime import Reply, Ticket
+from coordinator.runtime import Refusal, Reply, Ticket
 from coordinator.share.batches import NO_START_OFFSET, StateBatch, combine
 from coordinator.share.records import NOT_YET, ShareKey, ShareOutcome, ShareRecord, ShareState, Update
 from coordinator.share.redundant import Redundant
@@ -181,7 +181,7 @@ class ShareShard:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "The partition id cannot be a negative number.")
         topic = self.topics.topic_by_id(key.topic_id)
         if topic is None or key.partition not in topic.partitions:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     # Records.
 

@@ -28,6 +28,7 @@ from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, Me
 from protocol.schema import Kind, fields_of, identity
 from protocol.types import NO_UUID, uuid_to_text
 from tests.interop.conformance.records import describe_records
+from tests.interop.conformance.unordered import UNORDERED
 
 R = TypeVar("R")
 
@@ -229,34 +230,6 @@ class Peer:
         request = FindCoordinatorRequest(key=key, key_type=kind)
         self.wait_for(request, FIND_COORDINATOR_VERSION, lambda answer: not answer.error_code)
 
-
-UNORDERED = frozenset(
-    {
-        "TopicProduceResponse.partition_responses",
-        "ApiVersionsResponse.supported_features",
-        "ApiVersionsResponse.finalized_features",
-        "ListOffsetsTopicResponse.partitions",
-        "DescribeConfigsResult.configs",
-        "ListConfigResourcesResponse.config_resources",
-        "MetadataResponse.topics",
-        "DeleteTopicsResponse.responses",
-        "AlterReplicaLogDirsResponse.results",
-        "AlterReplicaLogDirTopicResult.partitions",
-        "CreatePartitionsResponse.results",
-        "DeleteRecordsResponse.topics",
-        "DeleteRecordsTopicResult.partitions",
-        "JoinGroupResponse.members",
-        "DescribedGroup.members",
-        "DescribeGroupsResponse.groups",
-        "DeleteGroupsResponse.results",
-        "ListGroupsResponse.groups",
-        "OffsetFetchResponse.topics",
-        "OffsetFetchResponseTopic.partitions",
-        "OffsetFetchResponseGroup.topics",
-        "OffsetFetchResponseTopics.partitions",
-    }
-)
-"""Lists that Apache Kafka makes of a hash map."""
 
 RANDOM_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """What member ids end with, and differ in."""
