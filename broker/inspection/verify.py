@@ -166,11 +166,12 @@ def _orphans(folder: str, names: list[str], state: State) -> Iterator[Finding]:
 
 
 def _small_files(disk: Disk, folder: str, names: list[str]) -> Iterator[Finding]:
+    if unfinished := sum(name.endswith(UNFINISHED) for name in names):
+        text = f"files that are on their way in or out: {unfinished}; the next start sees to them"
+        yield Finding(folder, text, is_problem=False)
     for name in names:
         path = os.path.join(folder, name)
-        if name.endswith(UNFINISHED):
-            yield Finding(path, "is on its way in or out: the next start sees to it", is_problem=False)
-        elif name.endswith(SNAPSHOT):
+        if name.endswith(SNAPSHOT):
             try:
                 decode_snapshot(disk.read_file(path), name)
             except CorruptSnapshot as error:

@@ -125,7 +125,7 @@ def test_what_the_next_start_puts_right_is_a_note(tmp_path: Path, capsys: pytest
     status, told = verified(capsys, tmp_path)
     assert status == 0
     assert any("4 bytes from" in line and line.startswith("note: ") for line in told)
-    assert any("is on its way in or out" in line for line in told)
+    assert any("on their way in or out: 1" in line for line in told)
     assert any("is empty" in line and line.startswith("note: ") for line in told)
     assert any("was not closed in order" in line for line in told)
 
