@@ -1,7 +1,7 @@
 """mirror: topics of one cluster to another, with partition, key, value, headers and timestamp.
 
 Each record carries its source offset in a header, so the target itself says where to go on: after a crash nothing is
-written twice and nothing is left out. One mirror at a time writes to a topic.
+written twice and nothing is left out. One mirror at a time writes to a partition: it shuts out those before it.
 """
 
 from __future__ import annotations
@@ -27,6 +27,10 @@ NOT_COPIED = frozenset(
         "follower.replication.throttled.replicas",
     }
 )
+
+
+SPLITTING = frozenset({"minpartitions", "maxrecordsperpartition"})
+"""Options of the connector that make several tasks of a partition: they would not write in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,8 @@ def mirror(
     spark: SparkSession, config: MirrorConfig, shown: Callable[[Round], None] | None = None, at: Hook = nowhere
 ) -> int:
     """Mirror in rounds of at most `max_records`; returns how many records were written. Raises PipelineError."""
+    if split := [name for name in config.options if name.lower() in SPLITTING]:
+        raise PipelineError(f"{split[0]}: a mirror writes each partition in order, by one task")
     source = Cluster(config.source, config.source_properties)
     total = 0
     while True:

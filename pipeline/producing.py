@@ -5,7 +5,8 @@ Runs on the driver and in Spark's Python workers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import NamedTuple
 
@@ -19,6 +20,11 @@ ANY_PARTITION = -1
 FLUSH_TIMEOUT_S = 120
 ANSWERS_EVERY = 64
 """Records between two looks for answers: a look costs as much as a record."""
+
+COMMIT_EVERY = 20_000
+"""Records of one transaction: what a reader waits for, and what is written again after a crash, at most."""
+TRANSACTION_TIMEOUT_S = 300
+"""How long a source may be slow. A writer that died is shut out by the next one, long before."""
 
 SETTINGS: Mapping[str, str | int | float | bool] = {
     "enable.idempotence": True,  # order and no duplicates over retries
@@ -101,6 +107,56 @@ class Writer:
     def _raise(self) -> None:
         if self._failure:
             raise PipelineError(self._failure)
+
+
+class FencedWriter(Writer):
+    """Writes in transactions, as the only one of its id: entering the context ends what an earlier one has begun, and
+    from then on that one can commit nothing, though it may still be running.
+
+    Leaving the context commits what is left, or nothing of it when it is left by an exception.
+    """
+
+    def __init__(
+        self, bootstrap: str, topic: str, transactional_id: str, properties: Mapping[str, str] | None = None
+    ) -> None:
+        own = {"transactional.id": transactional_id, "transaction.timeout.ms": str(TRANSACTION_TIMEOUT_S * 1000)}
+        super().__init__(bootstrap, topic, {**(properties or {}), **own})
+        self._uncommitted = 0
+
+    def __enter__(self) -> FencedWriter:
+        with self._told():
+            self._producer.init_transactions(FLUSH_TIMEOUT_S)
+            self._producer.begin_transaction()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if kind is None:
+            self._commit()
+            return
+        with suppress(KafkaException):
+            self._producer.abort_transaction(FLUSH_TIMEOUT_S)
+
+    def write(self, record: Outgoing) -> None:
+        if self._uncommitted == COMMIT_EVERY:
+            self._commit()
+            with self._told():
+                self._producer.begin_transaction()
+            self._uncommitted = 0
+        super().write(record)
+        self._uncommitted += 1
+
+    def _commit(self) -> None:
+        with self._told():
+            self._producer.commit_transaction(FLUSH_TIMEOUT_S)
+        self._raise()
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except KafkaException as error:
+            self._raise()
+            raise PipelineError(f"{self._bootstrap}: {self._topic}: {error.args[0].str()}") from None
 
 
 def write_all(writer: Writer, records: Iterable[Outgoing], before_each: Callable[[int], None] | None = None) -> int:

@@ -9,12 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from pyspark import TaskContext
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as f
 
 from pipeline.cluster import Cluster
 from pipeline.errors import PipelineError, TopicChanged
-from pipeline.producing import Outgoing, Writer, write_all
+from pipeline.producing import FencedWriter, Outgoing, Writer, write_all
 from pipeline.tail import Last, last_record
 from pipeline.topics import Partition
 
@@ -68,10 +69,30 @@ class Task:
         if first is None:
             return
         key = Partition(first["topic"], first["partition"])
-        begin = 0 if target.source_ids is None else positions(target, [key]).get(key, 0)
-        with Writer(target.bootstrap, target.names[key.topic], target.properties) as writer:
-            records = (outgoing(row, target.source_ids) for row in _from(begin, key, first, left))
-            yield Sent(*key, write_all(writer, records))
+        write = _appended if target.source_ids is None else _mirrored
+        yield Sent(*key, write(target, key, first, left))
+
+
+def _appended(target: Target, key: Partition, first: Row, left: Iterator[Row]) -> int:
+    """Write all rows. Raises PipelineError when an earlier attempt may have written some of them."""
+    task = TaskContext.get()
+    if task is not None and task.attemptNumber() > 0:
+        raise PipelineError(f"{key}: its task died and may have written records; write to a topic of another name")
+    with Writer(target.bootstrap, target.names[key.topic], target.properties) as writer:
+        return write_all(writer, (outgoing(row) for row in _from(0, key, first, left)))
+
+
+def _mirrored(target: Target, key: Partition, first: Row, left: Iterator[Row]) -> int:
+    """Write the rows that are not there yet, after whoever wrote before has been shut out."""
+    there = target.key(key)
+    with FencedWriter(target.bootstrap, there.topic, transactional_id(there), target.properties) as writer:
+        begin = positions(target, [key]).get(key, 0)
+        return write_all(writer, (outgoing(row, target.source_ids) for row in _from(begin, key, first, left)))
+
+
+def transactional_id(there: Partition) -> str:
+    """By which mirrors into a partition shut out each other."""
+    return f"odradek-mirror-{there}"
 
 
 def _from(begin: int, key: Partition, first: Row, left: Iterator[Row]) -> Iterator[Row]:
@@ -119,6 +140,8 @@ def positions(target: Target, sources: Sequence[Partition]) -> dict[Partition, i
         if end[key] == 0:
             continue
         last = last_record(cluster, key, first[key], end[key])
+        if last is None and first[key] == 0:
+            continue  # nothing but transactions that were aborted
         if last is None:
             raise PipelineError(
                 f"{target.bootstrap}: {key} had records up to offset {end[key] - 1} and has none left: where the "

@@ -50,6 +50,16 @@ def odradek(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     broker.forget()
 
 
+@pytest.fixture(scope="session")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A second cluster."""
+    broker = make_broker("odradek", tmp_path_factory.mktemp("other") / "data")
+    broker.start()
+    yield broker
+    broker.stop()
+    broker.forget()
+
+
 _numbers = itertools.count(1)
 
 

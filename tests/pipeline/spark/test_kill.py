@@ -1,52 +1,31 @@
-"""A driver that is killed at any stage leaves the last committed state, and the next run makes the store complete."""
+"""A driver that is killed at any stage leaves the last committed state, and the next run completes it."""
 
 from __future__ import annotations
-
-import signal
-import subprocess
-import sys
 
 import pytest
 from pyspark.sql import SparkSession
 
+from pipeline.audit import AuditConfig, MirrorOf, audit
 from pipeline.load import LoadConfig, load
+from pipeline.mirror import MirrorConfig, mirror
 from pipeline.store import Store
+from pipeline.stream import StreamConfig, stream
 from tests.interop.brokers import Broker
-from tests.interop.processes import CACHE, ROOT
+from tests.pipeline.spark.killing import killed
 from tests.pipeline.spark.records import activity, create, is_complete
-
-KILLED = """
-import os, signal, sys
-from pipeline import session
-from pipeline.load import LoadConfig, load
-
-bootstrap, topic, store, stage, ivy = sys.argv[1:]
-spark = session.start("killed", "local[2]", {"spark.driver.memory": "512m", "spark.jars.ivy": ivy})
-
-def at(reached):
-    if reached == stage:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-load(spark, LoadConfig(bootstrap, store, (topic,)), at)
-"""
 
 # stage → is the run committed? The stages within a commit are tests/pipeline/test_store.py's.
 STAGES = {"planned": False, "staged": False, "committed": True}
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_killed_driver(spark: SparkSession, odradek: Broker, topic: str, store: str, stage: str) -> None:
+def test_a_killed_load(spark: SparkSession, odradek: Broker, topic: str, store: str, stage: str) -> None:
     create(odradek, topic, 3)
     activity(odradek, topic, 500)
     config = LoadConfig(odradek.bootstrap, store, (topic,))
     load(spark, config)
     activity(odradek, topic, 300, seed=2)
-
-    words = [odradek.bootstrap, topic, store, stage, str(CACHE / "ivy")]
-    ended = subprocess.run(
-        [sys.executable, "-c", KILLED, *words], cwd=ROOT, capture_output=True, timeout=120, check=False
-    )
-    assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()[-2000:]
+    killed("load", odradek.bootstrap, topic, store, stage)
 
     if not STAGES[stage]:
         assert spark.read.parquet(store).count() == 500
@@ -55,3 +34,27 @@ def test_a_killed_driver(spark: SparkSession, odradek: Broker, topic: str, store
     assert is_complete(spark, odradek, topic, store)
     assert spark.read.parquet(store).count() == 800
     assert not any(Store(store).root.glob("_staging/*"))
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_killed_stream(spark: SparkSession, odradek: Broker, topic: str, store: str, stage: str) -> None:
+    create(odradek, topic, 2)
+    activity(odradek, topic, 500, partitions=2)
+    killed("stream", odradek.bootstrap, topic, store, stage)
+
+    batches = 2 if STAGES[stage] else 1
+    assert batches * 180 <= Store(store).reading().records() <= batches * 220
+    stream(spark, StreamConfig(odradek.bootstrap, store, (topic,), max_offsets=200))
+    assert is_complete(spark, odradek, topic, store)
+    assert spark.read.parquet(store).count() == 500
+
+
+@pytest.mark.parametrize("stage", ["prepared", "written 0", "written 25000", "sent"])
+def test_a_killed_mirror(spark: SparkSession, kafka: Broker, other: Broker, topic: str, stage: str) -> None:
+    create(kafka, topic, 1)
+    activity(kafka, topic, 60_000, partitions=1)
+    killed("mirror", kafka.bootstrap, topic, other.bootstrap, stage)
+
+    again = mirror(spark, MirrorConfig(kafka.bootstrap, other.bootstrap, (topic,)))
+    assert {"prepared": again == 60_000, "sent": again == 0}.get(stage, 0 < again <= 60_000)
+    assert audit(spark, AuditConfig(kafka.bootstrap, (topic,), mirror=MirrorOf(other.bootstrap))).clean

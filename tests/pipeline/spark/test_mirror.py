@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -13,20 +12,12 @@ from pipeline.cluster import Cluster
 from pipeline.errors import PipelineError, TopicChanged
 from pipeline.load import LoadConfig, load
 from pipeline.mirror import MirrorConfig, Round, mirror
+from pipeline.producing import FencedWriter, Outgoing
 from pipeline.replay import ReplayConfig, replay
+from pipeline.sending import SOURCE_OFFSET, SOURCE_TOPIC_ID, transactional_id
+from pipeline.topics import Partition
 from tests.interop.brokers import Broker
-from tests.interop.conftest import make_broker
-from tests.pipeline.spark.records import activity, create, produce, rows
-
-
-@pytest.fixture(scope="module")
-def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A second cluster."""
-    broker = make_broker("odradek", tmp_path_factory.mktemp("other") / "data")
-    broker.start()
-    yield broker
-    broker.stop()
-    broker.forget()
+from tests.pipeline.spark.records import START_MS, activity, create, produce, rows
 
 
 def mirrored(spark: SparkSession, source: Broker, target: Broker, topic: str, prefix: str = "") -> bool:
@@ -67,6 +58,31 @@ def test_a_mirror_follows_a_topic_that_gained_partitions(
 
     assert mirror(spark, config) == 5
     assert mirrored(spark, odradek, other, topic, "copy.")
+
+
+def test_a_mirror_that_was_taken_for_dead_writes_nothing_more(
+    spark: SparkSession, kafka: Broker, other: Broker, topic: str
+) -> None:
+    create(kafka, topic, 1)
+    produce(kafka, topic, [b"x"] * 10)
+    create(other, topic, 1)
+    headers = [(SOURCE_TOPIC_ID, Cluster(kafka.bootstrap).topics([topic])[0].id.encode()), (SOURCE_OFFSET, b"0")]
+    record = Outgoing(b"k0", b"x", headers, START_MS, 0)
+
+    with (
+        pytest.raises(PipelineError, match="fenced"),
+        FencedWriter(other.bootstrap, topic, transactional_id(Partition(topic, 0))) as writer,
+    ):
+        writer.write(record)
+        assert mirror(spark, MirrorConfig(kafka.bootstrap, other.bootstrap, (topic,))) == 10
+        writer.write(record)
+    assert mirrored(spark, kafka, other, topic)
+
+
+def test_a_partition_is_mirrored_by_one_task(spark: SparkSession) -> None:
+    config = MirrorConfig("source:1", "target:1", ("t",), options={"maxRecordsPerPartition": "5"})
+    with pytest.raises(PipelineError, match="maxRecordsPerPartition: a mirror writes each partition in order"):
+        mirror(spark, config)
 
 
 def test_a_mirror_does_not_write_after_records_of_others(

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,7 +12,6 @@ from pipeline.load import LoadConfig, load
 from pipeline.progress import Progress, Trigger, TriggerKind
 from pipeline.stream import StreamConfig, stream
 from tests.interop.brokers import Broker
-from tests.interop.processes import CACHE, ROOT
 from tests.pipeline.spark.records import activity, create, is_complete, produce
 from tests.pipeline.spark.test_mirror import recreate
 
@@ -83,34 +79,3 @@ def test_a_continuous_stream_to_a_store_is_refused(spark: SparkSession, odradek:
     config = StreamConfig(odradek.bootstrap, store, ("t",), trigger=Trigger(TriggerKind.CONTINUOUS, "1 second"))
     with pytest.raises(PipelineError, match="it needs --to-topic"):
         stream(spark, config)
-
-
-KILLED = """
-import os, signal, sys
-from pipeline import session
-from pipeline.stream import StreamConfig, stream
-
-bootstrap, topic, store, stage, ivy = sys.argv[1:]
-spark = session.start("killed", "local[2]", {"spark.driver.memory": "512m", "spark.jars.ivy": ivy})
-
-def at(reached):
-    if reached == stage and os.path.exists(f"{store}/_manifests/00000000000000000001.json"):
-        os.kill(os.getpid(), signal.SIGKILL)
-
-stream(spark, StreamConfig(bootstrap, store, (topic,), max_offsets=200), at=at)
-"""
-
-
-@pytest.mark.parametrize("stage", ["staged", "committed"])
-def test_a_killed_stream(spark: SparkSession, odradek: Broker, topic: str, store: str, stage: str) -> None:
-    create(odradek, topic, 2)
-    activity(odradek, topic, 500, partitions=2)
-    words = [odradek.bootstrap, topic, store, stage, str(CACHE / "ivy")]
-    ended = subprocess.run(
-        [sys.executable, "-c", KILLED, *words], cwd=ROOT, capture_output=True, timeout=120, check=False
-    )
-    assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()[-2000:]
-
-    stream(spark, StreamConfig(odradek.bootstrap, store, (topic,), max_offsets=200))
-    assert is_complete(spark, odradek, topic, store)
-    assert spark.read.parquet(store).count() == 500
