@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from broker.replica.partition import READ_COMMITTED, READ_UNCOMMITTED, Fetched
 from broker.share import reading
@@ -19,9 +19,11 @@ from broker.share.sessions import PartitionId
 from broker.waiting import Waiter
 from coordinator.share_partition.acquire import Acquired, Wish
 from coordinator.share_partition.lapse import move_log_start
-from coordinator.share_partition.states import Lifecycle
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import Buffer
+
+AHEAD: Final = 100
+"""Records that are looked into beyond what is asked for: some of them may have to wait."""
 
 
 class Found(NamedTuple):
@@ -66,6 +68,13 @@ class ShareFetching:
 
     def attempt(self, *, is_last: bool = False) -> bool:
         """Acquires what there is, if it is enough, or this is the last attempt; whether the fetch is over."""
+        is_over = self._attempt(is_last)
+        while is_over is None:
+            is_over = self._attempt(is_last)
+        return is_over
+
+    def _attempt(self, is_last: bool) -> bool | None:
+        """As `attempt`; None if that is to be done again."""
         self.found.clear()
         hosted = self._hosted()
         if self._named and len(self.found) == len(self._named):
@@ -75,15 +84,13 @@ class ShareFetching:
         if not is_last and size < max(self._bounds.min_bytes, 1) and not self.found:
             return False
         left = self._wish.max_records
-        has_passed = False
         for each in candidates:
             found, count = self._acquire(each, left)
             left -= count
             if count:
                 self.found[each.named] = found
-            has_passed = has_passed or each.hosted.engine.next_fetch_offset() != each.offset
-        if has_passed and not self.found:
-            return self.attempt(is_last=is_last)  # what was there is aborted or gone: there may be more behind it
+        if not self.found and any(self._place(each.hosted) != each.offset for each in candidates):
+            return None  # what was there is aborted, or gone, or not to be had yet: there may be more behind it
         return is_last or bool(self.found)
 
     def _hosted(self) -> list[tuple[PartitionId, Hosted]]:
@@ -101,12 +108,21 @@ class ShareFetching:
                 result.append((named, hosted))
         return result
 
+    def _place(self, hosted: Hosted) -> int | None:
+        """Where to read; None if there is no room for more."""
+        engine = hosted.engine
+        if not engine.is_active:
+            return None
+        if hosted.learning is not None:
+            return hosted.learning.place(self._wish.member_id)
+        return engine.next_fetch_offset() if engine.can_acquire else None
+
     def _read(self, hosted: Sequence[tuple[PartitionId, Hosted]]) -> list[Candidate]:
         """What the logs have where the share partitions want to read, as far as they have room."""
-        ready = [each for each in hosted if each[1].engine.is_active and each[1].engine.can_acquire]
+        places = [(named, share, self._place(share)) for named, share in hosted]
+        ready = [(named, share, offset) for named, share, offset in places if offset is not None]
         result: list[Candidate] = []
-        for named, share in ready:
-            offset = share.engine.next_fetch_offset()
+        for named, share, offset in ready:
             try:
                 fetched = share.partition.fetch(offset, self._bounds.max_bytes // len(ready), self._isolation, True)
             except KafkaError as error:
@@ -126,14 +142,18 @@ class ShareFetching:
         _, hosted, offset, fetched = candidate
         view = fetched.read.parts[0]
         until = max(offset, hosted.engine.end_offset + 1) + left
-        batches = reading.scan(view, until)
+        learning = hosted.learning
+        batches = reading.scan(view, until if learning is None else until + AHEAD)
         aborted: Sequence[tuple[int, int]] = ()
         if self._isolation == READ_COMMITTED:
             aborted = reading.aborted_batches(view, batches, hosted.partition.log.aborted_in(fetched.read))
+        if learning is not None:
+            learning.learn(view, offset, batches, aborted, self._groups.broker)
         acquired = hosted.acquire(self._wish._replace(max_records=left), offset, batches, aborted)
         if not acquired:
             return Found(), 0
-        records = reading.covering(view, batches, acquired)
+        cover = reading.covering if learning is None else reading.sparse
+        records = cover(view, batches, acquired)
         return Found(records, acquired), sum(each.size for each in acquired)
 
     async def wait(self) -> None:
@@ -157,7 +177,7 @@ class ShareFetching:
         watched = []
         for _, hosted in self._hosted():
             hosted.waiters.add(waiter)
-            if hosted.engine.lifecycle is Lifecycle.ACTIVE and hosted.engine.can_acquire:
+            if self._place(hosted) is not None:
                 hosted.partition.waiters.add(waiter)
             watched.append(hosted)
         return watched

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from broker.clock import Clock, Timer
 from broker.logging import get_logger
@@ -27,6 +27,9 @@ from coordinator.share_partition.run import Change, Limits
 from coordinator.share_partition.share_partition import NO_DEADLINE, SharePartition
 from coordinator.share_partition.states import Lifecycle
 from protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from broker.share.learning import Learning
 
 SEEN_BY_MEMBERS: Final[Mapping[ErrorCode, ErrorCode]] = {
     ErrorCode.NOT_COORDINATOR: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -70,6 +73,7 @@ class Hosted:
         self.key = key
         self.partition = partition
         self.engine = SharePartition(Limits())
+        self._learning: Learning | None = None
         self.waiters: set[Waiter] = set()
         self._config = config
         self._known_config: GroupConfig | None = None
@@ -124,6 +128,8 @@ class Hosted:
             self._alarm = None
         if self._burying is not None:
             self._burying.cancel()
+        if self._learning is not None:
+            self._learning.stop()
         self.wake()
 
     def features_changed(self) -> None:
@@ -145,6 +151,22 @@ class Hosted:
                 config.odradek_share_redelivery_backoff_ms,
                 config.odradek_share_redelivery_backoff_max_ms,
             )
+            self._hold_back(config)
+
+    def _hold_back(self, config: GroupConfig) -> None:
+        if self._learning is None:
+            if not (config.odradek_share_order_by_key or config.odradek_share_delivery_delay_header):
+                return
+            from broker.share.learning import Learning
+
+            self._learning = Learning(f"{self.key.group_id}:{self.partition.name}", self.engine, self.wake)
+        self._learning.obey(config)
+        self.wake()
+
+    @property
+    def learning(self) -> Learning | None:
+        """How records are looked into, if the group has them held back by their time or their key."""
+        return None if self.engine.holdback is None else self._learning
 
     def wake(self) -> None:
         """Whoever waits for records looks again."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from coordinator.share_partition.acquire import Acquired, Fetched
@@ -19,6 +19,9 @@ from storage.txn_index import AbortedTxn
 
 OFFSETS: Final = struct.Struct(">qi11xi")
 """Base offset, batch length, last offset delta: what the first 27 bytes of a batch have of its place."""
+
+SPARSE: Final = 2
+"""Batches of which nothing was acquired are left out of an answer that gets smaller by this factor."""
 
 
 def scan(view: memoryview, until: int) -> list[Fetched]:
@@ -46,6 +49,23 @@ def covering(view: memoryview, fetched: Iterable[Fetched], acquired: list[Acquir
         if each.first <= last:
             end = each.end
     return view[start:end]
+
+
+def sparse(view: memoryview, fetched: Sequence[Fetched], acquired: list[Acquired]) -> Buffer:
+    """The bytes of the batches that have what was acquired, without those in between if that saves much."""
+    needed: list[Fetched] = []
+    at = 0
+    for each in fetched:
+        while at < len(acquired) and acquired[at].last < each.first:
+            at += 1
+        if at == len(acquired):
+            break
+        if acquired[at].first <= each.last:
+            needed.append(each)
+    size = sum(each.end - each.position for each in needed)
+    if not needed or size * SPARSE > needed[-1].end - needed[0].position:
+        return covering(view, fetched, acquired)
+    return b"".join(view[each.position : each.end] for each in needed)
 
 
 def aborted_batches(

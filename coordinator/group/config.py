@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar, Final
 
-from protocol.config import BOOLEAN, INT, STRING, Check, Config, ConfigError, option
+from protocol.config import BOOLEAN, INT, LONG, STRING, Check, Config, ConfigError, option
 
 DAY_MS: Final = 86_400_000
 DURATION: Final = r"\+?P(?:\+?(\d+)D)?(?:T(?=.)(?:\+?(\d+)H)?(?:\+?(\d+)M)?(?:\+?(\d+)(?:[.,](\d{0,9}))?S)?)?"
@@ -40,6 +40,22 @@ def _offset_reset(name: str, value: object) -> str | None:
 
 
 OFFSET_RESET: Final = Check("[latest, earliest, by_duration:PnDTnHnMn.nS]", _offset_reset)
+
+
+MAX_HEADER_NAME: Final = 255
+
+
+def _header_name(name: str, value: object) -> str | None:
+    text = str(value)
+    if len(text) <= MAX_HEADER_NAME and text.isprintable():
+        return None
+    return (
+        f"Invalid value `{text}` for configuration {name}. "
+        f"The name of a record header must have at most {MAX_HEADER_NAME} printable characters."
+    )
+
+
+HEADER_NAME: Final = Check(f"name of a record header, up to {MAX_HEADER_NAME} characters", _header_name)
 
 
 class GroupConfig(Config):
@@ -86,6 +102,30 @@ class GroupConfig(Config):
         False,
         internal=True,
         doc="Copy keys and values of such records there, rather than only tell where they are (KIP-1191).",
+    )
+    odradek_share_delivery_delay_header = option(
+        "odradek.share.delivery.delay.header",
+        STRING,
+        "",
+        check=HEADER_NAME,
+        internal=True,
+        doc="Record header that says when a record may be delivered, as ms after its timestamp or as @ms since 1970; "
+        "empty for none.",
+    )
+    odradek_share_delivery_delay_max_ms = option(
+        "odradek.share.delivery.delay.max.ms",
+        LONG,
+        7 * DAY_MS,
+        at_least=0,
+        internal=True,
+        doc="Longest time after its timestamp that a record's header can delay it.",
+    )
+    odradek_share_order_by_key = option(
+        "odradek.share.order.by.key",
+        BOOLEAN,
+        False,
+        internal=True,
+        doc="Deliver records of one key to one consumer at a time, in the order of their offsets.",
     )
     odradek_share_redelivery_backoff_ms = option(
         "odradek.share.redelivery.backoff.ms",

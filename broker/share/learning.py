@@ -1,0 +1,196 @@
+"""Learning: what the records of a share partition say of when and to whom they may be delivered.
+
+Only groups that ask for it have their records looked into (coordinator/share_partition/holdback.py): for a header that
+has a time, and for their keys. What is much, or is to be inflated, is read in a thread; the fetch that wants it waits
+as for an append.
+
+A time is spelled in decimal digits, `1500`: so many ms after the record's timestamp; or `@1767225600000`: the ms since
+1970 at which it is. Anything else is no time. What is later than the longest delay allowed is brought back to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from broker.logging import get_logger
+from coordinator.group.config import GroupConfig
+from coordinator.share_partition.acquire import Fetched
+from coordinator.share_partition.holdback import Facts, Holdback, Rules, hold_back
+from coordinator.share_partition.lapse import archive
+from coordinator.share_partition.share_partition import SharePartition
+from coordinator.share_partition.states import AVAILABLE
+from protocol.errors import KafkaError
+from protocol.records import batch
+from protocol.records.record import Record, read_records
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+MOST_DIGITS: Final = 18
+AT: Final = b"@"
+FEW_BYTES: Final = 1 << 16
+FEW_COMPRESSED_BYTES: Final = 1 << 13
+FEW_RECORDS: Final = 500
+"""More than these are read in a thread: the event loop is kept for a millisecond or two at most."""
+
+QUIET_MS: Final = 60_000
+"""One line in the log in this time, for all values of a share partition that are not understood."""
+
+log = get_logger("broker.share")
+
+Range = tuple[int, int]
+
+
+class Read(NamedTuple):
+    """What was found in the log, and what was not understood."""
+
+    facts: Facts
+    refused: int
+    example: str
+
+
+class Learning:
+    """The learning of one share partition."""
+
+    def __init__(self, name: str, engine: SharePartition, wake: Callable[[], None]) -> None:
+        self._name = name
+        self._engine = engine
+        self._wake = wake
+        self._reading: asyncio.Task[None] | None = None
+        self.refused = 0
+        """How many values of the header were not understood."""
+        self._told_ms = -QUIET_MS
+        self._told = 0
+
+    def obey(self, config: GroupConfig) -> None:
+        """The group's options from now on."""
+        header = config.odradek_share_delivery_delay_header
+        max_ms = config.odradek_share_delivery_delay_max_ms if header else 0
+        hold_back(self._engine, Rules(header, max_ms, config.odradek_share_order_by_key))
+
+    def stop(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+
+    def place(self, member_id: str) -> int | None:
+        """Where a member's fetch reads; None while there is nothing for it."""
+        holdback = self._holdback()
+        offset = holdback.next_offset(self._engine, member_id)
+        if self._reading is not None and offset == holdback.frontier(self._engine):
+            return None
+        return offset
+
+    def _holdback(self) -> Holdback:
+        assert self._engine.holdback is not None
+        return self._engine.holdback
+
+    def learn(
+        self, view: memoryview, offset: int, batches: Sequence[Fetched], aborted: Sequence[Range], broker: Broker
+    ) -> None:
+        """Takes in what was read from `offset` on, at once or later."""
+        holdback, now_ms = self._holdback(), broker.clock.now_ms()
+        wanted = holdback.learnable(self._engine, batches)
+        if not wanted or self._reading is not None:
+            return
+        read = partial(read_facts, view, offset, wanted, holdback.rules, now_ms)
+        if is_little(view, wanted):
+            self._take(holdback, read(), aborted, now_ms)
+        else:
+            self._reading = asyncio.ensure_future(self._later(holdback, read, aborted, broker))
+
+    async def _later(
+        self, holdback: Holdback, read: Callable[[], Read], aborted: Sequence[Range], broker: Broker
+    ) -> None:
+        try:
+            found = await broker.disk_work.workers.call(read)
+        finally:
+            self._reading = None
+        if self._engine.is_active and self._engine.holdback is holdback:
+            self._take(holdback, found, aborted, broker.clock.now_ms())
+        self._wake()
+
+    def _take(self, holdback: Holdback, read: Read, aborted: Sequence[Range], now_ms: int) -> None:
+        holdback.learn(self._engine, read.facts, now_ms)
+        for first, last in aborted:
+            archive(self._engine, first, min(last, read.facts.last), AVAILABLE, counts=True)
+        if read.refused:
+            self.refused += read.refused
+            if now_ms - self._told_ms >= QUIET_MS:
+                log.warning(
+                    "delivery delay not understood", partition=self._name, header=holdback.rules.delay_header,
+                    records=self.refused - self._told, value=read.example,
+                )  # fmt: skip
+                self._told_ms, self._told = now_ms, self.refused
+
+
+def is_little(view: memoryview, batches: Sequence[Fetched]) -> bool:
+    """Whether the batches are read in no time."""
+    records = compressed = plain = 0
+    for each in batches:
+        header = batch.read_header(view, each.position)
+        records += header.records_count
+        if header.attributes & batch.COMPRESSION_MASK:
+            compressed += header.batch_length
+        plain += header.batch_length
+    return records <= FEW_RECORDS and compressed <= FEW_COMPRESSED_BYTES and plain <= FEW_BYTES
+
+
+def read_facts(view: memoryview, offset: int, batches: Sequence[Fetched], rules: Rules, now_ms: int) -> Read:
+    """Keys and times of the batches' records, up to each one's last offset as it is given."""
+    keys: dict[int, int] = {}
+    times: dict[int, int] = {}
+    refused, example = 0, ""
+    for each in batches:
+        for record in records_of(view, each):
+            if rules.by_key and record.key is not None:
+                keys[record.offset] = hash(record.key)  # two keys that share a number are as one: safe, if slower
+            value = header_of(record, rules.delay_header) if record.headers and rules.delay_header else NO_VALUE
+            if value is NO_VALUE:
+                continue
+            time_ms = due_ms(value, record.timestamp, rules.delay_max_ms, now_ms)
+            if time_ms is not None:
+                times[record.offset] = time_ms
+            else:
+                refused, example = refused + 1, repr(value)[:80]
+    places = [(each.first, each.last) for each in batches]
+    return Read(Facts(offset, batches[-1].last, places, keys, times), refused, example)
+
+
+def records_of(view: memoryview, fetched: Fetched) -> Iterator[Record]:
+    """A batch's records. Those that cannot be read say nothing: they are the consumer's to refuse."""
+    header = batch.read_header(view, fetched.position)
+    if header.is_control:
+        return
+    try:
+        for record in read_records(view, fetched.position, header):
+            if record.offset > fetched.last:
+                return
+            yield record
+    except KafkaError as error:
+        log.warning("records cannot be read", offset=fetched.first, reason=str(error))
+
+
+NO_VALUE: Final = b"\0no such header"
+
+
+def header_of(record: Record, name: str) -> bytes | None:
+    """The value of the last header of that name, which may be null; NO_VALUE if there is none."""
+    for key, value in reversed(record.headers):
+        if key == name:
+            return value
+    return NO_VALUE
+
+
+def due_ms(value: bytes | None, timestamp_ms: int, max_ms: int, now_ms: int) -> int | None:
+    """When a record may be delivered, by its header; None if that is not to be understood."""
+    if value is None:
+        return None
+    is_absolute = value[:1] == AT
+    digits = value[1:] if is_absolute else value
+    if not digits.isdigit() or len(digits) > MOST_DIGITS:
+        return None
+    time_ms = int(digits) if is_absolute else timestamp_ms + int(digits)
+    return min(time_ms, timestamp_ms + max_ms, now_ms + max_ms)
