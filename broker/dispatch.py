@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
     from broker.listener import Answer, ServerConnection
 
 Request = TypeVar("Request")
-Fast = Callable[["Broker", int, int, memoryview, int], "list[Buffer] | None"]
-"""(broker, version, correlation id, frame, position) → the answer, or None where the general way must take it."""
+Fast = Callable[["Broker", int, int, memoryview, int], "Answer"]
+"""(broker, version, correlation id, frame, position) → the answer; None, at once or awaited, leaves it to the general
+way."""
 
 HEADER = struct.Struct(">hhih")
 """API key, API version, correlation id, length of the client id: the start of every request header since v1."""
@@ -139,8 +141,12 @@ class Dispatcher:
             raise ProtocolError(f"{api_name(key)} v{version}: {error}", offset=position) from error
         if route.fast is not None and version >= route.fast_from:
             buffers = route.fast(self.broker, version, correlation_id, frame, position)
-            if buffers is not None:
+            if isinstance(buffers, list):
                 return buffers
+            if buffers is not None:
+                kept = memoryview(bytes(frame))
+                general = partial(self.handle, route, version, correlation_id, client_id, connection, kept, position)
+                return fast_or(general, buffers)
         return self.handle(route, version, correlation_id, client_id, connection, frame, position)
 
     def _route(self, key: int) -> Route | None:
@@ -191,6 +197,15 @@ class Dispatcher:
         from broker.handlers.api_versions import unsupported_version
 
         return self.routes[key].encode(correlation_id, 0, unsupported_version(self.broker))
+
+
+async def fast_or(general: Callable[[], Answer], fast: Coroutine[Any, Any, list[Buffer] | None]) -> list[Buffer] | None:
+    """What a short cut has waited for, else what the general way gives."""
+    buffers = await fast
+    if buffers is not None:
+        return buffers
+    answer = general()
+    return await answer if isinstance(answer, Coroutine) else answer
 
 
 async def later(route: Route, call: Call[Any], response: Coroutine[Any, Any, Any]) -> list[Buffer] | None:

@@ -23,6 +23,9 @@ MAX_RELATIVE_OFFSET = 0x7FFFFFFF
 """An index entry has an int32 for the offset, so a segment spans no more offsets than this."""
 
 
+NEAR_ENTRIES = 16
+"""How far from where it should be an entry is looked for first."""
+
 _INDEX_ENTRY = Struct(">ii")
 
 
@@ -188,9 +191,23 @@ class SegmentIndex:
         """The number of the last entry whose field is <= target, or -1."""
         entries = self._entries()
         count, value = len(entries) // self.ENTRY.size, self._column(entries, field)
-        if count and value(count - 1) <= target:
+        if not count or value(0) > target:
+            return -1
+        if value(count - 1) <= target:
             return count - 1  # where most readers are
-        return bisect_right(range(count), target, key=value) - 1
+        low, high = self._near(target, value, count)
+        return bisect_right(range(count), target, low, high, key=value) - 1
+
+    @staticmethod
+    def _near(target: int, value: Callable[[int], int], count: int) -> tuple[int, int]:
+        """Between which entries to look: values grow evenly as a rule, and to look at each costs."""
+        first = value(0)
+        guess = (target - first) * count // (value(count - 1) - first + 1)
+        if value(guess) <= target:
+            beyond = guess + NEAR_ENTRIES
+            return guess, beyond if beyond < count and value(beyond) > target else count
+        before = guess - NEAR_ENTRIES
+        return before if before > 0 and value(before) <= target else 0, guess
 
     def _first_at_or_above(self, target: int, field: int) -> int:
         """The number of the first entry whose field is >= target; `entries` when there is none."""
@@ -215,7 +232,12 @@ class OffsetIndex(SegmentIndex):
     """
 
     ENTRY = _INDEX_ENTRY
-    __slots__ = ()
+    __slots__ = ("_last_lookup",)
+
+    def __init__(self, path: str, base_offset: int, *, disk: Disk, max_size_bytes: int, fresh: bool = False) -> None:
+        super().__init__(path, base_offset, disk=disk, max_size_bytes=max_size_bytes, fresh=fresh)
+        self._last_lookup: tuple[int, int, OffsetPosition] | None = None
+        """Of an offset, in so many bytes: a read asks twice, whether it is in memory and where it is."""
 
     @property
     def last_offset(self) -> int:
@@ -234,8 +256,13 @@ class OffsetIndex(SegmentIndex):
 
     def lookup(self, offset: int) -> OffsetPosition:
         """The entry with the largest offset <= the given one; (base offset, 0) when there is none."""
+        last, size = self._last_lookup, len(self._entries())
+        if last is not None and last[0] == offset and last[1] == size:
+            return last[2]
         n = self._last_at_or_below(offset - self.base_offset, 0)
-        return OffsetPosition(self.base_offset, 0) if n < 0 else self.entry(n)
+        found = OffsetPosition(self.base_offset, 0) if n < 0 else self.entry(n)
+        self._last_lookup = offset, size, found
+        return found
 
     def upper_bound(self, position: int) -> OffsetPosition | None:
         """The first entry at or beyond a position in the segment file; None when there is none."""
@@ -256,7 +283,12 @@ class OffsetIndex(SegmentIndex):
 
     def truncate_to(self, offset: int) -> None:
         """Drop the entries for this offset and beyond."""
+        self._last_lookup = None
         self._truncate_to_entries(self._first_at_or_above(offset - self.base_offset, 0))
+
+    def reset(self) -> None:
+        self._last_lookup = None
+        super().reset()
 
     def sanity_check(self) -> None:
         """The cheap checks made when a log is opened. Raises CorruptIndex."""

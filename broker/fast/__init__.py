@@ -1,16 +1,17 @@
 """The hot path by hand: requests as nearly every client sends them, read into locals and answered by a few packs.
 
-Each module has one function, (broker, version, correlation id, frame, position) → buffers or None. None means that the
-request is unusual in some way, and that nothing has been done yet: the general way, in handlers/, takes it. The tests
-hold both ways against each other, byte for byte.
+Each module has one function, (broker, version, correlation id, frame, position) → buffers, a coroutine of them, or
+None. None means that the request is unusual in some way, and that nothing has been done yet: the general way, in
+handlers/, takes it. The tests hold both ways against each other, byte for byte.
 """
 
 from __future__ import annotations
 
 from broker.dispatch import Fast
-from broker.fast import produce
+from broker.fast import fetch, produce
 from protocol.api_key import ApiKey
 
 FAST: dict[ApiKey, tuple[Fast, int]] = {
     ApiKey.PRODUCE: (produce.produce, produce.FIRST_VERSION),
+    ApiKey.FETCH: (fetch.fetch, fetch.FIRST_VERSION),
 }

@@ -1,0 +1,231 @@
+"""Fetch without objects: a flexible request (version 12 and later) outside sessions, walked in place.
+
+So librdkafka and most other clients ask. The way through handlers/fetch.py makes dozens of objects per request, which
+costs half as much as it does to send a megabyte. Reading changes nothing, so what turns out to be unusual (an error, an
+open or aborted transaction, bytes that are not in memory) can be left to the general way wherever it is found.
+Source of the layout: protocol/messages/fetch.py, whose codec is the oracle.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from broker.replica.partition import NO_EPOCH, READ_COMMITTED
+from broker.waiting import wait_for_bytes
+from protocol.errors import KafkaError
+from protocol.primitives import uvarint
+from protocol.records.batch import LOG_OVERHEAD
+from protocol.types import Buffer
+from storage.segment import EMPTY
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.replica.partition import Partition
+
+FIRST_VERSION = 12
+FIRST_TOPIC_ID_VERSION = 13
+FIRST_WITHOUT_REPLICA_ID = 15
+UUID_BYTES = 16
+
+REQUEST = struct.Struct(">iiiBiiB")
+"""Longest wait, least and most bytes, isolation level, session id and epoch, count of topics."""
+REPLICA_ID = struct.Struct(">i")
+PARTITION = struct.Struct(">iiqiqiB")
+"""Partition, leader epoch, offset, last fetched epoch, log start offset, most bytes, no tags."""
+NO_TAGS = 0
+NONE_FORGOTTEN = 1
+"""An empty array."""
+HEAD = struct.Struct(">iixihiB")
+"""Size, correlation id, no tags; throttle time, no error, no session, count of topics."""
+HEAD_AFTER_SIZE = HEAD.size - 4
+ANSWER = struct.Struct(">ihqqqBi")
+"""Partition, no error, high watermark, last stable offset, log start offset, aborted transactions, no other replica."""
+BATCH_LENGTH = struct.Struct(">8xi")
+
+ONE_BYTE = 0x7F
+"""Counts and lengths up to it take one byte; all are one more than what they count (KIP-482)."""
+NO_SESSION = 0, -1
+CONSUMER = -1
+NULL, NONE_ABORTED = 0, 1
+"""Aborted transactions: nothing for who reads all, an empty list for who reads what is committed."""
+NO_REPLICA = -1
+COUNTS = tuple(bytes((count,)) for count in range(ONE_BYTE + 1))
+END = bytes(1)
+"""No tags."""
+
+
+class Target(NamedTuple):
+    """A partition of the request: where from, and how much."""
+
+    partition: Partition
+    offset: int
+    max_bytes: int
+
+
+class Asked(NamedTuple):
+    """A request."""
+
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    committed_only: bool
+    topics: list[tuple[bytes, list[Target]]]
+    """By topic: its name or id as the frame has it."""
+
+    @property
+    def partitions(self) -> list[Partition]:
+        return [target.partition for _, targets in self.topics for target in targets]
+
+
+def fetch(
+    broker: Broker, version: int, correlation_id: int, frame: memoryview, position: int
+) -> list[Buffer] | Coroutine[Any, Any, list[Buffer] | None] | None:
+    """The answer to the request whose body is at `position`."""
+    asked = parse(broker, version, frame, position)
+    if asked is None:
+        return None
+    found = gather(asked, correlation_id)
+    if found is None:
+        return None
+    buffers, size_bytes = found
+    if size_bytes >= asked.min_bytes or asked.max_wait_ms <= 0:
+        return buffers
+    return fetch_later(broker, version, correlation_id, bytes(frame), position)
+
+
+async def fetch_later(
+    broker: Broker, version: int, correlation_id: int, frame: bytes, position: int
+) -> list[Buffer] | None:
+    """Looks again before it waits, and reads the request anew whenever it looks: partitions come and go meanwhile."""
+    clock, kept = broker.clock, memoryview(frame)
+    deadline_ms = None
+    while True:
+        asked = parse(broker, version, kept, position)
+        found = gather(asked, correlation_id) if asked is not None else None
+        if asked is None or found is None:
+            return None
+        buffers, size_bytes = found
+        now_ms = clock.monotonic_ms()
+        deadline_ms = deadline_ms or now_ms + asked.max_wait_ms
+        if size_bytes >= asked.min_bytes or now_ms >= deadline_ms:
+            return buffers
+        missing_bytes, left_s = asked.min_bytes - size_bytes, (deadline_ms - now_ms) / 1000
+        await wait_for_bytes(asked.partitions, missing_bytes, left_s, committed_only=asked.committed_only)
+
+
+def parse(broker: Broker, version: int, frame: memoryview, position: int) -> Asked | None:
+    """What is asked for; None is the unusual."""
+    try:
+        return _parse(broker, version, frame, position)
+    except (IndexError, KeyError, struct.error):
+        return None
+
+
+def _parse(broker: Broker, version: int, frame: memoryview, position: int) -> Asked | None:
+    if version < FIRST_WITHOUT_REPLICA_ID:
+        if REPLICA_ID.unpack_from(frame, position)[0] != CONSUMER:
+            return None
+        position += REPLICA_ID.size
+    max_wait_ms, min_bytes, max_bytes, isolation_level, session, epoch, topic_count = REQUEST.unpack_from(
+        frame, position
+    )
+    if (session, epoch) != NO_SESSION or isolation_level > READ_COMMITTED or not 1 < topic_count <= ONE_BYTE:
+        return None
+    position += REQUEST.size
+    by_key, topics, seen = broker.replicas.by_key, [], set()
+    for _ in range(topic_count - 1):
+        start = position
+        position += UUID_BYTES if version >= FIRST_TOPIC_ID_VERSION else frame[position]
+        key = bytes(frame[start:position])
+        partitions = by_key[key]
+        partition_count = frame[position]
+        position += 1
+        if not 1 < partition_count <= ONE_BYTE or key in seen:
+            return None
+        seen.add(key)
+        targets: list[Target] = []
+        for _ in range(partition_count - 1):
+            index, leader_epoch, offset, last_epoch, _, partition_bytes, tags = PARTITION.unpack_from(frame, position)
+            partition = partitions[index]
+            known = leader_epoch in (NO_EPOCH, partition.leader_epoch)
+            if not known or last_epoch != NO_EPOCH or tags != NO_TAGS:
+                return None
+            targets.append(Target(partition, offset, partition_bytes))
+            position += PARTITION.size
+        if frame[position] != NO_TAGS or len({target.partition for target in targets}) != len(targets):
+            return None
+        position += 1
+        topics.append((key, targets))
+    if frame[position] != NONE_FORGOTTEN:
+        return None
+    position += 1
+    position += frame[position]  # the rack's name, behind its length
+    if position + 1 != len(frame) or frame[position] != NO_TAGS:
+        return None
+    most_bytes = min(max_bytes, broker.config.fetch_max_bytes)
+    return Asked(max_wait_ms, min_bytes, most_bytes, isolation_level == READ_COMMITTED, topics)
+
+
+def gather(asked: Asked, correlation_id: int) -> tuple[list[Buffer], int] | None:
+    """The answer as it would be now, and the bytes of records in it; None is the unusual."""
+    size_bytes = 0
+    front: list[Buffer] = [END]
+    parts: list[Buffer] = []
+    aborted = NONE_ABORTED if asked.committed_only else NULL
+    left = max(asked.max_bytes, 0)
+    for key, targets in asked.topics:
+        front += (key, COUNTS[len(targets) + 1])
+        for partition, offset, max_bytes in targets:
+            records = read(partition, offset, min(max_bytes, left), asked.committed_only, is_first=not size_bytes)
+            if records is None:
+                return None
+            size = len(records)
+            size_bytes += size
+            left = max(left - size, 0)
+            log = partition.log
+            end = log.log_end_offset
+            front.append(
+                ANSWER.pack(partition.name.partition, 0, end, end, log.log_start_offset, aborted, NO_REPLICA)
+                + uvarint(size + 1)
+            )
+            if size:
+                parts += (b"".join(front), records)
+                front = []
+            front.append(END)
+        front.append(END)
+    front.append(END)
+    parts.append(b"".join(front))
+    length = sum(map(len, parts)) + HEAD_AFTER_SIZE - 1
+    parts[0] = HEAD.pack(length, correlation_id, 0, 0, 0, len(asked.topics) + 1) + parts[0][1:]
+    return parts, size_bytes
+
+
+def read(
+    partition: Partition, offset: int, max_bytes: int, committed_only: bool, *, is_first: bool
+) -> memoryview | None:
+    """Batches from the offset on; None where there is anything else to say, or something to wait for."""
+    log = partition.log
+    end = log.log_end_offset
+    if not log.log_start_offset <= offset <= end or log.first_unstable_offset is not None:
+        return None
+    if offset == end:
+        return EMPTY
+    try:
+        if max_bytes and log.cold_read(offset, max_bytes) is not None:
+            return None
+        if committed_only and any(not segment.txn_index.is_empty for segment in log.segments.since(offset)):
+            return None
+        result = log.read(offset, max_bytes, min_one=is_first)
+    except (KafkaError, OSError):
+        return None
+    if not result.size_bytes:
+        return EMPTY
+    (records,) = result.parts
+    return records if is_first or not is_cut(records) else EMPTY
+
+
+def is_cut(records: memoryview) -> bool:
+    """Whether not even the first batch is whole."""
+    return len(records) < LOG_OVERHEAD or len(records) < LOG_OVERHEAD + BATCH_LENGTH.unpack_from(records)[0]

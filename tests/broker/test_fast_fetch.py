@@ -1,0 +1,138 @@
+"""The short cut of Fetch answers what the general way answers, byte for byte, and leaves to it what it must."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from broker.fast import FAST
+from broker.fast import fetch as fast
+from protocol.api_key import ApiKey
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ForgottenTopic
+from tests.broker.inprocess import InProcess, request_frame
+from tests.broker.test_fast_produce import batch
+from tests.broker.test_fast_produce import request as produce_request
+
+VERSIONS = (12, 13, 15, 16, 17)
+"""Those between which the layout changes."""
+
+BODY = 4 + 10 + len(b"test") + 1
+Asked = tuple[int, int, int]
+"""Partition, offset, most bytes."""
+
+
+def request(topic_id: bytes, *partitions: Asked, wait_ms: int = 0, **fields: object) -> FetchRequest:
+    asked = [
+        FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=max_bytes)
+        for index, offset, max_bytes in partitions
+    ]
+    topics = [FetchTopic(topic="t", topic_id=topic_id, partitions=asked)]
+    return FetchRequest(**{"max_wait_ms": wait_ms, "min_bytes": 1, "topics": topics, **fields})  # type: ignore[arg-type]
+
+
+ALL = 1 << 20
+CASES: dict[str, tuple[list[Asked], dict[str, object]]] = {
+    "one partition": ([(0, 0, ALL)], {}),
+    "from within": ([(0, 205, ALL)], {}),
+    "committed only": ([(0, 3, ALL)], {"isolation_level": 1}),
+    "several": ([(2, 0, ALL), (0, 4, ALL), (1, 0, ALL)], {}),
+    "one of them at its end": ([(1, 0, ALL), (0, 1, ALL)], {"isolation_level": 1}),
+    "all at their ends": ([(1, 0, ALL)], {}),
+    "a batch that is larger": ([(0, 0, 10)], {}),
+    "a second one that is larger": ([(0, 0, 1_000), (2, 0, 50)], {}),
+    "limited as a whole": ([(0, 0, ALL), (2, 0, ALL)], {"max_bytes": 17_000}),
+    "no bytes at all": ([(0, 0, 0)], {"max_bytes": 0}),
+    "a rack": ([(0, 0, ALL)], {"rack_id": "east"}),
+    "beyond the end": ([(0, 999, ALL)], {}),
+    "unknown partition": ([(0, 0, ALL), (9, 0, ALL)], {}),
+    "twice the same": ([(0, 0, 100), (0, 200, ALL)], {}),
+    "no partitions": ([], {}),
+}
+UNUSUAL: dict[str, dict[str, object]] = {
+    "a session": {"session_epoch": 0},
+    "a forgotten topic": {"forgotten_topics_data": [ForgottenTopic(topic="t", topic_id=bytes(16), partitions=[1])]},
+    "a cluster": {"cluster_id": "x"},
+    "an odd isolation level": {"isolation_level": 2},
+}
+
+
+async def filled(broker: InProcess) -> bytes:
+    topic_id = await broker.create_topic("t", partitions=3)
+    client = broker.client()
+    for partition, count in ((0, 200), (2, 1), (0, 3), (2, 100)):
+        client.send(request_frame(produce_request(topic_id, (partition, batch(count))), 13))
+        await client.frames(1)
+    return topic_id
+
+
+async def answer(directory: Path, version: int, case: str) -> bytes:
+    asked, fields = CASES[case]
+    async with InProcess(directory / str(version)) as broker:
+        topic_id = await filled(broker)
+        client = broker.client()
+        client.send(request_frame(request(topic_id, *asked, **fields), version))
+        return b"".join(await client.frames(1)).replace(topic_id, bytes(16))
+
+
+@pytest.mark.parametrize("case", CASES)
+async def test_both_ways_answer_the_same(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fast_way = [await answer(tmp_path / "fast", version, case) for version in VERSIONS]
+    monkeypatch.setitem(FAST, ApiKey.FETCH, (lambda *_: None, 0))
+    assert fast_way == [await answer(tmp_path / "general", version, case) for version in VERSIONS]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_the_usual_request_takes_the_short_cut(version: int, tmp_path: Path) -> None:
+    async with InProcess(tmp_path) as broker:
+        frame = request_frame(request(await filled(broker), (0, 0, ALL), (1, 0, ALL), isolation_level=1), version)
+        assert fast.fetch(broker.server.broker, version, 1, memoryview(frame), BODY) is not None
+
+
+@pytest.mark.parametrize("unusual", UNUSUAL)
+async def test_the_unusual_is_left_alone(unusual: str, tmp_path: Path) -> None:
+    async with InProcess(tmp_path) as broker:
+        asked = request(await filled(broker), (0, 0, ALL), **UNUSUAL[unusual])
+        assert fast.fetch(broker.server.broker, 13, 1, memoryview(request_frame(asked, 13)), BODY) is None
+
+
+async def test_a_torn_request_is_left_alone(tmp_path: Path) -> None:
+    async with InProcess(tmp_path) as broker:
+        whole = request_frame(request(await filled(broker), (0, 0, ALL), rack_id="east"), 13)
+        for cut in range(BODY, len(whole)):
+            assert fast.fetch(broker.server.broker, 13, 1, memoryview(whole[:cut]), BODY) is None
+
+
+async def test_one_that_waits_gets_what_is_appended(tmp_path: Path) -> None:
+    async with InProcess(tmp_path) as broker:
+        topic_id = await filled(broker)
+        consumer, producer = broker.client(), broker.client()
+        asked = asyncio.create_task(
+            consumer.ask(request(topic_id, (1, 0, ALL), wait_ms=60_000), 13, FetchResponse), name="consumer"
+        )
+        await asyncio.sleep(0)
+        producer.send(request_frame(produce_request(topic_id, (1, batch(2))), 13))
+        (partition,) = (await asked).responses[0].partitions
+        assert (partition.high_watermark, bool(partition.records)) == (2, True)
+
+
+async def test_one_that_waits_hears_that_its_topic_is_gone(tmp_path: Path) -> None:
+    async with InProcess(tmp_path) as broker:
+        topic_id = await filled(broker)
+        consumer = broker.client()
+        asked = asyncio.create_task(
+            consumer.ask(request(topic_id, (1, 0, ALL), wait_ms=60_000), 13, FetchResponse), name="consumer"
+        )
+        for _ in range(3):
+            await asyncio.sleep(0)
+        (partition,) = [one for one in broker.server.broker.replicas if one.name.partition == 1]
+        broker.server.broker.replicas.remove(partition.name)
+        assert (await asked).responses[0].partitions[0].error_code
+
+
+async def test_one_that_waits_is_told_when_the_time_is_up(tmp_path: Path) -> None:
+    async with InProcess(tmp_path) as broker:
+        topic_id = await filled(broker)
+        answered = await broker.client().ask(request(topic_id, (1, 0, ALL), wait_ms=1), 13, FetchResponse)
+        assert not answered.responses[0].partitions[0].records
