@@ -50,13 +50,15 @@ SHOWN_ERRORS = 3
 
 
 class AppendRules:
-    """A topic's config as the append path wants it. `plain`: no record ever needs to be looked at."""
+    """A topic's config as the append path wants it. `kept`: batches stay as they come, but for their offsets; `plain`:
+    and no record of a client ever needs to be looked at."""
 
     __slots__ = (
         "after_ms",
         "before_ms",
         "codec",
         "compact",
+        "kept",
         "level",
         "log_append_time",
         "max_message_bytes",
@@ -75,7 +77,8 @@ class AppendRules:
         self.level: int | None = getattr(config, f"compression_{config.compression_type}_level", None)
         self.compact = config.compact
         self.max_segment_ms = config.max_segment_ms
-        self.plain = not self.compact and not self.log_append_time and self.codec is None and self.before_ms == MAX_LONG
+        self.kept = not self.log_append_time and self.codec is None and self.before_ms == MAX_LONG
+        self.plain = self.kept and not self.compact
 
 
 class Prepared(NamedTuple):

@@ -130,7 +130,7 @@ class Log(LocalLog):
         Base offset -1 says that there was no whole batch. Raises KafkaError, InvalidRecords, LogDirFailure or
         LogDirFull, and has then written nothing.
         """
-        if origin is Origin.CLIENT and self.rules.plain and guard is None:
+        if guard is None and self._may_be_plain(origin):
             offsets = append_plain(self, records, leader_epoch, now_ms)
             if offsets is not None:
                 return _new(Appended, (*offsets, -1, self.log_start_offset, False))
@@ -164,6 +164,10 @@ class Log(LocalLog):
         self.producer_state.end_offset = last_offset + 1
         log_append_time_ms = now_ms if self.rules.log_append_time and origin is not Origin.REPLICATION else -1
         return Appended(first.base_offset, last_offset, log_append_time_ms, self.log_start_offset, False)
+
+    def _may_be_plain(self, origin: Origin) -> bool:
+        """A coordinator's records have their keys: a client's in a compacted topic are looked at."""
+        return self.rules.plain if origin is Origin.CLIENT else self.rules.kept and origin is Origin.COORDINATOR
 
     def _repeated(self, batch: CachedBatch) -> Appended:
         """A batch that was written before: Kafka answers with the time that it had, whoever gave it."""

@@ -1,4 +1,4 @@
-"""The append that nearly all appends are: one v2 batch of a client, as it is, onto the active segment.
+"""The append that nearly all appends are: one v2 batch of a client or a coordinator, as it is, onto the active segment.
 
 It does what `append.prepare`, `ProducerState.check`, `Segment.append` and the rest do for such a batch, on plain
 locals: no header object, no lists of one, no calls between. Whatever is unusual is found before anything is changed,

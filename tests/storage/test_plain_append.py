@@ -17,6 +17,7 @@ from storage.config import LogConfig
 from storage.disk import OsDisk
 from storage.log import Log
 from storage.plain_append import append_plain
+from storage.producer_entry import Origin
 
 NOW_MS = 1_700_000_000_000
 CONFIG = LogConfig.parse({"segment.bytes": "1048576", "index.interval.bytes": "200"})
@@ -108,3 +109,27 @@ def test_a_torn_batch_is_left_alone(size: int, tmp_path: Path) -> None:
     log = new_log(tmp_path)
     log.append(batch(), leader_epoch=1, now_ms=NOW_MS)
     assert append_plain(log, batch()[:size], 1, NOW_MS) is None
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.integers(1, 3), min_size=1, max_size=8))
+def test_a_coordinators_records_take_it_into_a_compacted_log(
+    tmp_path_factory: pytest.TempPathFactory, counts: list[int]
+) -> None:
+    config = LogConfig.parse({"segment.bytes": "1048576", "index.interval.bytes": "200", "cleanup.policy": "compact"})
+    outcomes = []
+    for plainly in (True, False):
+        path = str(tmp_path_factory.mktemp("log") / "t-0")
+        log = Log.open(path, TopicPartition("t", 0), config, disk=OsDisk(), now_ms=NOW_MS)
+        assert log.rules.kept
+        log.rules.kept = plainly
+        found = [log.append(batch(count), leader_epoch=1, now_ms=NOW_MS, origin=Origin.COORDINATOR) for count in counts]
+        outcomes.append((found, contents(log)))
+    assert outcomes[0] == outcomes[1]
+
+
+def test_a_clients_records_without_keys_are_found_in_a_compacted_log(tmp_path: Path) -> None:
+    config = LogConfig.parse({"cleanup.policy": "compact"})
+    log = Log.open(str(tmp_path / "t-0"), TopicPartition("t", 0), config, disk=OsDisk(), now_ms=NOW_MS)
+    with pytest.raises(KafkaError):
+        log.append(batch(), leader_epoch=1, now_ms=NOW_MS)
