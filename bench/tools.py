@@ -122,10 +122,10 @@ def parse_end_to_end_latency(output: str, job: Job) -> Work:
     return Work(job.load.records, job.load.size_bytes, job.load.records * mean_ms / 1000, {"mean_ms": mean_ms})
 
 
-def librdkafka(verb: str, job: Job) -> list[str]:
+def librdkafka(name: str, verb: str, job: Job) -> list[str]:
     load = job.load
     return module(
-        "bench.clients.librdkafka",
+        f"bench.clients.{name}",
         *(verb, job.bootstrap, job.topic, str(payload_file(job.work, load.payload, load.record_bytes))),
         *("--records", str(load.records), "--record-bytes", str(load.record_bytes)),
         *("--clients", str(load.clients), "--partitions", str(load.partitions), "--rate", str(load.rate)),
@@ -161,7 +161,13 @@ def parse_json(output: str, _: Job) -> Work:
 
 
 def of_librdkafka(verb: str) -> Tool:
-    return Tool(f"confluent-kafka: {verb}", lambda job: librdkafka(verb, job), parse_json)
+    return Tool(f"confluent-kafka: {verb}", lambda job: librdkafka("librdkafka", verb, job), parse_json)
+
+
+def in_transactions(verb: str) -> Tool:
+    """Transactions of librdkafka's."""
+    name = f"confluent-kafka, in transactions: {verb}"
+    return Tool(name, lambda job: librdkafka("transactions", verb, job), parse_json)
 
 
 def transactional(job: Job) -> list[str]:
@@ -189,5 +195,6 @@ def by_hand(verb: str) -> Tool:
 
 
 PRODUCE, CONSUME, LATENCY, JOIN, COMMIT = map(of_librdkafka, ("produce", "consume", "latency", "join", "commit"))
+COMMIT_TRANSACTIONS, COMMITTED_LATENCY, HALF_ABORTED = map(in_transactions, ("commit", "latency", "half-aborted"))
 HEARTBEATS, COMMITS, GROUPS, JOIN_MANY = map(by_hand, ("heartbeats", "commits", "groups", "join"))
 PUMP = Tool("pump", pump, parse_pump)

@@ -110,10 +110,15 @@ def take(consumer: Consumer, count: int) -> list[bytes]:
     raise Stalled(f"no record for {STALLED_S} s")
 
 
+def values_of(options: Options) -> Iterator[bytes]:
+    """The values of the file, over and over."""
+    return cycle(options.payloads.read_bytes().split(b"\n"))
+
+
 def produce(options: Options) -> Work:
     """Records in turn by each producer and to each partition."""
     producers = [producer_of(options) for _ in range(options.clients)]
-    values = cycle(options.payloads.read_bytes().split(b"\n"))
+    values = values_of(options)
     started = time.monotonic()
     for number in range(options.records):
         producer = producers[number % options.clients]
@@ -184,16 +189,28 @@ def latency(options: Options) -> Work:
 
 
 def join(options: Options) -> Work:
-    """From the making of a consumer to the first record of its assignment, each time in a new group."""
+    """From the making of a group's consumers to the moment when each of them has a record, each time in a new group."""
     taken_ns: list[int] = []
     started = time.monotonic()
     for number in range(options.records):
         began_ns = time.monotonic_ns()
-        with consumer_of(options, f"join-{began_ns}-{number}") as consumer:
-            consumer.subscribe([options.topic])
-            take(consumer, 1)
-            taken_ns.append(time.monotonic_ns() - began_ns)
+        everyone = threading.Barrier(options.clients)
+        group = f"join-{began_ns}-{number}"
+        with ThreadPoolExecutor(options.clients) as pool:
+            asked = [pool.submit(first_record_ns, options, group, everyone) for _ in range(options.clients)]
+            first_ns = [each.result() for each in asked]
+        taken_ns.append(max(first_ns) - began_ns)
     return Work(options.records, 0, time.monotonic() - started, percentiles_ms(taken_ns))
+
+
+def first_record_ns(options: Options, group: str, everyone: threading.Barrier) -> int:
+    """When a member of the group had its first record. It stays until all have one."""
+    with consumer_of(options, group) as consumer:
+        consumer.subscribe([options.topic])
+        take(consumer, 1)
+        now_ns = time.monotonic_ns()
+        everyone.wait(STALLED_S)
+        return now_ns
 
 
 def commit_first(consumer: Consumer, topic: str) -> None:
@@ -228,9 +245,10 @@ VERBS: Mapping[str, Callable[[Options], Work]] = {
 }
 
 
-def main() -> None:
+def run(verbs: Mapping[str, Callable[[Options], Work]]) -> None:
+    """Does what the command line says, and prints the work."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("verb", choices=VERBS)
+    parser.add_argument("verb", choices=verbs)
     parser.add_argument("bootstrap")
     parser.add_argument("topic")
     parser.add_argument("payloads", type=Path)
@@ -238,9 +256,9 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--set", action="append", default=[])
     options = parser.parse_args(namespace=Options())
-    work = VERBS[options.verb](options)
+    work = verbs[options.verb](options)
     print(json.dumps(work._replace(figures=dict(work.figures))._asdict()))
 
 
 if __name__ == "__main__":
-    main()
+    run(VERBS)
