@@ -27,6 +27,7 @@ import org.apache.kafka.common.serialization.StringSerializer;
  *     commit NAME                           answers `failed PARTITION CLASS: MESSAGE` for each partition that was refused
  *     close NAME
  *     produce BOOTSTRAP TOPIC COUNT KEY=VALUE…
+ *     records BOOTSTRAP TOPIC KEY/VALUE…    each may go on /HEADER/TEXT; no key is null
  *     abort BOOTSTRAP TOPIC COUNT           in a transaction that is aborted
  *
  * Each closes with `done` or `error CLASS: MESSAGE`.
@@ -62,6 +63,7 @@ public final class Share {
             case "close": CONSUMERS.remove(words[1]).close(Duration.ofSeconds(10)); break;
             case "produce": produce(words, false); break;
             case "abort": produce(words, true); break;
+            case "records": records(words); break;
             default: throw new IllegalArgumentException(words[0]);
         }
     }
@@ -129,6 +131,23 @@ public final class Share {
             }
             if (aborts) {
                 producer.abortTransaction();
+            }
+        }
+    }
+
+    private static void records(String[] words) throws Exception {
+        Properties settings = settings(words[1], words, words.length);
+        settings.put("key.serializer", StringSerializer.class.getName());
+        settings.put("value.serializer", StringSerializer.class.getName());
+        try (KafkaProducer<String, String> producer = new KafkaProducer<>(settings)) {
+            for (int index = 3; index < words.length; index++) {
+                String[] parts = words[index].split("/");
+                ProducerRecord<String, String> record =
+                        new ProducerRecord<>(words[2], parts[0].isEmpty() ? null : parts[0], parts[1]);
+                if (parts.length > 2) {
+                    record.headers().add(parts[2], parts[3].getBytes(StandardCharsets.UTF_8));
+                }
+                producer.send(record);
             }
         }
     }

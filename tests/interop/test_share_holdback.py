@@ -1,0 +1,160 @@
+"""Delayed delivery and ordering by key as KafkaShareConsumer 4.3.1 sees them, across a kill of the broker."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.interop import jvm
+from tests.interop.brokers import Broker
+from tests.interop.processes import LineClient
+from tests.interop.test_share_groups import EXPLICIT, VERSION, Consumers, Record
+
+pytestmark = pytest.mark.odradek_only
+
+HEADER = "not-before"
+DELAY_MS = 10_000
+NAMES = ("a", "b", "c")
+
+
+@pytest.fixture
+def properties() -> dict[str, str]:
+    return {
+        "group.share.heartbeat.interval.ms": "200",
+        "group.share.min.heartbeat.interval.ms": "200",
+        "group.share.assignment.interval.ms": "0",
+        "group.share.min.assignment.interval.ms": "0",
+    }
+
+
+@pytest.fixture
+def consumers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Consumers]:
+    command = jvm.java(jvm.compiled("Share.java", VERSION), "Share")
+    client = LineClient("share consumers", command, tmp_path_factory.mktemp("share") / "share.log")
+    yield Consumers(client)
+    client.close()
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def send(consumers: Consumers, topic: str, *records: str) -> None:
+    """Records, each as key/value or key/value/header/text."""
+    consumers.client.ask(f"records {consumers.bootstrap} {topic} {' '.join(records)}")
+
+
+def reopen(consumers: Consumers, broker: Broker, topic: str, *names: str) -> None:
+    """The broker is killed, and who was connected to it begins anew."""
+    broker.kill9()
+    broker.start()
+    consumers.bootstrap = broker.bootstrap
+    for name in names:
+        consumers.close(name)
+        consumers.open(name, topic, EXPLICIT, "max.poll.records=20")
+
+
+def take(consumers: Consumers, name: str, count: int) -> list[Record]:
+    """So many records, accepted as they come."""
+    taken: list[Record] = []
+    while len(taken) < count and (found := consumers.poll(name, timeout_s=30)):
+        consumers.acknowledge(name, "ACCEPT", *(record.offset for record in found))
+        assert consumers.commit(name) == []
+        taken += found
+    return taken
+
+
+def values(records: list[Record]) -> list[str]:
+    return sorted(record.value for record in records)
+
+
+def test_a_delayed_record_is_delivered_in_its_time_though_the_broker_is_killed(
+    consumers: Consumers, broker: Broker, topic: str
+) -> None:
+    consumers.create(broker, topic, odradek_share_delivery_delay_header=HEADER)
+    sent_ms = now_ms()
+    send(
+        consumers, topic, f"/relative/{HEADER}/{DELAY_MS}", "/plain", f"/wrong/{HEADER}/soon",
+        f"/absolute/{HEADER}/@{sent_ms + DELAY_MS}", f"/other/another/{DELAY_MS}",
+    )  # fmt: skip
+    consumers.open("a", topic, EXPLICIT)
+    first = take(consumers, "a", 3)
+    assert values(first) == ["other", "plain", "wrong"]
+    reopen(consumers, broker, topic, "a")
+    early = now_ms() < sent_ms + DELAY_MS - 1_000
+    if early:
+        assert consumers.poll("a", 1, timeout_s=0.3) == []
+    late = take(consumers, "a", 2)
+    assert now_ms() >= sent_ms + DELAY_MS
+    assert values(late) == ["absolute", "relative"]
+    assert {record.delivery for record in late} == {1}
+    consumers.close("a")
+    described = jvm.tool("kafka-share-groups", "--bootstrap-server", broker.bootstrap, "--describe", "--group", topic)
+    assert described.split()[-1] == "0", described
+
+
+class Ledger:
+    """What three consumers were given."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, list[Record]] = {name: [] for name in NAMES}
+        self.accepted: set[int] = set()
+        self.seen: list[Record] = []
+        self.takers: set[str] = set()
+
+    def given(self, name: str, records: list[Record]) -> None:
+        for record in records:
+            key = key_of(record)
+            others = {key_of(each) for other in NAMES if other != name for each in self.held[other]}
+            assert key not in others, f"{key} is with two members"
+            earlier = [each.offset for each in self.seen if key_of(each) == key]
+            assert record.offset in earlier or record.offset > max(earlier, default=-1), f"{key} out of order"
+            assert record.offset not in self.accepted
+            self.held[name].append(record)
+            self.seen.append(record)
+
+    def settle(self, consumers: Consumers, name: str) -> None:
+        """Accepts what a consumer has, and lets some of it go that it has for the first time."""
+        held, self.held[name] = self.held[name], []
+        let_go = [each.offset for each in held if each.offset % 11 == 0 and each.delivery == 1]
+        accepted = [each.offset for each in held if each.offset not in let_go]
+        for kind, offsets in (("RELEASE", let_go), ("ACCEPT", accepted)):
+            if offsets:
+                consumers.acknowledge(name, kind, *offsets)
+        if held:
+            assert consumers.commit(name) == []
+            self.accepted.update(accepted)
+            self.takers.add(name)
+
+
+def key_of(record: Record) -> str:
+    return record.value.partition(".")[0]
+
+
+def test_records_of_a_key_are_with_one_consumer_and_in_order_though_the_broker_is_killed(
+    consumers: Consumers, broker: Broker, topic: str
+) -> None:
+    consumers.create(broker, topic, odradek_share_order_by_key="true", share_delivery_count_limit="10")
+    count, keys = 360, 60
+    for name in NAMES:
+        consumers.open(name, topic, EXPLICIT, "max.poll.records=20")
+    send(consumers, topic, *(f"k{number * 7 % keys}/k{number * 7 % keys}.{number}" for number in range(count)))
+    ledger = Ledger()
+    deadline = time.monotonic() + 120
+    turn = 0
+    while len(ledger.accepted) < count and time.monotonic() < deadline:
+        turn += 1
+        for name in NAMES:
+            ledger.given(name, consumers.poll(name, timeout_s=0.1))
+        if turn == 4:
+            reopen(consumers, broker, topic, *NAMES)
+            ledger.held = {name: [] for name in NAMES}
+        for name in NAMES:
+            ledger.settle(consumers, name)
+    assert ledger.accepted == set(range(count))
+    assert ledger.takers == set(NAMES)
+    assert any(record.delivery > 1 for record in ledger.seen)
+    for name in NAMES:
+        consumers.close(name)
