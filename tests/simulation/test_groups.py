@@ -105,14 +105,15 @@ def step(random: Random, coordinator: Coordinator, members: list[Member]) -> Non
 
 
 def settle(coordinator: Coordinator, members: list[Member]) -> None:
-    """No more faults: everyone is there and does its part."""
+    """No more faults: everyone is there and does its part. Who is fenced even so comes back as a new process: another
+    coordinator does not know of the last one that took its instance id in a rebalance, as that is in no record."""
     for member in members:
-        if member.phase is Phase.DEAD:
-            member.come_back()
         member.next_ms = 0
     end_ms = coordinator.now_ms + QUIET_MS
     while coordinator.now_ms < end_ms:
         for member in members:
+            if member.phase is Phase.DEAD:
+                member.come_back()
             if coordinator.now_ms >= member.next_ms:
                 member.act()
         coordinator.pass_time(200)
