@@ -43,7 +43,7 @@ class GroupOptions(Config):
         1_048_588,
         at_least=524_288,
         update=CLUSTER_WIDE,
-        doc="Largest buffer that is kept for such batches.",
+        doc="Without effect: the buffer of a batch goes with the batch.",
     )
     group_initial_rebalance_delay_ms = option(
         "group.initial.rebalance.delay.ms",
@@ -160,7 +160,7 @@ class GroupOptions(Config):
         5_242_880,
         at_least=1,
         importance="high",
-        doc="Bytes read at once when a coordinator loads its partition.",
+        doc="Without effect: a coordinator loads its partition in pieces of 64 KiB, and serves clients in between.",
     )
     offsets_retention_check_interval_ms = option(
         "offsets.retention.check.interval.ms",

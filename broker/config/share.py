@@ -192,7 +192,7 @@ class ShareOptions(Config):
         1_048_588,
         at_least=524_288,
         update=CLUSTER_WIDE,
-        doc="Largest buffer that is kept for such batches.",
+        doc="Without effect: the buffer of a batch goes with the batch.",
     )
     share_coordinator_cold_partition_snapshot_interval_ms = option(
         "share.coordinator.cold.partition.snapshot.interval.ms",
@@ -209,7 +209,7 @@ class ShareOptions(Config):
         5_242_880,
         at_least=1,
         importance="high",
-        doc="Bytes read at once when a coordinator loads its partition.",
+        doc="Without effect: a coordinator loads its partition in pieces of 64 KiB, and serves clients in between.",
     )
     share_coordinator_snapshot_update_records_per_snapshot = option(
         "share.coordinator.snapshot.update.records.per.snapshot",

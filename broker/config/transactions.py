@@ -62,7 +62,7 @@ class TransactionOptions(Config):
         5_242_880,
         at_least=1,
         importance="high",
-        doc="Bytes read at once when a coordinator loads its partition.",
+        doc="Without effect: a coordinator loads its partition in pieces of 64 KiB, and serves clients in between.",
     )
     transaction_state_log_min_isr = option(
         "transaction.state.log.min.isr",
@@ -101,7 +101,7 @@ class TransactionOptions(Config):
         BOOLEAN,
         False,
         importance="low",
-        doc="Allow transactions without a timeout, for an outer two-phase commit (KIP-939).",
+        doc="Without effect: transactions without a timeout (KIP-939) need InitProducerId 6, which is not stable.",
     )
     transactional_id_expiration_ms = option(
         "transactional.id.expiration.ms",
