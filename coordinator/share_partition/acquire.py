@@ -257,11 +257,20 @@ def acquire(
 
 def pass_over(partition: SharePartition, fetch_offset: int, base: int) -> None:
     """Records that were asked for and not read are gone from the log: compacted away."""
-    if partition.gap is not None and fetch_offset <= partition.gap.start < base:
+    if partition.gap is not None and fetch_offset <= _first_missing(partition, partition.gap.start) < base:
         partition.close_gap(base)
     if archive(partition, fetch_offset, base - 1, AVAILABLE, counts=True):
         partition.looks_back = True
         partition.advance()
+
+
+def _first_missing(partition: SharePartition, offset: int) -> int:
+    """The first offset from this one on that is not in flight: where a fetch looks for what is in the gap."""
+    for batch in partition.cache:
+        if batch.first > offset:
+            break
+        offset = max(offset, batch.last + 1)
+    return offset
 
 
 def throttle_limit(max_delivery_count: int) -> int:
