@@ -1,0 +1,146 @@
+"""Seeds of the world, and faults that are planted in it: each is found, by the invariant that it breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from coordinator.share import redundant
+from coordinator.share.shard import ShareShard, Written
+from coordinator.share_partition import acknowledge, acquire, lapse, share_partition
+from coordinator.share_partition.run import Limits, Run
+from coordinator.share_partition.share_partition import SharePartition
+from coordinator.share_partition.states import ACQUIRED, AVAILABLE, TERMINAL, RecordState
+from tests.coordinator.share_partition.world import LOCK_MS, Broken, State, World
+
+STEPS = 250
+SEEDS_OF_A_FAULT = 60
+
+Patch = pytest.MonkeyPatch
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_must_hold_does(seed: int) -> None:
+    World(seed).run(STEPS)
+
+
+def start_passes_what_is_acquired(patch: Patch) -> None:
+    patch.setattr(share_partition, "TERMINAL", TERMINAL | {ACQUIRED})
+
+
+def locks_run_out_early(patch: Patch) -> None:
+    real = lapse.expire
+    patch.setattr(lapse, "expire", lambda partition, now_ms: real(partition, now_ms + LOCK_MS // 2))
+
+
+def deliveries_have_no_end(patch: Patch) -> None:
+    def settled(wanted: RecordState, delivery_count: int, limits: Limits) -> RecordState:
+        return wanted
+
+    for module in (lapse, acknowledge):
+        patch.setattr(module, "settled", settled)
+
+
+def a_release_is_no_delivery(patch: Patch) -> None:
+    real = Run.begin
+
+    def begin(self: Run, state: RecordState, change: object) -> None:
+        real(self, state, change)  # type: ignore[arg-type]
+        if state is AVAILABLE:
+            self.delivery_count -= 1
+
+    patch.setattr(Run, "begin", begin)
+
+
+def the_last_update_is_not_loaded(patch: Patch) -> None:
+    real = State.load
+
+    def load(self: State, now_ms: int) -> None:
+        self.log = self.log[:-1] if len(self.log) > 3 else self.log
+        self.shard.states.clear()
+        real(self, now_ms)
+
+    patch.setattr(State, "load", load)
+
+
+def what_ended_is_not_written(patch: Patch) -> None:
+    real = ShareShard.write
+
+    def write(self: ShareShard, key: object, written: Written, *rest: object) -> object:
+        return real(self, key, written._replace(start_offset=0, batches=()), *rest)  # type: ignore[arg-type]
+
+    patch.setattr(ShareShard, "write", write)
+
+
+def there_is_always_room(patch: Patch) -> None:
+    def room(self: acquire.Acquisition, fetch_offset: int) -> int:
+        self.limit = self.wish.max_records
+        return self.fetched[-1].last
+
+    patch.setattr(acquire.Acquisition, "_room", room)
+    patch.setattr(SharePartition, "can_acquire", property(lambda self: True))
+
+
+def counts_go_below_the_start(patch: Patch) -> None:
+    patch.setattr(SharePartition, "from_start", lambda self, run: run.size)
+
+
+def too_much_is_pruned(patch: Patch) -> None:
+    patch.setattr(redundant.Redundant, "before", property(lambda self: 1 << 60))
+
+
+def a_failed_write_is_not_undone(patch: Patch) -> None:
+    patch.setattr(Run, "undo", lambda self, limits, now_ms: self.commit())
+
+
+def a_cut_is_off_by_one(patch: Patch) -> None:
+    real = Run.split
+
+    def split(self: Run, offset: int) -> Run:
+        rest = real(self, offset)
+        self.last += 1
+        return rest
+
+    patch.setattr(Run, "split", split)
+
+
+def a_start_is_taken_back(patch: Patch) -> None:
+    real = SharePartition.complete
+
+    def complete(self: SharePartition, *arguments: object) -> bool:
+        self.start_offset = max(self.start_offset - 1, 0)
+        return real(self, *arguments)  # type: ignore[arg-type]
+
+    patch.setattr(SharePartition, "complete", complete)
+
+
+FAULTS: dict[str, tuple[Callable[[Patch], None], ...]] = {
+    "at least once": (start_passes_what_is_acquired, a_failed_write_is_not_undone),
+    "no record is held by two": (locks_run_out_early,),
+    "the delivery count keeps its limit": (deliveries_have_no_end,),
+    "the delivery count does not fall": (a_release_is_no_delivery,),
+    "terminal states survive a restart": (what_ended_is_not_written,),
+    "state is the fold of records": (too_much_is_pruned, the_last_update_is_not_loaded),
+    "the cap of records in flight holds": (there_is_always_room,),
+    "the lag adds up": (counts_go_below_the_start,),
+    "the start offset is monotonic": (a_start_is_taken_back,),
+    "batches are in order and apart": (a_cut_is_off_by_one,),
+}
+
+
+@pytest.mark.parametrize(("invariant", "fault"), [(name, fault) for name, faults in FAULTS.items() for fault in faults])
+def test_a_fault_is_found(monkeypatch: Patch, invariant: str, fault: Callable[[Patch], None]) -> None:
+    fault(monkeypatch)
+    assert any(found == invariant for found in found_over_seeds())
+
+
+def found_over_seeds() -> Iterator[str]:
+    """The invariants that seeds find broken; a fault that stops the engine by itself is not what is looked for."""
+    for seed in range(SEEDS_OF_A_FAULT):
+        try:
+            World(seed).run(STEPS)
+        except Broken as broken:
+            yield str(broken).partition(":")[0]
+        except (AssertionError, ValueError, IndexError, KeyError):
+            yield "something else"

@@ -1,0 +1,352 @@
+"""One share partition, its log, its members and its coordinator, over steps that a seed picks; and what must hold.
+
+Beside what `simulation.py` does there are writes whose outcome nobody tells, a state topic that is pruned and loaded
+again, cold snapshots, and a dead-letter queue. A model of its own knows who holds which record until when, what was
+said of it, and what the coordinator has taken: each step is held against that, by named invariants.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import NamedTuple
+
+from coordinator.runtime import Ticket
+from coordinator.share.batches import NO_START_OFFSET
+from coordinator.share.records import ShareForm, ShareOutcome, ShareState
+from coordinator.share.shard import ShareSettings, ShareShard, Written
+from coordinator.share_partition import acknowledge as acknowledging
+from coordinator.share_partition import acquire as acquiring
+from coordinator.share_partition import lapse
+from coordinator.share_partition.acknowledge import Said
+from coordinator.share_partition.acquire import BATCH_OPTIMIZED, RECORD_LIMIT, Fetched, Wish
+from coordinator.share_partition.run import Change, Limits
+from coordinator.share_partition.share_partition import SharePartition
+from coordinator.share_partition.states import ACQUIRED, RENEW, TERMINAL, AcknowledgeType, Lifecycle
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records.compression import Compression
+from tests.coordinator.share_partition.simulation import KEY, Topics
+
+LOCK_MS, COLD_MS = 1_000, 3_000
+MEMBERS = ("m1", "m2", "m3")
+LARGEST_BATCH = 10
+ENDS = (AcknowledgeType.ACCEPT, AcknowledgeType.REJECT)
+TYPES = (AcknowledgeType.GAP, AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT, RENEW)
+
+
+class Broken(AssertionError):
+    """An invariant that does not hold, by its name."""
+
+
+def must(holds: bool, invariant: str, told: object) -> None:
+    if not holds:
+        raise Broken(f"{invariant}: {told}")
+
+
+class Lease(NamedTuple):
+    member: str
+    until_ms: int
+
+
+class State:
+    """The share coordinator: a shard over a log, which is loaded again now and then."""
+
+    def __init__(self, settings: ShareSettings) -> None:
+        self.settings = settings
+        self.form = ShareForm(lambda: Compression.NONE)
+        self.log: list[tuple[int, bytes]] = []
+        self.next_offset = 0
+        self.shard = ShareShard(lambda: settings, Topics())
+
+    def take(self, outcome: ShareOutcome, now_ms: int) -> None:
+        for record in outcome.records:
+            self.log.append((self.next_offset, bytes(self.form.batches(self.form.encode([record], now_ms)))))
+            self.next_offset += 1
+            self.shard.apply(record)
+
+    def load(self, now_ms: int) -> None:
+        before = {key: (state.start_offset, list(state.batches)) for key, state in self.shard.states.items()}
+        self.shard = ShareShard(lambda: self.settings, Topics())
+        for offset, data in self.log:
+            for record in self.form.decode(memoryview(data)):
+                self.shard.apply(record._replace(offset=offset))
+        self.shard.activate(now_ms, self.next_offset)
+        after = {key: (state.start_offset, list(state.batches)) for key, state in self.shard.states.items()}
+        must(before == after, "state is the fold of records", (before, after))
+
+    def prune(self) -> None:
+        before = self.shard.redundant.before
+        if before is not None:
+            self.log = [entry for entry in self.log if entry[0] >= before]
+
+
+class World:
+    """One run."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.now_ms = 1_000_000
+        self.limits = Limits(
+            max_delivery_count=self.random.choice([2, 3, 5]),
+            max_in_flight_records=self.random.choice([15, 40]),
+            lock_duration_ms=LOCK_MS,
+            has_dead_letters=self.random.random() < 0.5,
+        )
+        self.batches: list[tuple[int, int]] = []
+        self.end = self.log_start = 0
+        self.state = State(ShareSettings(self.random.choice([0, 2, 7]), COLD_MS))
+        self.leader_epoch = 0
+        self.is_calm = False
+        self.writing: list[Change] = []
+        self.said: dict[int, dict[int, AcknowledgeType]] = {}
+        """What each change under way says of records, by the change's identity."""
+        self.held: dict[str, list[tuple[int, int]]] = {member: [] for member in MEMBERS}
+        self.leases: dict[int, Lease] = {}
+        self.counts: dict[int, int] = {}
+        """Deliveries under this leader, at least those that are durable."""
+        self.ended: set[int] = set()
+        """Of these a consumer was told that their end is durable, or they are exhausted for good."""
+        self.doubtful: set[int] = set()
+        """Of these a consumer said the end, and the coordinator may know it."""
+        self.exhausted: set[int] = set()
+        self.start = self.durable_start = 0
+        self.state.take(self.state.shard.initialize(KEY, 1, 0, Ticket(), self.now_ms), self.now_ms)
+        self.state.shard.activate(self.now_ms, 1)
+        self.partition = self._lead()
+
+    # The leader and its coordinator.
+
+    def _lead(self) -> SharePartition:
+        self.leader_epoch += 1
+        if self.random.random() < 0.7:
+            self.state.load(self.now_ms)
+        outcome = self.state.shard.read(KEY, self.leader_epoch, Ticket(), self.now_ms)
+        self.state.take(outcome, self.now_ms)
+        found = outcome.replies[0].answer
+        assert isinstance(found, ShareState)
+        must(found.start_offset >= self.durable_start, "the start offset is monotonic", found)
+        self._ended_survive(found)
+        partition = SharePartition(self.limits)
+        partition.enter(Lifecycle.INITIALIZING)
+        partition.load(0 if found.start_offset == NO_START_OFFSET else found.start_offset, found.batches)
+        self.start = self.durable_start
+        self.counts = {
+            offset: batch.delivery_count
+            for batch in found.batches
+            for offset in range(batch.first_offset, batch.last_offset + 1)
+        }
+        return partition
+
+    def _ended_survive(self, found: ShareState) -> None:
+        kept = set(range(max(found.start_offset, 0)))
+        for first, last, state, _ in found.batches:
+            if state in TERMINAL:
+                kept.update(range(first, last + 1))
+        gone = {offset for offset in self.ended - self.exhausted if offset not in kept}
+        must(not gone, "terminal states survive a restart", gone)
+
+    def _write(self, change: Change | None, said: dict[int, AcknowledgeType] | None = None) -> None:
+        if change is None:
+            return
+        self.writing.append(change)
+        self.said[id(change)] = said or {}
+        if self.is_calm:
+            self._finish(self.writing.pop(), 0.0)
+        elif self.random.random() < 0.6:
+            self.write_done()
+
+    def write_done(self) -> None:
+        """The oldest write succeeds, fails, or succeeds without anybody being told."""
+        if self.writing:
+            self._finish(self.writing.pop(0), self.random.random())
+
+    def _finish(self, change: Change, luck: float) -> None:
+        said = self.said.pop(id(change))
+        is_durable, is_told = luck < 0.85, luck < 0.75
+        if is_durable:
+            written = Written(1, self.leader_epoch, change.start_offset, change.delivery_complete_count, change.batches)
+            self.state.take(self.state.shard.write(KEY, written, Ticket(), self.now_ms), self.now_ms)
+            self.durable_start = max(self.durable_start, change.start_offset)
+            self.doubtful.update(offset for offset, kind in said.items() if kind in ENDS or kind == 0)
+        self.partition.complete(change, is_told, self.now_ms)
+        if is_told:
+            self.ended.update(offset for offset, kind in said.items() if kind == AcknowledgeType.ACCEPT)
+            for offset in said:
+                self.leases.pop(offset, None)
+
+    # The log.
+
+    def produce(self) -> None:
+        if self.random.random() < 0.1:
+            self.end += self.random.randint(1, 4)
+        size = self.random.randint(1, LARGEST_BATCH)
+        self.batches.append((self.end, self.end + size - 1))
+        self.end += size
+
+    def compact(self) -> None:
+        if len(self.batches) > 2:
+            self.batches.pop(self.random.randrange(len(self.batches) - 1))
+
+    def retain(self) -> None:
+        if len(self.batches) > 4:
+            self.log_start = self.batches[1][0]
+            self.batches = self.batches[1:]
+            lapse.move_log_start(self.partition, self.log_start)
+
+    def in_log(self) -> set[int]:
+        return {offset for first, last in self.batches for offset in range(first, last + 1)}
+
+    # Members.
+
+    def fetch(self) -> None:
+        self._fetch(self.random.choice(MEMBERS), self.random.randint(1, 15))
+
+    def _fetch(self, member: str, most: int) -> list[tuple[int, int]]:
+        if not self.partition.can_acquire:
+            return []
+        offset = self.partition.next_fetch_offset()
+        if offset < self.log_start:
+            lapse.move_log_start(self.partition, self.log_start)
+            return []
+        read = [Fetched(*batch) for batch in self.batches if batch[1] >= offset][: self.random.randint(1, 4)]
+        mode = self.random.choice([BATCH_OPTIMIZED, RECORD_LIMIT])
+        found = acquiring.acquire(
+            self.partition, Wish(member, most, self.random.randint(1, 15), mode), offset, read, self.now_ms
+        )
+        for first, last, count in found:
+            for at in range(first, last + 1):
+                self._delivered(member, at, count)
+            self.held[member].append((first, last))
+        return [(first, last) for first, last, _ in found]
+
+    def _delivered(self, member: str, at: int, count: int) -> None:
+        lease = self.leases.get(at)
+        must(lease is None or lease.until_ms <= self.now_ms, "no record is held by two", (at, member, lease))
+        must(at not in self.ended, "what has ended is not delivered", at)
+        must(count > self.counts.get(at, 0), "the delivery count does not fall", (at, count, self.counts.get(at)))
+        must(count <= self.limits.max_delivery_count, "the delivery count keeps its limit", (at, count))
+        self.counts[at] = count
+        self.leases[at] = Lease(member, self.now_ms + LOCK_MS)
+        if count == self.limits.max_delivery_count:
+            self.exhausted.add(at)
+
+    def speak(self) -> None:
+        """Of all that was acquired at once, a half, or each record; in time or late, once or again."""
+        member = self.random.choice(MEMBERS)
+        if not self.held[member]:
+            return
+        first, last = self.random.choice(self.held[member])
+        if self.random.random() < 0.8:
+            self.held[member].remove((first, last))
+        if self.random.random() < 0.3:
+            last = (first + last) // 2
+        one_each = self.random.random() < 0.4
+        types = [int(self.random.choice(TYPES)) for _ in range(last - first + 1 if one_each else 1)]
+        self._say(member, first, last, types)
+
+    def _say(self, member: str, first: int, last: int, types: list[int]) -> None:
+        low = self.partition.start_offset
+        said = {
+            offset: AcknowledgeType(types[0] if len(types) == 1 else types[offset - first])
+            for offset in range(first, last + 1)
+        }
+        try:
+            change = acknowledging.acknowledge(self.partition, member, [Said(first, last, types)], self.now_ms)
+        except KafkaError as error:
+            if error.code not in (ErrorCode.INVALID_RECORD_STATE, ErrorCode.INVALID_REQUEST):
+                raise
+            return
+        for offset, kind in said.items():
+            lease = self.leases.get(offset)
+            if kind == RENEW and lease is not None and offset >= low:
+                self.leases[offset] = lease._replace(until_ms=self.now_ms + LOCK_MS)
+        self._write(change, {offset: kind for offset, kind in said.items() if kind != RENEW and offset >= low})
+
+    def crash(self) -> None:
+        member = self.random.choice(MEMBERS)
+        self.held[member].clear()
+        mine = {at: AcknowledgeType.RELEASE for at, lease in self.leases.items() if lease.member == member}
+        self._write(lapse.release(self.partition, member), mine)
+
+    def wait(self) -> None:
+        self.now_ms += self.random.randint(1, LOCK_MS)
+        if self.partition.next_lock_ms <= self.now_ms:
+            self._write(lapse.expire(self.partition, self.now_ms))
+
+    def bury(self) -> None:
+        runs = [(run.first, run.last) for run in self.partition.to_bury()]
+        if runs:
+            self._write(lapse.buried(self.partition, runs))
+
+    # The broker.
+
+    def restart(self) -> None:
+        self.writing.clear()
+        self.said.clear()
+        self.leases.clear()
+        for held in self.held.values():
+            held.clear()
+        self.partition = self._lead()
+        lapse.move_log_start(self.partition, self.log_start)
+
+    def keep_house(self) -> None:
+        """Snapshots of what is cold, and the state topic without what is redundant."""
+        self.now_ms += COLD_MS
+        self.state.take(self.state.shard.expire(self.now_ms), self.now_ms)
+        self.state.prune()
+
+    # What must hold.
+
+    def check(self) -> None:
+        partition = self.partition
+        must(
+            partition.start_offset >= self.start, "the start offset is monotonic", (partition.start_offset, self.start)
+        )
+        done = self.ended | self.doubtful | self.exhausted
+        passed = {at for at in self.in_log() if self.start <= at < partition.start_offset} - done
+        must(not passed, "at least once", passed)
+        self.start = partition.start_offset
+        end, complete, acquired = -1, 0, 0
+        for batch in partition.cache:
+            must(batch.first > end, "batches are in order and apart", partition)
+            end = batch.first - 1
+            for run in batch.runs:
+                must(run.first == end + 1 <= run.last + 1, "batches are in order and apart", partition)
+                end = run.last
+                complete += partition.from_start(run) if run.state in TERMINAL else 0
+                acquired += partition.from_start(run) if run.state is ACQUIRED else 0
+            must(batch.last == end, "batches are in order and apart", partition)
+        must(partition.delivery_complete_count == complete, "the lag adds up", (partition, complete))
+        most = self.limits.max_in_flight_records + LARGEST_BATCH
+        must(acquired <= most, "the cap of records in flight holds", acquired)
+
+    ACTIONS: tuple[tuple[int, Callable[[World], None]], ...] = (
+        (10, produce), (1, compact), (1, retain), (20, fetch), (20, speak), (2, crash), (6, wait), (6, write_done),
+        (5, bury), (1, restart), (1, keep_house),
+    )  # fmt: skip
+
+    def run(self, steps: int) -> None:
+        actions = self.random.choices(
+            [action for _, action in self.ACTIONS], [weight for weight, _ in self.ACTIONS], k=steps
+        )
+        for action in actions:
+            action(self)
+            self.check()
+        self.drain()
+
+    def drain(self) -> None:
+        """A last restart; then nothing fails, nobody stalls, and everything that is in the log must come to its end."""
+        self.is_calm = True
+        self.restart()
+        for _ in range(20 * (len(self.batches) + 10)):
+            self.bury()
+            self.now_ms += LOCK_MS
+            self._write(lapse.expire(self.partition, self.now_ms))
+            for first, last in self._fetch("m1", 100):
+                self._say("m1", first, last, [int(AcknowledgeType.ACCEPT)])
+            self.check()
+        left = self.in_log() - self.ended - self.doubtful - self.exhausted
+        must(not left, "at least once", left)
+        must(self.partition.start_offset >= self.end or not self.batches, "nothing stays behind", self.partition)
+        lag = self.end - self.partition.start_offset - self.partition.delivery_complete_count
+        must(lag <= 0 or not self.batches, "the lag adds up", lag)
