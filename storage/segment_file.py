@@ -17,7 +17,7 @@ other uses for those; a segment that loses its own is mapped again in some micro
 
 _mapped: deque[ref[Segment]] = deque()
 
-MAX_LOADED_BYTES = 32 << 20
+MAX_LOADED_BYTES = 64 << 20
 """Mapped pages, over all segments, that may count as the process's memory because they were read. They are page cache,
 but whoever limits a container's memory, or looks at it, sees them grow with all that consumers read. To let go of a
 megabyte takes some microseconds, to send it a hundred."""

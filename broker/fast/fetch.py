@@ -78,6 +78,11 @@ class Asked(NamedTuple):
     def partitions(self) -> list[Partition]:
         return [target.partition for _, targets in self.topics for target in targets]
 
+    @property
+    def ends(self) -> list[int]:
+        """Where the logs end now."""
+        return [partition.log.log_end_offset for partition in self.partitions]
+
 
 def fetch(
     broker: Broker, version: int, correlation_id: int, frame: memoryview, position: int
@@ -92,27 +97,38 @@ def fetch(
     buffers, size_bytes = found
     if size_bytes >= asked.min_bytes or asked.max_wait_ms <= 0:
         return buffers
-    return fetch_later(broker, version, correlation_id, bytes(frame), position)
+    return fetch_later(broker, version, correlation_id, bytes(frame), position, asked, size_bytes, asked.ends)
 
 
 async def fetch_later(
-    broker: Broker, version: int, correlation_id: int, frame: bytes, position: int
+    broker: Broker,
+    version: int,
+    correlation_id: int,
+    frame: bytes,
+    position: int,
+    asked: Asked,
+    size_bytes: int,
+    ends: list[int],
 ) -> list[Buffer] | None:
-    """Looks again before it waits, and reads the request anew whenever it looks: partitions come and go meanwhile."""
-    clock, kept = broker.clock, memoryview(frame)
-    deadline_ms = None
+    """Waits, unless an append has come between the first look and this coroutine's first step; then reads the request
+    anew whenever it looks: partitions come and go meanwhile."""
+    now_ms, kept = broker.clock.monotonic_ms, memoryview(frame)
+    left_ms = asked.max_wait_ms
+    deadline_ms = now_ms() + left_ms
+    changed = ends != asked.ends
     while True:
-        asked = parse(broker, version, kept, position)
-        found = gather(asked, correlation_id) if asked is not None else None
-        if asked is None or found is None:
+        if not changed:
+            missing_bytes = asked.min_bytes - size_bytes
+            await wait_for_bytes(asked.partitions, missing_bytes, left_ms / 1000, committed_only=asked.committed_only)
+        changed = False
+        anew = parse(broker, version, kept, position)
+        found = gather(anew, correlation_id) if anew is not None else None
+        if anew is None or found is None:
             return None
-        buffers, size_bytes = found
-        now_ms = clock.monotonic_ms()
-        deadline_ms = deadline_ms or now_ms + asked.max_wait_ms
-        if size_bytes >= asked.min_bytes or now_ms >= deadline_ms:
+        asked, (buffers, size_bytes) = anew, found
+        left_ms = deadline_ms - now_ms()
+        if size_bytes >= asked.min_bytes or left_ms <= 0:
             return buffers
-        missing_bytes, left_s = asked.min_bytes - size_bytes, (deadline_ms - now_ms) / 1000
-        await wait_for_bytes(asked.partitions, missing_bytes, left_s, committed_only=asked.committed_only)
 
 
 def parse(broker: Broker, version: int, frame: memoryview, position: int) -> Asked | None:
