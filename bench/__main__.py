@@ -23,6 +23,7 @@ from bench.trial import allow_many_files
 SMOKE_DIVISOR = 500
 SMOKE_LOADS = ("produce", "consume", "latency", "idle-connections", "start-up")
 SMOKE_PEERS = ("odradek", "kafka", "floor")
+SMOKE_RESULTS = RESULTS / "smoke"
 
 
 def words(text: str) -> list[str]:
@@ -37,7 +38,7 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--peers", type=words, default=[], help=f"of: {', '.join(PEERS)} (all)")
     parser.add_argument("--rounds", type=int, default=3, help="rounds that count (3)")
-    parser.add_argument("--results", type=Path, default=RESULTS, help=f"folder of the JSON files ({RESULTS})")
+    parser.add_argument("--results", type=Path, help=f"folder of the JSON files ({RESULTS})")
     parser.add_argument("--smoke", action="store_true", help="tiny sizes, one round: shows that the instrument works")
     return parser.parse_args()
 
@@ -69,17 +70,18 @@ def main() -> int:
     except KeyError as error:
         print(f"bench: no load or peer is named {error}", file=sys.stderr)
         return 2
+    folder = options.results or (SMOKE_RESULTS if options.smoke else RESULTS)
     if options.smoke:
         loads, options.rounds = [smaller(load, SMOKE_DIVISOR) for load in loads], 1
     console, results = report.console(), []
     for result in measured(loads, peers, options.rounds, warm_up=not options.smoke):
         results.append(result)
-        save(options.results, result)
+        save(folder, result)
         report.show(console, result)
     if not options.smoke:
         report.show_goals(console, results)
     faults = list(unmeasured(results))
-    for line in (*faults, *map(str, draw(options.results))):
+    for line in (*faults, *map(str, draw(folder))):
         print(line)
     return int(bool(faults) or report.any_failed(results))
 

@@ -25,6 +25,8 @@ LATENCY = ("p50_ms", "p99_ms", "p999_ms")
 START_TIMES = ("ready_ms", "metadata_ms")
 IDLE_MEMORY = ("rss_idle_mb",)
 BAR = 0.8
+WHOLE_FROM = 100
+"""Larger figures are shown without a fraction."""
 
 
 def write(canvas: Canvas, folder: Path, name: str) -> list[Path]:
@@ -36,6 +38,12 @@ def write(canvas: Canvas, folder: Path, name: str) -> list[Path]:
     return files
 
 
+def label(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if value >= WHOLE_FROM else f"{value:.2f}"
+
+
 def bars(axes: Axes, labels: Sequence[str], series: Mapping[str, Sequence[float | None]]) -> None:
     """Horizontal bars in groups: a group for each label, a bar for each peer; a missing value is no bar."""
     height = BAR / max(1, len(series))
@@ -43,9 +51,10 @@ def bars(axes: Axes, labels: Sequence[str], series: Mapping[str, Sequence[float 
         at = [row + place * height for row in range(len(labels))]
         widths = [value or 0.0 for value in values]
         drawn = axes.barh(at, widths, height, label=PEERS[peer].title, color=COLOURS[peer])
-        axes.bar_label(drawn, [f"{value:.2f}" if value is not None else "" for value in values], padding=2, fontsize=7)
+        axes.bar_label(drawn, [label(value) for value in values], padding=2, fontsize=7)
     axes.set_yticks([row + BAR / 2 - height / 2 for row in range(len(labels))], labels)
     axes.invert_yaxis()
+    axes.margins(x=0.1)  # room for the figures behind the longest bars
     axes.legend(fontsize=8)
 
 
@@ -66,7 +75,8 @@ def costs(folder: Path, results: Sequence[Result]) -> list[Path]:
     }
     canvas, axes = pyplot.subplots(figsize=(9, 1.5 + 0.55 * len(shown)))
     bars(axes, [one.title for one, _ in shown], series)
-    axes.axvline(1.0, color=COLOURS[BASE], linewidth=1)
+    axes.axvline(1.0, color=COLOURS[BASE], linewidth=1, label=PEERS[BASE].title)
+    axes.legend(fontsize=8)
     axes.set_xlabel(f"broker CPU per unit of work, {PEERS[BASE].title} = 1 (less is better)")
     return write(canvas, folder, "costs")
 
