@@ -1,37 +1,106 @@
 """ShareGroupHeartbeat (76): a member of a share group joins, leaves, changes or just lives (KIP-932).
 
-v1 is the first that stays. A group that reads a partition for the first time has state made for it, after the answer.
+v1 is the first that stays. Partitions that a group reads for the first time have state made for them, and assignments
+are made once a second only. Kafka answers before that, and the member hears of its partitions with its next heartbeat,
+five seconds later; here who joins is answered once it has them.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, Final
 
 from broker.coordinators.asking import answer, client_of
 from broker.dispatch import Api, Call
 from coordinator.group.share_heartbeat import Heard, heartbeat
+from coordinator.group.share_member import JOINING
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+
+LONGEST_WAIT_S: Final = 2.0
+"""For state or an assignment: after it, the next heartbeat tells. Less than any client waits for an answer, and more
+than it takes to make the topic of states."""
+
+MOST_BEATS: Final = 3
+"""On behalf of a member that joins: state, an assignment, and one more should others join meanwhile."""
 
 
 def share_group_heartbeat(
     call: Call[ShareGroupHeartbeatRequest],
 ) -> ShareGroupHeartbeatResponse | Coroutine[Any, Any, ShareGroupHeartbeatResponse]:
-    request = call.request
+    if call.request.member_epoch == JOINING:
+        return joined(call)
 
     def respond(heard: Heard) -> ShareGroupHeartbeatResponse:
-        if heard.initialize is not None:
-            call.broker.share_groups.initialize_later(heard.initialize)
+        initialize_later(call, heard)
         return heard.response
 
     try:
-        if not call.broker.share_groups.is_enabled:
-            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-        asked = call.broker.groups.decide(request.group_id, heartbeat, request, client_of(call))
+        check_enabled(call)
+        asked = call.broker.groups.decide(call.request.group_id, heartbeat, call.request, client_of(call))
     except KafkaError as error:
         return refused(error)
     return answer(asked, respond, refused)
+
+
+async def joined(call: Call[ShareGroupHeartbeatRequest]) -> ShareGroupHeartbeatResponse:
+    """The answer to a member that joins, after more heartbeats on its behalf if its partitions have to wait."""
+    request, heard = call.request, None
+    try:
+        check_enabled(call)
+        heard = await beat(call, request)
+        for _ in range(MOST_BEATS):
+            if has_partitions(heard.response) or not await is_worth_waiting(call, heard):
+                break
+            heard = await beat(
+                call,
+                ShareGroupHeartbeatRequest(
+                    group_id=request.group_id,
+                    member_id=request.member_id,
+                    member_epoch=heard.response.member_epoch,
+                    subscribed_topic_names=request.subscribed_topic_names,  # so that the assignment is told
+                ),
+            )
+    except KafkaError as error:
+        if heard is None:
+            return refused(error)
+    return heard.response  # it has joined, if nothing more: its next heartbeat is told what was wrong
+
+
+async def beat(call: Call[ShareGroupHeartbeatRequest], request: ShareGroupHeartbeatRequest) -> Heard:
+    heard = await call.broker.groups.decided(request.group_id, heartbeat, request, client_of(call))
+    initialize_later(call, heard)
+    return heard
+
+
+def has_partitions(response: ShareGroupHeartbeatResponse) -> bool:
+    return response.assignment is not None and bool(response.assignment.topic_partitions)
+
+
+async def is_worth_waiting(call: Call[ShareGroupHeartbeatRequest], heard: Heard) -> bool:
+    """Waits until another heartbeat may tell more; False if that is not soon."""
+    if await call.broker.share_groups.initialized(call.request.group_id, LONGEST_WAIT_S):
+        return True
+    if heard.due_ms is None:
+        return False
+    left_s = (heard.due_ms - call.broker.clock.now_ms()) / 1000
+    if left_s > LONGEST_WAIT_S:
+        return False
+    await asyncio.sleep(max(left_s, 0))
+    return True
+
+
+def check_enabled(call: Call[ShareGroupHeartbeatRequest]) -> None:
+    """Raises UNSUPPORTED_VERSION."""
+    if not call.broker.share_groups.is_enabled:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+
+
+def initialize_later(call: Call[ShareGroupHeartbeatRequest], heard: Heard) -> None:
+    """Has state made that the group lacks."""
+    if heard.initialize is not None:
+        call.broker.share_groups.initialize_later(heard.initialize)
 
 
 def refused(error: KafkaError) -> ShareGroupHeartbeatResponse:

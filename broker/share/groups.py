@@ -40,6 +40,7 @@ class ShareGroups:
         self._hosted: dict[ShareKey, Hosted] = {}
         self._by_group: dict[str, set[ShareKey]] = {}
         self._tasks: set[asyncio.Task[object]] = set()
+        self._initializing: dict[str, asyncio.Task[object]] = {}
 
     def start(self) -> None:
         """Follow the registry from now on."""
@@ -87,14 +88,30 @@ class ShareGroups:
         self._spawn(hosted.load())
         return hosted
 
-    def _spawn(self, work: Coroutine[Any, Any, object]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, object]) -> asyncio.Task[object]:
         task: asyncio.Task[object] = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     def initialize_later(self, wanted: Initialize) -> None:
         """Has state made for share partitions that are read for the first time."""
-        self._spawn(initialize(self, wanted))
+        group_id = wanted.group_id
+        task = self._initializing[group_id] = self._spawn(initialize(self, wanted))
+
+        def forget(_: object) -> None:
+            if self._initializing.get(group_id) is task:
+                del self._initializing[group_id]
+
+        task.add_done_callback(forget)
+
+    async def initialized(self, group_id: str, timeout_s: float) -> bool:
+        """Whether state was being made for the group, and is made by now, or was tried to."""
+        task = self._initializing.get(group_id)
+        if task is None:
+            return False
+        done, _ = await asyncio.wait((task,), timeout=timeout_s)
+        return bool(done)
 
     def give_up(self, hosted: Hosted) -> None:
         """It is fenced; the next who asks gets one that is loaded anew."""

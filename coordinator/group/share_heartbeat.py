@@ -30,6 +30,8 @@ class Heard(NamedTuple):
 
     response: ShareGroupHeartbeatResponse
     initialize: Initialize | None = None
+    due_ms: int | None = None
+    """When the target assignment may be made that the member waits for."""
 
 
 def heartbeat(
@@ -98,7 +100,8 @@ def _stay(state: GroupState, request: ShareGroupHeartbeatRequest, client: Client
         assignment=_assignment(moved.assigned) if tells else None,
     )
     topics = missing(state, group, group.subscriptions_with(before, after), now_ms)
-    return Heard(response, initialize(state, group, epoch, topics, draft, now_ms))
+    due_ms = None if moved.member_epoch == epoch else group.assigned_at_ms + config.share_assignment_interval_ms
+    return Heard(response, initialize(state, group, epoch, topics, draft, now_ms), due_ms)
 
 
 def _group(state: GroupState, group_id: str, *, joining: bool) -> ShareGroup:
@@ -187,8 +190,11 @@ def _move(
 
 
 def _may_assign(state: GroupState, group: ShareGroup, now_ms: int) -> bool:
+    """Not too often, except that the first state to be made of a group's topics is assigned at once."""
     interval_ms = state.world.group_config(group.group_id).share_assignment_interval_ms
-    return not group.assigned_at_ms or not interval_ms or now_ms >= group.assigned_at_ms + interval_ms
+    if not group.assigned_at_ms or not interval_ms or now_ms >= group.assigned_at_ms + interval_ms:
+        return True
+    return not any(group.targets.values()) and is_assignment_pending(group)
 
 
 def _assign(
