@@ -41,6 +41,14 @@ CONSUME = Load(
     flow=Flow.SEND,
     chunk_bytes=FETCH_BYTES,
 )
+CONSUME_SHARE = CONSUME._replace(
+    name="consume-share",
+    title="consume 1 KB in a share group (JVM)",
+    tool=tools.SHARE_CONSUMER_PERFORMANCE,
+    needs=SHARE,
+    flow=None,
+    figures=("cpu_s_per_million", "records_per_s", "rss_peak_mb", "private_mb"),
+)
 LATENCY_LOW = Load(
     name="latency",
     title="end to end, one record after the other",
@@ -119,14 +127,12 @@ LOADS: Mapping[str, Load] = {
             cold=True,
             filled_by=PRODUCE._replace(records=200_000),
         ),
-        CONSUME._replace(
-            name="consume-share",
-            title="consume 1 KB in a share group (JVM)",
-            tool=tools.SHARE_CONSUMER_PERFORMANCE,
-            records=150_000,
-            filled_by=PRODUCE._replace(records=150_000),
-            needs=SHARE,
-            flow=None,
+        CONSUME_SHARE,
+        CONSUME_SHARE._replace(
+            name="consume-share-4", title="consume 1 KB, 4 share consumers on a partition (JVM)", clients=4
+        ),
+        CONSUME_SHARE._replace(
+            name="consume-share-16", title="consume 1 KB, 16 share consumers on a partition (JVM)", clients=16
         ),
         LATENCY_LOW,
         LATENCY_LOW._replace(
@@ -235,6 +241,21 @@ CURVES: Mapping[str, Curve] = {
                     records=min(1_000_000, 50_000 * n // 100), client=(*LEADER_ONLY, f"batch.size={n}", "linger.ms=50")
                 )
                 for n in (100, 1_000, 10_000, 100_000, 1_000_000)
+            },
+        ),
+        curve(
+            "by-shared-records",
+            "Memory after more and more records that a share group has had and acknowledged",
+            "records",
+            "private_mb",
+            {
+                n: CONSUME_SHARE._replace(
+                    title="consume 100 B in a share group (JVM)",
+                    records=n,
+                    record_bytes=100,
+                    filled_by=PRODUCE._replace(records=n, record_bytes=100),
+                )
+                for n in (300_000, 1_000_000, 3_000_000)
             },
         ),
     )

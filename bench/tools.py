@@ -88,10 +88,11 @@ def parse_consumer_performance(output: str, job: Job) -> Work:
 
 
 def share_consumer_performance(job: Job) -> list[str]:
+    """Its consumers are threads. It gives up after ten seconds in all, unless it is told another time."""
     return jars.tool(
         "org.apache.kafka.tools.ShareConsumerPerformance",
         *("--bootstrap-server", job.bootstrap, "--topic", job.topic, "--group", group_of(job)),
-        *("--num-records", str(job.load.records)),
+        *("--num-records", str(job.load.records), "--threads", str(job.load.clients), "--timeout", "120000"),
     )
 
 
