@@ -28,6 +28,9 @@ DELETION_INTERVAL_MS = 5_000
 FLUSH_INTERVAL_MS = 1_000
 """How often logs are looked for that are to be flushed: by flush.ms, or because a segment was rolled."""
 
+DIRECTORY_INTERVAL_MS = 1_000
+"""How often log directories are looked for: files that are open can be written to, though nobody will find them."""
+
 ROOM_INTERVAL_MS = 5_000
 """How often a directory that was full is looked at."""
 
@@ -94,6 +97,9 @@ class Housekeeping:
     def delete_files(self) -> None:
         self.broker.logs.delete_expired(self.broker.clock.now_ms())
 
+    def look_for_dirs(self) -> None:
+        self.broker.logs.look_for_dirs()
+
     def look_for_room(self) -> None:
         self.failures.look_for_room()
 
@@ -120,6 +126,7 @@ JOBS = (
         first=Housekeeping.look_at_old_segments,
     ),
     Job("deletion", lambda c: DELETION_INTERVAL_MS, Housekeeping.delete_files, in_thread=True),
+    Job("directories", lambda c: DIRECTORY_INTERVAL_MS, Housekeeping.look_for_dirs, in_thread=True),
     Job("room", lambda c: ROOM_INTERVAL_MS, Housekeeping.look_for_room),
     Job("producer ids", lambda c: c.producer_id_expiration_check_interval_ms, Housekeeping.forget_producers),
 )

@@ -6,6 +6,7 @@ imports it; a start that has nothing to say does not pay for it. Nothing is logg
 
 from __future__ import annotations
 
+import logging
 import sys
 from typing import TYPE_CHECKING, Final, TextIO
 
@@ -59,6 +60,22 @@ class Logger:
         if self._bound is None:
             self._bound = _bound_logger(self.name, self._fields)
         return self._bound
+
+
+class Bridge(logging.Handler):
+    """Has the lines of `storage`, which knows the standard library's logging only, look like all others."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        tell = get_logger(record.name).error if record.levelno >= logging.ERROR else get_logger(record.name).warning
+        tell(record.getMessage(), **getattr(record, "fields", {}))
+
+
+def take_over_storage() -> None:
+    """From now on, what `storage` logs is written as the broker's own lines. For a process that is a broker."""
+    storage = logging.getLogger("storage")
+    if not storage.handlers:
+        storage.addHandler(Bridge())
+    storage.propagate = False
 
 
 def get_logger(name: str) -> Logger:

@@ -21,6 +21,9 @@ NAME_BYTES = 16
 TELL_EVERY_MS = 2_000
 """Between two lines that say how far it is; what is quicker needs none."""
 
+TOLD_SEGMENTS = 5
+"""Of those of a partition whose indexes were made anew."""
+
 NONE_FAILED: Mapping[str, Exception] = MappingProxyType({})
 
 log = get_logger("broker.logs")
@@ -53,12 +56,20 @@ def open_logs(
     for each in logs:
         if each.recovered is not None and each.recovered.cut is not None:
             log.warning("torn tail cut", partition=str(each.topic_partition), cut=str(each.recovered.cut))
+    tell_rebuilt(logs)
     for log_dir in logs.dirs.values():
         if log_dir.error is not None:
             log.error("log directory is offline", log_dir=log_dir.path, reason=str(log_dir.error))
     if not logs.online_dirs():
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "no log directory can be used: see the errors above")
     return logs
+
+
+def tell_rebuilt(logs: Logs) -> None:
+    """Indexes that were not there or could not be right, though nothing of their segments was to be recovered."""
+    for each in logs:
+        if each.recovered is not None and (rebuilt := each.recovered.rebuilt):
+            log.warning("indexes made anew", partition=str(each.topic_partition), segments=rebuilt[:TOLD_SEGMENTS])
 
 
 class Opening:

@@ -61,6 +61,7 @@ log = logging.get_logger("broker.server")
 
 def run(config: BrokerConfig) -> int:
     """Serve until SIGTERM or SIGINT; the process's exit code: 1, with one line logged, where it cannot start."""
+    logging.take_over_storage()
     try:
         with contextlib.ExitStack() as stack:
             failed = lock_directories(config, stack)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
@@ -10,6 +11,20 @@ from typing import TypeAlias
 from protocol.errors import ErrorCode, KafkaError
 
 OUT_OF_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+_damage = logging.getLogger("storage.damage")
+_told: set[tuple[str, str]] = set()
+
+
+def tell(event: str, what: str, **fields: object) -> None:
+    """A line for the operator about a damaged file, once for each `what` (a path, say), in any thread.
+
+    Through the standard library's logging; the broker makes it a line like its own.
+    """
+    if (event, what) not in _told:
+        _told.add((event, what))
+        _damage.warning(event, extra={"fields": {"what": what, **fields}})
 
 
 class LogDirFailure(KafkaError):

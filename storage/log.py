@@ -20,7 +20,7 @@ from storage.checkpoint import CorruptCheckpoint
 from storage.cold import ColdRead, cold_read
 from storage.config import LogConfig
 from storage.disk import Disk
-from storage.failure import OUT_OF_SPACE, LogDirFailure, LogDirFull, Report, failing, failure, full, unheard
+from storage.failure import OUT_OF_SPACE, LogDirFailure, LogDirFull, Report, failing, failure, full, tell, unheard
 from storage.local_log import LocalLog
 from storage.markers import marker_in, producing, take_over
 from storage.offsets_for_time import TimestampAndOffset, max_timestamp, offset_for_timestamp
@@ -233,6 +233,9 @@ class Log(LocalLog):
             view = read(self.segments, offset, limit, end, max_bytes, min_one=min_one)
         except OSError as error:
             raise failure(self.log_dir, f"reading {self.topic_partition}", error, self.report) from error
+        except KafkaError as error:
+            tell("batch is damaged", self.segments.containing(offset).path, offset=offset, reason=error.message)
+            raise
         size = len(view)
         return ReadResult([view] if size else [], size, offset)
 

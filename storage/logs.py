@@ -6,6 +6,7 @@ For the event loop, but for what may take long and runs in worker threads beside
 
 from __future__ import annotations
 
+import errno
 import os
 from functools import partial
 
@@ -16,6 +17,7 @@ from storage.failure import Failures, LogDirFailure, LogDirFull, failing
 from storage.log import Log
 from storage.log_dir import LogDir
 from storage.log_table import Doomed, LogTable
+from storage.meta_properties import META_PROPERTIES
 from storage.names import FolderKind, folder_name, marked_folder_name
 from storage.producer_entry import Origin
 from storage.retention import Deletable
@@ -241,6 +243,22 @@ class Logs(LogTable):
     def _write_checkpoints(self, log_dir: LogDir) -> None:
         with failing(log_dir.path, "writing the checkpoints", may_be_full=True, report=self.on_failure):
             log_dir.write_checkpoints(self.in_dir)
+
+    def look_for_dirs(self) -> None:
+        """Find out that a directory has vanished, or is no longer mounted, before anybody's records go nowhere.
+
+        For a worker thread. Raises LogDirFailure for the first one, after the others.
+        """
+        failures = Failures()
+        for log_dir in self.online_dirs():
+            failures.attempt(log_dir.path, partial(self._look_for, log_dir.path))
+        failures.raise_first()
+
+    def _look_for(self, path: str) -> None:
+        file = os.path.join(path, META_PROPERTIES)
+        with failing(path, "looking whether the directory is there", report=self.on_failure):
+            if not self.disk.exists(file):
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), file)
 
     # The end
 

@@ -17,6 +17,7 @@ from storage import names
 from storage.batches import READ_AHEAD_BYTES, Place, find_offset, leads_to_batch, walk
 from storage.config import LogConfig
 from storage.disk import Buffer, Disk
+from storage.failure import tell
 from storage.index import OffsetIndex
 from storage.recent import RecentBatches
 from storage.rolling import jitter_ms
@@ -278,9 +279,9 @@ class Segment:
 
     def rebuild_indexes(self) -> None:
         """Make offset and time index anew from the batches: what was there cannot be right. Raises OSError."""
+        tell("index made anew", self.index.path)
         self._make_indexes(fresh=True)
-        self._max_timestamp = TimestampOffset(NO_TIMESTAMP, self.base_offset)
-        self._indexed_at = 0
+        self._max_timestamp, self._indexed_at = TimestampOffset(NO_TIMESTAMP, self.base_offset), 0
         self._recent.clear()
         self._note([header for _, header in self.batches()], 0)
         if self.sealed:
@@ -388,8 +389,7 @@ class Segment:
 
     def delete(self) -> None:
         """Remove the files; those that are not there are fine. Views stay valid."""
-        self._file = None
-        self._map = EMPTY
+        self._file, self._map = None, EMPTY
         self._disk.unlink(self.path, missing_ok=True)
         for index, _ in self._indexes():
             index.delete()

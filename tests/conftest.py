@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("steady", deadline=None)  # how long an example takes says how busy the machine is
+settings.load_profile("steady")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -100,6 +100,19 @@ def test_logs_are_json_where_there_is_no_terminal() -> None:
     assert line["timestamp"].endswith("Z")
 
 
+def test_what_storage_tells_of_damage_is_a_line_of_the_brokers_said_once() -> None:
+    program = """
+from broker.logging import take_over_storage
+from storage.failure import tell
+take_over_storage()
+for _ in range(2):
+    tell("batch is damaged", "a.log", offset=7)
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    line = json.loads(done.stderr)
+    assert (line["event"], line["what"], line["offset"], line["level"]) == ("batch is damaged", "a.log", 7, "warning")
+
+
 def test_a_logger_costs_nothing_until_it_logs() -> None:
     program = "import sys; from broker.logging import get_logger; get_logger('a'); print('structlog' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)

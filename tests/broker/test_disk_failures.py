@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, Me
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from protocol.types import TopicPartition
 from storage.disk import Space
+from storage.failure import LogDirFailure
 from tests.broker.inprocess import Client, InProcess
 from tests.storage.bad_disk import BROKEN, FULL, BadDisk
 from tests.storage.writing import batch
@@ -151,6 +153,17 @@ async def test_a_partition_that_there_was_no_room_for_is_opened_when_there_is(
         monkeypatch.setattr(BadDisk, "space", lambda self, path: Space(1 << 30, 1 << 29))
         Housekeeping.look_for_room(broker.server.housekeeping)
         assert await produce(client, 0) == ErrorCode.NONE
+
+
+async def test_a_directory_that_vanishes_is_missed_before_anything_is_written_to_it(tmp_path: Path) -> None:
+    async with Broker(tmp_path, BadDisk()) as broker:
+        await broker.create_topic(TOPIC, 2)
+        shutil.rmtree(tmp_path / "bad")
+        with pytest.raises(LogDirFailure):
+            broker.server.broker.logs.look_for_dirs()
+        await broker.settle()
+        assert [log_dir.path for log_dir in broker.server.broker.logs.online_dirs()] == [str(tmp_path / "good")]
+        broker.server.broker.logs.look_for_dirs()
 
 
 async def test_without_the_directory_of_the_metadata_the_broker_stops(tmp_path: Path) -> None:
