@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.interop.brokers import ApacheKafka, Broker, Odradek
-from tests.interop.processes import Server
+from tests.interop.processes import LineClient, Server
+from tests.interop.sharing import Consumers, start_client
 
 Start = Callable[..., Odradek]
 
@@ -70,6 +71,19 @@ def start_odradek(tmp_path: Path) -> Iterator[Start]:
     yield start
     for one in made:
         one.forget()
+
+
+@pytest.fixture(scope="module")
+def share_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LineClient]:
+    client = start_client(tmp_path_factory.mktemp("share") / "share.log")
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def consumers(share_client: LineClient) -> Consumers:
+    """Share consumers of the Java client, in one JVM per module."""
+    return Consumers(share_client)
 
 
 _numbers = itertools.count(1)

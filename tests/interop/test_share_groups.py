@@ -1,105 +1,21 @@
-"""Share groups as the Java client sees them: KafkaShareConsumer of Apache Kafka 4.3.1, and its tools."""
+"""Share groups as the Java client sees them: KafkaShareConsumer of Apache Kafka 4.3.1."""
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from tests.interop import jvm
 from tests.interop.brokers import Broker
-from tests.interop.processes import LineClient
-
-VERSION = "4.3.1"
-EXPLICIT = "share.acknowledgement.mode=explicit"
-LOCK_S = 1.0
-
-
-class Record(NamedTuple):
-    partition: int
-    offset: int
-    delivery: int
-    value: str
+from tests.interop.sharing import EXPLICIT, LOCK_S, SHORT, Consumers, Record, offsets, share_groups, start_client
 
 
 @pytest.fixture
 def properties() -> dict[str, str]:
-    """Heartbeats and locks as short as tests want them."""
-    return {
-        "group.share.heartbeat.interval.ms": "200",
-        "group.share.min.heartbeat.interval.ms": "200",
-        "group.share.assignment.interval.ms": "0",
-        "group.share.min.assignment.interval.ms": "0",
-        "group.share.min.record.lock.duration.ms": "1000",
-        "group.share.record.lock.duration.ms": "1000",
-    }
-
-
-class Consumers:
-    """Share consumers in one JVM."""
-
-    def __init__(self, client: LineClient) -> None:
-        self.client = client
-        self.bootstrap = ""
-
-    def create(self, broker: Broker, topic: str, partitions: int = 1, **group: str) -> None:
-        """A topic, and options of the group that is named like it."""
-        self.bootstrap = broker.bootstrap
-        jvm.tool(
-            "kafka-topics", "--bootstrap-server", self.bootstrap, "--create", "--topic", topic,
-            "--partitions", str(partitions),
-        )  # fmt: skip
-        options = {"share.auto.offset.reset": "earliest", **{k.replace("_", "."): v for k, v in group.items()}}
-        jvm.tool(
-            "kafka-configs", "--bootstrap-server", self.bootstrap, "--alter", "--entity-type", "groups",
-            "--entity-name", topic, "--add-config", ",".join(f"{key}={value}" for key, value in options.items()),
-        )  # fmt: skip
-
-    def open(self, name: str, topic: str, *settings: str) -> None:
-        self.client.ask(f"open {name} {self.bootstrap} {topic} {topic} {' '.join(settings)}".strip())
-
-    def produce(self, topic: str, count: int, *settings: str) -> None:
-        self.client.ask(f"produce {self.bootstrap} {topic} {count} {' '.join(settings)}".strip())
-
-    def poll(self, name: str, count: int = 1, timeout_s: float = 15) -> list[Record]:
-        """At least so many records, unless the time is up."""
-        found: list[Record] = []
-        deadline = time.monotonic() + timeout_s
-        while len(found) < count and time.monotonic() < deadline:
-            for line in self.client.ask(f"poll {name} 300"):
-                _, partition, offset, delivery, value = line.split(" ")
-                found.append(Record(int(partition), int(offset), int(delivery), value))
-        return found
-
-    def acknowledge(self, name: str, kind: str, *offsets: int) -> None:
-        self.client.ask(f"acknowledge {name} {kind} 0 {' '.join(map(str, offsets))}")
-
-    def commit(self, name: str) -> list[str]:
-        return self.client.ask(f"commit {name}")
-
-    def close(self, name: str) -> None:
-        self.client.ask(f"close {name}")
-
-
-@pytest.fixture(scope="module")
-def share_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LineClient]:
-    command = jvm.java(jvm.compiled("Share.java", VERSION), "Share")
-    client = LineClient("share consumers", command, tmp_path_factory.mktemp("share") / "share.log")
-    yield client
-    client.close()
-
-
-@pytest.fixture
-def consumers(share_client: LineClient) -> Consumers:
-    return Consumers(share_client)
-
-
-def offsets(records: list[Record]) -> list[int]:
-    return sorted(record.offset for record in records)
+    return SHORT
 
 
 def test_more_consumers_than_partitions_share_the_records(consumers: Consumers, broker: Broker, topic: str) -> None:
@@ -146,7 +62,7 @@ def test_each_record_is_accepted_released_or_rejected(consumers: Consumers, brok
     consumers.acknowledge("a", "ACCEPT", 2, 5)
     assert consumers.commit("a") == []
     consumers.close("a")
-    described = jvm.tool("kafka-share-groups", "--bootstrap-server", broker.bootstrap, "--describe", "--group", topic)
+    described = share_groups(broker, "--describe", "--group", topic)
     assert re.search(rf"^{topic} +{topic} +0 +\d+ +0$", described, re.MULTILINE), described
 
 
@@ -203,9 +119,7 @@ def test_what_a_consumer_had_that_crashed_is_delivered_again(
 ) -> None:
     consumers.create(broker, topic, share_record_lock_duration_ms="30000")
     consumers.produce(topic, 5)
-    crashing = Consumers(
-        LineClient("crashing", jvm.java(jvm.compiled("Share.java", VERSION), "Share"), tmp_path / "crashing.log")
-    )
+    crashing = Consumers(start_client(tmp_path / "crashing.log"))
     crashing.bootstrap = broker.bootstrap
     crashing.open("a", topic, EXPLICIT)
     assert offsets(crashing.poll("a", 5)) == list(range(5))
@@ -254,41 +168,6 @@ def test_records_of_aborted_transactions_are_not_delivered_to_who_reads_committe
     consumers.open("a", topic)
     assert [record.value for record in consumers.poll("a", 3)] == ["value-0", "value-1", "value-2"]
     consumers.close("a")
-
-
-def test_the_tool_tells_and_moves_offsets(consumers: Consumers, broker: Broker, topic: str) -> None:
-    def share_groups(*arguments: str) -> str:
-        return jvm.tool("kafka-share-groups", "--bootstrap-server", broker.bootstrap, *arguments)
-
-    consumers.create(broker, topic)
-    consumers.produce(topic, 10)
-    consumers.open("a", topic)
-    consumers.poll("a", 10)
-    assert re.search(rf"^{topic} +Stable$", share_groups("--list", "--state"), re.MULTILINE)
-    members = share_groups("--describe", "--group", topic, "--members")
-    assert re.search(rf"^{topic} .* {topic}:0$", members, re.MULTILINE), members
-    consumers.close("a")
-    moved = share_groups("--reset-offsets", "--group", topic, "--topic", topic, "--to-earliest", "--execute")
-    assert re.search(rf"^{topic} +{topic} +0 +0 *$", moved, re.MULTILINE), moved
-    described = share_groups("--describe", "--group", topic)
-    assert re.search(rf"^{topic} +{topic} +0 +0 +10 *$", described, re.MULTILINE), described
-    consumers.open("a", topic)
-    assert offsets(consumers.poll("a", 10)) == list(range(10))
-    consumers.close("a")
-    share_groups("--delete-offsets", "--group", topic, "--topic", topic)
-    assert "has no offset information" in share_groups("--describe", "--group", topic)
-    assert "was successful" in share_groups("--delete", "--group", topic)
-    assert topic not in share_groups("--list")
-
-
-def test_the_console_share_consumer_reads_to_the_end(consumers: Consumers, broker: Broker, topic: str) -> None:
-    consumers.create(broker, topic)
-    consumers.produce(topic, 20)
-    printed = jvm.tool(
-        "kafka-console-share-consumer", "--bootstrap-server", broker.bootstrap, "--topic", topic, "--group", topic,
-        "--max-messages", "20",
-    )  # fmt: skip
-    assert sorted(printed.split()) == sorted(f"value-{number}" for number in range(20))
 
 
 def test_kafka_dump_log_reads_the_state_topic(consumers: Consumers, broker: Broker, topic: str) -> None:

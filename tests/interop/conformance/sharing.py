@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from coordinator.share.records import ShareForm, ShareState, Update
 from protocol.messages import alter_share_group_offsets as altering
 from protocol.messages import delete_share_group_offsets as removing
 from protocol.messages import delete_share_group_state as forgetting
@@ -16,6 +17,7 @@ from protocol.messages import read_share_group_state_summary as summing
 from protocol.messages import share_acknowledge as acknowledging
 from protocol.messages import share_fetch as fetching
 from protocol.messages import write_share_group_state as writing
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -25,14 +27,16 @@ from protocol.messages.produce import PartitionProduceData, ProduceRequest, Topi
 from protocol.messages.share_group_describe import ShareGroupDescribeRequest
 from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from protocol.records import batch
+from protocol.records.compression import Compression
 from protocol.records.record import Record
 from tests.interop.conformance.compare import Allowed
-from tests.interop.conformance.peers import ANSWER_TIMEOUT_S, POLL_S, Peer
+from tests.interop.conformance.peers import ANSWER_TIMEOUT_S, POLL_S, Exchange, Peer
 
 GROUP_RESOURCE, SET, CONFIGS_VERSION = 32, 0, 1
 PRODUCE_VERSION, LIST_OFFSETS_VERSION = 12, 7
 NEWEST = 2
 WAIT_MS = 3000
+STATE_TOPIC, FETCH_VERSION = "__share_group_state", 12
 
 OWN_WORDS = (
     Allowed(
@@ -246,3 +250,20 @@ class StateOf:
         part = forgetting.PartitionData(partition=self.partition)
         topic = forgetting.DeleteStateData(topic_id=self.topic_id, partitions=[part])
         self.peer.try_ask(forgetting.DeleteShareGroupStateRequest(group_id=self.group, topics=[topic]), 0)
+
+
+def note_records(peer: Peer, group: str) -> None:
+    """Puts on record what the state topic has of a group, without the times."""
+    wanted = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 25)
+    topic = FetchTopic(topic=STATE_TOPIC, partitions=[wanted])
+    request = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1 << 25, topics=[topic])
+    answer = peer.quietly(request, FETCH_VERSION)
+    assert isinstance(answer, FetchResponse)
+    records = answer.responses[0].partitions[0].records
+    found = ShareForm(lambda: Compression.NONE).decode(memoryview(bytes(records or b"")))
+    told = [(key.partition, timeless(value)) for key, value, _ in found if key.group_id == group]
+    peer.trace.append(Exchange("records of the state topic", 0, told))
+
+
+def timeless(value: ShareState | Update | None) -> object:
+    return value._replace(created_ms=0, written_ms=0) if isinstance(value, ShareState) else value

@@ -21,6 +21,7 @@ from tests.interop.conformance.sharing import (
     configure,
     delete_offsets,
     describe,
+    note_records,
     tell_offsets,
 )
 
@@ -62,7 +63,7 @@ def member_of(peer: Peer, group: str, *counts: int, partitions: int = 1, **confi
 
 def test_a_member_joins_and_leaves(both: Both, topic: str) -> None:
     def script(peer: Peer) -> None:
-        member = member_of(peer, topic, partitions=2)
+        member = member_of(peer, topic)
         member.beat()
         describe(peer, topic)
         member.beat(topic)
@@ -153,6 +154,7 @@ def test_what_is_acquired(both: Both, topic: str, mode: int) -> None:
         member.fetch((0, 18, [RELEASE]), max_wait_ms=0, max_records=0)
         for _ in range(4):
             member.fetch(share_acquire_mode=mode, max_records=6, max_wait_ms=500)
+        note_records(peer, topic)
 
     both(script, allowed=OWN_WORDS)
 
@@ -193,6 +195,7 @@ def test_what_is_said_of_records(
         member.fetch(max_wait_ms=300)
         member.acknowledge(share_session_epoch=LEAVE)
         tell_offsets(peer, 1, topic, {topic: [0]})
+        note_records(peer, topic)
 
     both(script, allowed=OWN_WORDS)
 
@@ -258,6 +261,7 @@ def test_locks_are_renewed(both: Both, topic: str, enabled: str) -> None:
         member.fetch((2, 3, [RENEW, REJECT]), is_renew_ack=True, **NO_FETCH)
         member.fetch((1, 1, [RENEW]), is_renew_ack=True, **NO_FETCH)
         member.acknowledge((0, 4, [ACCEPT]))
+        note_records(peer, topic)
 
     both(script, allowed=OWN_WORDS)
 

@@ -10,10 +10,11 @@ from protocol.messages.write_share_group_state import WriteShareGroupStateReques
 from protocol.types import uuid_to_text
 from tests.interop.conformance.compare import Both
 from tests.interop.conformance.peers import Peer
-from tests.interop.conformance.sharing import OWN_WORDS, StateOf
+from tests.interop.conformance.sharing import OWN_WORDS, StateOf, note_records
 
 SHARE, FIND_VERSION = 2, 6
 AVAILABLE, ACKNOWLEDGED, ARCHIVED = 0, 2, 4
+UPDATES = 500
 NO_TOPIC = b"\x01" * 16
 
 
@@ -47,6 +48,7 @@ def test_a_state_from_its_beginning_to_its_end(both: Both, topic: str) -> None:
         state.summary()
         state.read(1)
         state.delete()
+        note_records(peer, topic)
 
     both(script, allowed=OWN_WORDS)
 
@@ -118,6 +120,22 @@ def test_batches_are_combined(both: Both, topic: str, writes: list[tuple[tuple[i
             state.read(0)
         state.write(1, 0, 4, (11, 11, AVAILABLE, 1))
         state.read(0)
+        note_records(peer, topic)
+
+    both(script, allowed=OWN_WORDS)
+
+
+def test_after_so_many_updates_there_is_a_snapshot(both: Both, topic: str) -> None:
+    def script(peer: Peer) -> None:
+        state = state_of(peer, topic)
+        state.initialize(1, 0)
+        for offset in range(UPDATES + 2):
+            state.write(1, 0, max(offset - 5, 0), (offset, offset, ACKNOWLEDGED, 1), complete=5)
+        state.read(1)
+        state.read(0)
+        state.initialize(2, 600)
+        state.read(2)
+        note_records(peer, topic)
 
     both(script, allowed=OWN_WORDS)
 

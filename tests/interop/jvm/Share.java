@@ -26,6 +26,7 @@ import org.apache.kafka.common.serialization.StringSerializer;
  *     acknowledge NAME TYPE PARTITION OFFSET…
  *     commit NAME                           answers `failed PARTITION CLASS: MESSAGE` for each partition that was refused
  *     close NAME
+ *     headers NAME MILLISECONDS              answers `record OFFSET KEY VALUE` and the headers, `name=value`, of each
  *     produce BOOTSTRAP TOPIC COUNT KEY=VALUE…
  *     records BOOTSTRAP TOPIC KEY/VALUE…    each may go on /HEADER/TEXT; no key is null
  *     abort BOOTSTRAP TOPIC COUNT           in a transaction that is aborted
@@ -58,6 +59,7 @@ public final class Share {
         switch (words[0]) {
             case "open": open(words); break;
             case "poll": poll(words[1], Long.parseLong(words[2])); break;
+            case "headers": headers(words[1], Long.parseLong(words[2])); break;
             case "acknowledge": acknowledge(words); break;
             case "commit": commit(words[1]); break;
             case "close": CONSUMERS.remove(words[1]).close(Duration.ofSeconds(10)); break;
@@ -97,6 +99,16 @@ public final class Share {
             polled.put(record.partition() + " " + record.offset(), record);
             out.println("record " + record.partition() + " " + record.offset() + " "
                     + record.deliveryCount().map(String::valueOf).orElse("-") + " " + record.value());
+        }
+    }
+
+    private static void headers(String name, long milliseconds) {
+        for (ConsumerRecord<String, String> record : CONSUMERS.get(name).poll(Duration.ofMillis(milliseconds))) {
+            StringBuilder line = new StringBuilder("record " + record.offset() + " " + record.key() + " "
+                    + record.value());
+            record.headers().forEach(header -> line.append('\t').append(header.key()).append('=')
+                    .append(new String(header.value(), StandardCharsets.UTF_8)));
+            out.println(line);
         }
     }
 
