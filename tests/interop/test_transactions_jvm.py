@@ -18,7 +18,7 @@ from tests.broker.transacting import ID, NOT_YET, TOPIC, TransactionalClient, br
 from tests.interop import jvm
 from tests.interop.brokers import ApacheKafka, Broker, Odradek
 from tests.interop.clients.confluent import Confluent
-from tests.interop.clients.transactions import COMMITTED, TRANSACTIONAL, Transaction
+from tests.interop.clients.transactions import COMMITTED, TRANSACTIONAL, UNCOMMITTED, Transaction
 from tests.interop.wire import WireClient
 
 R = TypeVar("R")
@@ -119,6 +119,22 @@ def test_the_perf_test_commits_every_so_often(broker: Broker) -> None:
     told = jvm.tool("kafka-producer-perf-test", *load, *ends, "--bootstrap-server", broker.bootstrap)
     assert "20000 records sent" in told
     assert len(TRANSACTIONAL["confluent"].read(broker.bootstrap, TOPIC, COMMITTED)) == 20_000
+
+
+def test_kafkas_own_copier_copies_exactly_once_though_it_aborts_at_random(shared_broker: Broker, topic: str) -> None:
+    """It looks for exactly this: a value that is missing in the copy, or is there twice."""
+    copy = f"{topic}-copy"
+    for name in (topic, copy):
+        Confluent().create(shared_broker.bootstrap, name)
+    values = [str(number) for number in range(2_000)]
+    client = TRANSACTIONAL["confluent"]
+    client.transact(shared_broker.bootstrap, topic, f"{topic}-writer", [Transaction(values, committed=True)])
+    where = ("--input-topic", topic, "--input-partition", "0", "--output-topic", copy)
+    who = ("--transactional-id", f"{topic}-copier", "--consumer-group", f"{topic}-copiers")
+    how = ("--transaction-size", "50", "--enable-random-aborts", "--max-messages", str(len(values)))
+    jvm.tool("transactional-message-copier", "--broker-list", shared_broker.bootstrap, *where, *who, *how)
+    assert client.read(shared_broker.bootstrap, copy, COMMITTED) == values
+    assert len(client.read(shared_broker.bootstrap, copy, UNCOMMITTED)) > len(values)
 
 
 # Files
