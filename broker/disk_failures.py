@@ -37,6 +37,7 @@ class DiskFailures:
         """Directories without room, and what there was none for."""
         self._reopen = reopen
         self._stop = stop
+        self._stopping = False
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
         broker.logs.on_failure = self.report
@@ -51,6 +52,9 @@ class DiskFailures:
         if isinstance(error, LogDirFull):
             self._refuse(error)
         elif error.log_dir == self.broker.cluster.node.metadata_dir:
+            if self._stopping:  # which closes what is open, and that fails again
+                return
+            self._stopping = True
             log.error(
                 "the directory of the metadata log has failed; stopping", log_dir=error.log_dir, reason=str(error)
             )
