@@ -129,12 +129,9 @@ class Dispatcher:
             route = self.routes.get(key) or self._route(key)
             if route is None or not route.first <= version <= route.last:
                 return self.unsupported(key, version, correlation_id)
-            position, client_id = HEADER.size, None
-            if client_id_length >= 0:
-                position += client_id_length
-                client_id = str(frame[HEADER.size : position], "utf-8")
+            position = HEADER.size if client_id_length < 0 else HEADER.size + client_id_length
             if version >= route.flexible:
-                position = skip_tags(frame, position)
+                position = skip_tags(frame, position) if frame[position] else position + 1
         except MALFORMED as error:
             if len(frame) < HEADER.size:
                 raise ProtocolError(f"a request has a header of {HEADER.size} bytes at least", offset=0) from error
@@ -145,9 +142,9 @@ class Dispatcher:
                 return buffers
             if buffers is not None:
                 kept = memoryview(bytes(frame))
-                general = partial(self.handle, route, version, correlation_id, client_id, connection, kept, position)
+                general = partial(self.handle, route, version, correlation_id, connection, kept, position)
                 return fast_or(general, buffers)
-        return self.handle(route, version, correlation_id, client_id, connection, frame, position)
+        return self.handle(route, version, correlation_id, connection, frame, position)
 
     def _route(self, key: int) -> Route | None:
         api = self.broker.apis.find(key)
@@ -161,7 +158,6 @@ class Dispatcher:
         route: Route,
         version: int,
         correlation_id: int,
-        client_id: str | None,
         connection: ServerConnection,
         frame: memoryview,
         position: int,
@@ -171,6 +167,7 @@ class Dispatcher:
             reason = f"a request of {len(frame)} bytes: {MAX_OTHER_REQUEST_BYTES} are the most, but for records"
             raise ProtocolError(f"{route.key.name} v{version}: {reason}", offset=0)
         try:
+            client_id = client_id_of(frame)
             request, _ = route.decoder(version)(frame, position, len(frame))
         except ProtocolError as error:
             raise ProtocolError(f"{route.key.name} v{version}: {error.message}", offset=error.offset) from error
@@ -235,6 +232,12 @@ def failure(call: Call[Any], error: Exception) -> object:
     if "error_message" in names:
         fields["error_message"] = message
     return call.api.response(**fields)
+
+
+def client_id_of(frame: memoryview) -> str | None:
+    """The client id in a request's header; None when there is none."""
+    size = HEADER.unpack_from(frame)[3]
+    return str(frame[HEADER.size : HEADER.size + size], "utf-8") if size >= 0 else None
 
 
 def skip_tags(frame: memoryview, position: int) -> int:
