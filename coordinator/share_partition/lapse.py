@@ -98,6 +98,7 @@ def move_log_start(partition: SharePartition, log_start_offset: int) -> None:
     partition.start_offset = log_start_offset
     partition.delivery_complete_count -= gone
     partition.end_offset = max(partition.end_offset, log_start_offset)
+    partition.advance()  # what is left may be done with, and nobody would come to say so
 
 
 def _terminal_before(partition: SharePartition, offset: int) -> int:

@@ -101,6 +101,14 @@ def test_what_is_acquired_before_the_logs_start_is_archived_once_it_is_let_go() 
     assert fetch(partition, "m1", (7, 9)) == [(7, 9, 2)]
 
 
+def test_a_start_that_moves_onto_what_is_done_with_moves_on() -> None:
+    stored = [StateBatch(0, 4, 0, 1), StateBatch(5, 14, 2, 1)]
+    partition = share_partition(start=0, batches=stored, limits=Limits(max_in_flight_records=10))
+    move_log_start(partition, 5)
+    assert partition.start_offset == 15
+    assert fetch(partition, "m1", (15, 19)) == [(15, 19, 1)]
+
+
 def test_the_count_of_what_is_done_with_follows_the_start_offset() -> None:
     partition = share_partition()
     fetch(partition, "m1", (0, 4), (5, 9), (10, 14), batch_size=5)

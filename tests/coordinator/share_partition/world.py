@@ -22,7 +22,7 @@ from coordinator.share_partition.acknowledge import Said
 from coordinator.share_partition.acquire import BATCH_OPTIMIZED, RECORD_LIMIT, Fetched, Wish
 from coordinator.share_partition.run import Change, Limits
 from coordinator.share_partition.share_partition import SharePartition
-from coordinator.share_partition.states import ACQUIRED, RENEW, TERMINAL, AcknowledgeType, Lifecycle
+from coordinator.share_partition.states import ACQUIRED, ARCHIVING, RENEW, TERMINAL, AcknowledgeType, Lifecycle
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.compression import Compression
 from tests.coordinator.share_partition.simulation import KEY, Topics
@@ -140,7 +140,7 @@ class World:
     def _ended_survive(self, found: ShareState) -> None:
         kept = set(range(max(found.start_offset, 0)))
         for first, last, state, _ in found.batches:
-            if state in TERMINAL:
+            if state in (*TERMINAL, ARCHIVING):
                 kept.update(range(first, last + 1))
         gone = {offset for offset in self.ended - self.exhausted if offset not in kept}
         must(not gone, "terminal states survive a restart", gone)
