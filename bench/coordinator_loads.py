@@ -25,14 +25,14 @@ JOIN = Load(
     needs=GROUP,
     figures=LATENCY,
 )
-# Whoever comes second waits until the first hears of it: three seconds in the one protocol, five in the other.
+# Who comes later waits for heartbeats of the first and its own: every three seconds in one protocol, five in the other.
 JOIN_THREE = JOIN._replace(
     name="group-of-three",
     title="join of three consumers, until each has a record",
     records=2,
     clients=3,
     partitions=3,
-    filled_by=FILLED._replace(partitions=3),
+    filled_by=FILLED._replace(tool=tools.PRODUCE, clients=3, partitions=3),
 )
 HEARTBEATS = Load(
     name="group-heartbeats",
@@ -55,6 +55,7 @@ GROUPS = (
     JOIN_THREE._replace(
         name="group-of-three-consumer",
         title="join of three consumers, until each has a record, KIP-848",
+        records=1,
         client=KIP_848,
         needs=CONSUMER_GROUP,
     ),

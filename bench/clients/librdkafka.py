@@ -194,23 +194,24 @@ def join(options: Options) -> Work:
     started = time.monotonic()
     for number in range(options.records):
         began_ns = time.monotonic_ns()
-        everyone = threading.Barrier(options.clients)
-        group = f"join-{began_ns}-{number}"
+        group, first_ns = f"join-{began_ns}-{number}", list[int]()
         with ThreadPoolExecutor(options.clients) as pool:
-            asked = [pool.submit(first_record_ns, options, group, everyone) for _ in range(options.clients)]
-            first_ns = [each.result() for each in asked]
+            members = [pool.submit(belong, options, group, first_ns) for _ in range(options.clients)]
+        for member in members:
+            member.result()
         taken_ns.append(max(first_ns) - began_ns)
     return Work(options.records, 0, time.monotonic() - started, percentiles_ms(taken_ns))
 
 
-def first_record_ns(options: Options, group: str, everyone: threading.Barrier) -> int:
-    """When a member of the group had its first record. It stays until all have one."""
+def belong(options: Options, group: str, first_ns: list[int]) -> None:
+    """One member, until each has told when it had its first record: who does not poll keeps the others waiting."""
     with consumer_of(options, group) as consumer:
         consumer.subscribe([options.topic])
         take(consumer, 1)
-        now_ns = time.monotonic_ns()
-        everyone.wait(STALLED_S)
-        return now_ns
+        first_ns.append(time.monotonic_ns())
+        deadline = time.monotonic() + STALLED_S
+        while len(first_ns) < options.clients and time.monotonic() < deadline:
+            consumer.consume(BATCH, RETRY_S)
 
 
 def commit_first(consumer: Consumer, topic: str) -> None:
