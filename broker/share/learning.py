@@ -116,6 +116,8 @@ class Learning:
         holdback.learn(self._engine, read.facts, now_ms)
         for first, last in aborted:
             archive(self._engine, first, min(last, read.facts.last), AVAILABLE, counts=True)
+        if aborted:
+            self._engine.advance()
         if read.refused:
             self.refused += read.refused
             if now_ms - self._told_ms >= QUIET_MS:

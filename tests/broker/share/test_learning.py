@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from broker.share import learning, reading
-from broker.share.learning import due_ms, read_facts
+from broker.share.learning import Learning, due_ms, read_facts
+from coordinator.group.config import GroupConfig
 from coordinator.share_partition.acquire import Acquired
 from coordinator.share_partition.holdback import Rules
 from protocol.messages.incremental_alter_configs import (
@@ -23,7 +24,7 @@ from protocol.records import batch
 from protocol.records.compression import Compression
 from protocol.records.record import Record
 from tests.broker.inprocess import InProcess
-from tests.broker.share.test_dead_letters import configure
+from tests.broker.share.test_dead_letters import DLQ_OPTIONS, begin, configure
 from tests.broker.share.test_share_fetch import (
     GROUP,
     OPTIONS,
@@ -31,6 +32,7 @@ from tests.broker.share.test_share_fetch import (
     acquired,
     eventually,
 )
+from tests.coordinator.share_partition.given import share_partition, states
 
 NOW_MS = 1_000_000
 DAY_MS = 86_400_000
@@ -235,6 +237,79 @@ def test_options_that_are_set_and_unset_find_every_record(directory: Path) -> No
         await fetching.fetch(epoch, (0, 3, ACCEPT))
 
     run(directory, test)
+
+
+def test_a_rejected_record_frees_its_key_while_its_dead_letter_is_still_to_be_written(directory: Path) -> None:
+    async def test(fetching: Fetching) -> None:
+        append(fetching, *keyed("a"))
+        epoch, _ = await eventually(fetching, 0)
+        append(fetching, *keyed("a", "a"))
+        (hosted,) = fetching.broker.server.broker.share_groups._hosted.values()
+        await fetching.fetch(epoch, (0, 0, REJECT), max_records=0)
+        assert acquired(await fetching.fetch(epoch + 1)) == [(1, 2, 1)]
+        while hosted.engine.start_offset < 1:  # noqa: ASYNC110 (the letter is written in the loop)
+            await asyncio.sleep(0)
+
+    async def whole() -> None:
+        async with InProcess(directory, DLQ_OPTIONS) as broker:
+            fetching = await begin(broker)
+            await configure(fetching, share_auto_offset_reset="earliest", odradek_share_order_by_key="true")
+            await asyncio.wait_for(test(fetching), 10)
+
+    asyncio.run(whole())
+
+
+class Engine:
+    """A share partition whose records are learned by hand."""
+
+    now_ms = staticmethod(now_ms)
+
+    def __init__(self, config: dict[str, str]) -> None:
+        self.clock = self.disk_work = self.workers = self
+        self.partition = share_partition()
+        self.woken = 0
+        self.learning = Learning("name", self.partition, self.wake)
+        self.learning.obey(GroupConfig.parse(config))
+
+    def wake(self) -> None:
+        self.woken += 1
+
+    async def call(self, work: Callable[[], object]) -> object:
+        return await asyncio.to_thread(work)
+
+    def learn(self, data: bytearray, *aborted: tuple[int, int]) -> None:
+        view = memoryview(data)
+        place = self.learning.place("m1")
+        assert place is not None
+        self.learning.learn(view, place, reading.scan(view, 1 << 30), aborted, self)  # type: ignore[arg-type]
+
+
+def test_records_of_an_aborted_transaction_hold_no_key() -> None:
+    engine = Engine({"odradek.share.order.by.key": "true"})
+    data = batch.build(keyed("a", "b"), base_offset=0) + batch.build(keyed("a", "b"), base_offset=2)
+    engine.learn(data, (0, 1))
+    assert states(engine.partition) == ["2-3 available 0"]
+    assert engine.partition.start_offset == 2
+
+
+def test_what_is_read_in_a_thread_is_taken_in_unless_all_is_different_by_then() -> None:
+    async def test() -> None:
+        engine = Engine({"odradek.share.order.by.key": "true"})
+        data = batch.build(keyed(*"ab" * 400))
+        engine.learn(data)
+        assert engine.learning.place("m1") is None
+        while not engine.woken:  # noqa: ASYNC110 (a thread is waited for)
+            await asyncio.sleep(0.001)
+        assert engine.learning.place("m1") == 0
+        assert engine.partition.end_offset == 799
+        engine.learn(batch.build(keyed(*"ab" * 400), base_offset=800))
+        engine.learning.obey(GroupConfig.parse({"odradek.share.delivery.delay.header": HEADER}))
+        while engine.woken < 2:  # noqa: ASYNC110 (a thread is waited for)
+            await asyncio.sleep(0.001)
+        assert engine.partition.end_offset == 799
+        engine.learning.stop()
+
+    asyncio.run(test())
 
 
 @pytest.mark.parametrize(
