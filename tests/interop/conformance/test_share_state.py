@@ -89,7 +89,11 @@ def test_who_is_behind_is_fenced(both: Both, topic: str) -> None:
         state.write(-1, -1, 12, (12, 12, ACKNOWLEDGED, 1))
         state.initialize(7, -1)
         state.read(9)
+        state.write(7, 12, 3, (3, 3, ACKNOWLEDGED, 1), complete=1)
         state.summary()
+        state.read(11)
+        state.read(12)
+        note_records(peer, topic)
 
     both(script, allowed=OWN_WORDS)
 
