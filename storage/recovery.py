@@ -151,6 +151,8 @@ class _Loader:
         self.dropped = False
         """Whether segments were removed."""
         self.rebuilt: list[str] = []
+        self.in_tail = False
+        """Whether what is recovered now lies behind the recovery point."""
 
     def below(self, recovery_point: int) -> list[Segment]:
         """Segments that are wholly below the recovery point, and so are on the disk as they were written."""
@@ -183,6 +185,7 @@ class _Loader:
         A segment that ends too early for the next one has lost its end with the power, though that end was at a batch;
         but compaction leaves such ends too, and inside of which it leaves gaps.
         """
+        self.in_tail = True
         for segment in self.segments.since(recovery_point):
             if self.cut is None and segment in self.segments:
                 scanned = self._recover(segment)
@@ -217,9 +220,19 @@ class _Loader:
         self.producer_state.take_snapshot(sync=False)
         segment.txn_index.flush()
         if segment is not self.segments.active:
-            self._make_trustworthy(segment)
-            segment.release()
+            self._finish_indexes(segment)
         return scanned
+
+    def _finish_indexes(self, segment: Segment) -> None:
+        """Have the indexes that were made anew in their files; on the device too, if the segment is one of those that
+        are trusted. The others are flushed like segments that have been rolled, after the start."""
+        if self.in_tail:
+            segment.index.seal()
+            segment.time_index.seal()
+            segment.indexes_unsynced = True
+        else:
+            self._make_trustworthy(segment)
+        segment.release()
 
     def _make_trustworthy(self, segment: Segment) -> None:
         """Have indexes that were made anew on the device: the segment may be below the recovery point from now on."""

@@ -1,0 +1,150 @@
+"""Damaged data and directories that vanish, as stock clients see it: what is sound is served, the rest is told."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+
+from tests.interop.brokers import Odradek
+from tests.interop.clients.confluent import Confluent
+
+pytestmark = pytest.mark.odradek_only
+
+TOPIC = "orders"
+VALUE_BYTES = 4_000
+RECORDS = 700
+"""Per partition: some 2.8 MB, three segments."""
+NOTICED_WITHIN_S = 15
+
+
+class Pair(Odradek):
+    """A broker with two log directories, `first`, which has the metadata, and `second`."""
+
+    def command(self) -> list[str]:
+        words = super().command()
+        at = words.index("--data")
+        return [*words[:at], *words[at + 2 :], "--set", f"log.dirs={self.data},{self.data.with_name('second')}"]
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[Pair]:
+    """Two partitions in each directory."""
+    broker = Pair(tmp_path / "first", {"log.segment.bytes": "1048576"})
+    broker.start()
+    Confluent().create(broker.bootstrap, TOPIC, 4)
+    yield broker
+    broker.forget()
+
+
+def partitions_in(broker: Odradek, directory: str) -> list[int]:
+    found = (broker.data.parent / directory).glob(f"{TOPIC}-*")
+    return sorted(int(folder.name.rpartition("-")[2]) for folder in found)
+
+
+def write(broker: Odradek, partition: int, count: int = RECORDS, timeout_ms: int = 60_000) -> dict[int, bytes]:
+    """What was acknowledged: offset → value."""
+    acknowledged: dict[int, bytes] = {}
+
+    def delivered(error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            acknowledged[message.offset()] = message.value()
+
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 2, "message.timeout.ms": timeout_ms})
+    dice = random.Random(partition)
+    for _ in range(count):
+        producer.produce(TOPIC, dice.randbytes(VALUE_BYTES), partition=partition, on_delivery=delivered)
+        producer.poll(0)
+    producer.flush(NOTICED_WITHIN_S + timeout_ms / 1000)
+    return acknowledged
+
+
+def read(broker: Odradek, partition: int, offset: int, count: int) -> tuple[dict[int, bytes], KafkaError | None]:
+    """Up to `count` records from the offset on, up to the first error."""
+    settings = {"bootstrap.servers": broker.bootstrap, "group.id": "unused", "check.crcs": True}
+    consumer = Consumer({**settings, "enable.auto.commit": False, "auto.offset.reset": "error"})
+    consumer.assign([TopicPartition(TOPIC, partition, offset)])
+    found: dict[int, bytes] = {}
+    deadline = time.monotonic() + 30
+    try:
+        while len(found) < count and time.monotonic() < deadline:
+            for message in consumer.consume(count, timeout=0.2):
+                if (error := message.error()) is not None:
+                    return found, error
+                found[message.offset()] = message.value()
+    finally:
+        consumer.close()
+    return found, None
+
+
+def files(broker: Odradek, partition: int, suffix: str) -> list[Path]:
+    folder = next(broker.data.parent.glob(f"*/{TOPIC}-{partition}"))
+    return sorted(folder.glob(f"*{suffix}"))
+
+
+def told(broker: Odradek, event: str) -> list[dict[str, object]]:
+    lines = (line for line in broker.log.read_text().splitlines() if line.startswith("{"))
+    return [line for line in map(json.loads, lines) if line["event"] == event]
+
+
+def wait_for(broker: Odradek, event: str) -> dict[str, object]:
+    deadline = time.monotonic() + NOTICED_WITHIN_S
+    while not (lines := told(broker, event)):
+        assert time.monotonic() < deadline, f"{event!r} was not told"
+        time.sleep(0.05)
+    return lines[0]
+
+
+def vanish(directory: Path) -> None:
+    """From one moment to the next, as a volume does that is no longer mounted; what is open can still be written to."""
+    directory.rename(directory.with_name(f"{directory.name}.gone"))
+
+
+def overwrite(path: Path, at: int, content: bytes) -> None:
+    data = bytearray(path.read_bytes())
+    data[at : at + len(content)] = content
+    path.write_bytes(data)
+
+
+def test_what_is_before_and_behind_a_damaged_batch_is_served(pair: Odradek) -> None:
+    written = {partition: write(pair, partition) for partition in range(4)}
+    assert pair.stop() == 0
+    index = files(pair, 0, ".index")[1]
+    index.write_bytes(random.Random(1).randbytes(index.stat().st_size))
+    overwrite(files(pair, 1, ".log")[1], 0, b"\xff" * 61)  # a header of nonsense
+    overwrite(files(pair, 2, ".log")[1], 61 + VALUE_BYTES // 2, b"\x00" * 40)  # in a record
+    for directory in ("first", "second"):
+        (pair.data.parent / directory / "recovery-point-offset-checkpoint").write_bytes(b"\x00\xff\n")
+    pair.start()
+
+    for partition in (0, 3):
+        assert read(pair, partition, 0, RECORDS) == (written[partition], None)
+    for partition in (1, 2):
+        begins, next_begins = (int(path.stem) for path in files(pair, partition, ".log")[1:3])
+        found, error = read(pair, partition, 0, RECORDS)
+        assert error is not None
+        assert found == {offset: value for offset, value in written[partition].items() if offset < begins}
+        found, error = read(pair, partition, next_begins, RECORDS - next_begins)
+        assert (len(found), error) == (RECORDS - next_begins, None)
+    assert len(told(pair, "found while opening")) == 2
+    (line,) = told(pair, "batch is damaged")
+    assert line["what"] == str(files(pair, 1, ".log")[1])
+    assert len(write(pair, 1, 10)) == 10
+
+
+def test_a_directory_that_vanishes_takes_its_partitions_only_and_the_last_one_the_broker(pair: Odradek) -> None:
+    stays, goes = partitions_in(pair, "first")[0], partitions_in(pair, "second")[0]
+    written = {partition: write(pair, partition, 20) for partition in (stays, goes)}
+    vanish(pair.data.parent / "second")
+    assert wait_for(pair, "log directory has failed: offline")["log_dir"] == f"{pair.data.parent}/second"
+    assert write(pair, goes, 1, timeout_ms=2_000) == {}
+    assert len(write(pair, stays, 20)) == 20
+    assert read(pair, stays, 0, 20) == (written[stays], None)
+    vanish(pair.data)
+    assert pair.wait(NOTICED_WITHIN_S) == 1
+    assert len(told(pair, "the directory of the metadata log has failed; stopping")) == 1
