@@ -98,17 +98,22 @@ class Holdback:
         return max(partition.start_offset + partition.limits.max_in_flight_records - 1, partition.end_offset)
 
     def learnable(self, partition: SharePartition, fetched: Iterable[Fetched]) -> list[Fetched]:
-        """The batches to learn of those that were read: whole ones, though not of one that is larger than the room."""
+        """The batches to learn of those that were read: whole ones. Of one that is larger than all the room there can
+        be a part is learned, once half of the room is free: each part costs as much to read as all before it."""
         first, until = self.frontier(partition), self.learnable_until(partition)
         most = partition.limits.max_in_flight_records
         result = []
         for each in fetched:
             if first > until:
                 break
-            if each.last >= first:
-                is_large = each.last - max(each.first, first) >= most
-                result.append(each._replace(last=max(min(each.last, until), each.first)) if is_large else each)
-                first = result[-1].last + 1
+            if each.last < first:
+                continue
+            if each.last - max(each.first, first) >= most:
+                if first > partition.end_offset and until - first + 1 < most // 2:
+                    break
+                each = each._replace(last=max(min(each.last, until), each.first))
+            result.append(each)
+            first = each.last + 1
         return result
 
     def can_learn(self, partition: SharePartition) -> bool:

@@ -211,6 +211,22 @@ def test_many_records_are_looked_into_by_a_thread(directory: Path) -> None:
     run(directory, test, odradek_share_order_by_key="true")
 
 
+def test_a_batch_that_is_larger_than_all_room_is_taken_in_parts(directory: Path) -> None:
+    async def test(fetching: Fetching) -> None:
+        append(fetching, *keyed(*"abcde" * 70), compression=Compression.GZIP)
+        epoch = 0
+        seen: list[int] = []
+        while len(seen) < 350:
+            epoch, response = await eventually(fetching, epoch)
+            ranges = [(first, last) for first, last, _ in acquired(response)]
+            seen += [offset for first, last in ranges for offset in range(first, last + 1)]
+            await fetching.fetch(epoch, *((first, last, ACCEPT) for first, last in ranges), max_records=0)
+            epoch += 1
+        assert seen == list(range(350))
+
+    run(directory, test, odradek_share_order_by_key="true", share_partition_max_record_locks="100")
+
+
 def test_max_records_holds_in_either_mode(directory: Path) -> None:
     async def test(fetching: Fetching) -> None:
         append(fetching, *keyed(*"abcabc"))

@@ -180,7 +180,10 @@ def test_no_more_is_learned_than_there_is_room_for() -> None:
     learnable = partition.holdback.learnable
     assert learnable(partition, [Fetched(0, 5), Fetched(6, 9), Fetched(10, 11)]) == [Fetched(6, 9)]
     assert learnable(partition, [Fetched(6, 12), Fetched(13, 14)]) == [Fetched(6, 12)]
-    assert learnable(partition, [Fetched(6, 1_000)]) == [Fetched(6, 9)]
+    assert learnable(partition, [Fetched(6, 1_000)]) == []
+    with_more_room = held_back(BY_TIME, (0, 4), limits=limits)
+    assert with_more_room.holdback is not None
+    assert with_more_room.holdback.learnable(with_more_room, [Fetched(5, 1_000)]) == [Fetched(5, 9)]
     learn(partition, (6, 9))
     assert take(partition, "m1") == [(1, 9, 1)]
     assert partition.holdback.next_offset(partition, "m1") is None
