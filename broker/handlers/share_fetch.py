@@ -7,7 +7,8 @@ v1 is the first that stays; v2 adds acquisition of exactly as many records as as
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from broker.dispatch import Api, Call
@@ -55,13 +56,18 @@ def share_fetch(
         return refused
     acknowledging = take_acknowledgements(call, key)
     fetching = begin(call, key, session)
-    if fetching is None or fetching.attempt(is_last=call.request.max_wait_ms <= 0):
-        if acknowledging.is_done:
-            return finish(call, key, session, acknowledging, fetching)
-        fetching_waits = False
+    may_wait = call.request.max_wait_ms > 0
+    if fetching is None:
+        wait = None
+    elif may_wait and acknowledging.is_used and fetching.is_in_line:
+        wait = partial(fetching.wait, comes_last=True)
+    elif fetching.attempt(is_last=not may_wait):
+        wait = None
     else:
-        fetching_waits = True
-    return later(call, key, session, acknowledging, fetching, fetching_waits)
+        wait = partial(fetching.wait, comes_last=False)
+    if wait is None and acknowledging.is_done:
+        return finish(call, key, session, acknowledging, fetching)
+    return later(call, key, session, acknowledging, fetching, wait)
 
 
 async def after(wait_ms: int, response: ShareFetchResponse) -> ShareFetchResponse:
@@ -76,10 +82,10 @@ async def later(
     session: ShareSession | None,
     acknowledging: Acknowledging,
     fetching: ShareFetching | None,
-    fetching_waits: bool,
+    wait: Callable[[], Coroutine[Any, Any, None]] | None,
 ) -> ShareFetchResponse:
-    if fetching is not None and fetching_waits:
-        await fetching.wait()
+    if wait is not None:
+        await wait()
     await acknowledging.wait()
     return finish(call, key, session, acknowledging, fetching)
 

@@ -69,6 +69,11 @@ class Acknowledging:
         self._done: asyncio.Future[None] | None = None
 
     @property
+    def is_used(self) -> bool:
+        """Whether the request acknowledges anything."""
+        return bool(self._waiting or self.results)
+
+    @property
     def is_done(self) -> bool:
         return not self._waiting
 

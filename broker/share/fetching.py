@@ -156,27 +156,38 @@ class ShareFetching:
         records = cover(view, batches, acquired)
         return Found(records, acquired), sum(each.size for each in acquired)
 
-    async def wait(self) -> None:
-        """Until there is enough, or the time is up."""
+    @property
+    def is_in_line(self) -> bool:
+        """Whether others wait already for what this fetch wants."""
+        found = (self._groups.find(self._group_id, named) for named in self._named)
+        return any(hosted is not None and hosted.queue for hosted in found)
+
+    async def wait(self, *, comes_last: bool) -> None:
+        """Until there is enough, or the time is up. With `comes_last`, those who wait already get what they are just
+        offered: or else the members that have records would get all others too, with each acknowledgement."""
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + self._bounds.max_wait_ms / 1000
-        while not self.attempt(is_last=loop.time() >= deadline_s):
+        if comes_last:
+            await asyncio.sleep(0)
+        is_over = self.attempt(is_last=loop.time() >= deadline_s)
+        while not is_over:
             waiter = Waiter(1)
             timer = loop.call_at(deadline_s, waiter.wake)
             watched = self._watch(waiter)
             try:
                 await waiter.wakened
+                is_over = self.attempt(is_last=loop.time() >= deadline_s)
             finally:
                 timer.cancel()
                 for hosted in watched:
                     hosted.partition.waiters.discard(waiter)
-                    hosted.waiters.discard(waiter)
+                    hosted.queue.done(waiter)
 
     def _watch(self, waiter: Waiter) -> list[Hosted]:
         """Has the waiter woken by the logs that may be read, and by the share partitions themselves."""
         watched = []
         for _, hosted in self._hosted():
-            hosted.waiters.add(waiter)
+            hosted.queue.add(waiter)
             if self._place(hosted) is not None:
                 hosted.partition.waiters.add(waiter)
             watched.append(hosted)

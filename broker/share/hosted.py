@@ -15,7 +15,7 @@ from broker.logging import get_logger
 from broker.replica.partition import Partition
 from broker.share.dead_letters import DeadLetters, letters_of
 from broker.share.persister import Persister
-from broker.waiting import Waiter
+from broker.share.queue import Queue
 from coordinator.group.config import BY_DURATION, GroupConfig, duration_ms
 from coordinator.share.batches import NO_START_OFFSET
 from coordinator.share.records import ShareKey
@@ -74,7 +74,8 @@ class Hosted:
         self.partition = partition
         self.engine = SharePartition(Limits())
         self._learning: Learning | None = None
-        self.waiters: set[Waiter] = set()
+        self.queue = Queue(lambda: self.engine.is_active and self.engine.can_acquire)
+        """The fetches that wait for records, or for room."""
         self._config = config
         self._known_config: GroupConfig | None = None
         self._persister = persister
@@ -170,8 +171,14 @@ class Hosted:
 
     def wake(self) -> None:
         """Whoever waits for records looks again."""
-        for waiter in tuple(self.waiters):
-            waiter.wake()
+        self.queue.wake_all()
+
+    def _offer(self) -> None:
+        """There may be room: whoever waits looks in turn. Where records are held back each may find others."""
+        if self.engine.holdback is None:
+            self.queue.offer()
+        else:
+            self.wake()
 
     # Members.
 
@@ -270,8 +277,8 @@ class Hosted:
 
     def _complete(self, change: Change, then: Then, error: KafkaError | None) -> None:
         seen = None if error is None else seen_by_member(error)
-        if self.engine.complete(change, error is None, self._clock.now_ms()) and self.waiters:
-            self.wake()
+        if self.engine.complete(change, error is None, self._clock.now_ms()) and self.queue:
+            self._offer()
         self._arm()
         if change.has_dead_letters or error is not None:
             self.bury()

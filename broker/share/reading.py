@@ -27,14 +27,16 @@ SPARSE: Final = 2
 def scan(view: memoryview, until: int) -> list[Fetched]:
     """The whole batches that begin at or before the offset `until`."""
     result: list[Fetched] = []
-    position, size = 0, len(view)
-    unpack = OFFSETS.unpack_from
-    while position + batch.HEADER_SIZE <= size:
+    # Thirty times for each fetch: names are looked up before, and a tuple is made past its class's constructor.
+    add, make, unpack = result.append, tuple.__new__, OFFSETS.unpack_from
+    position, size, overhead = 0, len(view), batch.LOG_OVERHEAD
+    last_header = size - batch.HEADER_SIZE
+    while position <= last_header:
         base, length, delta = unpack(view, position)
-        end = position + batch.LOG_OVERHEAD + length
+        end = position + overhead + length
         if base > until or end > size:
             break
-        result.append(Fetched(base, base + delta, position, end))
+        add(make(Fetched, (base, base + delta, position, end)))
         position = end
     return result
 

@@ -1,0 +1,66 @@
+"""The fetches that wait for records of a share partition, in the order in which they came.
+
+Room that acknowledgements make is offered to one after the other, and only as long as there is some: of sixteen
+consumers that share a partition, most wait, and to wake all of them for each acknowledgement would take more time than
+the fetch that it was for. Kafka's DelayedShareFetch in its purgatory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from broker.waiting import Waiter
+
+
+class Queue:
+    """Waiters of one share partition."""
+
+    __slots__ = ("_has_room", "_is_offered", "_turns", "_waiters")
+
+    def __init__(self, has_room: Callable[[], bool]) -> None:
+        self._has_room = has_room
+        self._waiters: dict[Waiter, None] = {}
+        self._turns: deque[Waiter] = deque()
+        """Those who were there at the last offer, and had no turn yet: each has one, so that an offer comes to an end
+        if nobody can make use of it."""
+        self._is_offered = False
+
+    def __bool__(self) -> bool:
+        return bool(self._waiters)
+
+    def add(self, waiter: Waiter) -> None:
+        self._waiters[waiter] = None
+
+    def done(self, waiter: Waiter) -> None:
+        """The waiter has looked, or goes: whoever is next may look at what is left."""
+        self._waiters.pop(waiter, None)
+        if self._turns:
+            self._next()
+
+    def wake_all(self) -> None:
+        """Everything may be different."""
+        for waiter in tuple(self._waiters):
+            waiter.wake()
+
+    def offer(self) -> None:
+        """There may be room now. It is offered after this turn of the event loop, in which the member who made it may
+        take it again."""
+        if self._waiters and not self._is_offered:
+            self._is_offered = True
+            asyncio.get_running_loop().call_soon(self._offered)
+
+    def _offered(self) -> None:
+        self._is_offered = False
+        self._turns = deque(self._waiters)
+        self._next()
+
+    def _next(self) -> None:
+        if not self._has_room():
+            return
+        while self._turns:
+            waiter = self._turns.popleft()
+            if waiter in self._waiters and not waiter.wakened.done():
+                waiter.wake()
+                return

@@ -1,0 +1,91 @@
+"""Fetches that wait for records of a share partition: woken in turn, as long as there is room."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from broker.share.queue import Queue
+from broker.waiting import Waiter
+
+
+class Line:
+    """A queue with three waiters, and so much room."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+        self.queue = Queue(lambda: self.room > 0)
+        self.waiters = [Waiter(1) for _ in range(3)]
+        for waiter in self.waiters:
+            self.queue.add(waiter)
+
+    @property
+    def woken(self) -> list[bool]:
+        return [waiter.wakened.done() for waiter in self.waiters]
+
+    async def offer(self) -> None:
+        self.queue.offer()
+        await asyncio.sleep(0)
+
+
+def run(test: Callable[[], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        await test()
+
+    asyncio.run(whole())
+
+
+def test_the_first_in_line_is_woken_and_the_next_once_it_has_looked() -> None:
+    async def test() -> None:
+        line = Line(room=1)
+        await line.offer()
+        assert line.woken == [True, False, False]
+        line.queue.done(line.waiters[0])
+        assert line.woken == [True, True, False]
+
+    run(test)
+
+
+def test_nobody_is_woken_where_there_is_no_room_left() -> None:
+    async def test() -> None:
+        line = Line(room=1)
+        line.queue.offer()
+        assert line.woken == [False, False, False], "who made the room may take it first"
+        line.room = 0
+        await asyncio.sleep(0)
+        assert line.woken == [False, False, False]
+
+    run(test)
+
+
+def test_one_that_goes_hands_its_turn_on() -> None:
+    async def test() -> None:
+        line = Line(room=1)
+        line.queue.done(line.waiters[0])
+        await line.offer()
+        assert line.woken == [False, True, False]
+
+    run(test)
+
+
+def test_an_offer_that_nobody_can_use_ends() -> None:
+    async def test() -> None:
+        line = Line(room=1)
+        await line.offer()
+        for waiter in tuple(line.waiters):
+            assert waiter.wakened.done()
+            line.queue.done(waiter)
+            line.waiters.append(Waiter(1))
+            line.queue.add(line.waiters[-1])
+        assert line.woken == [True] * 3 + [False] * 3
+
+    run(test)
+
+
+def test_all_are_woken_where_everything_may_be_different() -> None:
+    async def test() -> None:
+        line = Line(room=0)
+        line.queue.wake_all()
+        assert line.woken == [True] * 3
+
+    run(test)
