@@ -188,7 +188,8 @@ class ShareFetching:
         watched = []
         for _, hosted in self._hosted():
             hosted.queue.add(waiter)
-            if self._place(hosted) is not None:
+            learning = hosted.learning
+            if self._place(hosted) is not None if learning is None else learning.awaits_log:
                 hosted.partition.waiters.add(waiter)
             watched.append(hosted)
         return watched

@@ -83,6 +83,11 @@ class Learning:
             return None
         return offset
 
+    @property
+    def awaits_log(self) -> bool:
+        """Whether more can be learned once it is there."""
+        return self._reading is None and self._engine.is_active and self._holdback().can_learn(self._engine)
+
     def _holdback(self) -> Holdback:
         assert self._engine.holdback is not None
         return self._engine.holdback
