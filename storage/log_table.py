@@ -112,6 +112,8 @@ class LogTable:
                 count += 1
                 if progress is not None:
                     progress(log_dir.path, count, len(wanted))
+            if any(points.get(log.topic_partition, 0) > log.log_end_offset for log in self.in_dir(log_dir.path)):
+                log_dir.write_checkpoints(self.in_dir)  # or what is appended next is taken for flushed after a crash
         except OSError as error:
             self.fail(log_dir.path, error)
         except (LogDirFailure, LogDirFull) as error:
