@@ -39,6 +39,11 @@ def _offset_reset(name: str, value: object) -> str | None:
     )
 
 
+def _queue(name: str, value: object) -> str | None:
+    return f"{name}: DLQ topic name must not start with '__'" if str(value).startswith("__") else None
+
+
+DEAD_LETTER_QUEUE: Final = Check("a topic that is not internal", _queue)
 OFFSET_RESET: Final = Check("[latest, earliest, by_duration:PnDTnHnMn.nS]", _offset_reset)
 
 
@@ -93,6 +98,7 @@ class GroupConfig(Config):
         "errors.deadletterqueue.topic.name",
         STRING,
         "",
+        check=DEAD_LETTER_QUEUE,
         internal=True,
         doc="Topic that gets the records which the share group gives up; empty for none (KIP-1191).",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from coordinator.share.batches import StateBatch
 from coordinator.share.records import ShareKey
 from coordinator.share.shard import Written
+from protocol.errors import ErrorCode
 from protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -49,6 +51,11 @@ async def begin(broker: InProcess) -> Fetching:
 
 
 async def configure(fetching: Fetching, kind: int = GROUP_RESOURCE, resource: str = GROUP, /, **options: str) -> None:
+    assert await alter(fetching, kind, resource, options) == 0, options
+
+
+async def alter(fetching: Fetching, kind: int, resource: str, options: Mapping[str, str]) -> int:
+    """Options by attribute names; the error's code."""
     configs = [
         AlterableConfig(name=name.replace("_", "."), config_operation=SET, value=value)
         for name, value in options.items()
@@ -56,7 +63,7 @@ async def configure(fetching: Fetching, kind: int = GROUP_RESOURCE, resource: st
     altered = AlterConfigsResource(resource_type=kind, resource_name=resource, configs=configs)
     request = IncrementalAlterConfigsRequest(resources=[altered], validate_only=False)
     response = await fetching.client.ask(request, 1, IncrementalAlterConfigsResponse)
-    assert response.responses[0].error_code == 0, response
+    return response.responses[0].error_code
 
 
 async def letters(broker: InProcess, count: int) -> list[Record]:
@@ -165,7 +172,6 @@ def test_a_record_that_was_rejected_at_its_last_delivery_was_rejected(tmp_path: 
 @pytest.mark.parametrize(
     ("queue", "options"),
     [
-        ("__dlq", {}),
         ("letters", {}),
         ("dlq.not-allowed", {}),
         ("dlq.not-there", {"errors.deadletterqueue.auto.create.topics.enable": "false"}),
@@ -184,6 +190,16 @@ def test_a_queue_that_may_not_be_one_holds_nobody_up(tmp_path: Path, queue: str,
             written = broker.server.broker.replicas.topic(queue)
             assert not sum(each.high_watermark for each in written.values())
             assert written.keys() == ({0} if queue == "dlq.not-allowed" else set())
+
+    asyncio.run(whole())
+
+
+def test_an_internal_topic_is_no_queue(tmp_path: Path) -> None:
+    async def whole() -> None:
+        async with InProcess(tmp_path, DLQ_OPTIONS) as broker:
+            fetching = await Fetching.begin(broker)
+            refused = await alter(fetching, GROUP_RESOURCE, GROUP, {"errors.deadletterqueue.topic.name": "__dlq"})
+            assert refused == ErrorCode.INVALID_CONFIG
 
     asyncio.run(whole())
 

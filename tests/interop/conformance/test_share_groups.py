@@ -256,7 +256,6 @@ def test_locks_are_renewed(both: Both, topic: str, enabled: str) -> None:
         member.fetch_quietly()
         member.acknowledge((0, 1, [RENEW]), is_renew_ack=True)
         member.acknowledge((0, 1, [RENEW, ACCEPT]), is_renew_ack=True)
-        member.fetch((2, 3, [RENEW]), is_renew_ack=True)
         member.fetch((2, 3, [RENEW]), is_renew_ack=True, share_session_epoch=member.session_epoch)
         member.fetch((2, 3, [RENEW, REJECT]), is_renew_ack=True, **NO_FETCH)
         member.fetch((1, 1, [RENEW]), is_renew_ack=True, **NO_FETCH)
