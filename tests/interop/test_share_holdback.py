@@ -3,38 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import pytest
 
 from tests.interop import jvm
 from tests.interop.brokers import Broker
-from tests.interop.processes import LineClient
-from tests.interop.test_share_groups import EXPLICIT, VERSION, Consumers, Record
+from tests.interop.sharing import EXPLICIT, SHORT, Consumers, Record
 
 pytestmark = pytest.mark.odradek_only
 
 HEADER = "not-before"
 DELAY_MS = 10_000
 NAMES = ("a", "b", "c")
+LONG_LOCK = {"share_record_lock_duration_ms": "30000"}
 
 
 @pytest.fixture
 def properties() -> dict[str, str]:
-    return {
-        "group.share.heartbeat.interval.ms": "200",
-        "group.share.min.heartbeat.interval.ms": "200",
-        "group.share.assignment.interval.ms": "0",
-        "group.share.min.assignment.interval.ms": "0",
-    }
-
-
-@pytest.fixture
-def consumers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Consumers]:
-    command = jvm.java(jvm.compiled("Share.java", VERSION), "Share")
-    client = LineClient("share consumers", command, tmp_path_factory.mktemp("share") / "share.log")
-    yield Consumers(client)
-    client.close()
+    return SHORT
 
 
 def now_ms() -> int:
@@ -73,7 +59,7 @@ def values(records: list[Record]) -> list[str]:
 def test_a_delayed_record_is_delivered_in_its_time_though_the_broker_is_killed(
     consumers: Consumers, broker: Broker, topic: str
 ) -> None:
-    consumers.create(broker, topic, odradek_share_delivery_delay_header=HEADER)
+    consumers.create(broker, topic, odradek_share_delivery_delay_header=HEADER, **LONG_LOCK)
     sent_ms = now_ms()
     send(
         consumers, topic, f"/relative/{HEADER}/{DELAY_MS}", "/plain", f"/wrong/{HEADER}/soon",
@@ -136,7 +122,7 @@ def key_of(record: Record) -> str:
 def test_records_of_a_key_are_with_one_consumer_and_in_order_though_the_broker_is_killed(
     consumers: Consumers, broker: Broker, topic: str
 ) -> None:
-    consumers.create(broker, topic, odradek_share_order_by_key="true", share_delivery_count_limit="10")
+    consumers.create(broker, topic, odradek_share_order_by_key="true", share_delivery_count_limit="10", **LONG_LOCK)
     count, keys = 360, 60
     for name in NAMES:
         consumers.open(name, topic, EXPLICIT, "max.poll.records=20")
