@@ -15,7 +15,7 @@ pytestmark = pytest.mark.odradek_only
 HEADER = "not-before"
 DELAY_MS = 10_000
 NAMES = ("a", "b", "c")
-LONG_LOCK = {"share_record_lock_duration_ms": "30000"}
+LONG_LOCK_MS = "30000"
 
 
 @pytest.fixture
@@ -59,7 +59,9 @@ def values(records: list[Record]) -> list[str]:
 def test_a_delayed_record_is_delivered_in_its_time_though_the_broker_is_killed(
     consumers: Consumers, broker: Broker, topic: str
 ) -> None:
-    consumers.create(broker, topic, odradek_share_delivery_delay_header=HEADER, **LONG_LOCK)
+    consumers.create(
+        broker, topic, odradek_share_delivery_delay_header=HEADER, share_record_lock_duration_ms=LONG_LOCK_MS
+    )
     sent_ms = now_ms()
     send(
         consumers, topic, f"/relative/{HEADER}/{DELAY_MS}", "/plain", f"/wrong/{HEADER}/soon",
@@ -122,7 +124,13 @@ def key_of(record: Record) -> str:
 def test_records_of_a_key_are_with_one_consumer_and_in_order_though_the_broker_is_killed(
     consumers: Consumers, broker: Broker, topic: str
 ) -> None:
-    consumers.create(broker, topic, odradek_share_order_by_key="true", share_delivery_count_limit="10", **LONG_LOCK)
+    consumers.create(
+        broker,
+        topic,
+        odradek_share_order_by_key="true",
+        share_delivery_count_limit="10",
+        share_record_lock_duration_ms=LONG_LOCK_MS,
+    )
     count, keys = 360, 60
     for name in NAMES:
         consumers.open(name, topic, EXPLICIT, "max.poll.records=20")
