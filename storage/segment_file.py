@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from typing import TYPE_CHECKING
-from weakref import WeakSet, ref
+from weakref import ref
 
 from storage.disk import Disk
 
@@ -43,21 +43,22 @@ class SegmentFile:
 
 
 class Loaded:
-    """The segments whose mappings were read since they last let go of their pages."""
+    """The segments whose mappings were read since they last let go of their pages. Worker threads read too."""
 
     def __init__(self) -> None:
-        self._segments: WeakSet[Segment] = WeakSet()
+        self._segments: dict[int, ref[Segment]] = {}
         self._size_bytes = 0
 
     def add(self, segment: Segment, size_bytes: int) -> None:
         """So many bytes of the segment's mapping are about to be read."""
-        self._segments.add(segment)
+        self._segments[id(segment)] = ref(segment)
         self._size_bytes += size_bytes
         if self._size_bytes > MAX_LOADED_BYTES:
-            for each in self._segments:
-                each.unload()
-            self._segments.clear()
-            self._size_bytes = 0
+            read, self._segments, self._size_bytes = self._segments, {}, 0
+            for each in tuple(read.values()):
+                found = each()
+                if found is not None:
+                    found.unload()
 
 
 loaded = Loaded()
