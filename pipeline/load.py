@@ -17,7 +17,7 @@ from pyspark.sql import functions as f
 
 from pipeline.cluster import Cluster
 from pipeline.decode import DATA, REASON, Decoding, decoded
-from pipeline.errors import PipelineError
+from pipeline.errors import PipelineError, Unreachable
 from pipeline.manifest import File, Manifest, Overlap, State, overlap
 from pipeline.ranges import Accepted, Bounds, Offsets, Range, plan
 from pipeline.source import COLUMNS, SPARK_FAILURES, explained, read_files, read_topics, with_folders
@@ -59,10 +59,12 @@ def load(spark: SparkSession, config: LoadConfig, at: Hook = nowhere) -> Load:
     """Load once. Raises PipelineError, having committed nothing."""
     cluster = Cluster(config.bootstrap, config.properties)
     with Store(config.out).writing() as state:
-        topics = cluster.topics(config.topics, config.pattern)
-        ranges = plan(
-            topics, offsets_of(cluster, topics, config), state.loaded(), config.starting, config.ending, config.accepted
-        )
+        try:
+            topics = cluster.topics(config.topics, config.pattern)
+            offsets = offsets_of(cluster, topics, config)
+        except Unreachable as error:
+            raise Unreachable(f"{error}. {state.told(config.topics)}") from None
+        ranges = plan(topics, offsets, state.loaded(), config.starting, config.ending, config.accepted)
         at("planned")
         if not ranges:
             return Load(run_id(), [], 0, 0, 0)

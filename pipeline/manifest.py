@@ -97,6 +97,11 @@ class State:
         covered = self.covered.get(key)
         return covered[-1][1] if covered else 0
 
+    def told(self, topics: Iterable[str] = ()) -> str:
+        """Up to which offsets topics are loaded, as a sentence; all topics when none is named."""
+        ends = {key: spans[-1][1] for key, spans in sorted(self.covered.items()) if not topics or key.topic in topics}
+        return "Loaded: " + (", ".join(f"{key} up to {end - 1}" for key, end in ends.items()) or "nothing yet")
+
     def files_of(self, topics: Iterable[str] | None = None, *, quarantined: bool | None = False) -> list[File]:
         wanted = None if topics is None else set(topics)
         return [

@@ -108,7 +108,7 @@ def explained(error: Exception, cluster: Cluster, ranges: Sequence[Range]) -> Pi
         return CorruptBatch(f"{where}: a batch is corrupt: {_line(text, 'corrupt')}. Asked for: {asked}")
     if "OffsetOutOfRange" in text or "out of range" in text or "data may have been lost" in text.lower():
         return LostRange(f"{where}: lost while it was read, retention or a deletion passed it. Asked for: {asked}")
-    if "Timeout" in text or "Cannot fetch record" in text or "disconnected" in text:
+    if "TimeoutException" in text or "Cannot fetch record" in text or "disconnected" in text:
         return Unreachable(f"{cluster.bootstrap} stopped answering at {where}. Asked for: {asked}")
     return PipelineError(f"{asked}: {_line(text, 'Exception')}")
 

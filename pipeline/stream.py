@@ -18,10 +18,11 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pipeline import analytics
 from pipeline.cluster import Cluster
 from pipeline.decode import Decoding, decoded
-from pipeline.errors import PipelineError
+from pipeline.errors import PipelineError, Unreachable
 from pipeline.load import Run, run_id
+from pipeline.manifest import State
 from pipeline.progress import Progress, Trigger, TriggerKind, offsets_in, progress_of, ranges_between
-from pipeline.ranges import Accepted, Offsets, Range, check_topics, to_json
+from pipeline.ranges import Accepted, Bounds, Offsets, Range, check_topics, plan, to_json
 from pipeline.source import SPARK_FAILURES, as_records, explained, kafka_options
 from pipeline.store import Hook, Store, nowhere
 from pipeline.topics import Partition, Topic
@@ -68,38 +69,41 @@ def stream(spark: SparkSession, config: StreamConfig, shown: Shown | None = None
             "or take --trigger 1s for batches each second"
         )
     cluster = Cluster(config.bootstrap, config.properties)
-    topics = cluster.topics(config.topics)
-    frame = as_records(_reader(spark, cluster, topics, config))
+    state = State() if config.to_topic is not None else Store(config.out).state()
+    try:
+        topics = cluster.topics(config.topics)
+        offsets = offsets_now(cluster, topics)
+    except Unreachable as error:
+        raise Unreachable(f"{error}. {state.told(config.topics)}") from None
+    ranges = plan(topics, offsets, state.loaded(), Bounds(), Bounds(), config.accepted)
+    frame = as_records(_reader(spark, cluster, offsets, ranges, config))
     queries = [relay(frame, config) if config.to_topic is not None else sink(frame, cluster, config, at)]
     try:
         if config.counts is not None:
             queries.append(counts(frame, config, config.counts))
         return watch(queries, shown)
     except SPARK_FAILURES as error:
-        raise explained(error, cluster, _whole(cluster, topics)) from error
+        raise explained(error, cluster, ranges) from error
     finally:
         for query in queries:
             query.stop()
 
 
-def _whole(cluster: Cluster, topics: Sequence[Topic]) -> list[Range]:
+def offsets_now(cluster: Cluster, topics: Sequence[Topic]) -> Offsets:
     keys = [key for topic in topics for key in topic.each()]
-    first, end = cluster.start_offsets(keys), cluster.end_offsets(keys)
-    return [Range(*key, first[key], end[key]) for key in keys]
+    return Offsets(cluster.start_offsets(keys), cluster.end_offsets(keys), {}, {})
 
 
-def _reader(spark: SparkSession, cluster: Cluster, topics: Sequence[Topic], config: StreamConfig) -> DataFrame:
+def _reader(
+    spark: SparkSession, cluster: Cluster, offsets: Offsets, ranges: Sequence[Range], config: StreamConfig
+) -> DataFrame:
     """From after what the store has; a checkpoint that is there knows better, and Spark goes by it."""
-    state = Store(config.out).state()
-    keys = [key for topic in topics for key in topic.each()]
-    offsets = Offsets(cluster.start_offsets(keys), cluster.end_offsets(keys), {}, {})
-    check_topics(topics, state.loaded(), config.accepted, offsets)
-    same = {topic.name for topic in topics if state.topics.get(topic.name) == topic.id}
-    starting = {key: max(offsets.first[key], state.next_offset(key) if key.topic in same else 0) for key in keys}
+    starting = {**offsets.end, **{one.key: one.start for one in ranges}}
     options = kafka_options(cluster, config.options) | {
         "subscribe": ",".join(config.topics),
         "startingOffsets": to_json(starting),
         "maxOffsetsPerTrigger": str(config.max_offsets),
+        **({"failOnDataLoss": "false"} if config.accepted.lost else {}),
     }
     return spark.readStream.format("kafka").options(**options).load()
 
