@@ -1,0 +1,12 @@
+"""Seeds of the world of a share partition and its coordinator."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.coordinator.share_partition.world import World
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_must_hold_does(seed: int) -> None:
+    World(seed).run(250)
