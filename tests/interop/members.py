@@ -78,10 +78,11 @@ def static_consumer(kind: str, instance: str) -> Flavour:
 
 
 def static(kind: str, instance: str) -> Flavour:
-    """A static member (KIP-345)."""
+    """A static member (KIP-345), with a session that outlasts its restart on a machine that is busy."""
     if kind == "java":
-        return Flavour(f"java-{instance}", _java("4.3.1", *JAVA_SETTINGS, f"group.instance.id={instance}"))
-    return Flavour(f"{kind}-{instance}", _python(kind, f"instance={instance}"))
+        settings = (*JAVA_SETTINGS, "session.timeout.ms=30000", f"group.instance.id={instance}")
+        return Flavour(f"java-{instance}", _java("4.3.1", *settings))
+    return Flavour(f"{kind}-{instance}", _python(kind, f"instance={instance}", "session_ms=30000"))
 
 
 def long_session(kind: str, instance: str) -> Flavour:
