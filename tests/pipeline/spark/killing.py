@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from tests.interop.processes import CACHE, ROOT
 
-TIMEOUT_S = 270
+TIMEOUT_S = 400
 """A start of Spark takes seconds on a machine that has nothing else to do, and minutes on one that has."""
 
 BEFORE = """
@@ -36,8 +36,11 @@ load(spark, LoadConfig(bootstrap, there, (topic,)), at)
     "stream": """
 from pipeline.stream import StreamConfig, stream
 
+begun = []
+
 def in_second_batch(reached):
-    if Path(there, "_manifests/00000000000000000001.json").exists():
+    begun.extend([reached] * (reached == "planned"))
+    if len(begun) == 2:
         at(reached)
 
 stream(spark, StreamConfig(bootstrap, there, (topic,), max_offsets=200), at=in_second_batch)

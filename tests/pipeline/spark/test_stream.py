@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from pipeline.cluster import Cluster
 from pipeline.errors import PipelineError, TopicChanged
 from pipeline.load import LoadConfig, load
 from pipeline.progress import Progress, Trigger, TriggerKind
 from pipeline.stream import StreamConfig, stream
+from pipeline.topics import Partition
 from tests.interop.brokers import Broker
 from tests.pipeline.spark.records import activity, create, is_complete, produce
 from tests.pipeline.spark.test_mirror import recreate
@@ -79,3 +83,26 @@ def test_a_continuous_stream_to_a_store_is_refused(spark: SparkSession, odradek:
     config = StreamConfig(odradek.bootstrap, store, ("t",), trigger=Trigger(TriggerKind.CONTINUOUS, "1 second"))
     with pytest.raises(PipelineError, match="it needs --to-topic"):
         stream(spark, config)
+
+
+def test_records_are_passed_on_continuously_and_none_is_lost_by_a_restart(
+    spark: SparkSession, kafka: Broker, topic: str, store: str
+) -> None:
+    create(kafka, topic, 1)
+    create(kafka, f"{topic}-to", 1)
+    trigger = Trigger(TriggerKind.CONTINUOUS, "1 second")
+    config = StreamConfig(kafka.bootstrap, store, (topic,), trigger=trigger, to_topic=f"{topic}-to")
+    passed_on = Partition(f"{topic}-to", 0)
+
+    for records in (10, 20):
+        produce(kafka, topic, [b"x"] * 5)
+        with ThreadPoolExecutor(1) as beside:
+            running = beside.submit(stream, spark, config)
+            produce(kafka, topic, [b"y"] * 5)
+            ended = time.monotonic() + 120
+            while Cluster(kafka.bootstrap).end_offsets([passed_on])[passed_on] < records and time.monotonic() < ended:
+                assert not running.done(), running.result()
+            for query in spark.streams.active:
+                query.stop()
+            running.result(60)
+    assert Cluster(kafka.bootstrap).end_offsets([passed_on])[passed_on] >= 20
