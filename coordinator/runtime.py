@@ -147,6 +147,7 @@ REFUSALS = {
 
 NEVER_MS = 1 << 62
 
+
 class Refusal(KafkaError):
     """An error that a decision itself says, of something that its client named; not one of the coordinator's log."""
 
