@@ -147,11 +147,6 @@ REFUSALS = {
 
 NEVER_MS = 1 << 62
 
-
-class Refusal(KafkaError):
-    """An error that a decision itself says, of something that its client named; not one of the coordinator's log."""
-
-
 AsAnswer = Callable[[KafkaError], KafkaError]
 
 

@@ -16,7 +16,8 @@ from broker.coordinators.storage import PartitionStorage, Sized
 from broker.logging import get_logger
 from broker.replica.partition import Partition
 from coordinator.cluster.changes import Change, PartitionChanged, PartitionCreated, TopicDeleted
-from coordinator.runtime import Decision, Form, Refusal, Runtime, Shard, Status
+from coordinator.refusal import Refusal
+from coordinator.runtime import Decision, Form, Runtime, Shard, Status
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from coordinator.cluster.topic import Topic
-from coordinator.runtime import Refusal, Reply, Ticket
+from coordinator.refusal import Refusal
+from coordinator.runtime import Reply, Ticket
 from coordinator.share.batches import NO_START_OFFSET, StateBatch, combine
 from coordinator.share.records import NOT_YET, ShareKey, ShareOutcome, ShareRecord, ShareState, Update
 from coordinator.share.redundant import Redundant
