@@ -31,6 +31,10 @@ class Killed(ConnectionError):
     """The broker went away, before or after it did what was asked."""
 
 
+AFTERWARDS = frozenset({"close", "unload"})
+"""What is collected later gives its handles back, and whoever reads much lets go of all pages in the process."""
+
+
 class LivesDisk:
     """The disk as one life of the broker sees it: nothing that outlives that life touches it any more."""
 
@@ -40,7 +44,7 @@ class LivesDisk:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._disk, name)
-        if not callable(found) or name == "close":  # what is collected later gives its handles back
+        if not callable(found) or name in AFTERWARDS:
             return found
 
         def call(*arguments: Any, **named: Any) -> Any:
