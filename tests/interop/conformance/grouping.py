@@ -262,6 +262,11 @@ class Groups:
         request = DescribeGroupsRequest(groups=list(groups), include_authorized_operations=operations)
         self.peer.try_ask(request, version)
 
+    def wait_until_described(self, group: str) -> None:
+        """Kafka tells a new member its id before the group that it makes is committed, and so there to be described."""
+        request = DescribeGroupsRequest(groups=[group])
+        self.peer.wait_for(request, 5, lambda answer: answer.groups[0].group_state != "Dead")
+
     def delete(self, *groups: str, version: int = 2) -> None:
         self.peer.try_ask(DeleteGroupsRequest(groups_names=list(groups)), version)
 

@@ -305,6 +305,7 @@ def test_describing_groups(both: Both, topic: str) -> None:
         groups.describe(name, "", version=version, operations=version >= 3)
         member = Member(peer, name)
         member.join(9)
+        groups.wait_until_described(name)
         groups.describe(name, version=version)
         member.join(9)
         groups.describe(name, version=version)
