@@ -1,8 +1,9 @@
 """How long producers wait while the broker has other work: a compacted topic to clean, old data to read from the disk.
 
 Not a test: `python -m tests.interop.steadiness [SECONDS]` prints one line for each of: nothing else, the cleaner at
-work, a consumer of data that is not in memory, and nothing else again, all on one broker process. Producers send a
-record of 1 KB at a fixed rate, whatever the answers do, and each is measured from the moment at which it was due.
+work, a consumer of old data that is in memory, one of old data that is not, and nothing else again, all on one broker
+process. Producers send a record of 1 KB at a fixed rate, whatever the answers do, and each is measured from the moment
+at which it was due. Both consumers read at one rate: what differs between them is the device.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ RATE = 400
 RECORD = random.Random(1).randbytes(1000)
 OLD_BATCHES, OLD_BATCH_BYTES = 600, 500_000
 COMPACTED_ROUNDS, KEYS = 60, 20_000
-READ = "--read"
+READS = 100
+"""Fetches a second, each of 1 MB."""
+READ, FROM_MEMORY, FROM_DEVICE = "--read", "memory", "the device"
 
 
 def produce_frame(topic: str, records: bytes) -> bytes:
@@ -114,13 +117,16 @@ def drop_from_memory(data: Path) -> None:
         os.close(descriptor)
 
 
-def read_old_data(bootstrap: str, data: Path) -> None:
-    """A consumer that reads the old topic from its start, again and again, each time from the device."""
+def read_old_data(bootstrap: str, data: Path, where_from: str) -> None:
+    """A consumer that reads the old topic from its start, again and again, each time from the device if so told."""
     offset = 0
     with connect(bootstrap) as connection:
+        due = time.perf_counter()
         while True:
-            if not offset:
+            if not offset and where_from == FROM_DEVICE:
                 drop_from_memory(data)
+            due = max(due + 1 / READS, now := time.perf_counter())
+            time.sleep(due - now)
             asked = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
             topics = [FetchTopic(topic="old", partitions=[asked])]
             body = encode(FetchRequest(max_wait_ms=0, min_bytes=0, topics=topics, forgotten_topics_data=[]), 11)
@@ -132,9 +138,10 @@ def read_old_data(bootstrap: str, data: Path) -> None:
 
 
 @contextmanager
-def reading_old_data(bootstrap: str, data: Path) -> Iterator[None]:
+def reading_old_data(bootstrap: str, data: Path, where_from: str) -> Iterator[None]:
     """A process of its own: a thread would take its time from the producer that is measured."""
-    reader = subprocess.Popen([sys.executable, "-m", "tests.interop.steadiness", READ, bootstrap, str(data)])
+    command = [sys.executable, "-m", "tests.interop.steadiness", READ, bootstrap, str(data), where_from]
+    reader = subprocess.Popen(command)
     yield
     reader.kill()
     reader.wait()
@@ -179,8 +186,9 @@ def run(broker: Odradek, seconds: float) -> None:
     keyed.start()
     keyed.join()
     measure("cleaner at work", where, seconds)
-    with reading_old_data(where, broker.data):
-        measure("reads from the device", where, seconds)
+    for where_from in (FROM_MEMORY, FROM_DEVICE):
+        with reading_old_data(where, broker.data, where_from):
+            measure(f"reads from {where_from}", where, seconds)
     measure("nothing else, again", where, seconds)
     cleanings = broker.log.read_text().count("log cleaned")
     print(f"cleanings: {cleanings}")
@@ -188,6 +196,6 @@ def run(broker: Odradek, seconds: float) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == [READ]:
-        read_old_data(sys.argv[2], Path(sys.argv[3]))
+        read_old_data(sys.argv[2], Path(sys.argv[3]), sys.argv[4])
     else:
         main(float(sys.argv[1]) if len(sys.argv) > 1 else 10)
