@@ -13,7 +13,7 @@ from rich.console import Console
 from bench import report
 from bench.load import Load
 from bench.loads import LOADS, LONG, pick, smaller
-from bench.peers import PEERS
+from bench.peers import PEERS, USUAL
 from bench.plots import draw
 from bench.results import RESULTS, Result, result_of, save
 from bench.rounds import Rounds
@@ -36,7 +36,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--loads", type=words, default=[], help=f"of: rows, curves, {', '.join((*LOADS, *LONG))} (rows, curves)"
     )
-    parser.add_argument("--peers", type=words, default=[], help=f"of: {', '.join(PEERS)} (all)")
+    parser.add_argument("--peers", type=words, default=[], help=f"of: {', '.join(PEERS)} (all but the last)")
     parser.add_argument("--rounds", type=int, default=3, help="rounds that count (3)")
     parser.add_argument("--results", type=Path, help=f"folder of the JSON files ({RESULTS})")
     parser.add_argument("--smoke", action="store_true", help="tiny sizes, one round: shows that the instrument works")
@@ -66,7 +66,7 @@ def main() -> int:
     allow_many_files()
     try:
         loads = pick(options.loads or (SMOKE_LOADS if options.smoke else ()))
-        peers = [PEERS[name].name for name in options.peers or (SMOKE_PEERS if options.smoke else PEERS)]
+        peers = [PEERS[name].name for name in options.peers or (SMOKE_PEERS if options.smoke else USUAL)]
     except KeyError as error:
         print(f"bench: no load or peer is named {error}", file=sys.stderr)
         return 2

@@ -110,8 +110,17 @@ class _Version(argparse.Action):
             found = version("odradek")
         except PackageNotFoundError:
             found = "(a source tree that is not installed)"
-        sys.stdout.write(f"odradek {found}\n")
+        core = "compiled core" if _is_compiled() else "pure Python"
+        sys.stdout.write(f"odradek {found} ({core})\n")
         parser.exit()
+
+
+def _is_compiled() -> bool:
+    """Whether this is a wheel with the extension modules that hatch_build.py makes."""
+    from importlib.util import find_spec
+
+    found = find_spec("broker.listener")
+    return found is not None and found.origin is not None and not found.origin.endswith(".py")
 
 
 def _load(options: argparse.Namespace) -> Loaded:

@@ -1,4 +1,5 @@
-"""Options of the whole suite. `--peer=apache` runs the interop tests against Apache Kafka, which tests the tests."""
+"""Options of the whole suite. `--peer=apache` runs the interop tests against Apache Kafka, which tests the tests;
+`--installed` against Odradek as its users have it, with its compiled core."""
 
 from __future__ import annotations
 
@@ -12,6 +13,11 @@ settings.load_profile("steady")
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--peer", choices=("odradek", "apache"), default="odradek", help="the broker to test the clients with"
+    )
+    parser.addoption(
+        "--installed",
+        action="store_true",
+        help="test Odradek as a wheel of this tree installs it, with its compiled core",
     )
     parser.addoption("--kill-cycles", type=int, default=200, help="how often a broker under load is killed")
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bench.peers.brokers import ApacheKafka, Kfake, Odradek
+from bench.peers.brokers import ApacheKafka, Kfake, Odradek, PurePython
 from bench.peers.floor import Floor
 from bench.peers.peer import Peer
 
 BASE = ApacheKafka.name
 """The peer that ratios are to."""
 
-PEERS: Mapping[str, type[Peer]] = {peer.name: peer for peer in (Odradek, ApacheKafka, Kfake, Floor)}
+PEERS: Mapping[str, type[Peer]] = {peer.name: peer for peer in (Odradek, ApacheKafka, Kfake, Floor, PurePython)}
+
+USUAL = tuple(name for name in PEERS if name != PurePython.name)
+"""Who is measured when nobody is named."""

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import ClassVar
 
-from bench import jars
+from bench import jars, wheel
 from bench.peers.peer import Peer, Unavailable, free_port, require
 
 BUILD_TIMEOUT_S = 600
@@ -28,15 +28,38 @@ ONE_NODE = {
 
 
 class Odradek(Peer):
-    """`odradek run` of this tree."""
+    """Odradek as it is installed: a wheel of this tree, with the compiled core."""
 
     name = "odradek"
     title = "Odradek"
 
+    def prepare(self) -> None:
+        try:
+            wheel.program()
+        except wheel.NotBuilt as error:
+            raise Unavailable(str(error)) from error
+
+    @property
+    def program(self) -> str:
+        return wheel.program()
+
     def command(self) -> list[str]:
         settings = [word for key, value in ONE_NODE.items() for word in ("--set", f"{key}={value}")]
-        odradek = str(Path(sys.executable).with_name("odradek"))
-        return [odradek, "run", "--listen", self.bootstrap, "--data", str(self.data), *settings]
+        return [self.program, "run", "--listen", self.bootstrap, "--data", str(self.data), *settings]
+
+
+class PurePython(Odradek):
+    """Odradek as it runs in the source tree, and where nothing can be compiled."""
+
+    name = "odradek-pure"
+    title = "Odradek, pure Python"
+
+    def prepare(self) -> None:
+        """The tree is ready."""
+
+    @property
+    def program(self) -> str:
+        return str(Path(sys.executable).with_name("odradek"))
 
 
 class ApacheKafka(Peer):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -82,7 +83,7 @@ def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as raised:
         cli.main(["--version"])
     assert raised.value.code == 0
-    assert capsys.readouterr().out.startswith("odradek ")
+    assert re.fullmatch(r"odradek \S.* \((pure Python|compiled core)\)\n", capsys.readouterr().out)
 
 
 def test_logs_are_json_where_there_is_no_terminal() -> None:

@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from bench.jars import APACHE_KAFKA
 from tests.interop import jvm
@@ -34,6 +34,9 @@ class Broker(Protocol):
 class Odradek(Server):
     """A real `odradek run` on a free port, which it keeps over its restarts."""
 
+    program: ClassVar = str(Path(sys.executable).with_name("odradek"))
+    """Of the source tree, unless the tests are told otherwise."""
+
     def __init__(self, data: Path, properties: Mapping[str, str] | None = None) -> None:
         super().__init__("odradek", data.with_name(f"{data.name}.log"))
         self.data = data
@@ -47,8 +50,7 @@ class Odradek(Server):
 
     def command(self) -> list[str]:
         settings = [word for key, value in self.properties.items() for word in ("--set", f"{key}={value}")]
-        odradek = str(Path(sys.executable).parent / "odradek")
-        return [odradek, "run", "--listen", self._listen, "--data", str(self.data), *settings]
+        return [self.program, "run", "--listen", self._listen, "--data", str(self.data), *settings]
 
     def start(self) -> None:
         self._listen = self.launch(self.command(), r"^ready (\S+:\d+)$", READY_TIMEOUT_S)[1]

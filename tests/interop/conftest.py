@@ -8,11 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from bench import wheel
 from tests.interop.brokers import ApacheKafka, Broker, Odradek
 from tests.interop.processes import LineClient, Server
 from tests.interop.sharing import Consumers, start_client
 
 Start = Callable[..., Odradek]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--installed"):
+        Odradek.program = wheel.program()
 
 
 @pytest.hookimpl(wrapper=True)

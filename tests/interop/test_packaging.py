@@ -26,23 +26,41 @@ def is_healthy(bootstrap: str) -> bool:
     return run(probe, check=False).returncode == 0
 
 
-def test_the_wheel_has_one_import_name_and_serves(tmp_path: Path) -> None:
+COMPILED = "odradek/broker/listener.cpython"
+
+
+@pytest.mark.parametrize("pure", ["", "1"], ids=["compiled", "pure"])
+def test_the_wheel_has_one_import_name_and_serves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pure: str) -> None:
+    monkeypatch.setenv("ODRADEK_PURE", pure)
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
     run([*build, "--disable-pip-version-check", "--wheel-dir", str(tmp_path), str(ROOT)])
     (wheel,) = tmp_path.glob("odradek-*.whl")
     with zipfile.ZipFile(wheel) as archive:
-        names = {name.split("/")[0] for name in archive.namelist()}
+        names = archive.namelist()
         archive.extractall(tmp_path / "site")
-    assert {name for name in names if not name.endswith(".dist-info")} == {"odradek"}
+    assert {top for name in names if not (top := name.split("/")[0]).endswith(".dist-info")} == {"odradek"}
+    assert any(name.startswith(COMPILED) for name in names) is not bool(pure)
+    assert wheel.name.endswith("-py3-none-any.whl") is bool(pure)
 
     # Isolated from the tree: the unpacked wheel comes before all else on the path.
     program = f"import sys; sys.path[:0] = [{str(tmp_path / 'site')!r}]; import odradek; sys.exit(odradek.main())"
-    arguments = ["run", "--listen", "127.0.0.1:0", "--data", str(tmp_path / "data")]
-    server, bootstrap = serve([sys.executable, "-I", "-c", program, *arguments], tmp_path, {})
+    command = [sys.executable, "-I", "-c", program]
+    assert run([*command, "--version"]).stdout.endswith(b"(pure Python)\n" if pure else b"(compiled core)\n")
+    server, bootstrap = serve(
+        [*command, "run", "--listen", "127.0.0.1:0", "--data", str(tmp_path / "data")], tmp_path, {}
+    )
     assert is_healthy(bootstrap)
     assert server.stop() == 0
     server.forget()
     assert not is_healthy(bootstrap)
+
+
+def test_a_core_that_cannot_be_compiled_is_left_out_and_the_reason_is_told(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    done = run(["env", "CC=/bin/false", *build])
+    assert b"the wheel is pure Python" in done.stdout + done.stderr
+    (wheel,) = tmp_path.glob("odradek-*.whl")
+    assert wheel.name.endswith("-py3-none-any.whl")
 
 
 def test_the_image_holds_all_that_the_broker_needs(tmp_path: Path) -> None:

@@ -1,0 +1,69 @@
+"""The wheel's compiled core: the modules of the hot path as C extensions, made by mypyc from the very same sources.
+
+A module is compiled where the profile says that the interpreter's own work in it is what costs; pyproject.toml has the
+list. Every module is in the wheel as Python too, which is what runs where there is no compiler at hand, and in the
+source tree. `ODRADEK_PURE=1` asks for a wheel without compiled modules.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+PACKAGE = "odradek"
+PURE = "ODRADEK_PURE"
+SCRIPT = """
+import sys
+from setuptools import Distribution
+from mypyc.build import mypycify
+
+target, temporary, *modules = sys.argv[1:]
+options = ["--config-file=", "--ignore-missing-imports", "--explicit-package-bases"]
+extensions = mypycify([*options, *modules], opt_level="2", debug_level="0", target_dir=temporary, strip_asserts=False)
+command = Distribution({"ext_modules": extensions}).get_command_obj("build_ext")
+command.build_lib, command.build_temp, command.parallel = target, temporary, True
+command.ensure_finalized()
+command.run()
+"""
+"""In a process of its own: what setuptools does to distutils and to logging stays there."""
+LAST_WORDS = 3
+
+
+class CompiledCore(BuildHookInterface[Any]):
+    """hatchling's hook; it finds it in this file by its base class."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Adds the extension modules to a wheel, unless it is an editable install: its sources are edited."""
+        if self.target_name != "wheel" or version == "editable" or os.environ.get(PURE):
+            return
+        self._target = tempfile.TemporaryDirectory(prefix="odradek-core-")
+        target = Path(self._target.name)
+        if (reason := compiled(Path(self.root), target, self.config["modules"])) is not None:
+            self.app.display_warning(f"the wheel is pure Python, as the core could not be compiled: {reason}")
+            return
+        files = sorted(path for path in target.rglob("*") if path.is_file())
+        build_data["force_include"] |= {str(path): f"{PACKAGE}/{path.relative_to(target)}" for path in files}
+        build_data["pure_python"] = False
+        build_data["infer_tag"] = True
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Removes what was built, now that it is in the wheel."""
+        if hasattr(self, "_target"):
+            self._target.cleanup()
+
+
+def compiled(root: Path, target: Path, modules: list[str]) -> str | None:
+    """Has the modules compiled into `target`, in folders as they are in the tree; the reason if that failed."""
+    with tempfile.TemporaryDirectory(prefix="odradek-build-") as temporary:
+        command = [sys.executable, "-c", SCRIPT, str(target), temporary, *modules]
+        ended = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    if not ended.returncode:
+        return None
+    words = f"{ended.stdout}\n{ended.stderr}".strip().splitlines()
+    return " | ".join(words[-LAST_WORDS:])
