@@ -8,7 +8,8 @@ from bench.figures import FIGURES
 from bench.goals import AGAINST_KAFKA
 from bench.load import Load, Method
 from bench.loads import CURVES, LOADS, pick, smaller
-from bench.peers import PEERS
+from bench.peers import PEERS, USUAL
+from bench.peers.brokers import PurePython
 
 EVERYTHING = pick([])
 
@@ -54,4 +55,5 @@ def test_a_smaller_load_fills_its_topic_with_as_few_records() -> None:
 
 
 def test_ratios_are_to_apache_kafka() -> None:
-    assert list(PEERS) == ["odradek", "kafka", "kfake", "floor"]
+    assert list(PEERS) == ["odradek", "kafka", "kfake", "floor", "odradek-pure"]
+    assert PurePython.name not in USUAL
