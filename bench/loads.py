@@ -45,6 +45,8 @@ CONSUME_SHARE = CONSUME._replace(
     name="consume-share",
     title="consume 1 KB in a share group (JVM)",
     tool=tools.SHARE_CONSUMER_PERFORMANCE,
+    records=1_000_000,  # to join the group takes a second or two of it
+    filled_by=PRODUCE._replace(records=1_000_000),
     needs=SHARE,
     flow=None,
     figures=("cpu_s_per_million", "records_per_s", "rss_peak_mb", "private_mb"),

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from broker.logging import get_logger
 from protocol.api_key import ApiKey
@@ -29,15 +29,15 @@ Fast = Callable[["Broker", int, int, memoryview, int], "Answer"]
 """(broker, version, correlation id, frame, position) → the answer; None, at once or awaited, leaves it to the general
 way."""
 
-HEADER = struct.Struct(">hhih")
+HEADER: Final = struct.Struct(">hhih")
 """API key, API version, correlation id, length of the client id: the start of every request header since v1."""
 
-MAX_OTHER_REQUEST_BYTES = 16 * 1024 * 1024
+MAX_OTHER_REQUEST_BYTES: Final = 16 * 1024 * 1024
 """A request other than Produce becomes objects: some forty bytes of memory for each of its bytes, at worst. The largest
 that clients send have four megabytes (a Fetch of a hundred thousand partitions); groups as large as this do not fit
 into the records in which they are kept. Records are never taken apart, and have socket.request.max.bytes alone."""
 
-log = get_logger("broker.dispatch")
+log: Final = get_logger("broker.dispatch")
 
 
 class Call(Generic[Request]):

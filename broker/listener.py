@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 from broker.admission import Admission
 from broker.logging import get_logger
@@ -18,24 +18,24 @@ from protocol.connection import FrameReader
 from protocol.errors import ProtocolError
 from protocol.types import Buffer
 
-RECEIVE_BUFFER_BYTES = 512 * 1024
+RECEIVE_BUFFER_BYTES: Final = 512 * 1024
 """What one read can take: several produce batches of the usual 16 KiB to 64 KiB in one system call."""
 
-WRITE_HIGH_WATER_BYTES = 512 * 1024
+WRITE_HIGH_WATER_BYTES: Final = 512 * 1024
 """Answers not yet taken by the peer beyond which its requests wait."""
 
-REQUESTS_PER_TURN = 256
+REQUESTS_PER_TURN: Final = 256
 """Requests of one connection that are answered in a row while others wait: a few milliseconds' worth. A read can hold
 ten thousand of the smallest."""
 
-COALESCED_ANSWERS = 32
+COALESCED_ANSWERS: Final = 32
 """Short answers to requests that came in one read go out by one system call, which costs more than an append; so many
 at once, which stay below the high water mark."""
 
 Answer: TypeAlias = "list[Buffer] | Coroutine[Any, Any, list[Buffer] | None] | None"
 """Buffers to write, None for no answer, or something to await for either."""
 
-log = get_logger("broker.listener")
+log: Final = get_logger("broker.listener")
 
 
 class Listener:

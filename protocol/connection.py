@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from typing import Final
 
 from protocol.errors import ProtocolError
 from protocol.types import Buffer
 
-SIZE = struct.Struct(">i")
-SIZE_BYTES = SIZE.size
-RESPONSE_HEAD = struct.Struct(">ii")
-FLEXIBLE_RESPONSE_HEAD = struct.Struct(">iix")
+SIZE: Final = struct.Struct(">i")
+SIZE_BYTES: Final = SIZE.size
+RESPONSE_HEAD: Final = struct.Struct(">ii")
+FLEXIBLE_RESPONSE_HEAD: Final = struct.Struct(">iix")
 """Size, correlation id and, in flexible versions, an empty tag section."""
 
-FIRST_BYTES = 1024 * 1024
+FIRST_BYTES: Final = 1024 * 1024
 """Room that a cut frame gets before its bytes are there; as they come it is doubled. Four bytes announce a hundred
 megabytes, and need not be followed by any; most requests are smaller than this (a Java producer's max.request.size)."""
 
-JOIN_LIMIT_BYTES = 16 * 1024
+JOIN_LIMIT_BYTES: Final = 16 * 1024
 """Answers up to this size become one buffer: one copy is cheaper than a vectored write of many small pieces."""
 
 

@@ -5,10 +5,12 @@ Source: the protocol guide's UNSIGNED_VARINT; org.apache.kafka.common.utils.Byte
 
 from __future__ import annotations
 
+from typing import Final
+
 from protocol.errors import ProtocolError
 from protocol.types import Buffer
 
-MAX_UVARINT_BYTES = 5
+MAX_UVARINT_BYTES: Final = 5
 """An unsigned varint holds 32 bits: five groups of seven."""
 
 
@@ -46,7 +48,7 @@ def uvarint(value: int) -> bytes:
     return bytes(out)
 
 
-ONE_BYTE = tuple(bytes((value,)) for value in range(0x80))
+ONE_BYTE: Final = tuple(bytes((value,)) for value in range(0x80))
 """Nearly every length on the wire is below 128."""
 
 

@@ -15,18 +15,18 @@ import os
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from struct import Struct
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from storage.disk import Disk
 
-MAX_RELATIVE_OFFSET = 0x7FFFFFFF
+MAX_RELATIVE_OFFSET: Final = 0x7FFFFFFF
 """An index entry has an int32 for the offset, so a segment spans no more offsets than this."""
 
 
-NEAR_ENTRIES = 16
+NEAR_ENTRIES: Final = 16
 """How far from where it should be an entry is looked for first."""
 
-_INDEX_ENTRY = Struct(">ii")
+_INDEX_ENTRY: Final = Struct(">ii")
 
 
 class CorruptIndex(Exception):

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition, Uuid
@@ -24,7 +24,7 @@ from storage.truncation import shorten
 if TYPE_CHECKING:
     from storage.cleaner_job import CleanedSegment
 
-NO_EPOCH = -1
+NO_EPOCH: Final = -1
 
 
 class LocalLog:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import CONTROL, BatchHeader, read_header
@@ -33,9 +33,9 @@ from storage.rolling import should_roll
 from storage.segment import Segment
 from storage.txn_index import AbortedTxn
 
-_new = tuple.__new__  # a NamedTuple's own constructor costs three times as much
+_new: Final = tuple.__new__  # a NamedTuple's own constructor costs three times as much
 
-PRODUCER_EXPIRATION_MS = 24 * 60 * 60 * 1000
+PRODUCER_EXPIRATION_MS: Final = 24 * 60 * 60 * 1000
 """Default of producer.id.expiration.ms."""
 
 

@@ -8,7 +8,7 @@ and left to the general way, which knows what to do about it or how to refuse it
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from protocol.records.batch import HEADER, LOG_OVERHEAD, MAGIC_V2, MAX_SEQUENCE
 from protocol.records.checksum import crc32c
@@ -17,13 +17,13 @@ from storage.index import MAX_RELATIVE_OFFSET
 if TYPE_CHECKING:
     from storage.log import Log
 
-PLACE = struct.Struct(">qii")
+PLACE: Final = struct.Struct(">qii")
 """Base offset, length and leader epoch, stamped in one go: the length stays what it is."""
-CRC_FROM = 21
-LAST_CODEC = 4
+CRC_FROM: Final = 21
+LAST_CODEC: Final = 4
 """Attributes up to it say nothing but a codec: no transaction, no marker, no timestamps of the broker's."""
 
-_unpack = HEADER.unpack_from
+_unpack: Final = HEADER.unpack_from
 
 
 def append_plain(log: Log, records: memoryview, leader_epoch: int, now_ms: int) -> tuple[int, int] | None:

@@ -7,7 +7,7 @@ Kafka classes ProducerStateEntry, ProducerAppendInfo and VerificationStateEntry,
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import (
@@ -19,14 +19,14 @@ from protocol.records.batch import (
     BatchHeader,
 )
 
-RETAINED_BATCHES = 5
+RETAINED_BATCHES: Final = 5
 """How many batches a duplicate is recognised among: a producer has at most five requests in flight."""
 
-_new = tuple.__new__  # a named tuple's own constructor takes twice as long, on the way of every batch
+_new: Final = tuple.__new__  # a named tuple's own constructor takes twice as long, on the way of every batch
 
-NO_OFFSET = -1
-MAX_EPOCH = 0x7FFF
-TRANSACTION_VERSION_2 = 2
+NO_OFFSET: Final = -1
+MAX_EPOCH: Final = 0x7FFF
+TRANSACTION_VERSION_2: Final = 2
 """From this transaction.version on, every end-of-transaction marker carries a new producer epoch (KIP-890)."""
 
 
@@ -59,7 +59,7 @@ class CachedBatch(NamedTuple):
         return self.last_offset - self.offset_delta
 
 
-NO_BATCH = CachedBatch(NO_SEQUENCE, NO_OFFSET, 0, NO_TIMESTAMP)
+NO_BATCH: Final = CachedBatch(NO_SEQUENCE, NO_OFFSET, 0, NO_TIMESTAMP)
 
 
 class EndMarker(NamedTuple):

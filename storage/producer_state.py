@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from operator import attrgetter
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import CONTROL, TRANSACTIONAL, BatchHeader
@@ -18,10 +18,10 @@ from storage.disk import Disk
 from storage.producer_entry import CachedBatch, CompletedTxn, EndMarker, Origin, ProducerEntry, Verification
 from storage.producer_snapshot import SnapshotFiles
 
-LATE_TRANSACTION_BUFFER_MS = 5 * 60 * 1000
+LATE_TRANSACTION_BUFFER_MS: Final = 5 * 60 * 1000
 """How long after its timeout a transaction counts as hanging: its coordinator has had time enough to abort it."""
 
-_SPECIAL = TRANSACTIONAL | CONTROL
+_SPECIAL: Final = TRANSACTIONAL | CONTROL
 
 
 class ProducerBatch(NamedTuple):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-RECENT_BATCHES = 4096
+from typing import Final
+
+RECENT_BATCHES: Final = 4096
 """How many at least: the indexes, which have an entry every few kilobytes, find the others."""
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker.replica.partition import NO_EPOCH, READ_COMMITTED
 from broker.waiting import wait_for_bytes
@@ -24,35 +24,35 @@ if TYPE_CHECKING:
     from broker.broker import Broker
     from broker.replica.partition import Partition
 
-FIRST_VERSION = 12
-FIRST_TOPIC_ID_VERSION = 13
-FIRST_WITHOUT_REPLICA_ID = 15
-UUID_BYTES = 16
+FIRST_VERSION: Final = 12
+FIRST_TOPIC_ID_VERSION: Final = 13
+FIRST_WITHOUT_REPLICA_ID: Final = 15
+UUID_BYTES: Final = 16
 
-REQUEST = struct.Struct(">iiiBiiB")
+REQUEST: Final = struct.Struct(">iiiBiiB")
 """Longest wait, least and most bytes, isolation level, session id and epoch, count of topics."""
-REPLICA_ID = struct.Struct(">i")
-PARTITION = struct.Struct(">iiqiqiB")
+REPLICA_ID: Final = struct.Struct(">i")
+PARTITION: Final = struct.Struct(">iiqiqiB")
 """Partition, leader epoch, offset, last fetched epoch, log start offset, most bytes, no tags."""
-NO_TAGS = 0
-NONE_FORGOTTEN = 1
+NO_TAGS: Final = 0
+NONE_FORGOTTEN: Final = 1
 """An empty array."""
-HEAD = struct.Struct(">iixihiB")
+HEAD: Final = struct.Struct(">iixihiB")
 """Size, correlation id, no tags; throttle time, no error, no session, count of topics."""
-HEAD_AFTER_SIZE = HEAD.size - 4
-ANSWER = struct.Struct(">ihqqqBi")
+HEAD_AFTER_SIZE: Final = HEAD.size - 4
+ANSWER: Final = struct.Struct(">ihqqqBi")
 """Partition, no error, high watermark, last stable offset, log start offset, aborted transactions, no other replica."""
-BATCH_LENGTH = struct.Struct(">8xi")
+BATCH_LENGTH: Final = struct.Struct(">8xi")
 
-ONE_BYTE = 0x7F
+ONE_BYTE: Final = 0x7F
 """Counts and lengths up to it take one byte; all are one more than what they count (KIP-482)."""
-NO_SESSION = 0, -1
-CONSUMER = -1
+NO_SESSION: Final = 0, -1
+CONSUMER: Final = -1
 NULL, NONE_ABORTED = 0, 1
 """Aborted transactions: nothing for who reads all, an empty list for who reads what is committed."""
-NO_REPLICA = -1
-COUNTS = tuple(bytes((count,)) for count in range(ONE_BYTE + 1))
-END = bytes(1)
+NO_REPLICA: Final = -1
+COUNTS: Final = tuple(bytes((count,)) for count in range(ONE_BYTE + 1))
+END: Final = bytes(1)
 """No tags."""
 
 

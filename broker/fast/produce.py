@@ -7,7 +7,7 @@ Source of the layout: protocol/messages/produce.py, whose codec is the oracle.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker.produce_rules import refused
 from protocol.codec import part_encoder
@@ -21,30 +21,30 @@ if TYPE_CHECKING:
     from broker.broker import Broker
     from broker.replica.partition import Partition
 
-FIRST_VERSION = 9
-FIRST_TOPIC_ID_VERSION = 13
-UUID_BYTES = 16
+FIRST_VERSION: Final = 9
+FIRST_TOPIC_ID_VERSION: Final = 13
+UUID_BYTES: Final = 16
 
-REQUEST = struct.Struct(">hiB")
+REQUEST: Final = struct.Struct(">hiB")
 """Acks, timeout, count of topics."""
-PARTITION = struct.Struct(">iB")
+PARTITION: Final = struct.Struct(">iB")
 """Partition, first byte of the records' length."""
-HEAD = struct.Struct(">iixB")
+HEAD: Final = struct.Struct(">iixB")
 """Size, correlation id, no tags, count of topics."""
-HEAD_AFTER_SIZE = HEAD.size - 4
-ANSWER = struct.Struct(">ihqqqBBB")
+HEAD_AFTER_SIZE: Final = HEAD.size - 4
+ANSWER: Final = struct.Struct(">ihqqqBBB")
 """Partition, no error, base offset, append time, log start offset; then no record errors, no message, no tags."""
-END = bytes(5)
+END: Final = bytes(5)
 """Throttle time, no tags."""
 
-ONE_BYTE = 0x7F
+ONE_BYTE: Final = 0x7F
 """Counts and lengths up to it take one byte; all are one more than what they count (KIP-482)."""
-ACKNOWLEDGED = (-1, 1)
-BATCH = struct.Struct(">8xi4xB5xB")
+ACKNOWLEDGED: Final = (-1, 1)
+BATCH: Final = struct.Struct(">8xi4xB5xB")
 """Of a batch's header its length, its magic and the low byte of its attributes."""
 MAGIC_V2, TRANSACTIONAL = 2, 0x10
-BATCH_HEADER_BYTES = 61
-COUNTS = tuple(bytes((count,)) for count in range(ONE_BYTE + 1))
+BATCH_HEADER_BYTES: Final = 61
+COUNTS: Final = tuple(bytes((count,)) for count in range(ONE_BYTE + 1))
 
 
 def produce(broker: Broker, version: int, correlation_id: int, frame: memoryview, position: int) -> list[Buffer] | None:

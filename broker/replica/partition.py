@@ -7,7 +7,7 @@ Source: kafka.cluster.Partition.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from broker.waiting import Waiter
 from coordinator.cluster import names
@@ -18,10 +18,10 @@ from storage.log import Appended, Log
 from storage.producer_entry import Origin, Verification
 from storage.read import ReadResult
 
-NO_EPOCH = -1
+NO_EPOCH: Final = -1
 """A client that does not know the leader epoch skips the check (KIP-320)."""
 
-HIGH_WATERMARK = -1
+HIGH_WATERMARK: Final = -1
 """What DeleteRecords has for "all that there is"."""
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1

@@ -14,7 +14,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from mmap import mmap
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.checksum import crc32c
@@ -24,38 +24,40 @@ from protocol.records.record import Record, encode_records
 Buffer: TypeAlias = bytes | bytearray | memoryview | mmap
 WritableBuffer: TypeAlias = bytearray | memoryview
 
-HEADER = struct.Struct(">qiibIhiqqqhii")
-HEADER_SIZE = HEADER.size
-LOG_OVERHEAD = 12  # base offset and length: what every version of an entry starts with, and its length leaves out
-MAGIC_OFFSET = 16  # the same place in v0, v1 and v2
-MAGIC_V2 = 2
+HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+HEADER_SIZE: Final = HEADER.size
+LOG_OVERHEAD: Final = (
+    12  # base offset and length: what every version of an entry starts with, and its length leaves out
+)
+MAGIC_OFFSET: Final = 16  # the same place in v0, v1 and v2
+MAGIC_V2: Final = 2
 
-_EPOCH_OFFSET = 12
-_CRC_OFFSET = 17
-_ATTRIBUTES_OFFSET = 21  # the CRC covers the batch from here on
-_MAX_TIMESTAMP_OFFSET = 35
-_MIN_LENGTH = HEADER_SIZE - LOG_OVERHEAD
+_EPOCH_OFFSET: Final = 12
+_CRC_OFFSET: Final = 17
+_ATTRIBUTES_OFFSET: Final = 21  # the CRC covers the batch from here on
+_MAX_TIMESTAMP_OFFSET: Final = 35
+_MIN_LENGTH: Final = HEADER_SIZE - LOG_OVERHEAD
 assert HEADER_SIZE == 61
 
-NO_OFFSET = -1
-NO_TIMESTAMP = -1
-NO_PRODUCER_ID = -1
-NO_PRODUCER_EPOCH = -1
-NO_SEQUENCE = -1
-NO_PARTITION_LEADER_EPOCH = -1
-MAX_SEQUENCE = 0x7FFFFFFF
+NO_OFFSET: Final = -1
+NO_TIMESTAMP: Final = -1
+NO_PRODUCER_ID: Final = -1
+NO_PRODUCER_EPOCH: Final = -1
+NO_SEQUENCE: Final = -1
+NO_PARTITION_LEADER_EPOCH: Final = -1
+MAX_SEQUENCE: Final = 0x7FFFFFFF
 
-COMPRESSION_MASK = 0x07
-TIMESTAMP_TYPE = 0x08
-TRANSACTIONAL = 0x10
-CONTROL = 0x20
-DELETE_HORIZON = 0x40
+COMPRESSION_MASK: Final = 0x07
+TIMESTAMP_TYPE: Final = 0x08
+TRANSACTIONAL: Final = 0x10
+CONTROL: Final = 0x20
+DELETE_HORIZON: Final = 0x40
 
-_INT32 = struct.Struct(">i")
-_INT64 = struct.Struct(">q")
-_CODECS = tuple(Compression)
+_INT32: Final = struct.Struct(">i")
+_INT64: Final = struct.Struct(">q")
+_CODECS: Final = tuple(Compression)
 _unpack_header = HEADER.unpack_from
-_new = tuple.__new__
+_new: Final = tuple.__new__
 
 
 class TimestampType(IntEnum):
