@@ -25,6 +25,7 @@ LATENCY = ("p50_ms", "p99_ms", "p999_ms")
 START_TIMES = ("ready_ms", "metadata_ms")
 IDLE_MEMORY = ("rss_idle_mb",)
 BAR = 0.8
+ROW_INCHES = 0.4
 WHOLE_FROM = 100
 """Larger figures are shown without a fraction."""
 
@@ -54,7 +55,7 @@ def bars(axes: Axes, labels: Sequence[str], series: Mapping[str, Sequence[float 
         axes.bar_label(drawn, [label(value) for value in values], padding=2, fontsize=7)
     axes.set_yticks([row + BAR / 2 - height / 2 for row in range(len(labels))], labels)
     axes.invert_yaxis()
-    axes.margins(x=0.1)  # room for the figures behind the longest bars
+    axes.margins(x=0.1, y=0.01)  # room for the figures behind the longest bars
     axes.legend(fontsize=8)
 
 
@@ -71,9 +72,9 @@ def costs(folder: Path, results: Sequence[Result]) -> list[Path]:
             ratio(summary.get(peer, {}), summary[BASE], key) for summary, (_, key) in zip(summaries, shown, strict=True)
         ]
         for peer in PEERS
-        if peer != BASE
+        if peer != BASE and any(peer in summary for summary in summaries)
     }
-    canvas, axes = pyplot.subplots(figsize=(9, 1.5 + 0.55 * len(shown)))
+    canvas, axes = pyplot.subplots(figsize=(9, 1 + ROW_INCHES * len(shown)))
     bars(axes, [one.title for one, _ in shown], series)
     axes.axvline(1.0, color=COLOURS[BASE], linewidth=1, label=PEERS[BASE].title)
     axes.legend(fontsize=8)

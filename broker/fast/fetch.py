@@ -83,6 +83,19 @@ class Asked(NamedTuple):
         """Where the logs end now."""
         return [partition.log.log_end_offset for partition in self.partitions]
 
+    @property
+    def has_to_wait(self) -> bool:
+        """Whether there is nothing to read: known without an answer, which a consumer that keeps up would have made
+        for each record only to be thrown away."""
+        if self.min_bytes <= 0 or self.max_wait_ms <= 0:
+            return False
+        for _, targets in self.topics:
+            for partition, offset, _ in targets:
+                log = partition.log
+                if offset != log.log_end_offset or log.first_unstable_offset is not None:
+                    return False
+        return True
+
 
 def fetch(
     broker: Broker, version: int, correlation_id: int, frame: memoryview, position: int
@@ -91,12 +104,14 @@ def fetch(
     asked = parse(broker, version, frame, position)
     if asked is None:
         return None
-    found = gather(asked, correlation_id)
-    if found is None:
-        return None
-    buffers, size_bytes = found
-    if size_bytes >= asked.min_bytes or asked.max_wait_ms <= 0:
-        return buffers
+    size_bytes = 0
+    if not asked.has_to_wait:
+        found = gather(asked, correlation_id)
+        if found is None:
+            return None
+        buffers, size_bytes = found
+        if size_bytes >= asked.min_bytes or asked.max_wait_ms <= 0:
+            return buffers
     return fetch_later(broker, version, correlation_id, bytes(frame), position, asked, size_bytes, asked.ends)
 
 
