@@ -17,6 +17,8 @@ from protocol.schema import identity
 
 R = TypeVar("R")
 CORRELATION_ID = 7
+LONG_S = 60
+"""No answer takes as long: a flush on a busy device may take some seconds."""
 
 
 class Wire(asyncio.Transport):
@@ -92,7 +94,7 @@ class Client:
 
     async def frames(self, count: int) -> list[bytes]:
         """The next answers, as they are on the wire."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(LONG_S):
             while len(self.wire.sent) == 0 and not self.wire.closing:  # noqa: ASYNC110 (the loop is the clock)
                 await asyncio.sleep(0)
         return self.wire.take()[:count]
