@@ -6,12 +6,12 @@ import hashlib
 import shutil
 import subprocess
 import sys
+import tomllib
 from functools import cache
 from pathlib import Path
 
 from bench.jars import CACHE, ROOT, locked
 
-SOURCES = ("odradek", "protocol", "storage", "coordinator", "broker", "pipeline")
 PROJECT = ("pyproject.toml", "hatch_build.py", "README.md")
 BUILD_TIMEOUT_S = 600
 LAUNCHER = f"""#!{sys.executable} -P
@@ -30,7 +30,8 @@ class NotBuilt(Exception):
 def program() -> str:
     """The `odradek` command of an installed wheel. Raises NotBuilt."""
     digest = hashlib.sha256(sys.version.encode())
-    files = (path for name in SOURCES for path in (ROOT / name).rglob("*.py"))
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    files = (path for name in wheel["only-include"] for path in (ROOT / name).rglob("*.py"))
     for file in sorted((*files, *(ROOT / name for name in PROJECT))):
         digest.update(f"{file.relative_to(ROOT)}\0".encode() + file.read_bytes())
     folder = CACHE / f"odradek-{digest.hexdigest()[:12]}"

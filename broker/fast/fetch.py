@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from broker.replica.partition import NO_EPOCH, READ_COMMITTED
 from broker.waiting import wait_for_bytes
 from protocol.errors import KafkaError
-from protocol.primitives import uvarint
+from protocol.primitives import ONE_BYTE, uvarint
 from protocol.records.batch import LOG_OVERHEAD
 from protocol.types import Buffer
 from storage.segment import EMPTY
@@ -44,14 +44,14 @@ ANSWER: Final = struct.Struct(">ihqqqBi")
 """Partition, no error, high watermark, last stable offset, log start offset, aborted transactions, no other replica."""
 BATCH_LENGTH: Final = struct.Struct(">8xi")
 
-ONE_BYTE: Final = 0x7F
+MOST: Final = 0x7F
 """Counts and lengths up to it take one byte; all are one more than what they count (KIP-482)."""
 NO_SESSION: Final = 0, -1
 CONSUMER: Final = -1
-NULL, NONE_ABORTED = 0, 1
+NULL: Final = 0
+NONE_ABORTED: Final = 1
 """Aborted transactions: nothing for who reads all, an empty list for who reads what is committed."""
 NO_REPLICA: Final = -1
-COUNTS: Final = tuple(bytes((count,)) for count in range(ONE_BYTE + 1))
 END: Final = bytes(1)
 """No tags."""
 
@@ -162,7 +162,7 @@ def _parse(broker: Broker, version: int, frame: memoryview, position: int) -> As
     max_wait_ms, min_bytes, max_bytes, isolation_level, session, epoch, topic_count = REQUEST.unpack_from(
         frame, position
     )
-    if (session, epoch) != NO_SESSION or isolation_level > READ_COMMITTED or not 1 < topic_count <= ONE_BYTE:
+    if (session, epoch) != NO_SESSION or isolation_level > READ_COMMITTED or not 1 < topic_count <= MOST:
         return None
     position += REQUEST.size
     by_key, topics, seen = broker.replicas.by_key, [], set()
@@ -173,7 +173,7 @@ def _parse(broker: Broker, version: int, frame: memoryview, position: int) -> As
         partitions = by_key[key]
         partition_count = frame[position]
         position += 1
-        if not 1 < partition_count <= ONE_BYTE or key in seen:
+        if not 1 < partition_count <= MOST or key in seen:
             return None
         seen.add(key)
         targets: list[Target] = []
@@ -207,7 +207,7 @@ def gather(asked: Asked, correlation_id: int) -> tuple[list[Buffer], int] | None
     aborted = NONE_ABORTED if asked.committed_only else NULL
     left = max(asked.max_bytes, 0)
     for key, targets in asked.topics:
-        front += (key, COUNTS[len(targets) + 1])
+        front += (key, ONE_BYTE[len(targets) + 1])
         for partition, offset, max_bytes in targets:
             records = read(partition, offset, min(max_bytes, left), asked.committed_only, is_first=not size_bytes)
             if records is None:

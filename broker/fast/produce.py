@@ -13,8 +13,8 @@ from broker.produce_rules import refused
 from protocol.codec import part_encoder
 from protocol.errors import KafkaError
 from protocol.messages.produce import PartitionProduceResponse, ProduceResponse
-from protocol.primitives import read_uvarint_tail
-from protocol.records.batch import LOG_OVERHEAD
+from protocol.primitives import ONE_BYTE, read_uvarint_tail
+from protocol.records.batch import LOG_OVERHEAD, MAGIC_V2, TRANSACTIONAL
 from protocol.types import Buffer
 
 if TYPE_CHECKING:
@@ -37,14 +37,12 @@ ANSWER: Final = struct.Struct(">ihqqqBBB")
 END: Final = bytes(5)
 """Throttle time, no tags."""
 
-ONE_BYTE: Final = 0x7F
+MOST: Final = 0x7F
 """Counts and lengths up to it take one byte; all are one more than what they count (KIP-482)."""
 ACKNOWLEDGED: Final = (-1, 1)
 BATCH: Final = struct.Struct(">8xi4xB5xB")
 """Of a batch's header its length, its magic and the low byte of its attributes."""
-MAGIC_V2, TRANSACTIONAL = 2, 0x10
 BATCH_HEADER_BYTES: Final = 61
-COUNTS: Final = tuple(bytes((count,)) for count in range(ONE_BYTE + 1))
 
 
 def produce(broker: Broker, version: int, correlation_id: int, frame: memoryview, position: int) -> list[Buffer] | None:
@@ -58,7 +56,7 @@ def produce(broker: Broker, version: int, correlation_id: int, frame: memoryview
     now_ms = broker.clock.now_ms()
     parts: list[Buffer] = [b""]
     for key, targets in topics:
-        parts += (key, COUNTS[len(targets) + 1])
+        parts += (key, ONE_BYTE[len(targets) + 1])
         for partition, index, records in targets:
             try:
                 appended = partition.append(records, now_ms)
@@ -66,7 +64,7 @@ def produce(broker: Broker, version: int, correlation_id: int, frame: memoryview
                 refuse(version, index, error, partition, parts)
             else:
                 parts.append(ANSWER.pack(index, 0, appended[0], appended[2], appended[3], 1, 0, 0))
-        parts.append(COUNTS[0])
+        parts.append(ONE_BYTE[0])
     parts.append(END)
     parts[0] = HEAD.pack(sum(map(len, parts)) + HEAD_AFTER_SIZE, correlation_id, len(topics) + 1)
     return [b"".join(parts)]
@@ -79,7 +77,7 @@ def parse(
     if frame[position]:  # a transactional id
         return None
     acks, _, topic_count = REQUEST.unpack_from(frame, position + 1)
-    if acks not in ACKNOWLEDGED or topic_count > ONE_BYTE:
+    if acks not in ACKNOWLEDGED or topic_count > MOST:
         return None
     position += 1 + REQUEST.size
     topics = []
@@ -94,7 +92,7 @@ def parse(
         for _ in range(partition_count - 1):
             index, size = PARTITION.unpack_from(frame, position)
             position += PARTITION.size
-            if size > ONE_BYTE:
+            if size > MOST:
                 size, position = read_uvarint_tail(frame, position, size)
             end = position + size - 1
             length, magic, attributes = BATCH.unpack_from(frame, position)
@@ -106,7 +104,7 @@ def parse(
                 return None
             targets.append((partition, index, frame[position:end]))
             position = end + 1
-        if not 1 < partition_count <= ONE_BYTE or frame[position]:  # tags of the topic
+        if not 1 < partition_count <= MOST or frame[position]:  # tags of the topic
             return None
         position += 1
         topics.append((key, targets))

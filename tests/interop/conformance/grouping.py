@@ -262,10 +262,11 @@ class Groups:
         request = DescribeGroupsRequest(groups=list(groups), include_authorized_operations=operations)
         self.peer.try_ask(request, version)
 
-    def wait_until_described(self, group: str) -> None:
-        """Kafka tells a new member its id before the group that it makes is committed, and so there to be described."""
+    def wait_while(self, state: str, group: str) -> None:
+        """Until the group is in another state: by then a request on another connection has been taken up. And Kafka
+        tells a new member its id before the group that it makes is committed: until then it is "Dead"."""
         request = DescribeGroupsRequest(groups=[group])
-        self.peer.wait_for(request, 5, lambda answer: answer.groups[0].group_state != "Dead")
+        self.peer.wait_for(request, 5, lambda answer: answer.groups[0].group_state != state)
 
     def delete(self, *groups: str, version: int = 2) -> None:
         self.peer.try_ask(DeleteGroupsRequest(groups_names=list(groups)), version)

@@ -218,12 +218,17 @@ class Peer:
             lambda answer: answer.topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         )
 
-    def wait_for(self, request: object, version: int, is_there: Callable[[Any], bool]) -> None:
-        """Asks, without comparing, until the answer is as it must become."""
+    def wait_for(self, request: object, version: int, is_there: Callable[[Any], bool]) -> Any:
+        """Asks, without comparing, until the answer is as it must become; that answer."""
+        return self.wait_until(lambda: self.quietly(request, version), is_there, request)
+
+    def wait_until(self, ask: Callable[[], Any], is_there: Callable[[Any], bool], what: object) -> Any:
+        """The same with a question that changes on the way."""
         deadline = time.monotonic() + ANSWER_TIMEOUT_S
-        while not is_there(self.quietly(request, version)):
-            assert time.monotonic() < deadline, f"{self.name}: {request} is not done after {ANSWER_TIMEOUT_S} s"
-            time.sleep(POLL_S)
+        while not is_there(answer := ask()):
+            assert time.monotonic() < deadline, f"{self.name}: {what} is not done after {ANSWER_TIMEOUT_S} s"
+            time.sleep(POLL_S)  # a broker tells nobody that it is done: it can only be asked again
+        return answer
 
     def find_coordinator(self, key: str, kind: int) -> None:
         """Waits until there is one: the first to ask for it has its topic made. Not compared."""

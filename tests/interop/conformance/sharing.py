@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -30,7 +29,7 @@ from protocol.records import batch
 from protocol.records.compression import Compression
 from protocol.records.record import Record
 from tests.interop.conformance.compare import Allowed
-from tests.interop.conformance.peers import ANSWER_TIMEOUT_S, POLL_S, Exchange, Peer
+from tests.interop.conformance.peers import Exchange, Peer
 
 GROUP_RESOURCE, SET, CONFIGS_VERSION = 32, 0, 1
 PRODUCE_VERSION, LIST_OFFSETS_VERSION = 12, 7
@@ -109,10 +108,10 @@ class ShareMember:
             self.member_epoch = answer.member_epoch
             return bool(answer.assignment and answer.assignment.topic_partitions)
 
-        deadline = time.monotonic() + ANSWER_TIMEOUT_S
-        while not has_partitions(self.peer.quietly(self.heartbeat_request(topics, self.member_epoch), 1)):
-            assert time.monotonic() < deadline, f"{self.peer.name}: {self.group} has no partitions"
-            time.sleep(POLL_S)
+        def heartbeat() -> object | None:
+            return self.peer.quietly(self.heartbeat_request(topics, self.member_epoch), 1)
+
+        self.peer.wait_until(heartbeat, has_partitions, f"the join of {self.group}")
 
     # Fetching.
 

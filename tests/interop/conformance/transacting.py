@@ -19,7 +19,6 @@ from protocol.messages.describe_producers import DescribeProducersRequest, Descr
 from protocol.messages.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
 from protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
-from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -52,7 +51,6 @@ from tests.interop.conformance.peers import Exchange, Peer, Plain
 from tests.interop.conformance.records import records
 
 NO_PRODUCER = Producer(-1, -1)
-TRIES, PAUSE_S = 500, 0.01
 TRANSACTION, GROUP = 1, 0
 AGAIN = (
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -70,49 +68,27 @@ class Transacting:
         self.name = name
         self.group = f"{name}-group"
         peer.create(name, 2)
-        self.await_coordinator(name, TRANSACTION)
-        self.await_coordinator(self.group, GROUP)
+        peer.find_coordinator(name, TRANSACTION)
+        peer.find_coordinator(self.group, GROUP)
         self.producer = self.first_producer()
-
-    def await_coordinator(self, key: str, key_type: int) -> None:
-        request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
-        for _ in range(TRIES):
-            answer = self.peer.quietly(request, 4)
-            assert isinstance(answer, FindCoordinatorResponse)
-            if not answer.coordinators[0].error_code:
-                return
-            time.sleep(PAUSE_S)
-        raise AssertionError(f"{self.peer.name} has no coordinator for {key}")
 
     def first_producer(self) -> Producer:
         """Once its coordinator has loaded and nothing else is going on."""
         request = InitProducerIdRequest(transactional_id=self.name, transaction_timeout_ms=60_000)
-        for _ in range(TRIES):
-            answer = self.peer.quietly(request, 5)
-            assert isinstance(answer, InitProducerIdResponse)
-            if answer.error_code not in AGAIN:
-                self.wait_for_group()
-                return Producer(answer.producer_id, answer.producer_epoch)
-            time.sleep(PAUSE_S)
-        raise AssertionError(f"{self.peer.name} gives {self.name} no producer")
+        answer = self.peer.wait_for(request, 5, lambda answer: answer.error_code not in AGAIN)
+        self.wait_for_group()
+        return Producer(answer.producer_id, answer.producer_epoch)
 
     def wait_for_group(self) -> None:
-        for _ in range(TRIES):
-            answer = self.peer.quietly(self.offset_request(stable=False), 8)
-            assert isinstance(answer, OffsetFetchResponse)
-            if answer.groups[0].error_code not in AGAIN:
-                return
-            time.sleep(PAUSE_S)
+        request = self.offset_request(stable=False)
+        self.peer.wait_for(request, 8, lambda answer: answer.groups[0].error_code not in AGAIN)
 
     def settle(self) -> None:
         """Wait until no marker is missing. Not compared."""
         request = DescribeTransactionsRequest(transactional_ids=[self.name])
-        for _ in range(TRIES):
-            answer = self.peer.quietly(request, 0)
-            assert isinstance(answer, DescribeTransactionsResponse)
-            if not answer.transaction_states[0].transaction_state.startswith("Prepare"):
-                return
-            time.sleep(PAUSE_S)
+        self.peer.wait_for(
+            request, 0, lambda answer: not answer.transaction_states[0].transaction_state.startswith("Prepare")
+        )
 
     def init(
         self, expected: Producer = NO_PRODUCER, *, name: str | None = "", timeout_ms: int = 60_000, version: int = 5
