@@ -1,4 +1,4 @@
-"""Sockets: asyncio's BufferedProtocol around protocol.connection, with order, back-pressure and limits.
+"""Sockets: asyncio's buffered protocol around protocol.connection, with order, back-pressure and limits.
 
 All connections of a listener read into one buffer, since a read is handled before the next one starts; an idle
 connection therefore holds no buffer at all. A connection has one request at work at a time, as Apache Kafka's does:
@@ -57,9 +57,9 @@ class Listener:
         self.connections: set[ServerConnection] = set()
         self._empty = asyncio.Event()
 
-    def connection(self) -> ServerConnection:
-        """The protocol factory for `loop.create_server`."""
-        return ServerConnection(self)
+    def connection(self) -> asyncio.BufferedProtocol:
+        """The protocol factory for uvloop's `create_server`."""
+        return cast(asyncio.BufferedProtocol, ServerConnection(self))
 
     def forget(self, connection: ServerConnection) -> None:
         """A connection is closed."""
@@ -90,8 +90,17 @@ class Listener:
             connection.transport.abort()
 
 
-class ServerConnection(asyncio.BufferedProtocol):
-    """One client: reads frames, hands each to the listener's `answer`, writes what comes back, in order."""
+class ServerConnection:
+    """One client: reads frames, hands each to the listener's `answer`, writes what comes back, in order.
+
+    An asyncio.BufferedProtocol by its methods. It is none by its class, which uvloop does not ask for: a class that has
+    no other above it can be compiled, its attributes with it.
+    """
+
+    __slots__ = (
+        "_active", "_admitted", "_busy", "_held", "_pending", "_queue", "_write_paused", "client_software", "closed",
+        "ip", "listener", "on_close", "peer", "reader", "transport",
+    )  # fmt: skip
 
     def __init__(self, listener: Listener) -> None:
         self.listener = listener

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from protocol.errors import ErrorCode, InvalidRecords, KafkaError
 from protocol.messages.produce import BatchIndexAndErrorMessage, PartitionProduceResponse
-from protocol.records.batch import COMPRESSION_MASK, LOG_OVERHEAD, MAGIC_OFFSET, MAGIC_V2
+from protocol.records.batch import AT_MAGIC, COMPRESSION_MASK, LOG_OVERHEAD, MAGIC_V2
 from protocol.records.compression import Compression
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def checked_records(version: int, records: object) -> memoryview:
     end = entry_end(given, 0)
     if version < FIRST_BATCH_VERSION:
         return NOTHING if end is None else given
-    if end is None or given[MAGIC_OFFSET] != MAGIC_V2 or entry_end(given, end) is not None:
+    if end is None or given[AT_MAGIC] != MAGIC_V2 or entry_end(given, end) is not None:
         raise Refused(ErrorCode.INVALID_RECORD)
     if version < FIRST_ZSTD_VERSION and given[ATTRIBUTES_LOW_BYTE] & COMPRESSION_MASK == Compression.ZSTD:
         raise Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
@@ -87,9 +87,9 @@ def entry_end(records: memoryview, start: int) -> int | None:
     if size < MIN_ENTRY_SIZE:
         text = f"Record size {size} is less than the minimum record overhead ({MIN_ENTRY_SIZE})"
         raise Refused(ErrorCode.CORRUPT_MESSAGE, text)
-    if left <= MAGIC_OFFSET:
+    if left <= AT_MAGIC:
         return None
-    magic = records[start + MAGIC_OFFSET]
+    magic = records[start + AT_MAGIC]
     if magic > MAGIC_V2:
         signed = magic - 256 if magic > 127 else magic
         raise Refused(ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {signed}")

@@ -89,8 +89,8 @@ def check(buffer: memoryview, position: int, header: BatchHeader) -> None:
     if header.magic >= v2.MAGIC_V2:
         v2.validate(buffer, position, header)
         return
-    covered = buffer[position + v2.MAGIC_OFFSET : position + header.size_bytes]
-    if header.magic < 0 or len(covered) != header.size_bytes - v2.MAGIC_OFFSET or crc32(covered) != header.crc:
+    covered = buffer[position + v2.AT_MAGIC : position + header.size_bytes]
+    if header.magic < 0 or len(covered) != header.size_bytes - v2.AT_MAGIC or crc32(covered) != header.crc:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"a message's CRC-32 is not {header.crc:#010x}, as it says")
 
 
@@ -105,7 +105,7 @@ def walk(window: Window, start: int, end: int) -> Iterator[tuple[int, BatchHeade
         at = position - piece_start
         if at + v2.HEADER_SIZE > len(piece) and piece_start + len(piece) < end:
             piece, piece_start, at = window(position, min(end, position + READ_AHEAD_BYTES)), position, 0
-        if len(piece) - at < v2.HEADER_SIZE and piece[at + v2.MAGIC_OFFSET] >= v2.MAGIC_V2:
+        if len(piece) - at < v2.HEADER_SIZE and piece[at + v2.AT_MAGIC] >= v2.MAGIC_V2:
             return
         header = header_at(piece, at)
         if not 0 <= header.magic <= v2.MAGIC_V2:

@@ -194,12 +194,12 @@ class OsDisk(Disk):
         os.close(handle)
 
     def pwritev(self, handle: int, buffers: Sequence[Buffer], offset: int) -> int:
-        total = _size(buffers[0]) if len(buffers) == 1 else sum(map(_size, buffers))
-        written = (
-            os.pwritev(handle, buffers if len(buffers) <= MAX_BUFFERS else buffers[:MAX_BUFFERS], offset)
-            if total
-            else 0
-        )
+        if len(buffers) == 1:
+            total = _size(buffers[0])
+            written = os.pwrite(handle, buffers[0], offset)
+        else:
+            total = sum(map(_size, buffers))
+            written = os.pwritev(handle, buffers[:MAX_BUFFERS], offset) if total else 0
         if written != total:
             self._write_rest(handle, buffers, offset, written)
         return total

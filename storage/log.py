@@ -9,13 +9,14 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import CONTROL, BatchHeader, read_header
 from protocol.types import TopicPartition, Uuid
 from storage import checkpoint
 from storage.append import Prepared, prepare
+from storage.appended import Appended as Appended
 from storage.checkpoint import CorruptCheckpoint
 from storage.cold import ColdRead, cold_read
 from storage.config import LogConfig
@@ -33,24 +34,11 @@ from storage.rolling import should_roll
 from storage.segment import Segment
 from storage.txn_index import AbortedTxn
 
-_new: Final = tuple.__new__  # a NamedTuple's own constructor costs three times as much
-
 PRODUCER_EXPIRATION_MS: Final = 24 * 60 * 60 * 1000
 """Default of producer.id.expiration.ms."""
 
 
 warnings = logging.getLogger(__name__)
-
-
-class Appended(NamedTuple):
-    """Where an append went. A duplicate was not written again: the offsets are those of the first time."""
-
-    base_offset: int
-    last_offset: int
-    log_append_time_ms: int
-    """-1 unless the topic's timestamps are the broker's."""
-    log_start_offset: int
-    duplicate: bool
 
 
 class Log(LocalLog):
@@ -131,9 +119,9 @@ class Log(LocalLog):
         LogDirFull, and has then written nothing.
         """
         if guard is None and self._may_be_plain(origin):
-            offsets = append_plain(self, records, leader_epoch, now_ms)
-            if offsets is not None:
-                return _new(Appended, (*offsets, -1, self.log_start_offset, False))
+            appended = append_plain(self, records, leader_epoch, now_ms)
+            if appended is not None:
+                return appended
         prepared = prepare(
             records, self.rules, origin, next_offset=self.log_end_offset, leader_epoch=leader_epoch, now_ms=now_ms
         )

@@ -10,8 +10,28 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final
 
-from protocol.records.batch import HEADER, LOG_OVERHEAD, MAGIC_V2, MAX_SEQUENCE
+from librt.strings import read_i16_be, read_i32_be, read_i64_be
+
+from protocol.records.batch import (
+    AT_ATTRIBUTES,
+    AT_BASE_OFFSET,
+    AT_BASE_SEQUENCE,
+    AT_CRC,
+    AT_LAST_OFFSET_DELTA,
+    AT_LENGTH,
+    AT_MAGIC,
+    AT_MAX_TIMESTAMP,
+    AT_PRODUCER_EPOCH,
+    AT_PRODUCER_ID,
+    AT_RECORDS_COUNT,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC_V2,
+    MAX_SEQUENCE,
+    NO_TIMESTAMP,
+)
 from protocol.records.checksum import crc32c
+from storage.appended import Appended
 from storage.index import MAX_RELATIVE_OFFSET
 
 if TYPE_CHECKING:
@@ -19,24 +39,26 @@ if TYPE_CHECKING:
 
 PLACE: Final = struct.Struct(">qii")
 """Base offset, length and leader epoch, stamped in one go: the length stays what it is."""
-CRC_FROM: Final = 21
 LAST_CODEC: Final = 4
 """Attributes up to it say nothing but a codec: no transaction, no marker, no timestamps of the broker's."""
+UINT32: Final = 0xFFFFFFFF
 
-_unpack: Final = HEADER.unpack_from
 
-
-def append_plain(log: Log, records: memoryview, leader_epoch: int, now_ms: int) -> tuple[int, int] | None:
-    """The batch's first and last offset; None when it is unusual, and nothing has been done.
+def append_plain(log: Log, records: memoryview, leader_epoch: int, now_ms: int) -> Appended | None:
+    """Where the batch went; None when it is unusual, and nothing has been done.
 
     Raises LogDirFailure and LogDirFull as `Log.append` does.
     """
-    try:
-        base, length, _, magic, crc, attributes, delta, _, timestamp, producer_id, epoch, sequence, count = _unpack(
-            records
-        )
-    except struct.error:
+    header = bytes(records[:HEADER_SIZE])
+    if len(header) < HEADER_SIZE:
         return None
+    # out of bytes, compiled code reads each of these without making an object; to unpack all makes fourteen
+    length: int = read_i32_be(header, AT_LENGTH)
+    attributes: int = read_i16_be(header, AT_ATTRIBUTES)
+    delta: int = read_i32_be(header, AT_LAST_OFFSET_DELTA)
+    timestamp: int = read_i64_be(header, AT_MAX_TIMESTAMP)
+    count: int = read_i32_be(header, AT_RECORDS_COUNT)
+    crc: int = read_i32_be(header, AT_CRC)
     size = length + LOG_OVERHEAD
     rules, segment = log.rules, log.segments.active
     position, first_timestamp = segment.size_bytes, segment.known_first_timestamp
@@ -44,8 +66,8 @@ def append_plain(log: Log, records: memoryview, leader_epoch: int, now_ms: int) 
     last = offset + delta
     if (
         size != len(records)
-        or base
-        or magic != MAGIC_V2
+        or read_i64_be(header, AT_BASE_OFFSET)
+        or header[AT_MAGIC] != MAGIC_V2
         or not 0 <= attributes <= LAST_CODEC
         or not 0 < count == delta + 1
         or size > rules.max_message_bytes
@@ -57,12 +79,14 @@ def append_plain(log: Log, records: memoryview, leader_epoch: int, now_ms: int) 
         or last - segment.base_offset > MAX_RELATIVE_OFFSET
         or first_timestamp < 0
         or timestamp - first_timestamp > rules.max_segment_ms - segment.roll_jitter_ms
-        or crc32c(records[CRC_FROM:]) != crc
+        or crc32c(records[AT_ATTRIBUTES:]) != crc & UINT32
     ):
         return None
     producer = None
+    producer_id: int = read_i64_be(header, AT_PRODUCER_ID)
+    sequence: int = read_i32_be(header, AT_BASE_SEQUENCE)
     if producer_id >= 0:
-        producer = log.producer_state.next_in_line(producer_id, epoch, sequence)
+        producer = log.producer_state.next_in_line(producer_id, read_i16_be(header, AT_PRODUCER_EPOCH), sequence)
         if producer is None:
             return None
     PLACE.pack_into(records, 0, offset, length, leader_epoch)
@@ -73,4 +97,4 @@ def append_plain(log: Log, records: memoryview, leader_epoch: int, now_ms: int) 
     log.log_end_offset = log.producer_state.end_offset = last + 1
     if producer is not None:
         producer.add_plain((sequence + delta) & MAX_SEQUENCE, last, delta, timestamp)
-    return offset, last
+    return Appended(offset, last, NO_TIMESTAMP, log.log_start_offset, False)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from storage.segment import EMPTY, Segment
+from storage.segment import Segment
+from storage.segment_file import EMPTY
 from storage.segments import Segments
 from storage.txn_index import AbortedTxn
 

@@ -7,10 +7,10 @@ Kafka classes LogSegment and FileRecords.
 
 from __future__ import annotations
 
-import errno
 import os
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from protocol.records.batch import LOG_OVERHEAD, BatchHeader
 from storage import names
@@ -21,14 +21,15 @@ from storage.failure import tell
 from storage.index import OffsetIndex
 from storage.recent import RecentBatches
 from storage.rolling import jitter_ms
-from storage.segment_file import SegmentFile, keep_mapped, loaded
+from storage.segment_file import EMPTY, Mapping, SegmentFile, keep_mapped, loaded
 from storage.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
 from storage.txn_index import TransactionIndex
 
-REMAP_BYTES = 1 << 20
+REMAP_BYTES: Final = 1 << 20
 """The end of the active segment that is read by pread: mapping anew at every read would cost more than the copy."""
 
-EMPTY = memoryview(b"")
+UNKNOWN: Final = -2
+"""A timestamp that nobody has looked for yet; -1 is that of a record without."""
 
 
 class Segment:
@@ -38,10 +39,10 @@ class Segment:
     """
 
     __slots__ = (
-        "__weakref__", "_disk", "_file", "_first_timestamp", "_indexed_at", "_map", "_max_index_bytes",
-        "_max_timestamp", "_recent", "base_offset", "created_ms", "directory", "index", "index_full",
-        "index_interval_bytes", "indexes_unsynced", "roll_jitter_ms", "sealed", "size_bytes", "suffix",
-        "time_index", "txn_index",
+        "_disk", "_file", "_indexed_at", "_mapping", "_max_index_bytes", "_max_timestamp", "_max_timestamp_offset",
+        "_recent", "base_offset", "created_ms", "directory", "index", "index_full", "index_interval_bytes",
+        "indexes_unsynced", "known_first_timestamp", "roll_jitter_ms", "sealed", "size_bytes", "suffix", "time_index",
+        "txn_index",
     )  # fmt: skip
 
     def __init__(
@@ -64,7 +65,8 @@ class Segment:
         self.size_bytes = size_bytes
         self.sealed = sealed
         self.created_ms = now_ms
-        self._first_timestamp: int | None = None
+        self.known_first_timestamp = UNKNOWN
+        """The first timestamp if it is at hand, else negative: nothing is read for it."""
         self.index_interval_bytes = config.index_interval_bytes
         self.roll_jitter_ms = jitter_ms(directory, base_offset, config)
         self.index_full = False
@@ -73,8 +75,9 @@ class Segment:
         self._make_indexes(fresh=fresh)
         self.txn_index = TransactionIndex(self.path_of(names.TXN_INDEX), base_offset, disk=disk)
         self._file: SegmentFile | None = None
-        self._map = EMPTY
-        self._max_timestamp = TimestampOffset(NO_TIMESTAMP, base_offset) if fresh else None
+        self._mapping: Mapping | None = None
+        self._max_timestamp = NO_TIMESTAMP if fresh else UNKNOWN
+        self._max_timestamp_offset = base_offset
         self._indexed_at = size_bytes
         self._recent = RecentBatches()
 
@@ -130,11 +133,12 @@ class Segment:
         position = self.size_bytes
         file = self._file or self._open()
         self._disk.pwritev(file.handle, (batch,), position)
-        maximum = self._max_timestamp or self.max_timestamp
-        if timestamp > maximum[0]:
-            maximum = self._max_timestamp = TimestampOffset(timestamp, last_offset)
+        if self._max_timestamp == UNKNOWN:
+            self._look_for_max_timestamp()
+        if timestamp > self._max_timestamp:
+            self._max_timestamp, self._max_timestamp_offset = timestamp, last_offset
         if position - self._indexed_at > self.index_interval_bytes:
-            self._index(last_offset, position, maximum)
+            self._index(last_offset, position)
         self._recent.add(base_offset, position)
         self.size_bytes = position + size_bytes
 
@@ -146,21 +150,22 @@ class Segment:
     def _note(self, batches: Sequence[BatchHeader], position: int) -> None:
         """Keep account of batches at this position: indexes, timestamps, places."""
         if not position and batches:
-            self._first_timestamp = batches[0].max_timestamp
-        maximum = self._max_timestamp or self.max_timestamp
+            self.known_first_timestamp = batches[0].max_timestamp
+        if self._max_timestamp == UNKNOWN:
+            self._look_for_max_timestamp()
         for batch in batches:
-            if batch.max_timestamp > maximum[0]:
-                maximum = self._max_timestamp = TimestampOffset(batch.max_timestamp, batch.last_offset)
+            if batch.max_timestamp > self._max_timestamp:
+                self._max_timestamp, self._max_timestamp_offset = batch.max_timestamp, batch.last_offset
             if position - self._indexed_at > self.index_interval_bytes:
-                self._index(batch.last_offset, position, maximum)
+                self._index(batch.last_offset, position)
             self._recent.add(batch.base_offset, position)
             position += batch.batch_length + LOG_OVERHEAD
 
-    def _index(self, last_offset: int, position: int, maximum: TimestampOffset) -> None:
+    def _index(self, last_offset: int, position: int) -> None:
         if self.index_full:  # only within an append of several batches: the next one rolls
             return
         self.index.append(last_offset, position)
-        self.time_index.maybe_append(maximum.timestamp, maximum.offset)
+        self.time_index.maybe_append(self._max_timestamp, self._max_timestamp_offset)
         self._indexed_at = position
         self.index_full = self.index.is_full or self.time_index.is_full
 
@@ -177,13 +182,21 @@ class Segment:
     @property
     def max_timestamp(self) -> TimestampOffset:
         """The largest timestamp, and the last offset of the batch that has it; (-1, base offset) when there is none."""
-        if self._max_timestamp is None:
-            self._max_timestamp = self.time_index.last_entry
-        return self._max_timestamp
+        if self._max_timestamp == UNKNOWN:
+            self._look_for_max_timestamp()
+        return TimestampOffset(self._max_timestamp, self._max_timestamp_offset)
 
     @max_timestamp.setter
     def max_timestamp(self, maximum: TimestampOffset) -> None:
-        self._max_timestamp = maximum
+        self._max_timestamp, self._max_timestamp_offset = maximum
+
+    @property
+    def knows_max_timestamp(self) -> bool:
+        """Whether the largest timestamp is at hand, and no index is to be read for it."""
+        return self._max_timestamp != UNKNOWN
+
+    def _look_for_max_timestamp(self) -> None:
+        self._max_timestamp, self._max_timestamp_offset = self.time_index.last_entry
 
     def largest_timestamp(self) -> int:
         """For retention and lookups: the largest timestamp, or for a file without any, when it was changed."""
@@ -198,47 +211,34 @@ class Segment:
     @property
     def first_timestamp(self) -> int:
         """The first batch's largest timestamp, -1 when there is none: the segment's age counts from it."""
-        if self._first_timestamp is None:
-            self._first_timestamp = next((header.max_timestamp for _, header in self.batches()), NO_TIMESTAMP)
-        return self._first_timestamp
-
-    @property
-    def known_first_timestamp(self) -> int:
-        """The first timestamp if it is at hand, else -1: nothing is read for it."""
-        return NO_TIMESTAMP if self._first_timestamp is None else self._first_timestamp
+        if self.known_first_timestamp == UNKNOWN:
+            self.known_first_timestamp = NO_TIMESTAMP
+            for _, header in self.batches():
+                self.known_first_timestamp = header.max_timestamp
+                break
+        return self.known_first_timestamp
 
     # Reading
 
     def view(self, start: int, end: int) -> memoryview:
         """The bytes [start, end) of the file: of its mapping, or a copy of a little at the active segment's end."""
-        mapping = self._map
-        if end > len(mapping):
-            if start >= len(mapping) and not self.sealed and self.size_bytes - len(mapping) < REMAP_BYTES:
-                return memoryview(self._pread(start, end))
+        mapping = self._mapping
+        size = 0 if mapping is None else len(mapping.view)
+        if mapping is None or end > size:
+            if start >= size and not self.sealed and self.size_bytes - size < REMAP_BYTES:
+                return memoryview((self._file or self._open()).pread(end - start, start))
             mapping = self._remap()
-        loaded.add(self, end - start)
-        return mapping[start:end]
+        loaded.add(mapping, end - start)
+        return mapping.view[start:end]
 
-    def _pread(self, start: int, end: int) -> bytes:
-        file = self._file or self._open()
-        data = self._disk.pread(file.handle, end - start, start)
-        if len(data) != end - start:
-            raise OSError(errno.EIO, f"{len(data)} bytes at {start}, not {end - start}", self.path)
-        return data
-
-    def _remap(self) -> memoryview:
+    def _remap(self) -> Mapping:
         """Map all that has been written. Older mappings live as long as their views."""
-        size = self.size_bytes
-        if not size:
-            return EMPTY
-        file = self._file or SegmentFile(self._disk, self.path)
-        try:
-            mapping = self._disk.mmap(file.handle, size)
-        except ValueError:
-            raise OSError(errno.EIO, f"the file is shorter than {size} bytes", self.path) from None
-        self._map = mapping
-        if self.sealed:
-            keep_mapped(self)
+        size, view = self.size_bytes, EMPTY
+        if size:
+            view = (self._file or SegmentFile(self._disk, self.path)).map(size)
+        mapping = self._mapping = Mapping(self._disk, view, (self.index, self.time_index))
+        if self.sealed and size:
+            keep_mapped(mapping)
         return mapping
 
     def is_recent(self, offset: int) -> bool:
@@ -250,9 +250,9 @@ class Segment:
         size = self.size_bytes
         position = self._position_before(offset)
         while position < size:
-            mapping = self._map
-            if position < len(mapping):
-                found = find_offset(mapping, position, len(mapping), offset)
+            mapping = self._mapping
+            if mapping is not None and position < len(mapping.view):
+                found = find_offset(mapping.view, position, len(mapping.view), offset)
             else:
                 piece = self.view(position, min(size, position + READ_AHEAD_BYTES))
                 found = find_offset(piece, 0, len(piece), offset)
@@ -281,7 +281,7 @@ class Segment:
         """Make offset and time index anew from the batches: what was there cannot be right. Raises OSError."""
         tell("index made anew", self.index.path)
         self._make_indexes(fresh=True)
-        self._max_timestamp, self._indexed_at = TimestampOffset(NO_TIMESTAMP, self.base_offset), 0
+        self._max_timestamp, self._max_timestamp_offset, self._indexed_at = NO_TIMESTAMP, self.base_offset, 0
         self._recent.clear()
         self._note([header for _, header in self.batches()], 0)
         if self.sealed:
@@ -341,7 +341,7 @@ class Segment:
 
     def close(self) -> None:
         """Make the indexes durable and let go of every file; a later use opens them again."""
-        if self._max_timestamp is not None:  # else nobody has looked at it, and there is nothing to write
+        if self.knows_max_timestamp:  # else nobody has looked at it, and there is nothing to write
             self._finish_indexes(sync=True)
         self.txn_index.flush()
         if self._file is not None:
@@ -353,13 +353,9 @@ class Segment:
         self._file = None
         self.unmap()
 
-    def unload(self) -> None:
-        """Let go of the mapping's pages, not of the mapping."""
-        self._disk.unload(self._map)
-
     def unmap(self) -> None:
         """Let go of the mappings; views of them stay valid."""
-        self._map = EMPTY
+        self._mapping = None
         for index in (self.index, self.time_index):
             index.release()
 
@@ -389,7 +385,7 @@ class Segment:
 
     def delete(self) -> None:
         """Remove the files; those that are not there are fine. Views stay valid."""
-        self._file, self._map = None, EMPTY
+        self._file = self._mapping = None
         self._disk.unlink(self.path, missing_ok=True)
         for index, _ in self._indexes():
             index.delete()

@@ -18,7 +18,7 @@ from protocol.errors import KafkaError
 from protocol.primitives import ONE_BYTE, uvarint
 from protocol.records.batch import LOG_OVERHEAD
 from protocol.types import Buffer
-from storage.segment import EMPTY
+from storage.segment_file import EMPTY
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -98,7 +98,7 @@ class Asked(NamedTuple):
 
 
 def fetch(
-    broker: Broker, version: int, correlation_id: int, frame: memoryview, position: int
+    broker: Broker, version: int, correlation_id: int, frame: memoryview, front: bytes, position: int
 ) -> list[Buffer] | Coroutine[Any, Any, list[Buffer] | None] | None:
     """The answer to the request whose body is at `position`."""
     asked = parse(broker, version, frame, position)

@@ -1,20 +1,30 @@
 """Produce without objects: a flexible request (version 9 and later) outside transactions, walked in place.
 
 The way through handlers/produce.py makes a dozen objects per request, which costs more than the append itself.
-Source of the layout: protocol/messages/produce.py, whose codec is the oracle.
+Integers are read out of `bytes`, a copy of the few that are looked at, since compiled code does that without a call;
+so are they written. Source of the layout: protocol/messages/produce.py, whose codec is the oracle.
 """
 
 from __future__ import annotations
 
-import struct
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from librt.strings import BytesWriter, read_i16_be, read_i32_be, write_i16_be, write_i32_be, write_i64_be
 
 from broker.produce_rules import refused
 from protocol.codec import part_encoder
 from protocol.errors import KafkaError
 from protocol.messages.produce import PartitionProduceResponse, ProduceResponse
-from protocol.primitives import ONE_BYTE, read_uvarint_tail
-from protocol.records.batch import LOG_OVERHEAD, MAGIC_V2, TRANSACTIONAL
+from protocol.primitives import read_uvarint_tail
+from protocol.records.batch import (
+    AT_ATTRIBUTES,
+    AT_LENGTH,
+    AT_MAGIC,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC_V2,
+    TRANSACTIONAL,
+)
 from protocol.types import Buffer
 
 if TYPE_CHECKING:
@@ -25,92 +35,117 @@ FIRST_VERSION: Final = 9
 FIRST_TOPIC_ID_VERSION: Final = 13
 UUID_BYTES: Final = 16
 
-REQUEST: Final = struct.Struct(">hiB")
-"""Acks, timeout, count of topics."""
-PARTITION: Final = struct.Struct(">iB")
-"""Partition, first byte of the records' length."""
-HEAD: Final = struct.Struct(">iixB")
-"""Size, correlation id, no tags, count of topics."""
-HEAD_AFTER_SIZE: Final = HEAD.size - 4
-ANSWER: Final = struct.Struct(">ihqqqBBB")
-"""Partition, no error, base offset, append time, log start offset; then no record errors, no message, no tags."""
+SIZE_BYTES: Final = 4
+BETWEEN_BYTES: Final = 192
+"""More than there can be between the records of one partition and the attributes of the next one's: the end of a topic,
+the name of another, counts and lengths."""
+MOST: Final = 0x7F
+"""Counts and lengths up to it take one byte; all are one more than what they count (KIP-482)."""
 END: Final = bytes(5)
 """Throttle time, no tags."""
 
-MOST: Final = 0x7F
-"""Counts and lengths up to it take one byte; all are one more than what they count (KIP-482)."""
-ACKNOWLEDGED: Final = (-1, 1)
-BATCH: Final = struct.Struct(">8xi4xB5xB")
-"""Of a batch's header its length, its magic and the low byte of its attributes."""
-BATCH_HEADER_BYTES: Final = 61
+Target: TypeAlias = "tuple[Partition, int, memoryview]"
+"""A partition, its number, and the records for it."""
 
 
-def produce(broker: Broker, version: int, correlation_id: int, frame: memoryview, position: int) -> list[Buffer] | None:
+def produce(
+    broker: Broker, version: int, correlation_id: int, frame: memoryview, front: bytes, position: int
+) -> list[Buffer] | None:
     """The answer to the request whose body is at `position`."""
     try:
-        topics = parse(broker, version, frame, position)
-    except (IndexError, KeyError, struct.error):
+        topics = parse(broker, version, frame, front, position)
+    except (IndexError, KeyError):
         return None
     if topics is None:
         return None
     now_ms = broker.clock.now_ms()
-    parts: list[Buffer] = [b""]
+    answer = BytesWriter()
+    write_i32_be(answer, 0)  # the size, once it is known
+    write_i32_be(answer, correlation_id)
+    answer.append(0)  # no tags
+    answer.append(len(topics) + 1)
     for key, targets in topics:
-        parts += (key, ONE_BYTE[len(targets) + 1])
+        answer.write(key)
+        answer.append(len(targets) + 1)
         for partition, index, records in targets:
-            try:
-                appended = partition.append(records, now_ms)
-            except KafkaError as error:
-                refuse(version, index, error, partition, parts)
-            else:
-                parts.append(ANSWER.pack(index, 0, appended[0], appended[2], appended[3], 1, 0, 0))
-        parts.append(ONE_BYTE[0])
-    parts.append(END)
-    parts[0] = HEAD.pack(sum(map(len, parts)) + HEAD_AFTER_SIZE, correlation_id, len(topics) + 1)
-    return [b"".join(parts)]
+            append(partition, index, records, now_ms, version, answer)
+        answer.append(0)
+    answer.write(END)
+    size = len(answer) - SIZE_BYTES
+    for n in range(SIZE_BYTES):
+        answer[n] = size >> 24 - 8 * n & 0xFF
+    return [answer.getvalue()]
+
+
+def append(
+    partition: Partition, index: int, records: memoryview, now_ms: int, version: int, answer: BytesWriter
+) -> None:
+    """Appends to one partition, and writes its part of the answer."""
+    try:
+        appended = partition.append(records, now_ms)
+    except KafkaError as error:
+        refuse(version, index, error, partition, answer)
+        return
+    write_i32_be(answer, index)
+    write_i16_be(answer, 0)  # no error
+    write_i64_be(answer, appended.base_offset)
+    write_i64_be(answer, appended.log_append_time_ms)
+    write_i64_be(answer, appended.log_start_offset)
+    answer.append(1)  # no record errors
+    write_i16_be(answer, 0)  # no message, no tags
 
 
 def parse(
-    broker: Broker, version: int, frame: memoryview, position: int
-) -> list[tuple[bytes, list[tuple[Partition, int, memoryview]]]] | None:
+    broker: Broker, version: int, frame: memoryview, front: bytes, position: int
+) -> list[tuple[bytes, list[Target]]] | None:
     """What is to be appended where, by topic: its name or id as the frame has it. None, or an error, is the unusual."""
-    if frame[position]:  # a transactional id
+    if front[position]:  # a transactional id
         return None
-    acks, _, topic_count = REQUEST.unpack_from(frame, position + 1)
-    if acks not in ACKNOWLEDGED or topic_count > MOST:
+    acks: int = read_i16_be(front, position + 1)
+    topic_count = front[position + 7]
+    if (acks != -1 and acks != 1) or topic_count > MOST:
         return None
-    position += 1 + REQUEST.size
-    topics = []
+    topics: list[tuple[bytes, list[Target]]] = []
+    base, at = 0, position + 8  # `front` is the frame from `base` on
     for _ in range(topic_count - 1):
-        start = position
-        position += UUID_BYTES if version >= FIRST_TOPIC_ID_VERSION else frame[position]
-        key = bytes(frame[start:position])
+        start = at
+        at += UUID_BYTES if version >= FIRST_TOPIC_ID_VERSION else front[at]
+        key = front[start:at]
         partitions = broker.replicas.by_key[key]
-        targets = []
-        partition_count = frame[position]
-        position += 1
+        partition_count = front[at]
+        if not 1 < partition_count <= MOST:
+            return None
+        at += 1
+        targets: list[Target] = []
         for _ in range(partition_count - 1):
-            index, size = PARTITION.unpack_from(frame, position)
-            position += PARTITION.size
+            index: int = read_i32_be(front, at)
+            size: int = front[at + 4]
+            at += 5
             if size > MOST:
-                size, position = read_uvarint_tail(frame, position, size)
-            end = position + size - 1
-            length, magic, attributes = BATCH.unpack_from(frame, position)
-            unusual = size <= BATCH_HEADER_BYTES or magic != MAGIC_V2 or attributes & TRANSACTIONAL
-            if unusual or length != size - 1 - LOG_OVERHEAD or frame[end]:  # not one batch; tags of the partition
-                return None
+                size, at = read_uvarint_tail(front, at, size)
+            size -= 1
+            length: int = read_i32_be(front, at + AT_LENGTH)
+            unusual = size < HEADER_SIZE or front[at + AT_MAGIC] != MAGIC_V2
+            if unusual or front[at + AT_ATTRIBUTES + 1] & TRANSACTIONAL or length != size - LOG_OVERHEAD:
+                return None  # not one batch
             partition = partitions[index]
             if partition.log.flushes:
                 return None
-            targets.append((partition, index, frame[position:end]))
-            position = end + 1
-        if not 1 < partition_count <= MOST or frame[position]:  # tags of the topic
+            begin = base + at
+            base, at = begin + size, 1
+            targets.append((partition, index, frame[begin:base]))
+            front = bytes(frame[base : base + BETWEEN_BYTES])
+            if front[0]:  # tags of the partition; an error if the records are cut short
+                return None
+        if front[at]:  # tags of the topic
             return None
-        position += 1
+        at += 1
         topics.append((key, targets))
-    return topics if position + 1 == len(frame) and not frame[position] else None
+    return topics if base + at + 1 == len(frame) and not front[at] else None
 
 
-def refuse(version: int, index: int, error: KafkaError, partition: Partition, parts: list[Buffer]) -> None:
+def refuse(version: int, index: int, error: KafkaError, partition: Partition, answer: BytesWriter) -> None:
     """A partition's answer with its error, as the general way encodes it."""
+    parts: list[Buffer] = []
     part_encoder(ProduceResponse, PartitionProduceResponse, version)(refused(index, error, partition), parts.append)
+    answer.write(b"".join(parts))

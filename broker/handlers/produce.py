@@ -27,8 +27,8 @@ from protocol.messages.produce import (
     TopicProduceResponse,
 )
 from protocol.records.batch import (
+    AT_MAGIC,
     HEADER_SIZE,
-    MAGIC_OFFSET,
     MAGIC_V2,
     TRANSACTIONAL,
     BatchHeader,
@@ -158,7 +158,7 @@ def transactional_batches(call: Call[ProduceRequest]) -> dict[TopicPartition, Ba
             if (
                 isinstance(records, memoryview)
                 and len(records) >= HEADER_SIZE
-                and records[MAGIC_OFFSET] == MAGIC_V2
+                and records[AT_MAGIC] == MAGIC_V2
                 and records[ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL
             ):
                 name = TopicPartition(name_of(call, topic) or "", data.index)

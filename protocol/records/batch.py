@@ -25,19 +25,27 @@ Buffer: TypeAlias = bytes | bytearray | memoryview | mmap
 WritableBuffer: TypeAlias = bytearray | memoryview
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
-HEADER_SIZE: Final = HEADER.size
+HEADER_SIZE: Final = 61
 LOG_OVERHEAD: Final = (
     12  # base offset and length: what every version of an entry starts with, and its length leaves out
 )
-MAGIC_OFFSET: Final = 16  # the same place in v0, v1 and v2
+
+AT_BASE_OFFSET: Final = 0
+AT_LENGTH: Final = 8
+AT_LEADER_EPOCH: Final = 12
+AT_MAGIC: Final = 16  # the same place in v0, v1 and v2
+AT_CRC: Final = 17
+AT_ATTRIBUTES: Final = 21  # the CRC covers the batch from here on
+AT_LAST_OFFSET_DELTA: Final = 23
+AT_MAX_TIMESTAMP: Final = 35
+AT_PRODUCER_ID: Final = 43
+AT_PRODUCER_EPOCH: Final = 51
+AT_BASE_SEQUENCE: Final = 53
+AT_RECORDS_COUNT: Final = 57
 MAGIC_V2: Final = 2
 
-_EPOCH_OFFSET: Final = 12
-_CRC_OFFSET: Final = 17
-_ATTRIBUTES_OFFSET: Final = 21  # the CRC covers the batch from here on
-_MAX_TIMESTAMP_OFFSET: Final = 35
 _MIN_LENGTH: Final = HEADER_SIZE - LOG_OVERHEAD
-assert HEADER_SIZE == 61
+assert HEADER.size == HEADER_SIZE
 
 NO_OFFSET: Final = -1
 NO_TIMESTAMP: Final = -1
@@ -149,7 +157,7 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
 
 def check_crc(buffer: Buffer, position: int, header: BatchHeader) -> bool:
     """Whether the CRC-32C of the batch is the one that its header gives."""
-    covered = memoryview(buffer)[position + _ATTRIBUTES_OFFSET : position + LOG_OVERHEAD + header.batch_length]
+    covered = memoryview(buffer)[position + AT_ATTRIBUTES : position + LOG_OVERHEAD + header.batch_length]
     return crc32c(covered) == header.crc
 
 
@@ -162,8 +170,8 @@ def validate(buffer: Buffer, position: int, header: BatchHeader) -> None:
     length = header.batch_length
     if header.magic != MAGIC_V2 or length < _MIN_LENGTH:
         raise _malformed(header)
-    covered = memoryview(buffer)[position + _ATTRIBUTES_OFFSET : position + LOG_OVERHEAD + length]
-    if len(covered) != length - (_ATTRIBUTES_OFFSET - LOG_OVERHEAD):
+    covered = memoryview(buffer)[position + AT_ATTRIBUTES : position + LOG_OVERHEAD + length]
+    if len(covered) != length - (AT_ATTRIBUTES - LOG_OVERHEAD):
         raise _corrupt(f"a record batch of {length + LOG_OVERHEAD} bytes, of which {len(buffer) - position} are there")
     if crc32c(covered) != header.crc:
         raise _corrupt(f"a record batch's CRC-32C is {crc32c(covered):#010x}, its header says {header.crc:#010x}")
@@ -186,9 +194,9 @@ def validate_from_client(header: BatchHeader) -> None:
 
 def magic_at(buffer: Buffer, position: int = 0) -> int:
     """The format of the entry at `position`: 0 and 1 are messages, 2 a batch. Raises KafkaError(CORRUPT_MESSAGE)."""
-    if len(buffer) <= position + MAGIC_OFFSET:
-        raise _corrupt(f"{len(buffer) - position} bytes are too few for a record: its magic is byte {MAGIC_OFFSET}")
-    return memoryview(buffer)[position + MAGIC_OFFSET]
+    if len(buffer) <= position + AT_MAGIC:
+        raise _corrupt(f"{len(buffer) - position} bytes are too few for a record: its magic is byte {AT_MAGIC}")
+    return memoryview(buffer)[position + AT_MAGIC]
 
 
 def iter_batches(buffer: Buffer, start: int = 0, end: int | None = None) -> Iterator[tuple[int, BatchHeader]]:
@@ -213,7 +221,7 @@ def iter_batches(buffer: Buffer, start: int = 0, end: int | None = None) -> Iter
 def stamp(buffer: WritableBuffer, position: int, base_offset: int, leader_epoch: int) -> None:
     """Give the batch its place in the log: two fields outside the CRC."""
     _INT64.pack_into(buffer, position, base_offset)
-    _INT32.pack_into(buffer, position + _EPOCH_OFFSET, leader_epoch)
+    _INT32.pack_into(buffer, position + AT_LEADER_EPOCH, leader_epoch)
 
 
 def stamp_log_append_time(buffer: WritableBuffer, position: int, now_ms: int) -> None:
@@ -226,15 +234,15 @@ def set_max_timestamp(buffer: WritableBuffer, position: int, kind: TimestampType
     header = read_header(buffer, position)
     attributes = header.attributes & ~TIMESTAMP_TYPE | kind << 3
     if attributes != header.attributes or max_timestamp != header.max_timestamp:
-        struct.pack_into(">h", buffer, position + _ATTRIBUTES_OFFSET, attributes)
-        _INT64.pack_into(buffer, position + _MAX_TIMESTAMP_OFFSET, max_timestamp)
+        struct.pack_into(">h", buffer, position + AT_ATTRIBUTES, attributes)
+        _INT64.pack_into(buffer, position + AT_MAX_TIMESTAMP, max_timestamp)
         seal(buffer, position, header.batch_length)
 
 
 def seal(buffer: WritableBuffer, position: int, batch_length: int) -> None:
     """Write the CRC-32C of the batch as it now is."""
-    covered = memoryview(buffer)[position + _ATTRIBUTES_OFFSET : position + LOG_OVERHEAD + batch_length]
-    struct.pack_into(">I", buffer, position + _CRC_OFFSET, crc32c(covered))
+    covered = memoryview(buffer)[position + AT_ATTRIBUTES : position + LOG_OVERHEAD + batch_length]
+    struct.pack_into(">I", buffer, position + AT_CRC, crc32c(covered))
 
 
 def build(

@@ -11,7 +11,7 @@ from broker.fast import FAST
 from broker.fast import fetch as fast
 from protocol.api_key import ApiKey
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ForgottenTopic
-from tests.broker.inprocess import InProcess, request_frame
+from tests.broker.inprocess import InProcess, request_frame, take
 from tests.broker.test_fast_produce import batch
 from tests.broker.test_fast_produce import request as produce_request
 
@@ -87,21 +87,21 @@ async def test_both_ways_answer_the_same(case: str, tmp_path: Path, monkeypatch:
 async def test_the_usual_request_takes_the_short_cut(version: int, tmp_path: Path) -> None:
     async with InProcess(tmp_path) as broker:
         frame = request_frame(request(await filled(broker), (0, 0, ALL), (1, 0, ALL), isolation_level=1), version)
-        assert fast.fetch(broker.server.broker, version, 1, memoryview(frame), BODY) is not None
+        assert take(fast.fetch, broker, version, memoryview(frame), BODY) is not None
 
 
 @pytest.mark.parametrize("unusual", UNUSUAL)
 async def test_the_unusual_is_left_alone(unusual: str, tmp_path: Path) -> None:
     async with InProcess(tmp_path) as broker:
         asked = request(await filled(broker), (0, 0, ALL), **UNUSUAL[unusual])
-        assert fast.fetch(broker.server.broker, 13, 1, memoryview(request_frame(asked, 13)), BODY) is None
+        assert take(fast.fetch, broker, 13, memoryview(request_frame(asked, 13)), BODY) is None
 
 
 async def test_a_torn_request_is_left_alone(tmp_path: Path) -> None:
     async with InProcess(tmp_path) as broker:
         whole = request_frame(request(await filled(broker), (0, 0, ALL), rack_id="east"), 13)
         for cut in range(BODY, len(whole)):
-            assert fast.fetch(broker.server.broker, 13, 1, memoryview(whole[:cut]), BODY) is None
+            assert take(fast.fetch, broker, 13, memoryview(whole[:cut]), BODY) is None
 
 
 async def test_one_that_waits_gets_what_is_appended(tmp_path: Path) -> None:

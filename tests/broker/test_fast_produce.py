@@ -12,7 +12,7 @@ from protocol.api_key import ApiKey
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from protocol.records.batch import build
 from protocol.records.record import Record
-from tests.broker.inprocess import InProcess, request_frame
+from tests.broker.inprocess import InProcess, request_frame, take
 
 NOW_MS = 1_700_000_000_000
 
@@ -71,7 +71,7 @@ async def test_the_usual_request_takes_the_short_cut(tmp_path: Path) -> None:
         topic_id = await broker.create_topic("t")
         frame = memoryview(bytearray(request_frame(request(topic_id, (0, batch())), 13)))
         body = 4 + 10 + len(b"test") + 1
-        assert fast.produce(broker.server.broker, 13, 1, frame[: len(frame)], body) is not None
+        assert take(fast.produce, broker, 13, frame[: len(frame)], body) is not None
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ async def test_the_unusual_is_left_alone(unusual: ProduceRequest, tmp_path: Path
     async with InProcess(tmp_path) as broker:
         await broker.create_topic("t")
         frame = memoryview(bytearray(request_frame(unusual, 13)))
-        assert fast.produce(broker.server.broker, 13, 1, frame, 4 + 10 + len(b"test") + 1) is None
+        assert take(fast.produce, broker, 13, frame, 4 + 10 + len(b"test") + 1) is None
 
 
 async def test_a_torn_request_appends_nothing(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ async def test_a_torn_request_appends_nothing(tmp_path: Path) -> None:
         whole = request_frame(request(topic_id, (0, batch()), (1, batch())), 13)
         for cut in range(30, len(whole) - 1):
             frame = memoryview(bytearray(whole[:cut]))
-            assert fast.produce(broker.server.broker, 13, 1, frame, 4 + 10 + len(b"test") + 1) is None
+            assert take(fast.produce, broker, 13, frame, 4 + 10 + len(b"test") + 1) is None
         assert all(partition.log.log_end_offset == 0 for partition in broker.server.broker.replicas)
 
 

@@ -13,6 +13,7 @@ from protocol.records.batch import HEADER_SIZE, build
 from protocol.records.compression import Compression
 from protocol.records.record import Record
 from protocol.types import TopicPartition
+from storage.appended import Appended
 from storage.config import LogConfig
 from storage.disk import OsDisk
 from storage.log import Log
@@ -86,7 +87,7 @@ def test_both_ways_leave_the_same_log(tmp_path_factory: pytest.TempPathFactory, 
 def test_the_usual_batch_takes_the_short_cut(tmp_path: Path) -> None:
     log = new_log(tmp_path)
     log.append(batch(), leader_epoch=1, now_ms=NOW_MS)
-    assert append_plain(log, batch(3), 1, NOW_MS) == (1, 3)
+    assert append_plain(log, batch(3), 1, NOW_MS) == Appended(1, 3, -1, 0, False)
 
 
 @pytest.mark.parametrize(

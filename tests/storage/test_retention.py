@@ -174,5 +174,5 @@ def test_a_thread_may_read_beforehand_what_retention_asks_of_segments(tmp_path: 
     log = open_log(tmp_path / "orders-0", first.config)
     log.update_high_watermark(log.log_end_offset)
     log.look_at_old_segments(NOW_MS + 5000)
-    assert all(segment._max_timestamp is not None for segment in list(log.segments)[:-1])
+    assert all(segment.knows_max_timestamp for segment in list(log.segments)[:-1])
     assert len(log.apply_retention(NOW_MS + 5000)) >= 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from protocol.errors import KafkaError
-from protocol.records.batch import LOG_OVERHEAD, MAGIC_OFFSET, MAGIC_V2, Buffer, build, iter_batches
+from protocol.records.batch import AT_MAGIC, LOG_OVERHEAD, MAGIC_V2, Buffer, build, iter_batches
 from protocol.records.compression import Compression
 from protocol.records.message_set import iter_messages, read_messages
 from protocol.records.record import Record, read_records
@@ -31,7 +31,7 @@ def describe_records(buffer: Buffer) -> list[str]:
     view = memoryview(buffer)
     if not len(view):
         return []
-    is_old = len(view) > MAGIC_OFFSET and view[MAGIC_OFFSET] != MAGIC_V2
+    is_old = len(view) > AT_MAGIC and view[AT_MAGIC] != MAGIC_V2
     try:
         return list(messages(view) if is_old else batches(view))
     except KafkaError as error:
