@@ -18,6 +18,7 @@ from broker.fetch_sessions import FetchSessions
 from broker.replica.moves import Moves
 from broker.replica.replicas import Replicas
 from broker.share.groups import ShareGroups
+from broker.waiting import Timeouts
 from coordinator.cluster.cluster import Cluster
 from coordinator.cluster.registry import Registry
 from protocol.errors import ErrorCode, error_code
@@ -63,6 +64,8 @@ class Broker:
         """By the type of key that FindCoordinator has for them."""
         self.share_groups = ShareGroups(self)
         slots = config.max_incremental_fetch_session_cache_slots
+        self.timeouts = Timeouts()
+        """Of requests that are parked."""
         self.fetch_sessions = FetchSessions(slots, lambda: secrets.randbelow(1 << 31))
 
     @property

@@ -23,12 +23,13 @@ from protocol.types import Buffer
 
 if TYPE_CHECKING:
     from broker.broker import Broker
+    from broker.fast.fetch import ParkedFetch
     from broker.listener import Answer, ServerConnection
 
 Request = TypeVar("Request")
-Fast = Callable[["Broker", int, int, memoryview, bytes, int], "Answer"]
-"""(broker, version, correlation id, frame, its front, position) → the answer; None, at once or awaited, leaves it to
-the general way."""
+Fast = Callable[["Broker", int, int, memoryview, bytes, int], "list[Buffer] | ParkedFetch | None"]
+"""(broker, version, correlation id, frame, its front, position) → the answer, now or later; None leaves it to the
+general way."""
 
 HEADER_BYTES: Final = 10
 """API key, API version, correlation id, length of the client id: the start of every request header since v1."""
@@ -150,10 +151,9 @@ class Dispatcher:
             if isinstance(buffers, list):
                 return buffers
             if buffers is not None:
-                kept = memoryview(bytes(frame))
-                general = partial(self.handle, route, version, correlation_id, connection, kept, position)
-                return fast_or(general, buffers)
-        return self.handle(route, version, correlation_id, connection, frame, position)
+                buffers.otherwise = partial(self.handle, route, version, correlation_id, connection, position)
+                return buffers
+        return self.handle(route, version, correlation_id, connection, position, frame)
 
     def _route(self, key: int) -> Route | None:
         api = self.broker.apis.find(key)
@@ -168,8 +168,8 @@ class Dispatcher:
         version: int,
         correlation_id: int,
         connection: ServerConnection,
-        frame: memoryview,
         position: int,
+        frame: memoryview,
     ) -> Answer:
         """The general way: decode, handler, encode."""
         if len(frame) > MAX_OTHER_REQUEST_BYTES and route.key is not ApiKey.PRODUCE:
@@ -203,15 +203,6 @@ class Dispatcher:
         from broker.handlers.api_versions import unsupported_version
 
         return self.routes[key].encode(correlation_id, 0, unsupported_version(self.broker))
-
-
-async def fast_or(general: Callable[[], Answer], fast: Coroutine[Any, Any, list[Buffer] | None]) -> list[Buffer] | None:
-    """What a short cut has waited for, else what the general way gives."""
-    buffers = await fast
-    if buffers is not None:
-        return buffers
-    answer = general()
-    return await answer if isinstance(answer, Coroutine) else answer
 
 
 async def later(route: Route, call: Call[Any], response: Coroutine[Any, Any, Any]) -> list[Buffer] | None:

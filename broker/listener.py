@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from broker.admission import Admission
 from broker.logging import get_logger
+from broker.waiting import Parked
 from protocol.connection import FrameReader
 from protocol.errors import ProtocolError
 from protocol.types import Buffer
@@ -32,8 +33,8 @@ COALESCED_ANSWERS: Final = 32
 """Short answers to requests that came in one read go out by one system call, which costs more than an append; so many
 at once, which stay below the high water mark."""
 
-Answer: TypeAlias = "list[Buffer] | Coroutine[Any, Any, list[Buffer] | None] | None"
-"""Buffers to write, None for no answer, or something to await for either."""
+Answer: TypeAlias = "list[Buffer] | Coroutine[Any, Any, list[Buffer] | None] | Parked | None"
+"""Buffers to write, None for no answer, something to await for either, or what will say it in its time."""
 
 log: Final = get_logger("broker.listener")
 
@@ -98,8 +99,8 @@ class ServerConnection:
     """
 
     __slots__ = (
-        "_active", "_admitted", "_busy", "_held", "_pending", "_queue", "_write_paused", "client_software", "closed",
-        "ip", "listener", "on_close", "peer", "reader", "transport",
+        "_active", "_admitted", "_busy", "_held", "_parked", "_pending", "_queue", "_write_paused", "client_software",
+        "closed", "ip", "listener", "on_close", "peer", "reader", "transport",
     )  # fmt: skip
 
     def __init__(self, listener: Listener) -> None:
@@ -119,6 +120,7 @@ class ServerConnection:
         self._write_paused = False
         self._queue: deque[memoryview] = deque()
         self._pending: asyncio.Future[list[Buffer] | None] | None = None
+        self._parked: Parked | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
@@ -189,6 +191,8 @@ class ServerConnection:
             self.listener.forget(self)
         if self._pending is not None:
             self._pending.cancel()
+        if self._parked is not None:
+            self._parked.cancel()
         for tell in self.on_close:
             tell(self)
 
@@ -210,6 +214,10 @@ class ServerConnection:
                     if len(buffers) > 1 or len(unwritten) == COALESCED_ANSWERS:
                         write(unwritten)
                         unwritten = []
+                elif isinstance(buffers, Parked):
+                    self._busy = True
+                    self._parked = buffers
+                    buffers.begin(self._settled)
                 elif buffers is not None:
                     self._await(buffers)
                 if self._busy or self._write_paused or number == REQUESTS_PER_TURN:
@@ -262,6 +270,20 @@ class ServerConnection:
         buffers = pending.result()
         if buffers is not None:
             self.transport.writelines(buffers)
+        self._go_on()
+
+    def _settled(self, answer: Answer | Exception) -> None:
+        """What was parked has its answer, which may be one to be awaited."""
+        self._busy = False
+        self._parked = None
+        if isinstance(answer, Exception):
+            self._fail(answer)
+            return
+        if isinstance(answer, list):
+            self.transport.writelines(answer)
+        elif isinstance(answer, Coroutine):
+            self._await(answer)
+            return
         self._go_on()
 
     def _go_on(self) -> None:

@@ -36,12 +36,9 @@ class ColdRead(NamedTuple):
 
 
 def cold_read(log: LocalLog, offset: int, max_bytes: int, disk: Disk) -> ColdRead | None:
-    """The read of so many bytes from the offset on, if it would wait; None if not, or if that cannot be told.
-
-    What was appended lately is not asked about: it is where nearly all consumers read, and is in memory.
-    """
+    """The read of so many bytes from the offset on, if it would wait; None if not, or if that cannot be told."""
     segment = log.segments.active
-    if segment.is_recent(offset) or not log.log_start_offset <= offset < log.log_end_offset:
+    if not log.log_start_offset <= offset < log.log_end_offset:
         return None
     if offset < segment.base_offset:
         segment = log.segments.containing(offset)

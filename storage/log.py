@@ -217,18 +217,25 @@ class Log(LocalLog):
         limit = end if max_offset is None or max_offset > end else max_offset
         if offset >= limit:
             return ReadResult([], 0, offset)
+        view = self.view(offset, max_bytes, limit, min_one=min_one)
+        size = len(view)
+        return ReadResult([view] if size else [], size, offset)
+
+    def view(self, offset: int, max_bytes: int, limit: int, *, min_one: bool) -> memoryview:
+        """`read` from an offset that is in the log and below the limit, without its frame."""
         try:
-            view = read(self.segments, offset, limit, end, max_bytes, min_one=min_one)
+            return read(self.segments, offset, limit, self.log_end_offset, max_bytes, min_one=min_one)
         except OSError as error:
             raise failure(self.log_dir, f"reading {self.topic_partition}", error, self.report) from error
         except KafkaError as error:
             tell("batch is damaged", self.segments.containing(offset).path, offset=offset, reason=error.message)
             raise
-        size = len(view)
-        return ReadResult([view] if size else [], size, offset)
 
     def cold_read(self, offset: int, max_bytes: int) -> ColdRead | None:
-        """What of a read would wait for the device; None when nothing is known to."""
+        """What of a read would wait for the device; None when nothing is known to. What was appended lately is not
+        asked about: it is where nearly all consumers read, and is in memory."""
+        if self.segments.active.is_recent(offset):
+            return None
         try:
             return cold_read(self, offset, max_bytes, self._disk)
         except OSError as error:

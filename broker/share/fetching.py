@@ -16,7 +16,7 @@ from broker.share import reading
 from broker.share.groups import ShareGroups
 from broker.share.hosted import Hosted
 from broker.share.sessions import PartitionId
-from broker.waiting import Waiter
+from broker.waiting import Sleeper
 from coordinator.share_partition.acquire import Acquired, Wish
 from coordinator.share_partition.lapse import move_log_start
 from protocol.errors import ErrorCode, KafkaError
@@ -171,7 +171,7 @@ class ShareFetching:
             await asyncio.sleep(0)
         is_over = self.attempt(is_last=loop.time() >= deadline_s)
         while not is_over:
-            waiter = Waiter(1)
+            waiter = Sleeper(1)
             timer = loop.call_at(deadline_s, waiter.wake)
             watched = self._watch(waiter)
             try:
@@ -183,7 +183,7 @@ class ShareFetching:
                     hosted.partition.waiters.discard(waiter)
                     hosted.queue.done(waiter)
 
-    def _watch(self, waiter: Waiter) -> list[Hosted]:
+    def _watch(self, waiter: Sleeper) -> list[Hosted]:
         """Has the waiter woken by the logs that may be read, and by the share partitions themselves."""
         watched = []
         for _, hosted in self._hosted():

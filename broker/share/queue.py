@@ -11,7 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from broker.waiting import Waiter
+from broker.waiting import Sleeper
 
 
 class Queue:
@@ -21,8 +21,8 @@ class Queue:
 
     def __init__(self, has_room: Callable[[], bool]) -> None:
         self._has_room = has_room
-        self._waiters: dict[Waiter, None] = {}
-        self._turns: deque[Waiter] = deque()
+        self._waiters: dict[Sleeper, None] = {}
+        self._turns: deque[Sleeper] = deque()
         """Those who were there at the last offer, and had no turn yet: each has one, so that an offer comes to an end
         if nobody can make use of it."""
         self._is_offered = False
@@ -30,10 +30,10 @@ class Queue:
     def __bool__(self) -> bool:
         return bool(self._waiters)
 
-    def add(self, waiter: Waiter) -> None:
+    def add(self, waiter: Sleeper) -> None:
         self._waiters[waiter] = None
 
-    def done(self, waiter: Waiter) -> None:
+    def done(self, waiter: Sleeper) -> None:
         """The waiter has looked, or goes: whoever is next may look at what is left."""
         self._waiters.pop(waiter, None)
         if self._turns:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from broker.share.queue import Queue
-from broker.waiting import Waiter
+from broker.waiting import Sleeper
 
 
 class Line:
@@ -15,7 +15,7 @@ class Line:
     def __init__(self, room: int) -> None:
         self.room = room
         self.queue = Queue(lambda: self.room > 0)
-        self.waiters = [Waiter(1) for _ in range(3)]
+        self.waiters = [Sleeper(1) for _ in range(3)]
         for waiter in self.waiters:
             self.queue.add(waiter)
 
@@ -75,7 +75,7 @@ def test_an_offer_that_nobody_can_use_ends() -> None:
         for waiter in tuple(line.waiters):
             assert waiter.wakened.done()
             line.queue.done(waiter)
-            line.waiters.append(Waiter(1))
+            line.waiters.append(Sleeper(1))
             line.queue.add(line.waiters[-1])
         assert line.woken == [True] * 3 + [False] * 3
 
