@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from coordinator.cluster.decided import MAX_RECORDS, Decided, told
+from coordinator.cluster.decided import MAX_RECORDS, Decided, told, too_large
 from coordinator.cluster.placement import Placer, check_assignment, check_some_active
 from coordinator.cluster.record import MetadataRecord
 from coordinator.cluster.registry import Registry
@@ -20,7 +20,10 @@ from protocol.messages.create_partitions import (
 
 
 def create_partitions(registry: Registry, request: CreatePartitionsRequest) -> Decided[CreatePartitionsResponse]:
-    """More partitions of each topic, or an error for it. Raises KafkaError where there would be too many."""
+    """More partitions of each topic, or an error for it, as where the request has no room left for all of its records.
+
+    There Kafka writes those that fit all the same, and answers UNKNOWN_SERVER_ERROR.
+    """
     named = Counter(topic.name for topic in request.topics)
     placer = Placer(registry)
     records: list[MetadataRecord] = []
@@ -29,12 +32,10 @@ def create_partitions(registry: Registry, request: CreatePartitionsRequest) -> D
         try:
             if named[topic.name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            records += _grow(registry, placer, topic)
+            records += _grow(registry, placer, topic, MAX_RECORDS - len(records))
             results.append(_result(topic.name, None))
         except KafkaError as error:
             results.append(_result(topic.name, error))
-    if len(records) > MAX_RECORDS:
-        raise KafkaError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
     return Decided(() if request.validate_only else records, CreatePartitionsResponse(results=results))
 
 
@@ -44,7 +45,8 @@ def _result(name: str, error: KafkaError | None) -> CreatePartitionsTopicResult:
     return CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=told(error))
 
 
-def _grow(registry: Registry, placer: Placer, wanted: CreatePartitionsTopic) -> list[MetadataRecord]:
+def _grow(registry: Registry, placer: Placer, wanted: CreatePartitionsTopic, room: int) -> list[MetadataRecord]:
+    """The records of the topic's new partitions, as many as `room` at most."""
     topic = registry.topic(wanted.name)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -57,24 +59,29 @@ def _grow(registry: Registry, placer: Placer, wanted: CreatePartitionsTopic) -> 
         )
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, message)
     additional = wanted.count - existing
-    if additional > MAX_RECORDS:
-        raise KafkaError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+    if wanted.assignments is not None:
+        _check_count(additional, wanted.assignments)
+    if additional > room:
+        raise too_large()
     if wanted.assignments is None:
         partitions = placer.place(additional, topic.replication_factor, first=existing)
     else:
-        partitions = _assigned(registry, placer, topic, additional, wanted.assignments)
+        partitions = _assigned(registry, placer, topic, wanted.assignments)
     return [partition.to_record(topic.topic_id, existing + at) for at, partition in enumerate(partitions)]
 
 
-def _assigned(
-    registry: Registry, placer: Placer, topic: Topic, additional: int, assignments: list[CreatePartitionsAssignment]
-) -> list[Partition]:
+def _check_count(additional: int, assignments: list[CreatePartitionsAssignment]) -> None:
     if len(assignments) != additional:
         message = (
             f"Attempted to add {additional} additional partition(s), but only {len(assignments)} assignment(s) were "
             "specified."
         )
         raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+
+
+def _assigned(
+    registry: Registry, placer: Placer, topic: Topic, assignments: list[CreatePartitionsAssignment]
+) -> list[Partition]:
     partitions = []
     for at, assignment in enumerate(assignments):
         check_assignment(registry, assignment.broker_ids, topic.replication_factor)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Container
 
 from coordinator.cluster import names
 from coordinator.cluster.config_rules import ConfigRules
-from coordinator.cluster.decided import MAX_RECORDS, Decided, told
+from coordinator.cluster.decided import MAX_RECORDS, Decided, told, too_large
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.placement import Placer, check_assignment, check_some_active
 from coordinator.cluster.record import MetadataRecord
@@ -174,6 +174,11 @@ def _failed(name: str, error: KafkaError) -> CreatableTopicResult:
     return CreatableTopicResult(name=name, error_code=error.code, error_message=told(error), configs=[])
 
 
+def _refused(request: CreateTopicsRequest, error: KafkaError) -> Decided[CreateTopicsResponse]:
+    """Nothing is made, and every topic that was named gets the error, whatever else is wrong with it."""
+    return Decided((), CreateTopicsResponse(topics=[_failed(topic.name, error) for topic in request.topics]))
+
+
 def _asked_for(topic: CreatableTopic, default: int) -> int:
     """How many partitions the topic would have, were it well-formed."""
     if topic.assignments:
@@ -189,13 +194,20 @@ def create_topics(
     new_uuid: Callable[[], Uuid],
     describable: Container[str] = EVERYTHING,
 ) -> Decided[CreateTopicsResponse]:
-    """The records of all topics that can be created, each with its own result; none where it only validates."""
-    if sum(_asked_for(topic, options.num_partitions) for topic in request.topics) > MAX_RECORDS:
-        too_many = KafkaError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
-        return Decided((), CreateTopicsResponse(topics=[_failed(topic.name, too_many) for topic in request.topics]))
+    """The records of all topics that can be created, each with its own result; none where it only validates.
+
+    A request for too much is refused as a whole: first by its partitions, of topics that are looked at; then by all
+    records that it would take.
+    """
     named = Counter(topic.name for topic in request.topics)
+    looked_at = [topic for topic in request.topics if named[topic.name] == 1 and topic.name != names.METADATA_TOPIC]
+    if sum(_asked_for(topic, options.num_partitions) for topic in looked_at) > MAX_RECORDS:
+        message = "Excessively large number of partitions per request."
+        return _refused(request, KafkaError(ErrorCode.POLICY_VIOLATION, message))
     creator = TopicCreator(registry, options, rules, new_uuid, describable)
     results = [creator.create(topic) for topic in request.topics if named[topic.name] == 1]
+    if len(creator.records) > MAX_RECORDS:
+        return _refused(request, too_large())
     twice = KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     results += (_failed(name, twice) for name, count in named.items() if count > 1)
     return Decided(() if request.validate_only else creator.records, CreateTopicsResponse(topics=results))

@@ -6,12 +6,17 @@ from collections.abc import Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from coordinator.cluster.record import MetadataRecord
-from protocol.errors import KafkaError
+from protocol.errors import ErrorCode, KafkaError
 
 A = TypeVar("A")
 
 MAX_RECORDS = 10_000
 """Of one request, which are appended in one batch, all or none (Kafka's QuorumController.MAX_RECORDS_PER_USER_OP)."""
+
+
+def too_large() -> KafkaError:
+    """The answer to what would take more records than that (EventHandlerExceptionInfo)."""
+    return KafkaError(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
 
 
 def told(error: KafkaError) -> str | None:

@@ -20,15 +20,15 @@ from tests.coordinator.cluster.given import NODE, partition
 def grow(
     *wanted: CreatePartitionsTopic, validate_only: bool = False
 ) -> tuple[Decided[CreatePartitionsResponse], list[tuple[int, str | None]]]:
-    registry = given.registry(*given.topic("orders", 2))
+    registry = given.registry(*given.topic("orders", 2), *given.topic("payments", 2, b"another topic's-"))
     request = CreatePartitionsRequest(topics=list(wanted), timeout_ms=1000, validate_only=validate_only)
     decided = create_partitions(registry, request)
     return decided, [(result.error_code, result.error_message) for result in decided.response.results]
 
 
-def orders(count: int, *assignments: list[int]) -> CreatePartitionsTopic:
+def orders(count: int, *assignments: list[int], name: str = "orders") -> CreatePartitionsTopic:
     given_by_hand = [CreatePartitionsAssignment(broker_ids=brokers) for brokers in assignments]
-    return CreatePartitionsTopic(name="orders", count=count, assignments=given_by_hand or None)
+    return CreatePartitionsTopic(name=name, count=count, assignments=given_by_hand or None)
 
 
 def test_new_partitions_follow_the_old_ones() -> None:
@@ -74,3 +74,27 @@ def test_an_assignment_has_the_replication_factor_of_the_topic() -> None:
 def test_a_topic_named_twice_does_not_grow() -> None:
     decided, results = grow(orders(3), orders(4))
     assert (decided.records, results) == ([], [(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")])
+
+
+TOO_LARGE = (ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+
+
+@pytest.mark.parametrize("validate_only", [False, True])
+@pytest.mark.parametrize("wanted", [
+    orders(10_003),
+    orders(2**31 - 1),
+    orders(10_003, *[[NODE]] * 10_001),
+])  # fmt: skip
+def test_more_than_ten_thousand_partitions_are_refused(wanted: CreatePartitionsTopic, validate_only: bool) -> None:
+    decided, results = grow(wanted, validate_only=validate_only)
+    assert (list(decided.records), results) == ([], [TOO_LARGE])
+
+
+def test_ten_thousand_partitions_are_not_too_many() -> None:
+    decided, results = grow(orders(10_002))
+    assert (len(decided.records), results) == (10_000, [(ErrorCode.NONE, None)])
+
+
+def test_a_topic_for_which_there_is_no_room_left_in_the_request_does_not_grow() -> None:
+    decided, results = grow(orders(6_002), orders(4_003, name="payments"))
+    assert (len(decided.records), results) == (6_000, [(ErrorCode.NONE, None), TOO_LARGE])

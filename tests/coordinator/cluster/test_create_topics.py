@@ -201,7 +201,40 @@ def test_configs_are_validated(configs: dict[str, str | None], problem: str) -> 
     assert refusal(creatable("orders", configs=configs)) == (ErrorCode.INVALID_CONFIG, problem)
 
 
-def test_a_request_for_too_many_partitions_is_refused_whole() -> None:
-    decided = create(creatable("orders", 9_999, 1), creatable("more", 2, 1))
-    assert decided.records == ()
-    assert [one.error_code for one in decided.response.topics] == [ErrorCode.POLICY_VIOLATION] * 2
+TOO_MANY = (ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+TOO_LARGE = (ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+
+
+@pytest.mark.parametrize(("topics", "error"), [
+    ([creatable("a", 10_001)], TOO_MANY),
+    ([creatable("a", 5_000), creatable("b", 5_001)], TOO_MANY),
+    ([creatable("a", 10_000), creatable("a b", 1)], TOO_MANY),
+    ([creatable("a", 10_000)], TOO_LARGE),
+    ([creatable("a", 9_999, configs={"retention.ms": "1"})], TOO_LARGE),
+    ([creatable("a", 5_000), creatable("b", 4_999)], TOO_LARGE),
+    ([creatable("a", 10_000), creatable("a b", -5)], TOO_LARGE),
+    ([creatable("a", 10_000), creatable("b", 1), creatable("b", 1)], TOO_LARGE),
+])  # fmt: skip
+@pytest.mark.parametrize("validate_only", [False, True])
+def test_a_request_for_too_much_is_refused_whole(
+    topics: list[CreatableTopic], error: tuple[ErrorCode, str], validate_only: bool
+) -> None:
+    decided = create(*topics, validate_only=validate_only)
+    assert not decided.records
+    told = [(result.name, (result.error_code, result.error_message)) for result in decided.response.topics]
+    assert told == [(topic.name, error) for topic in topics]
+
+
+@pytest.mark.parametrize("topics", [
+    [creatable("a", 9_999)],
+    [creatable("a", 9_998, configs={"retention.ms": "1"})],
+    [creatable("a", 5_000), creatable("b", 4_998)],
+])  # fmt: skip
+def test_a_request_may_take_ten_thousand_records(topics: list[CreatableTopic]) -> None:
+    assert len(create(*topics).records) == 10_000
+
+
+def test_what_is_not_looked_at_does_not_count() -> None:
+    twice, metadata = creatable("b", 6_000), creatable("__cluster_metadata", 6_000)
+    decided = create(creatable("a", 6_000), twice, twice, metadata)
+    assert len(decided.records) == 6_001

@@ -104,6 +104,23 @@ CREATED: Mapping[str, tuple[Allowed, ...]] = {
 }
 """By the name of a case in test_topics.py."""
 
+GROWN: tuple[Allowed, ...] = (
+    Allowed(
+        r"CreatePartitionsRequest .*\.error_code",
+        "Kafka adds as many as fit into one batch, and answers UNKNOWN_SERVER_ERROR; here none is added, as with "
+        "CreateTopics",
+        ours=44,
+        theirs=-1,
+    ),
+    Allowed(
+        r"CreatePartitionsRequest .*\.error_message",
+        "as above",
+        ours="Unable to perform excessively large batch operation.",
+        theirs=None,
+    ),
+)
+"""Where more partitions are asked for than one request may take."""
+
 TWICE = (Allowed(ANYWHERE, "Kafka loses all but the last of a partition's batches, and says nothing"),)
 
 OPTIONS_OF_ITS_OWN: Mapping[str, str] = {

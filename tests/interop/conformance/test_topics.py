@@ -21,7 +21,7 @@ from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicStat
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.types import NO_UUID
 from tests.interop.conformance.compare import Both
-from tests.interop.conformance.meant import CREATED
+from tests.interop.conformance.meant import CREATED, GROWN
 from tests.interop.conformance.peers import Peer
 from tests.interop.conformance.producing import request as produce_request
 from tests.interop.conformance.records import batch
@@ -29,6 +29,8 @@ from tests.interop.conformance.records import batch
 PRODUCE_VERSION = 11
 METADATA_VERSION = 12
 FIRST_COUNTED_BY_BROKER_VERSION = 4
+FIRST_VALIDATING_VERSION = 1
+CREATE_VERSION = 7
 FIRST_ID_VERSION = 6
 UNKNOWN_ID = b"\x05" * 16
 
@@ -145,6 +147,46 @@ def test_several_topics(both: Both) -> None:
     both.each_version(CreateTopicsRequest, script)
 
 
+LARGE: dict[str, list[CreatableTopic]] = {
+    "as many records as there may be": [topic("large", 9_999)],
+    "a record too many": [topic("large", 10_000)],
+    "a partition too many": [topic("large", 10_001)],
+    "as many records with configs": [topic("large", 9_998, configs={"retention.ms": "1000"})],
+    "a config too many": [topic("large", 9_999, configs={"retention.ms": "1000"})],
+    "as many records in two topics": [topic("large", 5_000), topic("larger", 4_998)],
+    "a record too many in two topics": [topic("large", 5_000), topic("larger", 4_999)],
+    "a partition too many in two topics": [topic("large", 5_000), topic("larger", 5_001)],
+    "a record too many beside one that is wrong": [topic("large", 10_000), topic("large", 0), topic("a b", -5)],
+    "a partition too many with one that is wrong": [topic("large", 10_000), topic("a b", 1)],
+    "a topic named twice": [topic("large", 9_000), topic("large", 9_000), topic("larger", 2)],
+    "a record too many beside one named twice": [topic("larger", 10_000), topic("large"), topic("large")],
+    "the metadata log": [topic("large", 9_000), topic("__cluster_metadata", 9_000)],
+}
+
+
+@pytest.mark.before_4
+@pytest.mark.parametrize("case", LARGE)
+def test_large_requests(both: Both, case: str) -> None:
+    def script(peer: Peer) -> None:
+        for version in both.pair.versions(CreateTopicsRequest):
+            if version >= FIRST_VALIDATING_VERSION:
+                create(peer, version, *LARGE[case], validate_only=True)
+
+    both(script)
+
+
+@pytest.mark.before_4
+def test_large_requests_leave_nothing(both: Both) -> None:
+    def script(peer: Peer) -> None:
+        for partitions in (10_000, 10_001):
+            create(peer, CREATE_VERSION, topic("small-beside-large"), topic("too-large", partitions))
+        asked = [MetadataRequestTopic(name=name, topic_id=NO_UUID) for name in ("small-beside-large", "too-large")]
+        peer.wait_for_metadata()
+        peer.try_ask(MetadataRequest(topics=asked, allow_auto_topic_creation=False), METADATA_VERSION)
+
+    both(script)
+
+
 @pytest.mark.before_4
 def test_topics_are_deleted(both: Both) -> None:
     def delete(peer: Peer, version: int, *names: str) -> None:
@@ -219,6 +261,21 @@ def test_partitions_are_added(both: Both, case: str) -> None:
         peer.try_ask(MetadataRequest(topics=asked), METADATA_VERSION)
 
     both.each_version(CreatePartitionsRequest, script)
+
+
+def test_many_partitions_are_added(both: Both) -> None:
+    def script(peer: Peer, version: int) -> None:
+        names = [f"grows-large-{version}", f"grows-larger-{version}"]
+        for name in names:
+            peer.create(name)
+        for counts in ([10_001], [10_002], [5_001, 5_001], [5_001, 5_002]):
+            topics = [
+                CreatePartitionsTopic(name=name, count=count, assignments=None)
+                for name, count in zip(names, counts, strict=False)
+            ]
+            peer.try_ask(CreatePartitionsRequest(topics=topics, timeout_ms=5000, validate_only=True), version)
+
+    both.each_version(CreatePartitionsRequest, script, allowed=GROWN)
 
 
 def test_partitions_of_several_topics(both: Both) -> None:
