@@ -16,13 +16,15 @@ from broker.coordinators.transactions import TransactionCoordinator
 from broker.disk_work import DiskWork
 from broker.fetch_sessions import FetchSessions
 from broker.replica.moves import Moves
+from broker.replica.new_logs import NewLogs
 from broker.replica.replicas import Replicas
 from broker.share.groups import ShareGroups
 from broker.waiting import Timeouts
 from coordinator.cluster.cluster import Cluster
 from coordinator.cluster.registry import Registry
 from protocol.errors import ErrorCode, error_code
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from storage.logs import Logs
 
 if TYPE_CHECKING:
@@ -51,6 +53,7 @@ class Broker:
         self.logs = logs
         self.apis = apis
         self.replicas = Replicas()
+        self.new_logs = NewLogs(clock)
         self.disk_work = DiskWork(logs, clock)
         self.moves = Moves(logs, cluster, clock, self.disk_work)
         self.groups = GroupCoordinator(self)
@@ -77,6 +80,18 @@ class Broker:
     def registry(self) -> Registry:
         return self.cluster.registry
 
+    async def create_topics(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
+        """CreateTopics, answered once the topics can be written to."""
+        response = await self.cluster.create_topics(request)
+        await self.new_logs.made(topic.name for topic in response.topics)
+        return response
+
+    async def create_partitions(self, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+        """CreatePartitions, answered once the partitions can be written to."""
+        response = await self.cluster.create_partitions(request)
+        await self.new_logs.made(topic.name for topic in response.results)
+        return response
+
     async def auto_create_topics(self, names: Sequence[str]) -> Mapping[str, ErrorCode]:
         """Creates topics with the broker's defaults; the errors of those that could not be."""
         internal = {coordinator.topic.name: coordinator.topic for coordinator in self.coordinators.values()}
@@ -89,5 +104,5 @@ class Broker:
             for name in names
         ]
         request = CreateTopicsRequest(topics=wanted, timeout_ms=AUTO_CREATE_TIMEOUT_MS)
-        response = await self.cluster.create_topics(request)
+        response = await self.create_topics(request)
         return {each.name: error_code(each.error_code) for each in response.topics if each.error_code}

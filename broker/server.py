@@ -200,6 +200,7 @@ class Server:
             server.close()
         for listener in self.listeners:
             listener.close_all()
+        self.broker.new_logs.stop()
         self.broker.share_groups.stop()
         for coordinator in self.broker.coordinators.values():
             coordinator.stop()

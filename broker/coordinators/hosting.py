@@ -15,7 +15,7 @@ from broker.clock import Clock
 from broker.coordinators.storage import PartitionStorage, Sized
 from broker.logging import get_logger
 from broker.replica.partition import Partition
-from coordinator.cluster.changes import Change, PartitionChanged, PartitionCreated, TopicDeleted
+from coordinator.cluster.changes import Change, PartitionChanged, TopicDeleted
 from coordinator.refusal import Refusal
 from coordinator.runtime import Decision, Form, Runtime, Shard, Status
 from protocol.errors import ErrorCode, KafkaError
@@ -155,6 +155,7 @@ class Coordinator(Generic[S, R]):
         """Load what this broker leads, and follow the registry from now on."""
         for partition in self.broker.replicas.topic(self.topic.name).values():
             self._follow(partition.name.partition)
+        self.broker.replicas.subscribe(self._arrived)
         self.broker.registry.subscribe(self._changed)
 
     def stop(self) -> None:
@@ -181,6 +182,7 @@ class Coordinator(Generic[S, R]):
         if topic is None or not topic.partitions:
             await self._create_once()
             topic = self.broker.registry.topic(self.topic.name)
+        await self.broker.new_logs.made((self.topic.name,))
         partition = None if topic is None else topic.partitions.get(self.partition_of(key))
         if partition is None or partition.leader < 0:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -199,7 +201,7 @@ class Coordinator(Generic[S, R]):
     async def _create(self) -> None:
         wanted = self.topic.creatable(self.broker.config)
         request = CreateTopicsRequest(topics=[wanted], timeout_ms=CREATE_TIMEOUT_MS)
-        for result in (await self.broker.cluster.create_topics(request)).topics:
+        for result in (await self.broker.create_topics(request)).topics:
             if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
                 log.error("internal topic not created", topic=result.name, reason=result.error_message)
                 raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, result.error_message)
@@ -230,10 +232,12 @@ class Coordinator(Generic[S, R]):
 
     # Leadership.
 
+    def _arrived(self, partition: Partition) -> None:
+        if partition.name.topic == self.topic.name:
+            self._follow(partition.name.partition)
+
     def _changed(self, change: Change) -> None:
-        if isinstance(change, PartitionCreated) and change.topic.name == self.topic.name:
-            self._follow(change.partition_index)
-        elif isinstance(change, PartitionChanged) and change.topic.name == self.topic.name:
+        if isinstance(change, PartitionChanged) and change.topic.name == self.topic.name:
             if change.before.leader_epoch != change.after.leader_epoch:
                 self._give_up(change.partition_index)
             self._follow(change.partition_index)

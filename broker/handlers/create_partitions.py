@@ -10,7 +10,7 @@ from protocol.messages.create_partitions import CreatePartitionsRequest, CreateP
 
 
 async def create_partitions(call: Call[CreatePartitionsRequest]) -> CreatePartitionsResponse:
-    return await call.broker.cluster.create_partitions(call.request)
+    return await call.broker.create_partitions(call.request)
 
 
 API = Api(CreatePartitionsRequest, CreatePartitionsResponse, create_partitions)

@@ -11,7 +11,7 @@ from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsRes
 
 
 async def create_topics(call: Call[CreateTopicsRequest]) -> CreateTopicsResponse:
-    return await call.broker.cluster.create_topics(call.request)
+    return await call.broker.create_topics(call.request)
 
 
 API = Api(CreateTopicsRequest, CreateTopicsResponse, create_topics)

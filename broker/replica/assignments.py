@@ -6,6 +6,7 @@ Source: kafka.server.metadata.BrokerMetadataPublisher and ReplicaManager.applyDe
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from broker.broker import Broker
@@ -100,13 +101,20 @@ class Assignments:
 
     def _created(self, change: PartitionCreated) -> None:
         owner, index, partition = change
-        self.open(owner, index, partition, is_new=True)
+        if self.node_id in partition.replicas and not self.broker.new_logs.make(
+            owner.name, partial(self._make, owner, index)
+        ):
+            self.replicas.set_pending(TopicPartition(owner.name, index), owner.topic_id)
+
+    def _make(self, owner: topic.Topic, index: int) -> None:
+        """The log of a new partition, as the partition is by now."""
+        self.open(owner, index, owner.partitions[index], is_new=True)
 
     def _partition_changed(self, change: PartitionChanged) -> None:
         owner, index, _, after = change
         partition = self.replicas.topic(owner.name).get(index)
         if partition is None:
-            if not self.replicas.is_offline(TopicPartition(owner.name, index)):
+            if not self.replicas.is_absent(TopicPartition(owner.name, index)):
                 self.open(owner, index, after)
             return
         partition.leader_id, partition.leader_epoch = after.leader, after.leader_epoch
@@ -114,6 +122,7 @@ class Assignments:
         partition.wake_all()
 
     def _deleted(self, change: TopicDeleted) -> None:
+        self.broker.new_logs.forget(change.topic.name)
         for index in change.topic.partitions:
             name = TopicPartition(change.topic.name, index)
             self.broker.moves.forget(name)

@@ -5,7 +5,7 @@ Source: kafka.server.ReplicaManager, as far as one node needs it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from broker.replica.partition import Partition
 from coordinator.cluster import names
@@ -25,7 +25,9 @@ class Replicas:
     def __init__(self) -> None:
         self._partitions: dict[str, dict[int, Partition]] = {}
         self._names: dict[Uuid, str] = {}
-        self._offline: set[TopicPartition] = set()
+        self._absent: dict[str, dict[int, ErrorCode]] = {}
+        """Partitions whose logs are not there: yet, or any more."""
+        self._subscribers: list[Callable[[Partition], None]] = []
         self.by_key: dict[bytes, dict[int, Partition]] = {}
         """The partitions of a topic that clients write to, by its id, and by its name behind a length byte, as flexible
         requests have them."""
@@ -34,9 +36,15 @@ class Replicas:
         for partitions in self._partitions.values():
             yield from partitions.values()
 
+    def subscribe(self, subscriber: Callable[[Partition], None]) -> None:
+        """Have every partition told that is there from then on."""
+        self._subscribers.append(subscriber)
+
     def add(self, partition: Partition) -> None:
-        self._offline.discard(partition.name)
+        self._not_absent(partition.name)
         self._of(partition.name.topic, partition.topic_id)[partition.name.partition] = partition
+        for subscriber in self._subscribers:
+            subscriber(partition)
 
     def _of(self, topic: str, topic_id: Uuid) -> dict[int, Partition]:
         """The partitions of a topic that is, from now on, here."""
@@ -52,10 +60,10 @@ class Replicas:
 
     def remove(self, name: TopicPartition) -> Partition | None:
         """Forgets a partition; whoever waits for it is told."""
-        self._offline.discard(name)
+        self._not_absent(name)
         partitions = self._partitions.get(name.topic, {})
         partition = partitions.pop(name.partition, None)
-        if not partitions and not any(offline.topic == name.topic for offline in self._offline):
+        if not partitions and name.topic not in self._absent:
             self._forget(name.topic)
         if partition is not None:
             partition.wake_all()
@@ -70,14 +78,32 @@ class Replicas:
 
     def set_offline(self, name: TopicPartition, topic_id: Uuid) -> None:
         """The partition is here, but the directory of its log has failed; whoever waits for it is told."""
-        self._offline.add(name)
+        self._set_absent(name, topic_id, ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def set_pending(self, name: TopicPartition, topic_id: Uuid) -> None:
+        """The partition is new, and its log still to be made."""
+        self._set_absent(name, topic_id, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def _set_absent(self, name: TopicPartition, topic_id: Uuid, code: ErrorCode) -> None:
+        self._absent.setdefault(name.topic, {})[name.partition] = code
         partition = self._of(name.topic, topic_id).pop(name.partition, None)
         if partition is not None:
             partition.wake_all()
 
+    def _not_absent(self, name: TopicPartition) -> None:
+        absent = self._absent.get(name.topic)
+        if absent is not None:
+            absent.pop(name.partition, None)
+            if not absent:
+                del self._absent[name.topic]
+
     def is_offline(self, name: TopicPartition) -> bool:
         """Whether the directory of the partition's log has failed."""
-        return name in self._offline
+        return self._absent.get(name.topic, {}).get(name.partition) is ErrorCode.KAFKA_STORAGE_ERROR
+
+    def is_absent(self, name: TopicPartition) -> bool:
+        """Whether the partition is here, but not its log."""
+        return name.partition in self._absent.get(name.topic, ())
 
     def name_of(self, topic_id: Uuid) -> str | None:
         """The name of a topic that is here, by its id."""
@@ -89,12 +115,10 @@ class Replicas:
 
     def partition(self, topic: str | None, index: int) -> Partition:
         """The partition; `topic` is None where a topic id led nowhere. Raises UNKNOWN_TOPIC_ID,
-        UNKNOWN_TOPIC_OR_PARTITION, or KAFKA_STORAGE_ERROR."""
+        UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR, or NOT_LEADER_OR_FOLLOWER where it is still to be made."""
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
         try:
             return self._partitions[topic][index]
         except KeyError:
-            offline = TopicPartition(topic, index) in self._offline
-            code = ErrorCode.KAFKA_STORAGE_ERROR if offline else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            raise KafkaError(code) from None
+            raise KafkaError(self._absent.get(topic, {}).get(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)) from None

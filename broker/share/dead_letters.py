@@ -135,6 +135,7 @@ class DeadLetters:
         self._check(topic, is_there)
         if not is_there:
             await self._create(topic)
+        await self._broker.new_logs.made((topic,))
         partitions = self._broker.replicas.topic(topic)
         return self._broker.replicas.partition(topic, index % max(len(partitions), 1))
 
@@ -166,7 +167,7 @@ class DeadLetters:
             configs=configs,
         )
         request = CreateTopicsRequest(topics=[wanted], timeout_ms=CREATE_TIMEOUT_MS)
-        response = await self._broker.cluster.create_topics(request)
+        response = await self._broker.create_topics(request)
         code = response.topics[0].error_code
         if code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
             raise KafkaError(error_code(code), response.topics[0].error_message)

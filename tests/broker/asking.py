@@ -78,8 +78,10 @@ def fetch_request(
     )
 
 
-async def fetch(client: Client, topic: str, offset: int = 0, *, version: int = FETCH_VERSION) -> PartitionData:
-    answer = await client.ask(fetch_request(topic, offset), version, FetchResponse)
+async def fetch(
+    client: Client, topic: str, offset: int = 0, *, partition: int = 0, version: int = FETCH_VERSION
+) -> PartitionData:
+    answer = await client.ask(fetch_request(topic, offset, partitions=(partition,)), version, FetchResponse)
     return answer.responses[0].partitions[0]
 
 

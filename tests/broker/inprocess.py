@@ -154,6 +154,6 @@ class InProcess:
         topic = CreatableTopic(
             name=name, num_partitions=partitions, replication_factor=1, assignments=[], configs=settings
         )
-        response = await self.server.cluster.create_topics(CreateTopicsRequest(topics=[topic], timeout_ms=1000))
+        response = await self.server.broker.create_topics(CreateTopicsRequest(topics=[topic], timeout_ms=1000))
         assert response.topics[0].error_code == 0, response
         return response.topics[0].topic_id

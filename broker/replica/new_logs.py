@@ -1,0 +1,99 @@
+"""The logs of new partitions, made a few milliseconds' worth at a time: between two steps everybody else is served.
+
+A topic of a few partitions is made within the change that creates it. Of one that has thousands the rest follows,
+topics taking turns, and who has created it is answered when all is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from broker.clock import Clock
+
+STEP_MS = 4
+"""How long clients are kept waiting at a time: for some ten logs."""
+
+
+class _Topic:
+    """What is still to be made of a topic."""
+
+    __slots__ = ("left", "made")
+
+    def __init__(self) -> None:
+        self.left: deque[Callable[[], None]] = deque()
+        self.made = asyncio.Event()
+
+
+class NewLogs:
+    """What is made now, what is left for later, and who waits for it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._topics: dict[str, _Topic] = {}
+        """The one whose turn it is comes first."""
+        self._step_ends_ms: int | None = None
+        """None while nothing is under way."""
+        self._stopped = False
+
+    def make(self, topic: str, work: Callable[[], None]) -> bool:
+        """Makes a partition's log; False where that is left for later, after those of the topic that were before."""
+        if self._stopped:
+            return False
+        if self._step_ends_ms is None:
+            self._begin_step()
+        elif topic in self._topics or self._is_over():
+            self._topics.setdefault(topic, _Topic()).left.append(work)
+            return False
+        work()
+        return True
+
+    async def made(self, topics: Iterable[str]) -> None:
+        """Returns once all logs of these topics are made that are to be made by now."""
+        for name in topics:
+            topic = self._topics.get(name)
+            if topic is not None:
+                await topic.made.wait()
+
+    def forget(self, name: str) -> None:
+        """The topic was deleted: what is left of it is not made any more, and nobody waits for it."""
+        topic = self._topics.pop(name, None)
+        if topic is not None:
+            topic.made.set()
+
+    def stop(self) -> None:
+        """No more logs from now on: who has them created is not kept waiting, the next start makes them."""
+        self._stopped = True
+        for name in list(self._topics):
+            self.forget(name)
+
+    def _begin_step(self) -> None:
+        """What is made from now on counts, until the loop has served the others."""
+        self._step_ends_ms = self._clock.monotonic_ms() + STEP_MS
+        asyncio.get_running_loop().call_soon(self._step)
+
+    def _is_over(self) -> bool:
+        return self._step_ends_ms is not None and self._clock.monotonic_ms() >= self._step_ends_ms
+
+    def _step(self) -> None:
+        self._step_ends_ms = None
+        if not self._topics:
+            return
+        self._begin_step()
+        self._make_next()
+        while self._topics and not self._is_over():
+            self._make_next()
+
+    def _make_next(self) -> None:
+        """One log of the topic whose turn it is; a small topic does not wait for a large one."""
+        name = next(iter(self._topics))
+        topic = self._topics.pop(name)
+        work = topic.left.popleft()
+        if topic.left:
+            self._topics[name] = topic
+        try:
+            work()
+        finally:
+            if not topic.left:
+                topic.made.set()
