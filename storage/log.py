@@ -81,7 +81,8 @@ class Log(LocalLog):
                 clean=clean,
             )
             log = cls(directory, topic_partition, config, loaded, disk=disk, now_ms=now_ms, report=report)
-            log._load_topic_id()
+            if not loaded.is_new:
+                log._load_topic_id()
         if topic_id is not None:
             log.assign_topic_id(topic_id)
         return log

@@ -67,6 +67,8 @@ class Loaded(NamedTuple):
     recovered: Recovered
     clean: bool
     """Whether everything was there as a stop in order left it."""
+    is_new: bool = False
+    """Whether the folder was empty."""
 
 
 def load(
@@ -86,7 +88,7 @@ def load(
     opened = (_open(directory, name, config, disk, now_ms) for name in names if name.endswith(LOG))
     found = [segment for segment in opened if segment is not None]
     if not found:
-        return _begin(directory, config, producer_state, disk, now_ms, log_start_offset)
+        return _begin(directory, names, config, producer_state, disk, now_ms, log_start_offset)
     producer_state.remove_stray_snapshots([segment.base_offset for segment in found])
     loader = _Loader(directory, found, producer_state, disk, now_ms, log_start_offset)
     loader.rebuild_indexes(names, len(found) if clean else len(loader.below(recovery_point)))
@@ -104,16 +106,22 @@ def _open(directory: str, name: str, config: LogConfig, disk: Disk, now_ms: int)
 
 
 def _begin(
-    directory: str, config: LogConfig, producer_state: ProducerState, disk: Disk, now_ms: int, offset: int
+    directory: str,
+    names: list[str],
+    config: LogConfig,
+    producer_state: ProducerState,
+    disk: Disk,
+    now_ms: int,
+    offset: int,
 ) -> Loaded:
-    """A new log."""
-    epochs = _load_epochs(directory, disk)
+    """A new log, in a folder of files with these names."""
+    epochs = _load_epochs(directory, disk) if names else LeaderEpochCache(directory, disk=disk)
     epochs.clear()
     segment = Segment.create(directory, offset, config, disk=disk, now_ms=now_ms)
     producer_state.truncate_fully(offset)
     nothing = Recovered(0, 0, None, ())
     segments = Segments(directory, [segment], disk=disk)
-    return Loaded(segments, offset, offset, offset, epochs, producer_state, nothing, False)
+    return Loaded(segments, offset, offset, offset, epochs, producer_state, nothing, False, is_new=not names)
 
 
 def _load_epochs(directory: str, disk: Disk) -> LeaderEpochCache:
