@@ -90,6 +90,17 @@ class TestWithoutAutoCreation:
         assert answer.topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
+class TestWithTooManyPartitions:
+    @pytest.fixture
+    def options(self) -> dict[str, str]:
+        return {"num.partitions": "10000"}
+
+    async def test_a_topic_is_not_made_and_its_error_told(self, broker: InProcess, client: Client) -> None:
+        answer = await client.ask(request("t", create=True), NEWEST, MetadataResponse)
+        assert answer.topics[0].error_code == ErrorCode.POLICY_VIOLATION
+        assert broker.server.broker.registry.topic("t") is None
+
+
 async def test_the_cluster(broker: InProcess, client: Client) -> None:
     answer = await client.ask(
         DescribeClusterRequest(include_cluster_authorized_operations=False), 2, DescribeClusterResponse

@@ -12,6 +12,8 @@ UNORDERED = frozenset(
         "ListConfigResourcesResponse.config_resources",
         "MetadataResponse.topics",
         "DeleteTopicsResponse.responses",
+        "DescribeLogDirsResult.topics",
+        "DescribeLogDirsTopic.partitions",
         "AlterReplicaLogDirsResponse.results",
         "AlterReplicaLogDirTopicResult.partitions",
         "CreatePartitionsResponse.results",
