@@ -7,7 +7,7 @@ topics taking turns, and who has created it is answered when all is there.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 
 from broker.clock import Clock
@@ -31,7 +31,7 @@ class NewLogs:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._topics: dict[str, _Topic] = {}
+        self._topics: OrderedDict[str, _Topic] = OrderedDict()
         """The one whose turn it is comes first."""
         self._step_ends_ms: int | None = None
         """None while nothing is under way."""
@@ -87,8 +87,7 @@ class NewLogs:
 
     def _make_next(self) -> None:
         """One log of the topic whose turn it is; a small topic does not wait for a large one."""
-        name = next(iter(self._topics))
-        topic = self._topics.pop(name)
+        name, topic = self._topics.popitem(last=False)
         work = topic.left.popleft()
         if topic.left:
             self._topics[name] = topic

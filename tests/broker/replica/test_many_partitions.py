@@ -29,6 +29,7 @@ from protocol.messages.incremental_alter_configs import (
 )
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from protocol.messages.produce import ProduceResponse
+from protocol.metadata_records.topics import PartitionChangeRecord
 from protocol.types import NO_UUID
 from tests.broker.asking import batch, fetch, produce, produce_request
 from tests.broker.inprocess import LONG_S, Client, InProcess, decode_response, request_frame
@@ -169,6 +170,20 @@ async def test_partitions_that_follow_have_the_config_of_then(broker: Slowly) ->
     )
     await created(creating)
     assert {each.log.config.retention_ms for each in broker.replicas.topic("t").values()} == {12345}
+
+
+async def test_partitions_that_follow_have_the_leader_epoch_of_then(broker: Slowly) -> None:
+    creating = broker.client()
+    begin_to_create(creating)
+    await broker.half_made()
+    topic = broker.server.broker.registry.topic("t")
+    assert topic is not None
+    leader = topic.partitions[LAST].leader
+    for index in (LAST, 0):
+        change = PartitionChangeRecord(partition_id=index, topic_id=topic.topic_id, leader=leader)
+        await broker.server.cluster.write([change])
+    await created(creating)
+    assert [broker.replicas.partition("t", index).leader_epoch for index in (0, 1, LAST)] == [1, 0, 1]
 
 
 async def test_a_broker_that_stops_does_not_wait_and_makes_them_at_its_next_start(tmp_path: Path) -> None:
