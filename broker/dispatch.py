@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 from librt.strings import read_i16_be, read_i32_be
 
 from broker.logging import get_logger
+from broker.waiting import Parked, ParkedCall
 from protocol.api_key import ApiKey
 from protocol.codec import MALFORMED, Decoder, Encoder, decoder, encoder
 from protocol.connection import response_frame
@@ -193,6 +194,8 @@ class Dispatcher:
             return None
         if isinstance(response, Coroutine):
             return later(route, call, response)
+        if isinstance(response, ParkedCall):
+            return bound(route, call, response)
         return route.encode(correlation_id, version, response)
 
     def unsupported(self, key: int, version: int, correlation_id: int) -> Answer:
@@ -205,13 +208,20 @@ class Dispatcher:
         return self.routes[key].encode(correlation_id, 0, unsupported_version(self.broker))
 
 
-async def later(route: Route, call: Call[Any], response: Coroutine[Any, Any, Any]) -> list[Buffer] | None:
+def bound(route: Route, call: Call[Any], parked: ParkedCall) -> ParkedCall:
+    parked.bind(partial(route.encode, call.correlation_id, call.version), partial(failure, call))
+    return parked
+
+
+async def later(route: Route, call: Call[Any], response: Coroutine[Any, Any, Any]) -> list[Buffer] | Parked | None:
     try:
         result = await response
     except ProtocolError:
         raise
     except Exception as error:
         result = failure(call, error)
+    if isinstance(result, ParkedCall):
+        return bound(route, call, result)
     return None if result is None else route.encode(call.correlation_id, call.version, result)
 
 

@@ -33,7 +33,8 @@ COALESCED_ANSWERS: Final = 32
 """Short answers to requests that came in one read go out by one system call, which costs more than an append; so many
 at once, which stay below the high water mark."""
 
-Answer: TypeAlias = "list[Buffer] | Coroutine[Any, Any, list[Buffer] | None] | Parked | None"
+Later: TypeAlias = "list[Buffer] | Parked | None"
+Answer: TypeAlias = "Later | Coroutine[Any, Any, Later]"
 """Buffers to write, None for no answer, something to await for either, or what will say it in its time."""
 
 log: Final = get_logger("broker.listener")
@@ -119,7 +120,7 @@ class ServerConnection:
         self._busy = False
         self._write_paused = False
         self._queue: deque[memoryview] = deque()
-        self._pending: asyncio.Future[list[Buffer] | None] | None = None
+        self._pending: asyncio.Future[Later] | None = None
         self._parked: Parked | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -214,10 +215,6 @@ class ServerConnection:
                     if len(buffers) > 1 or len(unwritten) == COALESCED_ANSWERS:
                         write(unwritten)
                         unwritten = []
-                elif isinstance(buffers, Parked):
-                    self._busy = True
-                    self._parked = buffers
-                    buffers.begin(self._settled)
                 elif buffers is not None:
                     self._await(buffers)
                 if self._busy or self._write_paused or number == REQUESTS_PER_TURN:
@@ -233,10 +230,14 @@ class ServerConnection:
         if failed is not None:
             self._fail(failed)
 
-    def _await(self, answer: Coroutine[Any, Any, list[Buffer] | None]) -> None:
+    def _await(self, answer: Coroutine[Any, Any, Later] | Parked) -> None:
         self._busy = True
-        self._pending = asyncio.ensure_future(answer)
-        self._pending.add_done_callback(self._answered)
+        if isinstance(answer, Parked):
+            self._parked = answer
+            answer.begin(self._settled)
+        else:
+            self._pending = asyncio.ensure_future(answer)
+            self._pending.add_done_callback(self._answered)
 
     def _keep(self, frames: Sequence[memoryview]) -> None:
         """Copies requests that have to wait, since the shared buffer is about to be reused, and stops reading more. A
@@ -258,33 +259,26 @@ class ServerConnection:
             log.error("connection closed", peer=self.peer, reason=repr(error), exc_info=error)
         self.transport.close()
 
-    def _answered(self, pending: asyncio.Future[list[Buffer] | None]) -> None:
-        self._busy = False
-        self._pending = None
-        if pending.cancelled() or self.closed:
-            return
-        error = pending.exception()
-        if error is not None:
-            self._fail(error)
-            return
-        buffers = pending.result()
-        if buffers is not None:
-            self.transport.writelines(buffers)
-        self._go_on()
+    def _answered(self, pending: asyncio.Future[Later]) -> None:
+        if not pending.cancelled():
+            self._settled(pending.exception() or pending.result())
 
-    def _settled(self, answer: Answer | Exception) -> None:
-        """What was parked has its answer, which may be one to be awaited."""
+    def _settled(self, answer: Answer | BaseException) -> None:
+        """What was awaited is there, or has to be awaited once more."""
         self._busy = False
-        self._parked = None
-        if isinstance(answer, Exception):
+        self._pending = self._parked = None
+        if self.closed:
+            if isinstance(answer, Parked):
+                answer.cancel()
+            return
+        if isinstance(answer, BaseException):
             self._fail(answer)
-            return
-        if isinstance(answer, list):
-            self.transport.writelines(answer)
-        elif isinstance(answer, Coroutine):
+        elif answer is None or isinstance(answer, list):
+            if answer is not None:
+                self.transport.writelines(answer)
+            self._go_on()
+        else:
             self._await(answer)
-            return
-        self._go_on()
 
     def _go_on(self) -> None:
         """Continues with the requests kept by `_keep`, as many as make a turn, then with the socket."""

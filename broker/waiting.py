@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
+
+from protocol.errors import ProtocolError
+from protocol.types import Buffer
 
 if TYPE_CHECKING:
     from broker.listener import Answer
@@ -52,24 +55,6 @@ class Sleeper(Waiter):
     def wake(self) -> None:
         if not self.wakened.done():
             self.wakened.set_result(None)
-
-
-async def wait_for_bytes(
-    partitions: Iterable[Partition], missing_bytes: int, timeout_s: float, *, committed_only: bool = False
-) -> bool:
-    """Returns once the bytes are there (True) or the time is up (False)."""
-    sleeper = Sleeper(missing_bytes, committed_only=committed_only)
-    watched = tuple(partitions)
-    timer = asyncio.get_running_loop().call_later(timeout_s, sleeper.wake)
-    for partition in watched:
-        partition.waiters.add(sleeper)
-    try:
-        await sleeper.wakened
-    finally:
-        timer.cancel()
-        for partition in watched:
-            partition.waiters.discard(sleeper)
-    return sleeper.missing_bytes <= 0
 
 
 class Parked(Waiter):
@@ -134,6 +119,35 @@ class Parked(Waiter):
         if not isinstance(answer, Waiter):
             self.cancel()
             done(answer)
+
+
+class ParkedCall(Parked):
+    """One of the general way: a handler's response that is not there yet."""
+
+    __slots__ = ("_encode", "_fail")
+
+    def __init__(self, max_wait_ms: int, missing_bytes: int, *, committed_only: bool) -> None:
+        super().__init__(max_wait_ms, missing_bytes, committed_only=committed_only)
+        self._encode: Callable[[object], list[Buffer]] | None = None
+        self._fail: Callable[[Exception], object] | None = None
+
+    def bind(self, encode: Callable[[object], list[Buffer]], fail: Callable[[Exception], object]) -> None:
+        """How its response becomes bytes, and an error a response."""
+        self._encode, self._fail = encode, fail
+
+    def find(self, *, is_last: bool) -> object | None:
+        """The response; None to go on waiting, which the last look does not."""
+
+    def look(self, *, is_last: bool) -> Answer | Waiter:
+        assert self._encode is not None
+        assert self._fail is not None
+        try:
+            response = self.find(is_last=is_last)
+        except ProtocolError:
+            raise
+        except Exception as error:
+            response = self._fail(error)
+        return self if response is None else self._encode(response)
 
 
 class Timeouts:

@@ -23,7 +23,7 @@ from broker.fetch_sessions import (
     PartitionKey,
 )
 from broker.replica.partition import READ_COMMITTED, Fetched, Partition
-from broker.waiting import wait_for_bytes
+from broker.waiting import ParkedCall
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.fetch import (
     AbortedTransaction,
@@ -54,7 +54,9 @@ NO_OFFSET = -1
 BATCH_LENGTH = struct.Struct(">i")
 
 
-def fetch(call: Call[FetchRequest]) -> FetchResponse | Coroutine[Any, Any, FetchResponse]:
+def fetch(
+    call: Call[FetchRequest],
+) -> FetchResponse | ParkedFetch | Coroutine[Any, Any, FetchResponse | ParkedFetch]:
     """Answers at once when there is enough, an error or no time to wait; else once an append made it enough."""
     plan = Plan(call)
     gathered = plan.gather()
@@ -62,31 +64,40 @@ def fetch(call: Call[FetchRequest]) -> FetchResponse | Coroutine[Any, Any, Fetch
         return fetch_cold(plan, gathered.cold)
     if plan.is_enough(gathered) or call.request.max_wait_ms <= 0:
         return plan.response(gathered)
-    return fetch_later(plan)
+    return ParkedFetch(plan, gathered, call.request.max_wait_ms)
 
 
-async def fetch_cold(plan: Plan, cold: Sequence[ColdRead]) -> FetchResponse:
+async def fetch_cold(plan: Plan, cold: Sequence[ColdRead]) -> FetchResponse | ParkedFetch:
     """What is not in memory is read by a thread first: the event loop must not wait for a disk."""
+    clock, max_wait_ms = plan.call.broker.clock, plan.call.request.max_wait_ms
+    deadline_ms = clock.monotonic_ms() + max_wait_ms
     await plan.call.broker.disk_work.read_ahead(cold)
     plan.is_warm = True
     gathered = plan.gather()
-    if plan.is_enough(gathered) or plan.call.request.max_wait_ms <= 0:
-        return plan.response(gathered)
-    return await fetch_later(plan)
+    left_ms = deadline_ms - clock.monotonic_ms()
+    return plan.response(gathered) if plan.is_enough(gathered) or left_ms <= 0 else ParkedFetch(plan, gathered, left_ms)
 
 
-async def fetch_later(plan: Plan) -> FetchResponse:
-    """Looks again before it waits: an append may have come between the first look and this coroutine's first step."""
-    request, clock = plan.call.request, plan.call.broker.clock
-    deadline_ms = clock.monotonic_ms() + request.max_wait_ms
-    while True:
-        gathered = plan.gather()
-        left_ms = deadline_ms - clock.monotonic_ms()
-        if plan.is_enough(gathered) or left_ms <= 0:
-            return plan.response(gathered)
+class ParkedFetch(ParkedCall):
+    """One that waits for bytes."""
+
+    __slots__ = ("plan",)
+
+    def __init__(self, plan: Plan, gathered: Gathered, max_wait_ms: int) -> None:
+        request = plan.call.request
         missing_bytes = request.min_bytes - gathered.size_bytes
-        committed_only = request.isolation_level == READ_COMMITTED
-        await wait_for_bytes(gathered.watched, missing_bytes, left_ms / 1000, committed_only=committed_only)
+        super().__init__(max_wait_ms, missing_bytes, committed_only=request.isolation_level == READ_COMMITTED)
+        self.plan = plan
+        self.watch(gathered.watched)
+        plan.call.broker.timeouts.add(self, max_wait_ms)
+
+    def find(self, *, is_last: bool) -> FetchResponse | None:
+        gathered = self.plan.gather()
+        if is_last or self.plan.is_enough(gathered):
+            return self.plan.response(gathered)
+        self.missing_bytes = self.plan.call.request.min_bytes - gathered.size_bytes
+        self.watch(gathered.watched)
+        return None
 
 
 class Gathered:
