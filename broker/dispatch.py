@@ -24,7 +24,7 @@ from protocol.types import Buffer
 
 if TYPE_CHECKING:
     from broker.broker import Broker
-    from broker.fast.fetch import ParkedFetch
+    from broker.fast.reading import ParkedFetch
     from broker.listener import Answer, ServerConnection
 
 Request = TypeVar("Request")

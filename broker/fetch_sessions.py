@@ -31,12 +31,13 @@ class FetchedPartition:
     """A partition of a fetch, and what the client was last told of it."""
 
     __slots__ = (
-        "current_leader_epoch", "fetch_offset", "high_watermark", "key", "last_fetched_epoch", "log_start_offset",
-        "max_bytes", "told_start_offset", "topic",
+        "current_leader_epoch", "fetch_offset", "high_watermark", "index", "key", "last_fetched_epoch",
+        "log_start_offset", "max_bytes", "told_start_offset", "topic", "topic_id",
     )  # fmt: skip
 
     def __init__(self, key: PartitionKey) -> None:
         self.key = key
+        self.topic_id, self.index = key.topic_id, key.partition
         self.fetch_offset = 0
         self.log_start_offset = -1
         self.max_bytes = 0
@@ -71,6 +72,14 @@ class FetchSession:
     def advance(self) -> None:
         """Epochs run from 1 to 2^31 - 1 and then from 1 again."""
         self.epoch = 1 if self.epoch == MAX_EPOCH else self.epoch + 1
+
+    def retreat(self) -> None:
+        """Undo `advance`."""
+        self.epoch = MAX_EPOCH if self.epoch == 1 else self.epoch - 1
+
+    def named(self, topic_id: Uuid, partition: int) -> FetchedPartition | None:
+        """The partition that a request names by topic id; a plain tuple is as good a key, and made faster."""
+        return self.partitions.get(("", topic_id, partition))  # type: ignore[call-overload, no-any-return]
 
     def served(self, key: PartitionKey) -> None:
         """A partition that gave records goes to the end, so that the others get their turn."""

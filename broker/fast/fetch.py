@@ -1,26 +1,24 @@
-"""Fetch without objects: a flexible request (version 12 and later) outside sessions, walked in place.
+"""Fetch without objects: a flexible request (version 12 and later) that names all it wants, walked in place.
 
-So librdkafka and most other clients ask. The way through handlers/fetch.py makes dozens of objects per request, which
-costs half as much as it does to send a megabyte. Reading changes nothing, so what turns out to be unusual (an error, an
-open or aborted transaction, bytes that are not in memory) can be left to the general way wherever it is found. Integers
-are read out of `bytes`, since compiled code does that without a call; so are they written.
+So librdkafka and most other clients ask; for Java's, whose sessions go on, there is fetch_session. The way through
+handlers/fetch.py makes dozens of objects per request, which costs half as much as it does to send a megabyte. Reading
+changes nothing, so what turns out to be unusual (an error, an open or aborted transaction, bytes that are not in
+memory) can be left to the general way wherever it is found. Integers are read out of `bytes`, since compiled code does
+that without a call; so are they written.
 Source of the layout: protocol/messages/fetch.py, whose codec is the oracle.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from librt.strings import BytesWriter, read_i32_be, read_i64_be, write_i16_be, write_i32_be, write_i64_be
+from librt.strings import BytesWriter, read_i32_be, read_i64_be
 
+from broker.fast import fetch_session
+from broker.fast.reading import MOST, Bounds, ParkedFetch, begun, finished, is_quiet, read, write_partition
 from broker.replica.partition import NO_EPOCH, READ_COMMITTED
-from broker.waiting import Parked, Waiter
-from protocol.connection import JOIN_LIMIT_BYTES
-from protocol.errors import KafkaError
-from protocol.records.batch import AT_LENGTH, LOG_OVERHEAD
+from broker.waiting import Waiter
 from protocol.types import Buffer
-from storage.segment_file import EMPTY
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -34,18 +32,11 @@ UUID_BYTES: Final = 16
 
 MAX_REQUEST_BYTES: Final = 64 * 1024
 """Larger ones, of two thousand partitions, are left alone."""
-SIZE_BYTES: Final = 4
-MOST: Final = 0x7F
-"""Counts and lengths up to it take one byte; all are one more than what they count (KIP-482)."""
 PARTITION_BYTES: Final = 33
 """Partition, leader epoch, offset, last fetched epoch, log start offset, most bytes, no tags."""
 NO_SESSION: Final = 0
 NO_SESSION_EPOCH: Final = -1
 CONSUMER: Final = -1
-NULL: Final = 0
-NONE_ABORTED: Final = 1
-"""Aborted transactions: nothing for who reads all, an empty list for who reads what is committed."""
-NO_REPLICA: Final = -1
 
 
 class Target:
@@ -60,16 +51,13 @@ class Target:
         self.max_bytes = max_bytes
 
 
-class Asked:
+class Asked(Bounds):
     """A request."""
 
-    __slots__ = ("committed_only", "max_bytes", "max_wait_ms", "min_bytes", "topics")
+    __slots__ = ("topics",)
 
-    def __init__(self, max_wait_ms: int, min_bytes: int, max_bytes: int, committed_only: bool) -> None:
-        self.max_wait_ms = max_wait_ms
-        self.min_bytes = min_bytes
-        self.max_bytes = max_bytes
-        self.committed_only = committed_only
+    def __init__(self, broker: Broker, request: bytes, at: int) -> None:
+        super().__init__(broker, request, at)
         self.topics: list[tuple[bytes, list[Target]]] = []
         """By topic: its name or id as the frame has it."""
 
@@ -79,14 +67,11 @@ class Asked:
 
     @property
     def has_to_wait(self) -> bool:
-        """Whether there is nothing to read: known without an answer, which a consumer that keeps up would have made
-        for each record only to be thrown away."""
-        if self.min_bytes <= 0 or self.max_wait_ms <= 0:
+        if not self.may_wait:
             return False
         for _, targets in self.topics:
             for target in targets:
-                log = target.partition.log
-                if target.offset != log.log_end_offset or log.first_unstable_offset is not None:
+                if not is_quiet(target.partition, target.offset):
                     return False
         return True
 
@@ -99,6 +84,15 @@ def fetch(
     if size > MAX_REQUEST_BYTES:
         return None
     request = front if size <= len(front) else bytes(frame)
+    try:
+        if version < FIRST_WITHOUT_REPLICA_ID:
+            if read_i32_be(request, position) != CONSUMER:
+                return None
+            position += 4
+        if read_i32_be(request, position + 13) != NO_SESSION:
+            return fetch_session.fetch(broker, version, correlation_id, request, position)
+    except IndexError:
+        return None
     asked = parse(broker, version, request, position)
     if asked is None:
         return None
@@ -110,16 +104,15 @@ def fetch(
         buffers, size_bytes = found
         if size_bytes >= asked.min_bytes or asked.max_wait_ms <= 0:
             return buffers
-    parked = ParkedFetch(broker, version, correlation_id, request, position, asked, size_bytes)
-    parked.watch(asked.partitions)
-    broker.timeouts.add(parked, asked.max_wait_ms)
+    parked = ParkedWhole(broker, version, correlation_id, request, position, asked, size_bytes)
+    parked.wait(asked.partitions)
     return parked
 
 
-class ParkedFetch(Parked):
-    """One that waits for bytes. It reads the request anew whenever it looks: partitions come and go meanwhile."""
+class ParkedWhole(ParkedFetch):
+    """One that names all that it wants, and reads that anew whenever it looks."""
 
-    __slots__ = ("broker", "correlation_id", "otherwise", "position", "request", "version")
+    __slots__ = ("position", "version")
 
     def __init__(
         self,
@@ -131,21 +124,15 @@ class ParkedFetch(Parked):
         asked: Asked,
         size_bytes: int,
     ) -> None:
-        missing_bytes = asked.min_bytes - size_bytes
-        super().__init__(asked.max_wait_ms, missing_bytes, committed_only=asked.committed_only)
-        self.broker = broker
+        super().__init__(broker, correlation_id, request, asked, size_bytes)
         self.version = version
-        self.correlation_id = correlation_id
-        self.request = request
         self.position = position
-        self.otherwise: Callable[[memoryview], Answer] | None = None
-        """The general way, where it turns out to be unusual."""
 
     def look(self, *, is_last: bool) -> Answer | Waiter:
         asked = parse(self.broker, self.version, self.request, self.position)
         found = None if asked is None else gather(asked, self.correlation_id)
         if asked is None or found is None:
-            return None if self.otherwise is None else self.otherwise(memoryview(self.request))
+            return self.leave()
         buffers, size_bytes = found
         if is_last or size_bytes >= asked.min_bytes:
             return buffers
@@ -154,27 +141,20 @@ class ParkedFetch(Parked):
         return self
 
 
-def parse(broker: Broker, version: int, request: bytes, position: int) -> Asked | None:
+def parse(broker: Broker, version: int, request: bytes, at: int) -> Asked | None:
     """What is asked for; None is the unusual."""
     try:
-        return _parse(broker, version, request, position)
+        return _parse(broker, version, request, at)
     except (IndexError, KeyError):
         return None
 
 
 def _parse(broker: Broker, version: int, request: bytes, at: int) -> Asked | None:
-    if version < FIRST_WITHOUT_REPLICA_ID:
-        if read_i32_be(request, at) != CONSUMER:
-            return None
-        at += 4
-    isolation_level, topic_count = request[at + 12], request[at + 21]
-    in_session = read_i32_be(request, at + 13) != NO_SESSION or read_i32_be(request, at + 17) != NO_SESSION_EPOCH
-    if in_session or isolation_level > READ_COMMITTED or not 1 < topic_count <= MOST:
+    topic_count = request[at + 21]
+    is_whole = read_i32_be(request, at + 13) == NO_SESSION and read_i32_be(request, at + 17) == NO_SESSION_EPOCH
+    if not is_whole or request[at + 12] > READ_COMMITTED or not 1 < topic_count <= MOST:
         return None
-    max_bytes: int = read_i32_be(request, at + 8)
-    max_bytes = min(max_bytes, broker.config.fetch_max_bytes)
-    committed_only = isolation_level == READ_COMMITTED
-    asked = Asked(read_i32_be(request, at), read_i32_be(request, at + 4), max_bytes, committed_only)
+    asked = Asked(broker, request, at)
     at += 22
     by_key = broker.replicas.by_key
     for _ in range(topic_count - 1):
@@ -217,15 +197,8 @@ def is_repetitive(asked: Asked) -> bool:
 
 def gather(asked: Asked, correlation_id: int) -> tuple[list[Buffer], int] | None:
     """The answer as it would be now, and the bytes of records in it; None is the unusual."""
-    size_bytes, left = 0, max(asked.max_bytes, 0)
-    aborted = NONE_ABORTED if asked.committed_only else NULL
-    head = part = BytesWriter()
-    write_i32_be(head, 0)  # the size, once it is known
-    write_i32_be(head, correlation_id)
-    head.append(0)  # no tags
-    write_i32_be(head, 0)  # throttle time
-    write_i16_be(head, 0)  # no error
-    write_i32_be(head, NO_SESSION)
+    size_bytes, left = 0, asked.max_bytes
+    head = part = begun(correlation_id, NO_SESSION)
     head.append(len(asked.topics) + 1)
     rest: list[Buffer] = []
     for key, targets in asked.topics:
@@ -237,15 +210,7 @@ def gather(asked: Asked, correlation_id: int) -> tuple[list[Buffer], int] | None
             if records is None:
                 return None
             size = len(records)
-            log = target.partition.log
-            write_i32_be(part, target.index)
-            write_i16_be(part, 0)  # no error
-            write_i64_be(part, log.log_end_offset)  # high watermark
-            write_i64_be(part, log.log_end_offset)  # last stable offset
-            write_i64_be(part, log.log_start_offset)
-            part.append(aborted)
-            write_i32_be(part, NO_REPLICA)
-            write_uvarint(part, size + 1)
+            write_partition(part, target.index, target.partition, asked.committed_only, size)
             if size:
                 size_bytes += size
                 left = max(left - size, 0)
@@ -259,50 +224,3 @@ def gather(asked: Asked, correlation_id: int) -> tuple[list[Buffer], int] | None
     if part is not head:
         rest.append(part.getvalue())
     return finished(head, rest), size_bytes
-
-
-def finished(head: BytesWriter, rest: list[Buffer]) -> list[Buffer]:
-    """The parts of a response with its size in front; small ones come as one."""
-    size = len(head) - SIZE_BYTES
-    for part in rest:
-        size += len(part)
-    for n in range(SIZE_BYTES):
-        head[n] = size >> 24 - 8 * n & 0xFF
-    parts: list[Buffer] = [head.getvalue(), *rest]
-    return [b"".join(parts)] if size <= JOIN_LIMIT_BYTES else parts
-
-
-def write_uvarint(out: BytesWriter, value: int) -> None:
-    while value > MOST:
-        out.append(value & MOST | 0x80)
-        value >>= 7
-    out.append(value)
-
-
-def read(
-    partition: Partition, offset: int, max_bytes: int, committed_only: bool, *, is_first: bool
-) -> memoryview | None:
-    """Batches from the offset on; None where there is anything else to say, or something to wait for."""
-    log = partition.log
-    end = log.log_end_offset
-    if not log.log_start_offset <= offset <= end or log.first_unstable_offset is not None:
-        return None
-    if offset == end:
-        return EMPTY
-    try:
-        if max_bytes and log.cold_read(offset, max_bytes) is not None:
-            return None
-        if committed_only and any(not segment.txn_index.is_empty for segment in log.segments.since(offset)):
-            return None
-        records = log.view(offset, max_bytes, end, min_one=is_first)
-    except (KafkaError, OSError):
-        return None
-    return records if is_first or not is_cut(records) else EMPTY
-
-
-def is_cut(records: memoryview) -> bool:
-    """Whether not even the first batch is whole."""
-    if len(records) < LOG_OVERHEAD:
-        return True
-    length: int = read_i32_be(bytes(records[:LOG_OVERHEAD]), AT_LENGTH)
-    return len(records) < LOG_OVERHEAD + length
