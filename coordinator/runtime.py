@@ -43,8 +43,8 @@ class Ticket(Generic[A]):
 class Reply(NamedTuple):
     """An answer for the holder of a ticket; a KafkaError is raised to it."""
 
-    ticket: object
-    answer: object
+    ticket: Hashable
+    answer: object | None
 
 
 def reply(ticket: Ticket[A], answer: A | KafkaError) -> Reply:

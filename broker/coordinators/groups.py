@@ -22,7 +22,7 @@ from coordinator.group.settings import GroupSettings
 from coordinator.group.shard import GroupShard
 from coordinator.group.state import GroupState, MatchRequest, World
 from coordinator.group.subscription_metadata import TopicWatch
-from coordinator.runtime import Reply, Ticket
+from coordinator.runtime import Outcome, Reply, Ticket
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.compression import Compression
 from protocol.types import Uuid
@@ -108,7 +108,7 @@ class GroupCoordinator(Coordinator[GroupShard, AnyRecord]):
         """Writes a producer's marker; the offsets that it left pending are committed or void. Raises KafkaError."""
 
         def decide(ticket: Ticket[None], now_ms: int) -> GroupOutcome:
-            return GroupOutcome((marker,), (Reply(ticket, None),))
+            return Outcome((marker,), (Reply(ticket, None),))
 
         await self.ask(index, decide)
 

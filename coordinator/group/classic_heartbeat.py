@@ -9,7 +9,7 @@ from coordinator.group.classic_group import EMPTY, PREPARING_REBALANCE, ClassicG
 from coordinator.group.classic_rebalance import keep_session
 from coordinator.group.records import GroupOutcome
 from coordinator.group.state import Client, GroupState
-from coordinator.runtime import Reply, Ticket
+from coordinator.runtime import Outcome, Reply, Ticket
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
@@ -31,4 +31,4 @@ def heartbeat(
     keep_session(state, group, group.members[request.member_id], now_ms)
     rebalances = group.state is PREPARING_REBALANCE
     code = ErrorCode.REBALANCE_IN_PROGRESS if rebalances else ErrorCode.NONE
-    return GroupOutcome((), (Reply(ticket, HeartbeatResponse(error_code=code)),))
+    return Outcome((), (Reply(ticket, HeartbeatResponse(error_code=code)),))

@@ -13,7 +13,7 @@ from coordinator.group.consumer_group import ConsumerGroup
 from coordinator.group.consumer_member import Member
 from coordinator.group.records import GroupOutcome
 from coordinator.group.state import Client, GroupState, Topics
-from coordinator.runtime import Reply, Ticket
+from coordinator.runtime import Outcome, Reply, Ticket
 from protocol.errors import KafkaError
 from protocol.messages import consumer_group_describe as messages
 from protocol.types import Uuid
@@ -26,7 +26,7 @@ def describe(
     state: GroupState, group_id: str, client: Client, ticket: Ticket[messages.DescribedGroup], now_ms: int
 ) -> GroupOutcome:
     """One group, as it is once everything that was decided of it is committed."""
-    return GroupOutcome((), (Reply(ticket, described(state, group_id)),))
+    return Outcome((), (Reply(ticket, described(state, group_id)),))
 
 
 def described(state: GroupState, group_id: str) -> messages.DescribedGroup:

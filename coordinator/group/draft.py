@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from coordinator.group.records import AnyRecord, GroupOutcome
-from coordinator.runtime import Reply, Ticket
+from coordinator.runtime import Outcome, Reply, Ticket
 
 A = TypeVar("A")
 
@@ -24,4 +24,4 @@ class Draft:
         self.replies.append(Reply(ticket, answer))
 
     def outcome(self) -> GroupOutcome:
-        return GroupOutcome(self.records, self.replies)
+        return Outcome(self.records, self.replies)

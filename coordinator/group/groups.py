@@ -13,7 +13,7 @@ from coordinator.group.group import Group
 from coordinator.group.offset_delete import all_offsets_gone
 from coordinator.group.records import AnyRecord, GroupOutcome
 from coordinator.group.state import Client, GroupState
-from coordinator.runtime import Reply, Ticket
+from coordinator.runtime import Outcome, Reply, Ticket
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_groups import DeletableGroupResult
 from protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
@@ -34,7 +34,7 @@ def list_groups(
         for group in state.groups.values()
         if (not states or group.state_name.lower() in states) and (not types or group.type.value in types)
     ]
-    return GroupOutcome((), (Reply(ticket, found),))
+    return Outcome((), (Reply(ticket, found),))
 
 
 def _listed(group: Group) -> ListedGroup:
@@ -51,7 +51,7 @@ def describe_classic(
 ) -> GroupOutcome:
     """Classic groups by id; one of another type is not found, since its members say other things."""
     described = [_describe(state, group_id, client.version) for group_id in group_ids]
-    return GroupOutcome((), (Reply(ticket, described),))
+    return Outcome((), (Reply(ticket, described),))
 
 
 def _describe(state: GroupState, group_id: str, version: int) -> DescribedGroup:
@@ -112,4 +112,4 @@ def delete_groups(
         except KafkaError as error:
             code, message = error.code, error.message
         results.append(DeletableGroupResult(group_id=group_id, error_code=code, error_message=message))
-    return GroupOutcome(records, (Reply(ticket, results),))
+    return Outcome(records, (Reply(ticket, results),))

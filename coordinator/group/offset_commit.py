@@ -16,7 +16,7 @@ from coordinator.group.records import (
     offset_commit,
 )
 from coordinator.group.state import Client, GroupState
-from coordinator.runtime import Reply, Ticket
+from coordinator.runtime import Outcome, Reply, Ticket
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -67,7 +67,7 @@ def commit(
                 records.append(offset_commit(request.group_id, topic.name, partition.partition_index, value))
             answers.append(OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code))
         topics.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answers))
-    return GroupOutcome(records, (Reply(ticket, OffsetCommitResponse(topics=topics)),))
+    return Outcome(records, (Reply(ticket, OffsetCommitResponse(topics=topics)),))
 
 
 def _check_member(state: GroupState, request: OffsetCommitRequest, version: int, now_ms: int) -> CommitCheck:
@@ -125,7 +125,7 @@ def commit_transactional(
                 records.append(_pending(request, topic.name, partition, now_ms))
             answers.append(TxnOffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code))
         topics.append(TxnOffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answers))
-    return GroupOutcome(records, (Reply(ticket, TxnOffsetCommitResponse(topics=topics)),))
+    return Outcome(records, (Reply(ticket, TxnOffsetCommitResponse(topics=topics)),))
 
 
 def _pending(

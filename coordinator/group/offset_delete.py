@@ -12,7 +12,7 @@ from coordinator.group.group import Group
 from coordinator.group.offsets import Offset
 from coordinator.group.records import NO_TIMESTAMP, AnyRecord, GroupOutcome, offset_gone
 from coordinator.group.state import Client, GroupState
-from coordinator.runtime import Reply, Ticket
+from coordinator.runtime import Outcome, Reply, Ticket
 from protocol.errors import ErrorCode
 from protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -51,7 +51,7 @@ def delete(
             ]
         answers = [OffsetDeleteResponsePartition(partition_index=index, error_code=code) for index in indexes]
         topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=answers))
-    return GroupOutcome(records, (Reply(ticket, OffsetDeleteResponse(error_code=0, topics=topics)),))
+    return Outcome(records, (Reply(ticket, OffsetDeleteResponse(error_code=0, topics=topics)),))
 
 
 def _is_there(state: GroupState, group_id: str, topic: str, index: int) -> bool:
@@ -78,7 +78,7 @@ def topics_deleted(state: GroupState, topics: Mapping[str, Uuid], now_ms: int) -
         }
         gone |= {name for name in state.offsets.pending(group_id) if name.topic in topics}
         records += [offset_gone(group_id, topic, index) for topic, index in sorted(gone)]
-    return GroupOutcome(records)
+    return Outcome(records)
 
 
 # Expiry (KIP-211).
@@ -107,7 +107,7 @@ def expire(state: GroupState, group_ids: list[str], now_ms: int) -> GroupOutcome
         records += expired
         if group.is_empty and len(expired) == _offset_count(state, group) and not _in_transaction(state, group):
             records += group.tombstones()
-    return GroupOutcome(records)
+    return Outcome(records)
 
 
 def _expired(state: GroupState, group: Group, now_ms: int) -> Iterator[AnyRecord]:

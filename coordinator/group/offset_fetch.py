@@ -10,7 +10,7 @@ from coordinator.group.group import Group
 from coordinator.group.offsets import NO_OFFSETS, ByTopic, Offset
 from coordinator.group.records import GroupOutcome
 from coordinator.group.state import GroupState
-from coordinator.runtime import Reply, Ticket
+from coordinator.runtime import Outcome, Reply, Ticket
 from protocol.errors import ErrorCode
 from protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
@@ -40,7 +40,7 @@ def fetch(
     else:
         topics = _named(state, group, request, require_stable)
     answer = OffsetFetchResponseGroup(group_id=request.group_id, topics=topics)
-    return GroupOutcome((), (Reply(ticket, answer),))
+    return Outcome((), (Reply(ticket, answer),))
 
 
 def _everything(

@@ -13,7 +13,7 @@ from coordinator.group.classic_rebalance import join_refused
 from coordinator.group.group import Group, GroupType
 from coordinator.group.records import GroupOutcome
 from coordinator.group.state import Client, GroupState
-from coordinator.runtime import Reply, Ticket
+from coordinator.runtime import Outcome, Reply, Ticket
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -52,7 +52,7 @@ def join_group(
         return classic_join.join(state, request, client, ticket, now_ms)
     handle = JOIN.get(group.type)
     if handle is None:
-        return GroupOutcome((), (Reply(ticket, join_refused("", ErrorCode.INCONSISTENT_GROUP_PROTOCOL)),))
+        return Outcome((), (Reply(ticket, join_refused("", ErrorCode.INCONSISTENT_GROUP_PROTOCOL)),))
     return handle(state, group, request, client, ticket, now_ms)
 
 

@@ -25,7 +25,7 @@ from coordinator.group import (
 )
 from coordinator.group.records import AnyRecord, GroupOutcome
 from coordinator.group.state import Apply, GroupState, World
-from coordinator.runtime import Reply, Ticket
+from coordinator.runtime import Outcome, Reply, Ticket
 from protocol.types import Uuid
 
 Activate = Callable[[GroupState, int], None]
@@ -75,7 +75,7 @@ class GroupShard:
         outcomes = [topics_deleted(self.state, topics, now_ms) for topics_deleted in TOPICS_DELETED]
         records = [record for outcome in outcomes for record in outcome.records]
         replies = [reply for outcome in outcomes for reply in outcome.replies]
-        return GroupOutcome(records, (*replies, Reply(ticket, None)))
+        return Outcome(records, (*replies, Reply(ticket, None)))
 
     def expire(self, now_ms: int) -> GroupOutcome:
         """What is due now."""

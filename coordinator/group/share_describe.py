@@ -10,7 +10,7 @@ from coordinator.group.share_assignor import NAME
 from coordinator.group.share_group import ShareGroup
 from coordinator.group.share_member import ShareMember
 from coordinator.group.state import Client, GroupState, Topics
-from coordinator.runtime import Reply, Ticket
+from coordinator.runtime import Outcome, Reply, Ticket
 from protocol.errors import KafkaError
 from protocol.messages import share_group_describe as messages
 
@@ -21,7 +21,7 @@ def describe(
     state: GroupState, group_id: str, client: Client, ticket: Ticket[messages.DescribedGroup], now_ms: int
 ) -> GroupOutcome:
     """One group, as it is once everything that was decided of it is committed."""
-    return GroupOutcome((), (Reply(ticket, described(state, group_id)),))
+    return Outcome((), (Reply(ticket, described(state, group_id)),))
 
 
 def described(state: GroupState, group_id: str) -> messages.DescribedGroup:

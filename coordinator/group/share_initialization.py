@@ -15,7 +15,7 @@ from coordinator.group.records import AnyRecord, GroupOutcome
 from coordinator.group.share_group import ShareGroup
 from coordinator.group.share_topics import InitTopic, StateTopics
 from coordinator.group.state import GroupState
-from coordinator.runtime import Reply, Ticket
+from coordinator.runtime import Outcome, Reply, Ticket
 from protocol.types import Uuid
 
 FROM_RESET_STRATEGY: Final = -1
@@ -80,7 +80,7 @@ def _named(state: GroupState, offsets: Offsets) -> dict[Uuid, InitTopic]:
 
 
 def _noted(group: ShareGroup, topics: StateTopics, ticket: Ticket[None]) -> GroupOutcome:
-    return GroupOutcome((records.state_topics(group.group_id, topics),), (Reply(ticket, None),))
+    return Outcome((records.state_topics(group.group_id, topics),), (Reply(ticket, None),))
 
 
 def initialized(state: GroupState, made: Initialize, client: None, ticket: Ticket[None], now_ms: int) -> GroupOutcome:
@@ -89,7 +89,7 @@ def initialized(state: GroupState, made: Initialize, client: None, ticket: Ticke
         state.state_asked_ms.pop((made.group_id, topic_id), None)
     group = state.groups.get(made.group_id)
     if not isinstance(group, ShareGroup):
-        return GroupOutcome((), (Reply(ticket, None),))
+        return Outcome((), (Reply(ticket, None),))
     return _noted(group, group.topics.with_initialized(_named(state, made.offsets)), ticket)
 
 
@@ -99,7 +99,7 @@ def uninitialized(
     """The state could not be made: the next heartbeat asks again."""
     group = state.groups.get(failed.group_id)
     if not isinstance(group, ShareGroup) or not group.topics.initializing:
-        return GroupOutcome((), (Reply(ticket, None),))
+        return Outcome((), (Reply(ticket, None),))
     return _noted(group, group.topics.without_initializing(_named(state, failed.offsets)), ticket)
 
 
@@ -125,4 +125,4 @@ def topics_deleted(state: GroupState, topics: Mapping[str, Uuid], now_ms: int) -
         for group in state.groups.values()
         if isinstance(group, ShareGroup) and any(map(group.topics.has, gone))
     ]
-    return GroupOutcome(found)
+    return Outcome(found)

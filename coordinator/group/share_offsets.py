@@ -16,7 +16,7 @@ from coordinator.group.share_group import ShareGroup
 from coordinator.group.share_initialization import Initialize
 from coordinator.group.share_topics import InitTopic, Partitions
 from coordinator.group.state import GroupState
-from coordinator.runtime import Reply, Ticket
+from coordinator.runtime import Outcome, Reply, Ticket
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import Uuid
 
@@ -108,7 +108,7 @@ def begin_delete_all(
     with members."""
     group = state.groups.get(group_id)
     if not isinstance(group, ShareGroup) or group.members or group.topics.is_empty:
-        return GroupOutcome((), (Reply(ticket, Deletion({}, {}, {})),))
+        return Outcome((), (Reply(ticket, Deletion({}, {}, {})),))
     partitions: dict[Uuid, frozenset[int]] = {}
     names: dict[Uuid, str] = {}
     for topic_id in (*group.topics.initializing, *group.topics.initialized, *group.topics.deleting):
@@ -116,7 +116,7 @@ def begin_delete_all(
         if topic is not None:
             partitions[topic_id], names[topic_id] = frozenset(topic.partitions), topic.name
     record = records.state_topics(group_id, group.topics._replace(initializing={}, initialized={}, deleting=names))
-    return GroupOutcome((record,), (Reply(ticket, Deletion(partitions, names, {})),))
+    return Outcome((record,), (Reply(ticket, Deletion(partitions, names, {})),))
 
 
 def deleted(
@@ -125,8 +125,8 @@ def deleted(
     """The state of these topics has been deleted."""
     group = state.groups.get(group_id)
     if not isinstance(group, ShareGroup):
-        return GroupOutcome((), (Reply(ticket, None),))
-    return GroupOutcome((records.state_topics(group_id, group.topics.deleted(topic_ids)),), (Reply(ticket, None),))
+        return Outcome((), (Reply(ticket, None),))
+    return Outcome((records.state_topics(group_id, group.topics.deleted(topic_ids)),), (Reply(ticket, None),))
 
 
 def initialized_partitions(
@@ -135,4 +135,4 @@ def initialized_partitions(
     """The share partitions that have state; none of a group that is not there."""
     group = state.groups.get(group_id)
     found = group.topics.partitions if isinstance(group, ShareGroup) else {}
-    return GroupOutcome((), (Reply(ticket, found),))
+    return Outcome((), (Reply(ticket, found),))

@@ -11,12 +11,12 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import NamedTuple
 
 from coordinator.group.records import GroupOutcome
-from coordinator.runtime import Reply
+from coordinator.runtime import Outcome, Reply
 
 Action = Callable[[int], GroupOutcome]
 """What to decide once the deadline has passed: (now_ms) → Outcome."""
 
-NOTHING: GroupOutcome = GroupOutcome()
+NOTHING: GroupOutcome = Outcome()
 
 
 class Timer(NamedTuple):
@@ -80,8 +80,8 @@ class Timers:
             outcome = timer.action(now_ms)
             replies += outcome.replies
             if outcome.records:
-                return GroupOutcome(outcome.records, replies)
-        return GroupOutcome((), replies) if replies else NOTHING
+                return Outcome(outcome.records, replies)
+        return Outcome((), replies) if replies else NOTHING
 
     def _pop(self, now_ms: int) -> Timer | None:
         """Take the heap's first entry; its timer if that is due, which is then set no more."""

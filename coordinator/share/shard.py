@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, Protocol
 
 from coordinator.cluster.topic import Topic
 from coordinator.refusal import Refusal
-from coordinator.runtime import Reply, Ticket
+from coordinator.runtime import Outcome, Reply, Ticket
 from coordinator.share.batches import NO_START_OFFSET, StateBatch, combine
 from coordinator.share.records import NOT_YET, ShareKey, ShareOutcome, ShareRecord, ShareState, Update
 from coordinator.share.redundant import Redundant
@@ -95,7 +95,7 @@ class ShareShard:
             created_ms=now_ms,
             written_ms=now_ms,
         )
-        return ShareOutcome((ShareRecord(key, state),), (Reply(ticket, None),))
+        return Outcome((ShareRecord(key, state),), (Reply(ticket, None),))
 
     def write(self, key: ShareKey, written: Written, ticket: Ticket[None], now_ms: int) -> ShareOutcome:
         """Raises INVALID_REQUEST of a share partition that was never initialized, FENCED_LEADER_EPOCH,
@@ -105,7 +105,7 @@ class ShareShard:
         self._check_state_epoch(key, written.state_epoch)
         self._check_exists(key)
         record = self._record(key, state, written, state.leader_epoch, now_ms)
-        return ShareOutcome((record,), (Reply(ticket, None),))
+        return Outcome((record,), (Reply(ticket, None),))
 
     def read(self, key: ShareKey, leader_epoch: int, ticket: Ticket[ShareState], now_ms: int) -> ShareOutcome:
         """The state, for a leader, which from now on is the only one that may write. Raises INVALID_REQUEST,
@@ -114,28 +114,28 @@ class ShareShard:
         self._check_leader_epoch(key, leader_epoch)
         self._check_exists(key)
         if leader_epoch == ANY_EPOCH or self.leader_epochs.get(key) == leader_epoch:
-            return ShareOutcome((), (Reply(ticket, state),))
+            return Outcome((), (Reply(ticket, state),))
         same = Written(state.state_epoch, leader_epoch, state.start_offset, state.delivery_complete_count, ())
         record = self._record(key, state, same, leader_epoch, now_ms)
-        return ShareOutcome((record,), (Reply(ticket, state),))
+        return Outcome((record,), (Reply(ticket, state),))
 
     def summary(self, key: ShareKey, ticket: Ticket[Summary], now_ms: int) -> ShareOutcome:
         """Raises UNKNOWN_TOPIC_OR_PARTITION."""
         self._check_exists(key)
         state = self.states.get(key)
         found = Summary() if state is None else Summary(*state[1:5])
-        return ShareOutcome((), (Reply(ticket, found),))
+        return Outcome((), (Reply(ticket, found),))
 
     def delete(self, key: ShareKey, ticket: Ticket[None], now_ms: int) -> ShareOutcome:
         """The state is forgotten, if there is one. Raises UNKNOWN_TOPIC_OR_PARTITION."""
         self._check_exists(key)
         records = (ShareRecord(key, None),) if key in self.states else ()
-        return ShareOutcome(records, (Reply(ticket, None),))
+        return Outcome(records, (Reply(ticket, None),))
 
     def topics_deleted(self, topic_ids: Collection[Uuid], ticket: Ticket[None], now_ms: int) -> ShareOutcome:
         """The states of topics that are gone go as well."""
         records = [ShareRecord(key, None) for key in self.states if key.topic_id in topic_ids]
-        return ShareOutcome(records, (Reply(ticket, None),))
+        return Outcome(records, (Reply(ticket, None),))
 
     def _record(
         self, key: ShareKey, state: ShareState, written: Written, leader_epoch: int, now_ms: int
@@ -244,8 +244,8 @@ class ShareShard:
         interval_ms = self.settings().cold_partition_snapshot_interval_ms
         self._cold_at_ms = now_ms + interval_ms
         if all(state.created_ms != state.written_ms for state in self.states.values()):
-            return ShareOutcome()
-        return ShareOutcome(
+            return Outcome()
+        return Outcome(
             [
                 ShareRecord(key, state._replace(snapshot_epoch=state.snapshot_epoch + 1, written_ms=now_ms))
                 for key, state in self.states.items()

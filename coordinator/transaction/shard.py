@@ -9,7 +9,7 @@ markers again: to write one twice does no harm. Source: Kafka's TransactionCoord
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from coordinator.runtime import Outcome, Reply, Ticket, reply
 from coordinator.transaction import decisions
@@ -22,10 +22,7 @@ from coordinator.transaction.transaction import Producer, Transaction, completed
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
 
-if TYPE_CHECKING:
-    TransactionOutcome: TypeAlias = Outcome[TransactionRecord]
-else:
-    TransactionOutcome = Outcome  # a generic alias takes longer to call than most decisions take
+TransactionOutcome: TypeAlias = Outcome[TransactionRecord]
 
 MAX_TOMBSTONE_BYTES = 256 * 1024
 """Of ids in one batch, so that it stays below max.message.bytes; the rest of what is expired follows at once."""

@@ -13,9 +13,9 @@ from coordinator.group.groups import delete_groups, describe_classic, list_group
 from coordinator.group.offset_commit import commit, commit_transactional
 from coordinator.group.offset_delete import delete
 from coordinator.group.offset_fetch import fetch
-from coordinator.group.records import EndTransaction, GroupOutcome
+from coordinator.group.records import EndTransaction
 from coordinator.group.state import Client
-from coordinator.runtime import Reply
+from coordinator.runtime import Outcome, Reply
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -229,7 +229,7 @@ def txn_commit(scenario: Scenario, words: Words) -> None:
 def end_txn(scenario: Scenario, words: Words) -> None:
     (result,) = words.plain
     marker = EndTransaction(words.int("producer", 1), 0, result == "commit")
-    scenario.decide("transaction", lambda ticket, now: GroupOutcome((marker,), (Reply(ticket, None),)))
+    scenario.decide("transaction", lambda ticket, now: Outcome((marker,), (Reply(ticket, None),)))
 
 
 def fetch_offsets(scenario: Scenario, words: Words) -> None:

@@ -15,7 +15,7 @@ from coordinator.group.share_heartbeat import Heard, heartbeat
 from coordinator.group.share_initialization import initialized, topics_deleted, uninitialized
 from coordinator.group.share_offsets import Altered, Deletion, Wanted, alter, begin_delete, begin_delete_all, deleted
 from coordinator.group.state import Client
-from coordinator.runtime import Ticket
+from coordinator.runtime import Outcome, Ticket
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from protocol.types import Uuid
@@ -222,7 +222,7 @@ def test_a_group_that_is_deleted_gives_its_state_up_first() -> None:
     groups.beat("m1", -1)
     deletion: Deletion = groups.decide(lambda ticket: begin_delete_all(state, GROUP, None, ticket, now_ms))
     assert deletion.partitions == {groups.topic_id: frozenset({0, 1})}
-    groups.apply(GroupOutcome(groups.group.tombstones()))
+    groups.apply(Outcome(groups.group.tombstones()))
     assert groups.written == ["-TargetAssignmentMetadata", "-StatePartitionMetadata", "-Metadata"]
     assert GROUP not in state.groups
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coordinator.group.records import GroupOutcome, GroupRecord, offset_gone
 from coordinator.group.timers import Action, Timers
-from coordinator.runtime import Reply, Ticket
+from coordinator.runtime import Outcome, Reply, Ticket
 
 
 class Ran:
@@ -16,7 +16,7 @@ class Ran:
     def action(self, name: str, *, writes: bool = False) -> Action:
         def act(now_ms: int) -> GroupOutcome:
             self.names.append((name, now_ms))
-            return GroupOutcome([offset_gone(name, "topic", 0)] if writes else ())
+            return Outcome([offset_gone(name, "topic", 0)] if writes else ())
 
         return act
 
@@ -87,8 +87,8 @@ def test_after_one_that_writes_the_next_waits_for_its_records_to_be_applied() ->
 def test_answers_of_several_come_together() -> None:
     timers = Timers()
     tickets: list[Ticket[int]] = [Ticket(), Ticket()]
-    timers.set("a", 10, lambda _: GroupOutcome((), [Reply(tickets[0], 1)]))
-    timers.set("b", 10, lambda _: GroupOutcome((), [Reply(tickets[1], 2)]))
+    timers.set("a", 10, lambda _: Outcome((), [Reply(tickets[0], 1)]))
+    timers.set("b", 10, lambda _: Outcome((), [Reply(tickets[1], 2)]))
     assert timers.expire(10).replies == [Reply(tickets[0], 1), Reply(tickets[1], 2)]
 
 
