@@ -44,6 +44,10 @@ from storage.disk import OsDisk
 CANNOT_START = 1
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
+OBJECTS_PER_COLLECTION = 10_000
+"""New objects after which garbage is looked for. A turn of the event loop with a hundred requests has some thousands of
+them: Python's 700 would look at requests at work over and over, and keep them for old."""
+
 CLOSE_WITHIN_S = 5.0
 """How long answers may take to go out once the broker is told to stop; what clients did not get, they ask for again."""
 
@@ -156,6 +160,7 @@ class Server:
         for (sock, _), told in zip(bound, self.told, strict=True):
             await self._listen(sock, told, dispatcher, admission)
         gc.freeze()  # what there is now stays: no collection has to look at it
+        gc.set_threshold(OBJECTS_PER_COLLECTION)
         gc.enable()
 
     def _open_cluster(self) -> Cluster:
