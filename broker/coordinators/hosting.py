@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from broker.clock import Clock
+from broker.coordinators.java_hash import java_hash
 from broker.coordinators.storage import PartitionStorage, Sized
 from broker.logging import get_logger
 from broker.replica.partition import Partition
@@ -31,9 +31,6 @@ S = TypeVar("S")
 E = TypeVar("E", bound=Sized)
 
 CREATE_TIMEOUT_MS = 30_000
-SIGN_BIT = 1 << 31
-HASHES = 65_536
-"""Hash codes that are kept: every heartbeat needs one, and Python takes 5 µs to make it."""
 
 LOAD_AGAIN_MS = 1_000
 """After a write that failed: a disk that is full, or replicas that are missing, take their time."""
@@ -287,16 +284,3 @@ class Coordinator(Generic[S, R]):
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-@lru_cache(maxsize=HASHES)
-def java_hash(text: str) -> int:
-    """String.hashCode of Java: over UTF-16 code units, in 32 bits with a sign; 0 for the one number that has no
-    positive twin, as Kafka's Utils.abs has it."""
-    result = 0
-    encoded = text.encode("utf-16-be", "surrogatepass")
-    for high, low in zip(encoded[::2], encoded[1::2], strict=True):
-        result = (31 * result + (high << 8 | low)) & 0xFFFFFFFF
-    if result >= SIGN_BIT:
-        result -= 2 * SIGN_BIT
-    return result if result != -SIGN_BIT else 0

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from broker.coordinators.hosting import SEEN_BY_CLIENTS, java_hash, seen_by_client
+from broker.coordinators.hosting import SEEN_BY_CLIENTS, seen_by_client
+from broker.coordinators.java_hash import java_hash
 from protocol.errors import ErrorCode, KafkaError
 
 
