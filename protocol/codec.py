@@ -41,16 +41,11 @@ def decode(cls: type[T], version: int, buffer: Buffer, position: int = 0) -> tup
         raise ProtocolError(f"{cls.__name__} v{version}: {error}", offset=position) from error
 
 
-def encode(value: object, version: int) -> bytes:
-    """The message's bytes."""
-    return b"".join(encode_parts(value, version))
-
-
-def encode_parts(value: object, version: int) -> list[Buffer]:
-    """The message as buffers to write in order; records are views, not copies."""
-    parts: list[Buffer] = []
+def encode(value: object, version: int, prefix: bytes = b"") -> bytes:
+    """The message's bytes, after what goes before them."""
+    parts: list[Buffer] = [prefix]
     encoder(type(value), version)(value, parts.append)  # type: ignore[arg-type]  # classes do hash
-    return parts
+    return b"".join(parts)
 
 
 @cache

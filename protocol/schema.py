@@ -17,7 +17,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from types import UnionType
-from typing import Any, Final, NamedTuple, TypeVar, Union, dataclass_transform, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    Final,
+    NamedTuple,
+    Protocol,
+    TypeVar,
+    Union,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 T = TypeVar("T")
 
@@ -203,6 +214,10 @@ def struct(cls: type[T]) -> type[T]:
     namespace["__hash__"] = None
     slotted: type[T] = type(cls.__name__, cls.__bases__, namespace)
     return slotted
+
+
+class Message(Protocol):
+    """An instance of any class that `@message` or `@struct` made: they have no base to be known by."""
 
 
 class Identity(NamedTuple):

@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 
 from protocol.codec import decode, encode
 from protocol.errors import ProtocolError
-from protocol.schema import identity
+from protocol.schema import Message, identity
 from protocol.types import Buffer
 
-_PREFIX = struct.Struct(">h")
+_PREFIX: Final = struct.Struct(">h")
 KEY_VERSION: Final = 0
 """Every key's message has this one version."""
 
@@ -56,8 +56,8 @@ SHARE_GROUP_STATE: Final = {0: "share_state.ShareSnapshot", 1: "share_state.Shar
 class Decoded(NamedTuple):
     """A record's key and value; no value deletes what the key names."""
 
-    key: object
-    value: object | None
+    key: Message
+    value: Message | None
 
 
 @cache
@@ -70,12 +70,12 @@ def record_classes(path: str) -> tuple[type, type]:
 
 def encode_key(key: object) -> bytes:
     """A record's key."""
-    return _PREFIX.pack(identity(type(key)).key) + encode(key, KEY_VERSION)
+    return encode(key, KEY_VERSION, _PREFIX.pack(identity(type(key)).key))
 
 
 def encode_value(value: object, version: int) -> bytes:
     """A record's value."""
-    return _PREFIX.pack(version) + encode(value, version)
+    return encode(value, version, _PREFIX.pack(version))
 
 
 def decode_record(table: dict[int, str], key: Buffer, value: Buffer | None) -> Decoded | None:
