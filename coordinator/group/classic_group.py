@@ -73,7 +73,8 @@ class ClassicGroup:
         """Someone new came while the first rebalance was delayed, which prolongs the delay."""
         self.subscribed_topics: frozenset[str] | None = None
         """What its consumers read; None if that is not known."""
-        self._supported: Counter[str] = Counter()
+        self._supported: dict[str, int] = {}
+        """How many members can follow each strategy."""
 
     def __repr__(self) -> str:
         return f"ClassicGroup({self.group_id!r}, {self.state_name}, generation {self.generation}, {list(self.members)})"
@@ -192,7 +193,7 @@ class ClassicGroup:
         names = list(strategies)
         if self.state is EMPTY:
             return bool(protocol and names)
-        return self.protocol == protocol and any(self._supported[name] == len(self.members) for name in names)
+        return self.protocol == protocol and any(self._supported.get(name, 0) == len(self.members) for name in names)
 
     def select_strategy(self) -> str:
         """The strategy with most votes among those that all members can follow."""
@@ -216,7 +217,7 @@ class ClassicGroup:
         self.members[member.member_id] = member
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.member_id
-        self._supported.update(name for name, _ in member.strategies)
+        self._count(member.strategies, 1)
         self.joining += member.is_joining
         self.pending_joins.discard(member.member_id)
 
@@ -224,7 +225,7 @@ class ClassicGroup:
         """Let a member go, pending or not; another one leads if it led."""
         member = self.members.pop(member_id, None)
         if member is not None:
-            self._supported.subtract(name for name, _ in member.strategies)
+            self._count(member.strategies, -1)
             self.joining -= member.is_joining
             if member.instance_id is not None:
                 self.static_members.pop(member.instance_id, None)
@@ -255,9 +256,13 @@ class ClassicGroup:
 
     def change_strategies(self, member: ClassicMember, strategies: tuple[Strategy, ...]) -> None:
         """The member joined again, and knows these strategies now."""
-        self._supported.subtract(name for name, _ in member.strategies)
-        self._supported.update(name for name, _ in strategies)
+        self._count(member.strategies, -1)
+        self._count(strategies, 1)
         member.strategies = strategies
+
+    def _count(self, strategies: Iterable[Strategy], change: int) -> None:
+        for name, _ in strategies:
+            self._supported[name] = self._supported.get(name, 0) + change
 
     def elect_joined_leader(self) -> bool:
         """Have a leader who has joined, if anyone has; False if there is none."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Hashable, Iterator
-from typing import NamedTuple
 
 from coordinator.group.records import GroupOutcome
 from coordinator.runtime import Outcome, Reply
@@ -19,9 +18,14 @@ Action = Callable[[int], GroupOutcome]
 NOTHING: GroupOutcome = Outcome()
 
 
-class Timer(NamedTuple):
-    deadline_ms: int
-    action: Action
+class Timer:
+    """What is due, and when."""
+
+    __slots__ = ("action", "deadline_ms")
+
+    def __init__(self, deadline_ms: int, action: Action) -> None:
+        self.deadline_ms = deadline_ms
+        self.action = action
 
 
 class Timers:
@@ -54,7 +58,10 @@ class Timers:
         timer = self._timers.get(key)
         if timer is None:
             return False
-        self.set(key, deadline_ms, timer.action)
+        if deadline_ms < timer.deadline_ms:
+            self.set(key, deadline_ms, timer.action)
+        else:
+            timer.deadline_ms = deadline_ms
         return True
 
     def cancel(self, key: Hashable) -> None:
