@@ -10,20 +10,18 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from broker.clock import Clock
-from broker.replica.partition import READ_UNCOMMITTED, Partition
+from broker.coordinators.reading import committed
+from broker.replica.partition import Partition
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records import batch
 from protocol.types import Buffer
 from storage.producer_entry import Origin
 
-ADAPTIVE_LINGER = -1
+ADAPTIVE_LINGER: Final = -1
 """Gather as long as there are requests at hand: to the end of the event loop's turn."""
-
-PIECE_BYTES = 64 * 1024
-"""How much is loaded without looking whether a client waits: some 1,000 records, 10 ms."""
 
 Committed = Callable[[KafkaError | None], None]
 
@@ -43,11 +41,14 @@ class Sized(Protocol):
 E = TypeVar("E", bound=Sized)
 
 
-class Waiting(NamedTuple):
+class Waiting:
     """Who is told once everything before the offset is committed."""
 
-    offset: int
-    then: Committed
+    __slots__ = ("offset", "then")
+
+    def __init__(self, offset: int, then: Committed) -> None:
+        self.offset = offset
+        self.then = then
 
 
 class PartitionStorage(Generic[E]):
@@ -74,7 +75,9 @@ class PartitionStorage(Generic[E]):
         """Takes records in; the offset after the last, which they will have. Raises what an earlier write failed of,
         and what the log has against records that are written at once."""
         self._raise_failure()
-        size = sum(each.size_bytes for each in encoded)
+        size = 0
+        for each in encoded:
+            size += each.size_bytes
         limit = self.partition.log.config.max_message_bytes - batch.HEADER_SIZE
         if self._gathered and self._gathered_bytes + size > limit:
             self.flush()
@@ -135,16 +138,6 @@ class PartitionStorage(Generic[E]):
         while self._waiting and (self._failure is not None or self._waiting[0].offset <= self.partition.high_watermark):
             self._waiting.popleft().then(self._failure)
 
-    async def read(self) -> AsyncIterator[Buffer]:
+    def read(self) -> AsyncIterator[Buffer]:
         """The log from its start to the high watermark, with a turn of the event loop between pieces."""
-        log = self.partition.log
-        offset = log.log_start_offset
-        while offset < self.partition.high_watermark:
-            fetched = self.partition.fetch(offset, PIECE_BYTES, READ_UNCOMMITTED, True)
-            for part in fetched.read.parts:
-                for _, header in batch.iter_batches(part):
-                    offset = header.next_offset
-                yield part
-            if not fetched.read.size_bytes:
-                raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{self.partition.name}: nothing to read at {offset}")
-            await asyncio.sleep(0)
+        return committed(self.partition)

@@ -8,10 +8,9 @@ Source: CoordinatorRecordSerde, CoordinatorRuntime (KIP-98).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Final
 
 from coordinator.group.records import (
-    NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     AnyRecord,
     EndTransaction,
@@ -26,27 +25,40 @@ from protocol.records.control import ControlType, EndTxnMarker, decode_marker, e
 from protocol.records.record import Record, read_records
 from protocol.types import Buffer
 
-RECORD_OVERHEAD_BYTES = 24
+_new: Final = tuple.__new__  # a NamedTuple's own constructor costs three times as much
+
+RECORD_OVERHEAD_BYTES: Final = 24
 """More than lengths, deltas and headers count take of a record in a batch."""
 
 
-class Encoded(NamedTuple):
+class Encoded:
     """A record's bytes, of a producer where it is of a transaction; or that producer's marker."""
 
-    record: Record
-    producer_id: int = NO_PRODUCER_ID
-    producer_epoch: int = NO_PRODUCER_EPOCH
-    marker: EndTransaction | None = None
+    __slots__ = ("marker", "producer_epoch", "producer_id", "record", "size_bytes")
 
-    @property
-    def size_bytes(self) -> int:
+    def __init__(
+        self, record: Record, producer_id: int, producer_epoch: int, marker: EndTransaction | None = None
+    ) -> None:
+        self.record = record
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.marker = marker
+        self.size_bytes = len(record.key or b"") + len(record.value or b"") + RECORD_OVERHEAD_BYTES
         """What it takes in a batch, at most."""
-        return len(self.record.key or b"") + len(self.record.value or b"") + RECORD_OVERHEAD_BYTES
 
     @property
     def at_once(self) -> bool:
         """The log may refuse it, since its producer can be fenced: it does not wait for others, nor they for it."""
         return self.producer_id != NO_PRODUCER_ID
+
+    def goes_with(self, other: Encoded) -> bool:
+        """Whether both may be in one batch: of one producer or of none, and no marker."""
+        return (
+            self.producer_id == other.producer_id
+            and self.producer_epoch == other.producer_epoch
+            and self.marker is None
+            and other.marker is None
+        )
 
 
 class GroupForm:
@@ -93,7 +105,7 @@ class GroupForm:
         run: list[Encoded] = []
         size = 0
         for each in encoded:
-            if run and (size + each.size_bytes > limit or each.marker or run[0].marker or each[1:3] != run[0][1:3]):
+            if run and (size + each.size_bytes > limit or not each.goes_with(run[0])):
                 yield run
                 run, size = [], 0
             run.append(each)
@@ -121,7 +133,7 @@ def _encode(record: AnyRecord, now_ms: int) -> Encoded:
         return Encoded(Record(timestamp=now_ms), record.producer_id, record.producer_epoch, record)
     key, value, version, producer_id, producer_epoch = record
     encoded = None if value is None else encode_value(value, version)
-    return Encoded(Record(0, now_ms, encode_key(key), encoded), producer_id, producer_epoch)
+    return Encoded(_new(Record, (0, now_ms, encode_key(key), encoded, ())), producer_id, producer_epoch)
 
 
 def _marker_batch(marker: EndTransaction, now_ms: int) -> bytearray:
