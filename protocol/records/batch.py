@@ -63,6 +63,7 @@ DELETE_HORIZON: Final = 0x40
 
 _INT32: Final = struct.Struct(">i")
 _INT64: Final = struct.Struct(">q")
+_UINT32: Final = struct.Struct(">I")
 _CODECS: Final = tuple(Compression)
 _unpack_header = HEADER.unpack_from
 _new: Final = tuple.__new__
@@ -242,7 +243,7 @@ def set_max_timestamp(buffer: WritableBuffer, position: int, kind: TimestampType
 def seal(buffer: WritableBuffer, position: int, batch_length: int) -> None:
     """Write the CRC-32C of the batch as it now is."""
     covered = memoryview(buffer)[position + AT_ATTRIBUTES : position + LOG_OVERHEAD + batch_length]
-    struct.pack_into(">I", buffer, position + AT_CRC, crc32c(covered))
+    _UINT32.pack_into(buffer, position + AT_CRC, crc32c(covered))
 
 
 def build(
@@ -264,25 +265,16 @@ def build(
     With `log_append_time_ms` all records are of that time, otherwise of their own. There must be a record.
     """
     assert records, "a batch has at least one record"
-    timestamps = [record.timestamp for record in records]
-    header = BatchHeader(
-        base_offset=base_offset,
-        batch_length=0,
-        partition_leader_epoch=partition_leader_epoch,
-        magic=MAGIC_V2,
-        crc=0,
-        attributes=compression | transactional * TRANSACTIONAL | control * CONTROL,
-        last_offset_delta=len(records) - 1,
-        base_timestamp=timestamps[0],
-        max_timestamp=max(timestamps),
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        base_sequence=base_sequence,
-        records_count=len(records),
-    )
+    count = len(records)
+    base_timestamp = records[0].timestamp
+    max_timestamp = max([record.timestamp for record in records])
+    attributes = compression | transactional * TRANSACTIONAL | control * CONTROL
     if log_append_time_ms is not None:
-        header = header._replace(attributes=header.attributes | TIMESTAMP_TYPE, max_timestamp=log_append_time_ms)
-    return assemble(header, encode_records(records, range(len(records)), timestamps[0]), level)
+        attributes, max_timestamp = attributes | TIMESTAMP_TYPE, log_append_time_ms
+    place = base_offset, 0, partition_leader_epoch, MAGIC_V2, 0
+    producer = producer_id, producer_epoch, base_sequence
+    header = _new(BatchHeader, (*place, attributes, count - 1, base_timestamp, max_timestamp, *producer, count))
+    return assemble(header, encode_records(records, range(count), base_timestamp), level)
 
 
 def assemble(header: BatchHeader, records: bytes | bytearray, level: int | None = None) -> bytearray:
@@ -292,7 +284,7 @@ def assemble(header: BatchHeader, records: bytes | bytearray, level: int | None 
     batch = bytearray(HEADER_SIZE)
     batch += records
     length = len(batch) - LOG_OVERHEAD
-    HEADER.pack_into(batch, 0, *header._replace(batch_length=length))
+    HEADER.pack_into(batch, 0, header.base_offset, length, *header[2:])
     seal(batch, 0, length)
     return batch
 
