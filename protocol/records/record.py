@@ -10,7 +10,7 @@ says that the sender meant these bytes, not that they make sense.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.compression import decompress
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 # A batch that inflates to more than socket.request.max.bytes allows by default could not have been sent uncompressed:
 # whoever sends it small means to fill the broker's memory.
-MAX_INFLATED_SIZE = 100 * 1024 * 1024
+MAX_INFLATED_SIZE: Final = 100 * 1024 * 1024
 
 # attributes, timestamp delta, offset delta, key length, value length and headers count have a byte each at least
-_MIN_RECORD_LENGTH = 6
-_COMPRESSION_MASK = 0x07
-_LOG_APPEND_TIME = 0x08
-_NEGATIVE = 0x01  # the sign in the first byte of a varint; a negative length is null
+_MIN_RECORD_LENGTH: Final = 6
+_COMPRESSION_MASK: Final = 0x07
+_LOG_APPEND_TIME: Final = 0x08
+_NEGATIVE: Final = 0x01  # the sign in the first byte of a varint; a negative length is null
 
 # Header keys are UTF-8 by the protocol but not by any check of Kafka's; this keeps other bytes as they came.
-_KEEP_BYTES = "surrogateescape"
+_KEEP_BYTES: Final = "surrogateescape"
 
 
 class Record(NamedTuple):

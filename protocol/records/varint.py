@@ -5,15 +5,15 @@ Decoding a batch inlines the one-byte form (nine in ten of them) and comes here 
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from protocol.errors import ErrorCode, KafkaError
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 
 # 7 bits a byte: 32 bits take five bytes, the last with 4 bits left; 64 bits take ten, the last with 1 bit left.
-VARINT_MAX_BYTES = 5
-VARLONG_MAX_BYTES = 10
+VARINT_MAX_BYTES: Final = 5
+VARLONG_MAX_BYTES: Final = 10
 
 
 def encode_varint(value: int) -> bytes:
@@ -29,7 +29,7 @@ def encode_varint(value: int) -> bytes:
     return bytes(encoded)
 
 
-_ONE_BYTE = tuple(bytes((value,)) for value in range(0x80))
+_ONE_BYTE: Final = tuple(bytes((value,)) for value in range(0x80))
 
 
 def decode_varint(data: Bytes, position: int) -> tuple[int, int]:
