@@ -67,6 +67,8 @@ class Broker:
         """By the type of key that FindCoordinator has for them."""
         self.share_groups = ShareGroups(self)
         slots = config.max_incremental_fetch_session_cache_slots
+        self.api_versions: dict[int, tuple[int, bytes]] = {}
+        """The body of ApiVersions' response by version, and the metadata's offset as of which it is."""
         self.timeouts = Timeouts()
         """Of requests that are parked."""
         self.fetch_sessions = FetchSessions(slots, lambda: secrets.randbelow(1 << 31))

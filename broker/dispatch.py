@@ -75,7 +75,7 @@ class Api(NamedTuple):
     request: type
     response: type
     handle: Callable[[Any], Any]
-    """(Call[request]) → response, None for no answer, or a coroutine of either."""
+    """(Call[request]) → response (or its body, encoded), None for no answer, what is parked, or a coroutine of any."""
 
     @property
     def key(self) -> ApiKey:
@@ -113,7 +113,10 @@ class Route:
         if found is None:
             found = self.encoders[version] = encoder(self.api.response, version)
         parts: list[Buffer] = []
-        found(response, parts.append)
+        if isinstance(response, bytes):
+            parts.append(response)
+        else:
+            found(response, parts.append)
         return response_frame(correlation_id, version >= self.flexible and self.key != ApiKey.API_VERSIONS, parts)
 
 

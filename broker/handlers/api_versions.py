@@ -11,6 +11,7 @@ from broker.broker import Broker
 from broker.dispatch import Api, Call
 from coordinator.cluster.features import SUPPORTED
 from protocol.api_key import ApiKey
+from protocol.codec import encode
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import (
     ApiVersion,
@@ -26,7 +27,7 @@ FIRST_ZERO_FEATURE_VERSION = 4
 NO_NODE = -1
 
 
-def api_versions(call: Call[ApiVersionsRequest]) -> ApiVersionsResponse:
+def api_versions(call: Call[ApiVersionsRequest]) -> ApiVersionsResponse | bytes:
     """The table of APIs, and the cluster's features as far as they are built."""
     request = call.request
     if call.version >= FIRST_FEATURE_VERSION:
@@ -34,7 +35,16 @@ def api_versions(call: Call[ApiVersionsRequest]) -> ApiVersionsResponse:
         if code:
             return ApiVersionsResponse(error_code=code, api_keys=[])
         call.connection.client_software = (request.client_software_name, request.client_software_version)
-    return served(call.broker, call.version)
+    return body(call.broker, call.version)
+
+
+def body(broker: Broker, version: int) -> bytes:
+    """What is served, encoded: every connection begins with it, and it changes with the metadata alone."""
+    offset, encoded = broker.api_versions.get(version, (None, b""))
+    if offset != broker.registry.offset:
+        encoded = encode(served(broker, version), version)
+        broker.api_versions[version] = broker.registry.offset, encoded
+    return encoded
 
 
 def error_of(broker: Broker, request: ApiVersionsRequest) -> ErrorCode:
