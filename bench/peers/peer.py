@@ -18,6 +18,8 @@ from bench.load import Load, Tool
 READY_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 20.0
 ADMIN_TIMEOUT_S = 120.0
+PARTITIONS_AT_ONCE = 5_000
+"""A broker refuses ten thousand records of metadata in one request, and a partition is one."""
 LOG_TAIL_BYTES = 600
 
 
@@ -150,9 +152,15 @@ class Peer(ABC):
     def create_topic(self, name: str, partitions: int) -> None:
         """Raises KafkaException with the broker's reason."""
         from confluent_kafka.admin import AdminClient
-        from confluent_kafka.cimpl import NewTopic
+        from confluent_kafka.cimpl import NewPartitions, NewTopic
 
         admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 3})
-        topic = NewTopic(name, num_partitions=partitions, replication_factor=1)
+        count = min(partitions, PARTITIONS_AT_ONCE)
+        topic = NewTopic(name, num_partitions=count, replication_factor=1)
         for created in admin.create_topics([topic], operation_timeout=ADMIN_TIMEOUT_S).values():
             created.result(ADMIN_TIMEOUT_S)
+        while count < partitions:
+            count = min(partitions, count + PARTITIONS_AT_ONCE)
+            grown = admin.create_partitions([NewPartitions(name, count)], operation_timeout=ADMIN_TIMEOUT_S)
+            for added in grown.values():
+                added.result(ADMIN_TIMEOUT_S)
