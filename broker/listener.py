@@ -236,7 +236,7 @@ class ServerConnection:
             self._parked = answer
             answer.begin(self._settled)
         else:
-            self._pending = asyncio.ensure_future(answer)
+            self._pending = asyncio.get_running_loop().create_task(answer)
             self._pending.add_done_callback(self._answered)
 
     def _keep(self, frames: Sequence[memoryview]) -> None:

@@ -47,8 +47,10 @@ class FrameReader:
 
     def cut(self, chunk: memoryview) -> list[memoryview]:
         """The whole frames in what was read, without their sizes, as views of it; what is left over is copied."""
-        frames: list[memoryview] = []
         position, end = 0, len(chunk)
+        if end >= SIZE_BYTES and SIZE.unpack_from(chunk)[0] == end - SIZE_BYTES <= self.max_frame_bytes:
+            return [chunk[SIZE_BYTES:]]  # one that is whole, as most reads bring
+        frames: list[memoryview] = []
         while end - position >= SIZE_BYTES:
             size = SIZE.unpack_from(chunk, position)[0]
             start = position + SIZE_BYTES
