@@ -14,15 +14,20 @@ METADATA_SNAPSHOT_DELETED = ".checkpoint" + DELETED
 """A deleted snapshot of the metadata log: its owner removes it."""
 
 
-def tidy(directory: str, config: LogConfig, *, disk: Disk, now_ms: int) -> list[str]:
+def tidy(directory: str, config: LogConfig, *, disk: Disk, now_ms: int, clean: bool = False) -> list[str]:
     """Finish or undo what was going on, and return the names of the files that are left. Raises OSError.
 
     Files set aside and unfinished ones go. A finished replacement takes its place: the segments that it was made from
     go, then it loses its suffix. An index without its segment goes.
+
+    Unless the log was closed in order (`clean`), all changes of names are on the device before such a file goes: they
+    are of a truncation, maybe, that was cut short, and what it took away would come back with the next loss of power.
     """
     names = disk.listdir(directory)
     if not any(name.endswith((DELETED, CLEANED, SWAP)) for name in names):
         return _without_orphans(directory, names, disk)
+    if not clean:
+        disk.fsync_dir(directory)
     unfinished = [offset for name in names if name.endswith(CLEANED) and (offset := base_offset_of(name)) is not None]
     for name in names:
         set_aside = name.endswith(DELETED) and not name.endswith(METADATA_SNAPSHOT_DELETED)

@@ -83,7 +83,7 @@ def load(
     clean: bool,
 ) -> Loaded:
     """Open what is in a partition's folder, or begin it at `log_start_offset`. Raises OSError."""
-    names = tidy(directory, config, disk=disk, now_ms=now_ms)
+    names = tidy(directory, config, disk=disk, now_ms=now_ms, clean=clean)
     producer_state.find_snapshots(names)
     opened = (_open(directory, name, config, disk, now_ms) for name in names if name.endswith(LOG))
     found = [segment for segment in opened if segment is not None]

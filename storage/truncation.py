@@ -16,7 +16,8 @@ COPY_BYTES = 1 << 20
 def shorten(old: Segment, offset: int, config: LogConfig, *, disk: Disk, now_ms: int) -> Segment:
     """A segment with what this one has before the offset, in its place on the disk. Raises OSError.
 
-    A batch that the offset is in the middle of goes as a whole.
+    A batch that the offset is in the middle of goes as a whole. Until the copy's name is on the device, a file of it
+    keeps its suffix: should this be cut short, the next start knows of it by that (`leftovers.tidy`).
     """
     place = old.locate(offset)
     size_bytes = old.size_bytes if place is None else place.position
@@ -29,12 +30,15 @@ def shorten(old: Segment, offset: int, config: LogConfig, *, disk: Disk, now_ms:
     for path in (old.index.path, old.time_index.path, old.txn_index.path):
         disk.unlink(path, missing_ok=True)
     copy.adopt(batches, size_bytes)
+    unfinished = copy.index.path
+    disk.close(disk.open(unfinished, create=True))
     copy.rename("")
     for entry in aborted:
         if batches and entry.last_offset <= batches[-1].last_offset:
             copy.txn_index.append(entry)
     copy.txn_index.flush()
     disk.fsync_dir(os.path.dirname(copy.path))
+    disk.unlink(unfinished, missing_ok=True)
     return copy
 
 

@@ -18,6 +18,10 @@ from storage.disk import Buffer, Disk, FileInfo, Space
 SECTOR = 64
 """What is written or lost as a whole: smaller than any disk's, so that small files are torn too."""
 
+DAMAGE = 0.25
+"""Of the bytes of a piece that is damaged. Were they few, all might be in a batch's base offset, which its CRC leaves
+out: compaction leaves gaps in a log, and nobody could tell."""
+
 BINARY = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".cleaned")
 
 
@@ -81,7 +85,7 @@ class File:
 
     def _keep(self, kept: bytearray, at: int, piece: bytes, dice: Random) -> None:
         if dice.random() < 0.02 and not self.is_text:
-            piece = bytes(byte ^ (1 << dice.randrange(8)) if dice.random() < 0.1 else byte for byte in piece)
+            piece = bytes(byte ^ (1 << dice.randrange(8)) if dice.random() < DAMAGE else byte for byte in piece)
         kept.extend(bytes(max(0, at + len(piece) - len(kept))))
         kept[at : at + len(piece)] = piece
 
@@ -232,6 +236,12 @@ class FaultyDisk(Disk):
         mapping = Mapping(file.data[:length])
         file.mappings.add(mapping)
         return memoryview(mapping).toreadonly()
+
+    def read_ahead(self, handle: int, offset: int, size_bytes: int) -> None:
+        """Everything is in memory."""
+
+    def unload(self, mapping: memoryview) -> None:
+        """And stays there."""
 
     def size(self, handle: int) -> int:
         return len(self._file(handle)[1].data)

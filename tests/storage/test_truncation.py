@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from itertools import product
 from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
@@ -11,6 +15,7 @@ from storage.disk import OsDisk
 from storage.failure import LogDirFailure
 from storage.log import Log
 from storage.segments import Segments
+from tests.simulation.faulty_disk import Crash, FaultyDisk
 from tests.storage.writing import (
     NOW_MS,
     PID,
@@ -25,6 +30,12 @@ from tests.storage.writing import (
     values,
     write,
 )
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsLenAndGetItem
+
+T = TypeVar("T")
+SMALL = config(segment_bytes=500)
 
 
 @pytest.fixture
@@ -168,3 +179,61 @@ def test_a_crash_in_the_middle_leaves_a_log_without_a_gap(
     reopened = open_log(tmp_path / "orders-0", log.config, clean=False)
     assert values(read_all(reopened)) == written[: reopened.log_end_offset]
     assert reopened.log_end_offset >= 5
+
+
+class Forgetful(Random):
+    """With the power goes all that was not flushed."""
+
+    def choice(self, seq: SupportsLenAndGetItem[T]) -> T:
+        return seq[0]
+
+    def randint(self, a: int, b: int) -> int:
+        return a
+
+    def random(self) -> float:
+        return 0.99
+
+
+def killed_at(call: int, call_of_start: int | None, offset: int, recovery_point: int) -> tuple[list[str], list[str]]:
+    """What a start finds after a truncation, and a start before it, that were killed at these calls; and what another
+    one finds, before which the power went."""
+    disk, directory = FaultyDisk(Forgetful()), Path("/data/orders-0")
+    disk.mkdir("/data")
+    disk.fsync_dir("/")
+
+    def start() -> list[str]:
+        found = open_log(directory, SMALL, disk=disk, clean=False, recovery_point=recovery_point)
+        return values(read_all(found))
+
+    log = open_log(directory, SMALL, disk=disk)
+    fill(log, 12)
+    log.flush(NOW_MS)
+    disk.crash_at = disk.calls + call
+    with suppress(Crash):
+        log.truncate_to(offset, NOW_MS)
+    disk.crash(power=False)
+    if call_of_start is not None:
+        disk.crash_at = disk.calls + call_of_start
+        with suppress(Crash):
+            start()
+        disk.crash(power=False)
+    found = start()
+    disk.crash(power=True)
+    return found, start()
+
+
+@pytest.mark.parametrize("recovery_point", [0, 9, 11])
+@pytest.mark.parametrize("offset", [0, 1, 4, 6, 9, 10, 11])
+def test_what_a_start_after_a_cut_short_truncation_finds_gone_does_not_come_back(
+    offset: int, recovery_point: int
+) -> None:
+    for call in range(32):
+        found, afterwards = killed_at(call, None, offset, recovery_point)
+        assert afterwards == found, f"killed at call {call}"
+
+
+@pytest.mark.parametrize("offset", [6, 11])
+def test_nor_does_it_when_that_start_was_cut_short_too(offset: int) -> None:
+    for call, call_of_start in product(range(0, 27, 2), range(5, 50, 3)):
+        found, afterwards = killed_at(call, call_of_start, offset, 9)
+        assert afterwards == found, f"killed at calls {call} and {call_of_start}"
