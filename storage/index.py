@@ -50,7 +50,8 @@ class SegmentIndex:
     KEPT_FREE = 0
     """Entries that an append leaves room for."""
     __slots__ = (
-        "_active", "_disk", "_flushed_bytes", "_full_bytes", "_replace", "_view", "base_offset", "max_entries", "path",
+        "_active", "_disk", "_flushed_bytes", "_full_bytes", "_replace", "_unsynced", "_view", "base_offset",
+        "max_entries", "path",
     )  # fmt: skip
 
     def __init__(self, path: str, base_offset: int, *, disk: Disk, max_size_bytes: int, fresh: bool = False) -> None:
@@ -64,6 +65,7 @@ class SegmentIndex:
         self._view: bytearray | memoryview | None = self._active
         self._flushed_bytes = 0
         self._replace = fresh
+        self._unsynced = False
 
     @property
     def is_in_memory(self) -> bool:
@@ -86,10 +88,13 @@ class SegmentIndex:
         return len(self._entries()) >= self._full_bytes
 
     def flush(self, *, sync: bool = True) -> None:
-        """Write what was appended since the last flush, and make it durable if `sync`."""
+        """Write what was appended since the last flush; if `sync`, make durable that and what was written before."""
         active = self._active
         if active is None or (len(active) == self._flushed_bytes and not self._replace):
+            if sync and self._unsynced:
+                self.sync()
             return
+        self._unsynced = True
         if self._replace:
             self._disk.unlink(self.path, missing_ok=True)
         handle = self._disk.open(self.path, create=True)
@@ -98,11 +103,21 @@ class SegmentIndex:
             self._disk.pwritev(handle, [active[self._flushed_bytes : end]], self._flushed_bytes)
             if sync:
                 self._disk.fsync(handle)
+                self._unsynced = False
         finally:
             self._disk.close(handle)
         if self._active is active:  # not truncated meanwhile
             self._flushed_bytes = end
             self._replace = False
+
+    def sync(self) -> None:
+        """Return when what was written is on the device."""
+        self._unsynced = False
+        handle = self._disk.open(self.path)
+        try:
+            self._disk.fsync(handle)
+        finally:
+            self._disk.close(handle)
 
     def seal(self, *, sync: bool = False) -> None:
         """The segment is appended to no more: write the rest and let go of the memory."""
@@ -134,6 +149,7 @@ class SegmentIndex:
         """Remove the file; one that is not there is fine."""
         self._active = None
         self._view = None
+        self._unsynced = False
         self._disk.unlink(self.path, missing_ok=True)
 
     def reset(self) -> None:
@@ -180,6 +196,7 @@ class SegmentIndex:
         self._active = self._view = kept
         self._flushed_bytes = 0
         self._replace = True
+        self._unsynced = False
         self._disk.unlink(self.path, missing_ok=True)
 
     def _check_size(self) -> None:

@@ -334,7 +334,7 @@ class Segment:
         new_names = self.txn_index.flush()
         if self.sealed:
             for index in (self.index, self.time_index):
-                SegmentFile(self._disk, index.path).sync()
+                index.sync()
             new_names, self.indexes_unsynced = new_names or self.indexes_unsynced, False
             self._file = None
         return new_names
@@ -362,6 +362,7 @@ class Segment:
     def _finish_indexes(self, *, sync: bool = False) -> None:
         maximum = self.max_timestamp
         self.time_index.maybe_append(maximum.timestamp, maximum.offset, skip_full_check=True)
+        self.index_full = self.index_full or self.time_index.is_full  # appends may go on, if the disk is full now
         self.index.seal(sync=sync)
         self.time_index.seal(sync=sync)
 

@@ -75,6 +75,23 @@ def test_a_full_disk_refuses_a_roll_and_the_log_goes_on_later(log: Log, disk: Ba
     assert base_offsets(log) == [0, 2]
 
 
+@pytest.mark.parametrize("suffix", [".snapshot", ".index", ".timeindex"])
+def test_the_log_goes_on_after_a_roll_that_had_filled_the_time_index(
+    tmp_path: Path, disk: BadDisk, suffix: str
+) -> None:
+    log = open_log(tmp_path / "orders-0", config(segment_index_bytes=48), disk=disk)
+    for n in range(6):
+        write(log, "a", timestamp=NOW_MS + n)
+    assert [entry.timestamp - NOW_MS for entry in log.segments.active.time_index] == [2, 4]  # 5 is for the roll to add
+    disk.fault = fails("write", suffix, error=FULL)
+    with pytest.raises(LogDirFull):
+        log.roll(NOW_MS)
+    disk.fault = lambda call, path: None
+    for n in range(6, 9):
+        write(log, "a", timestamp=NOW_MS + n)
+    assert values(read_all(log)) == ["a"] * 9
+
+
 def test_a_write_error_gives_the_directory_up(log: Log, disk: BadDisk, tmp_path: Path) -> None:
     disk.fault = fails("write", ".log")
     with pytest.raises(LogDirFailure) as failed:

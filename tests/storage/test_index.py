@@ -55,6 +55,18 @@ def test_a_lookup_finds_the_last_entry_at_or_below(index: OffsetIndex, offset: i
     assert index.lookup(offset) == found
 
 
+def test_what_was_written_before_is_durable_too_after_a_durable_flush(
+    index: OffsetIndex, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written_at_sync: list[int] = []
+    monkeypatch.setattr(OsDisk, "fsync", lambda disk, handle: written_at_sync.append(disk.size(handle)))
+    index.seal()
+    assert written_at_sync == []
+    for _ in range(2):
+        index.seal(sync=True)
+        assert written_at_sync == [24]
+
+
 def test_the_file_is_kafka_s(index: OffsetIndex, path: Path) -> None:
     index.flush()
     assert path.read_bytes() == bytes.fromhex("0000000a00000064 00000014000000fa 0000002300000190")
