@@ -172,11 +172,13 @@ class Timeouts:
     def _expire(self, max_wait_ms: int) -> None:
         queue = self._queues[max_wait_ms]
         now_s = asyncio.get_running_loop().time() + TIMER_RESOLUTION_S
-        while queue and (queue[0].is_over or queue[0].deadline_s <= now_s):
-            parked = queue.popleft()
-            if not parked.is_over:
-                parked.expire()
-        if queue:
-            self._arm(queue[0].deadline_s, max_wait_ms)
-        else:
-            del self._queues[max_wait_ms]
+        try:
+            while queue and (queue[0].is_over or queue[0].deadline_s <= now_s):
+                parked = queue.popleft()
+                if not parked.is_over:
+                    parked.expire()
+        finally:  # whatever one of them comes to, the others have their time
+            if queue:
+                self._arm(queue[0].deadline_s, max_wait_ms)
+            else:
+                del self._queues[max_wait_ms]
