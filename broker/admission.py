@@ -5,28 +5,30 @@ Source: kafka.network.ConnectionQuotas.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter, deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from broker.config import BrokerConfig
+from broker.descriptors import WAITING_CONNECTIONS
 from broker.logging import get_logger
 
 if TYPE_CHECKING:
     from broker.listener import ServerConnection
 
-MAX_WAITING_CONNECTIONS = 50
-"""Connections over max.connections that are kept, unread, until a place is free; Kafka's listen backlog is the same."""
-
 log = get_logger("broker.listener")
 
 
 class Admission:
-    """The connections of a broker, counted; those beyond max.connections wait for a place."""
+    """The connections of a broker, counted; those beyond max.connections, or beyond what the process may have open,
+    wait for a place."""
 
-    def __init__(self, limits: Callable[[], BrokerConfig]) -> None:
-        """`limits` is the configuration in force: its limits may change while the broker runs."""
+    def __init__(self, limits: Callable[[], BrokerConfig], room: int = sys.maxsize) -> None:
+        """`limits` is the configuration in force: its limits may change while the broker runs. There is `room` for so
+        many connections (see descriptors.py)."""
         self._limits = limits
+        self._room = room
         self._per_ip: Counter[str] = Counter()
         self._count = 0
         self.waiting: deque[ServerConnection] = deque()
@@ -37,9 +39,9 @@ class Admission:
         limit = limits.connection_limits.get(connection.ip, limits.max_connections_per_ip)
         if self._per_ip[connection.ip] >= limit:
             return refuse(connection, f"max.connections.per.ip {limit} is reached")
-        is_full = self._count >= limits.max_connections
-        if is_full and len(self.waiting) >= MAX_WAITING_CONNECTIONS:
-            return refuse(connection, f"max.connections {limits.max_connections} is reached")
+        is_full = self._count >= self._places()
+        if is_full and len(self.waiting) >= WAITING_CONNECTIONS:
+            return refuse(connection, self._reason())
         self._per_ip[connection.ip] += 1
         if is_full:
             self.waiting.append(connection)
@@ -57,9 +59,18 @@ class Admission:
             self.waiting.remove(connection)
         else:
             self._count -= 1
-        while self.waiting and self._count < self._limits().max_connections:
+        while self.waiting and self._count < self._places():
             self._count += 1
             self.waiting.popleft().go_on()
+
+    def _places(self) -> int:
+        return min(self._limits().max_connections, self._room)
+
+    def _reason(self) -> str:
+        configured = self._limits().max_connections
+        if configured <= self._room:
+            return f"max.connections {configured} is reached"
+        return f"{self._room} connections are all that the limit of open files (ulimit -n) has room for"
 
 
 def refuse(connection: ServerConnection, reason: str) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 import uvloop
 
-from broker import logging
+from broker import descriptors, logging
 from broker.admission import Admission
 from broker.broker import Broker
 from broker.clock import SystemClock
@@ -126,6 +126,7 @@ class Server:
         """`failed` are log directories that are no use already, and why."""
         self.config = config
         self._failed_dirs = failed or {}
+        self._connections = descriptors.divide()
         self.exit_code = 0
         self.told: list[Address] = []
         self._stop = stop
@@ -156,7 +157,7 @@ class Server:
         self.housekeeping = Housekeeping(self.broker, self._workers, self.listeners, failures)
         self.housekeeping.start()
         dispatcher = Dispatcher(self.broker, FAST)
-        admission = Admission(lambda: self.broker.layers.effective)
+        admission = Admission(lambda: self.broker.layers.effective, self._connections)
         for (sock, _), told in zip(bound, self.told, strict=True):
             await self._listen(sock, told, dispatcher, admission)
         gc.freeze()  # what there is now stays: no collection has to look at it

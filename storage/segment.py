@@ -19,9 +19,10 @@ from storage.config import LogConfig
 from storage.disk import Buffer, Disk
 from storage.failure import tell
 from storage.index import OffsetIndex
+from storage.kept_open import mappings
 from storage.recent import RecentBatches
 from storage.rolling import jitter_ms
-from storage.segment_file import EMPTY, Mapping, SegmentFile, keep_mapped, loaded
+from storage.segment_file import EMPTY, KeptFile, Mapping, SegmentFile, loaded
 from storage.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
 from storage.txn_index import TransactionIndex
 
@@ -39,7 +40,7 @@ class Segment:
     """
 
     __slots__ = (
-        "_disk", "_file", "_indexed_at", "_mapping", "_max_index_bytes", "_max_timestamp", "_max_timestamp_offset",
+        "_disk", "_indexed_at", "_kept", "_mapping", "_max_index_bytes", "_max_timestamp", "_max_timestamp_offset",
         "_recent", "base_offset", "created_ms", "directory", "index", "index_full", "index_interval_bytes",
         "indexes_unsynced", "known_first_timestamp", "roll_jitter_ms", "sealed", "size_bytes", "suffix", "time_index",
         "txn_index",
@@ -74,7 +75,7 @@ class Segment:
         self._max_index_bytes = config.segment_index_bytes
         self._make_indexes(fresh=fresh)
         self.txn_index = TransactionIndex(self.path_of(names.TXN_INDEX), base_offset, disk=disk)
-        self._file: SegmentFile | None = None
+        self._kept = KeptFile()
         self._mapping: Mapping | None = None
         self._max_timestamp = NO_TIMESTAMP if fresh else UNKNOWN
         self._max_timestamp_offset = base_offset
@@ -89,9 +90,9 @@ class Segment:
         segment = cls(directory, base_offset, config, disk=disk, now_ms=now_ms, fresh=True, suffix=suffix)
         disk.unlink(segment.path, missing_ok=True)
         disk.unlink(segment.path_of(names.TXN_INDEX), missing_ok=True)
-        segment._file = SegmentFile(disk, segment.path, create=True)
+        file = segment._kept.keep(SegmentFile(disk, segment.path, create=True))
         if config.preallocate:
-            disk.ftruncate(segment._file.handle, config.segment_bytes)
+            disk.ftruncate(file.handle, config.segment_bytes)
         return segment
 
     def _make_indexes(self, *, fresh: bool) -> None:
@@ -121,7 +122,7 @@ class Segment:
     def append(self, buffers: Sequence[Buffer], batches: Sequence[BatchHeader], size_bytes: int) -> None:
         """Write batches at the end. The caller has rolled if need be; after an OSError it calls `cut_back`."""
         position = self.size_bytes
-        file = self._file or self._open()
+        file = self._kept.file or self._open()
         self._disk.pwritev(file.handle, buffers, position)
         self._note(batches, position)
         self.size_bytes += size_bytes
@@ -131,7 +132,7 @@ class Segment:
     ) -> None:
         """`append` of a single batch."""
         position = self.size_bytes
-        file = self._file or self._open()
+        file = self._kept.file or self._open()
         self._disk.pwritev(file.handle, (batch,), position)
         if self._max_timestamp == UNKNOWN:
             self._look_for_max_timestamp()
@@ -170,14 +171,15 @@ class Segment:
         self.index_full = self.index.is_full or self.time_index.is_full
 
     def cut_back(self) -> None:
-        """Undo a write that failed: drop what lies beyond the end. No view reaches there, so the file itself is cut."""
-        if self._file is not None:
-            self._disk.ftruncate(self._file.handle, self.size_bytes)
+        """Drop what lies beyond the end: of a write that failed, or preallocated. No view reaches there, so the file
+        itself is cut."""
+        kept = self._kept
+        if kept.was_opened:
+            (kept.file or SegmentFile(self._disk, self.path)).cut(self.size_bytes)
 
     def _open(self) -> SegmentFile:
         self.index_full = self.index.is_full or self.time_index.is_full
-        self._file = SegmentFile(self._disk, self.path)
-        return self._file
+        return self._kept.keep(SegmentFile(self._disk, self.path))
 
     @property
     def max_timestamp(self) -> TimestampOffset:
@@ -226,7 +228,7 @@ class Segment:
         size = 0 if mapping is None else len(mapping.view)
         if mapping is None or end > size:
             if start >= size and not self.sealed and self.size_bytes - size < REMAP_BYTES:
-                return memoryview((self._file or self._open()).pread(end - start, start))
+                return memoryview((self._kept.file or self._open()).pread(end - start, start))
             mapping = self._remap()
         loaded.add(mapping, end - start)
         return mapping.view[start:end]
@@ -235,10 +237,12 @@ class Segment:
         """Map all that has been written. Older mappings live as long as their views."""
         size, view = self.size_bytes, EMPTY
         if size:
-            view = (self._file or SegmentFile(self._disk, self.path)).map(size)
+            view = (self._kept.file or SegmentFile(self._disk, self.path)).map(size)
+        if self._mapping is not None:
+            self._mapping.replaced()
         mapping = self._mapping = Mapping(self._disk, view, (self.index, self.time_index))
-        if self.sealed and size:
-            keep_mapped(mapping)
+        if size:
+            mappings.add(mapping)
         return mapping
 
     def is_recent(self, offset: int) -> bool:
@@ -322,21 +326,20 @@ class Segment:
         """Appended to no more: the largest timestamp closes the time index, and the indexes are written out."""
         self._finish_indexes()
         self.indexes_unsynced = True
-        if self._file is not None:
-            self._disk.ftruncate(self._file.handle, self.size_bytes)  # what was preallocated
+        self.cut_back()
         self.sealed = True
         self._recent.clear()
 
     def flush(self) -> bool:
         """Return when everything written so far is on the device, but for the indexes of an active segment; True if
         files may have new names. May be called in a worker thread."""
-        (self._file or SegmentFile(self._disk, self.path)).sync()
+        (self._kept.file or SegmentFile(self._disk, self.path)).sync()
         new_names = self.txn_index.flush()
         if self.sealed:
             for index in (self.index, self.time_index):
                 index.sync()
             new_names, self.indexes_unsynced = new_names or self.indexes_unsynced, False
-            self._file = None
+            self._kept = KeptFile()
         return new_names
 
     def close(self) -> None:
@@ -344,13 +347,12 @@ class Segment:
         if self.knows_max_timestamp:  # else nobody has looked at it, and there is nothing to write
             self._finish_indexes(sync=True)
         self.txn_index.flush()
-        if self._file is not None:
-            self._disk.ftruncate(self._file.handle, self.size_bytes)
+        self.cut_back()
         self.release()
 
     def release(self) -> None:
         """Let go of files and mappings, writing nothing."""
-        self._file = None
+        self._kept = KeptFile()
         self.unmap()
 
     def unmap(self) -> None:
@@ -386,7 +388,8 @@ class Segment:
 
     def delete(self) -> None:
         """Remove the files; those that are not there are fine. Views stay valid."""
-        self._file = self._mapping = None
+        self._kept = KeptFile()
+        self._mapping = None
         self._disk.unlink(self.path, missing_ok=True)
         for index, _ in self._indexes():
             index.delete()

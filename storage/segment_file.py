@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import errno
-from collections import deque
 from collections.abc import Sequence
 from weakref import ref
 
 from storage.disk import Disk
 from storage.index import SegmentIndex
-
-MAX_MAPPED = 512
-"""Sealed segments that stay mapped after they were read. A mapping costs a file descriptor, and a busy broker has
-other uses for those; a segment that loses its own is mapped again in some microseconds."""
+from storage.kept_open import files
 
 EMPTY = memoryview(b"")
 
@@ -37,6 +33,10 @@ class SegmentFile:
         """Return when what was written is on the device."""
         self._disk.fsync(self.handle)
 
+    def cut(self, size_bytes: int) -> None:
+        """Cut or extend the file to this size."""
+        self._disk.ftruncate(self.handle, size_bytes)
+
     def map(self, size_bytes: int) -> memoryview:
         """A view of the first bytes, as `Disk.mmap` makes it. Raises OSError if there are fewer."""
         try:
@@ -56,6 +56,30 @@ class SegmentFile:
             self._disk.close(self.handle)
 
 
+class KeptFile:
+    """The file of a segment that is appended to, for as long as it may stay open (see kept_open.py).
+
+    An error of the device that comes while nobody has the file open is told to whoever opens it next, unless the
+    system has forgotten the file meanwhile.
+    """
+
+    __slots__ = ("__weakref__", "file", "was_opened")
+
+    def __init__(self) -> None:
+        self.file: SegmentFile | None = None
+        self.was_opened = False
+
+    def keep(self, file: SegmentFile) -> SegmentFile:
+        """The file, which has just been opened."""
+        self.file, self.was_opened = file, True
+        files.add(self)
+        return file
+
+    def close(self) -> None:
+        """Let go of it; who uses it meanwhile can go on."""
+        self.file = None
+
+
 class Mapping:
     """A segment's file in memory, and the indexes that are mapped beside it."""
 
@@ -69,6 +93,10 @@ class Mapping:
     def unload(self) -> None:
         """Let go of the pages, not of the mapping."""
         self._disk.unload(self.view)
+
+    def replaced(self) -> None:
+        """There is a newer one of the segment, which has the indexes."""
+        self._indexes = ()
 
     def close(self) -> None:
         """Let go of it all; views of it stay valid."""
@@ -97,14 +125,3 @@ class Loaded:
 
 
 loaded = Loaded()
-
-_mapped: deque[ref[Mapping]] = deque()
-
-
-def keep_mapped(mapping: Mapping) -> None:
-    """A sealed segment has been mapped; the one that was mapped longest ago may have to let go."""
-    _mapped.append(ref(mapping))
-    if len(_mapped) > MAX_MAPPED:
-        oldest = _mapped.popleft()()
-        if oldest is not None:
-            oldest.close()

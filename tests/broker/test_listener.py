@@ -10,7 +10,7 @@ import pytest
 
 import broker.dispatch
 import broker.listener
-from broker.admission import MAX_WAITING_CONNECTIONS
+from broker.descriptors import WAITING_CONNECTIONS
 from broker.dispatch import MAX_OTHER_REQUEST_BYTES
 from broker.listener import REQUESTS_PER_TURN
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -231,8 +231,8 @@ async def test_connections_beyond_the_limit_wait_for_a_place(tmp_path: Path) -> 
 
 async def test_not_all_wait(tmp_path: Path) -> None:
     async with InProcess(tmp_path, {"max.connections": "1"}) as served:
-        clients = [served.client() for _ in range(MAX_WAITING_CONNECTIONS + 2)]
-        assert [client.wire.closing for client in clients] == [False] * (MAX_WAITING_CONNECTIONS + 1) + [True]
+        clients = [served.client() for _ in range(WAITING_CONNECTIONS + 2)]
+        assert [client.wire.closing for client in clients] == [False] * (WAITING_CONNECTIONS + 1) + [True]
 
 
 async def test_limits_count_over_all_listeners(tmp_path: Path) -> None:

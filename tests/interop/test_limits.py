@@ -7,13 +7,16 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from protocol.messages.metadata import MetadataRequest
+from protocol.messages.produce import ProduceResponse
 from protocol.records.batch import build
 from tests.interop.brokers import Odradek
 from tests.interop.conformance.peers import Peer, request_frame
@@ -236,6 +239,42 @@ def test_connections_beyond_the_limit_wait(start_odradek: Start) -> None:
     assert read_frames(third, 1)
     second.close()
     third.close()
+
+
+class FewFiles(Odradek):
+    """A broker that may have 160 files and connections open."""
+
+    def command(self) -> list[str]:
+        return ["sh", "-c", 'ulimit -n 160 && exec "$@"', "sh", *super().command()]
+
+
+def test_more_partitions_and_connections_than_files_may_be_open(tmp_path: Path) -> None:
+    """Neither keeps a log from being opened, which would be the end of its directory."""
+    count = 400
+    odradek = FewFiles(tmp_path / "data")
+    with ExitStack() as stack:
+        stack.callback(odradek.forget)
+        odradek.start()
+        writer = peer(odradek)
+        topic_id = writer.create("many", count)
+        batch = bytes(build(records(1, size=100)))
+        to_each = produce_request("many", topic_id, *((partition, batch) for partition in range(count)))
+        for base_offset in range(2):
+            answer = writer.quietly(to_each, PRODUCE_VERSION)
+            assert isinstance(answer, ProduceResponse)
+            answered = [(each.error_code, each.base_offset) for each in answer.responses[0].partition_responses]
+            assert answered == [(ErrorCode.NONE, base_offset)] * count
+            for _ in range(200):
+                stack.enter_context(connect(odradek)).sendall(HELLO)
+        assert "connection refused" in lines_with(odradek, "the limit of open files")[0]
+        parts = [FetchPartition(partition=number, partition_max_bytes=MIB) for number in range(count)]
+        request = FetchRequest(min_bytes=0, max_bytes=MIB, topics=[FetchTopic(topic="many", partitions=parts)])
+        fetched = writer.quietly(request, FETCH_VERSION)
+        assert isinstance(fetched, FetchResponse)
+        sizes = [len(part.records or b"") for part in fetched.responses[0].partitions]
+        assert sizes == [2 * len(batch)] * count
+        assert "Too many open files" not in odradek.log.read_text()
+        assert odradek.stop() == 0
 
 
 def test_connections_beyond_an_address_s_limit_are_closed(start_odradek: Start) -> None:

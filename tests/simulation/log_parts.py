@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from protocol.records.compression import Compression
+from storage import kept_open
 from storage.cleaner_job import Cleaned, CleanedSegment
 from storage.log import Log
 from tests.simulation.log_model import Model
@@ -28,6 +29,13 @@ class Held(NamedTuple):
 
     view: memoryview
     content: bytes
+
+
+def keep_open(limit: int) -> None:
+    """A process begins, which may have only so much open of each kind."""
+    for kept in (kept_open.files, kept_open.mappings):
+        kept.forget()
+        kept.limit = limit
 
 
 def able(pid: int, log: Log, model: Model) -> int:

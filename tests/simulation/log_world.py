@@ -20,7 +20,7 @@ from storage.producer_entry import Origin
 from tests.simulation.faulty_disk import Crash, FaultyDisk
 from tests.simulation.log_checks import check_all, check_restarted
 from tests.simulation.log_model import Entry, Model
-from tests.simulation.log_parts import CODECS, POLICIES, Cleaning, Held, able
+from tests.simulation.log_parts import CODECS, POLICIES, Cleaning, Held, able, keep_open
 
 NAME = TopicPartition("orders", 0)
 DATA = "/data"
@@ -37,6 +37,7 @@ class LogWorld:
 
     def __init__(self, seed: int) -> None:
         self.dice = Random(seed)
+        self.kept_open = (100, 1, 2)[seed % 3]
         self.disk = FaultyDisk(self.dice)
         self.disk.now_ms = START_MS
         self.model = Model()
@@ -80,12 +81,12 @@ class LogWorld:
         return f"{self.folders:032x}"
 
     def _open(self) -> None:
+        keep_open(self.kept_open)
         self.logs = Logs(
             [DATA], disk=self.disk, unique=self._unique, recovery_threads=1, producer_expiration_ms=FOREVER_MS
         )
         self.logs.load(lambda _: self.config, self.now_ms)
-        error = self.logs.dirs[DATA].error
-        if error is not None:
+        if (error := self.logs.dirs[DATA].error) is not None:
             raise error
         self.log = self.logs.create(NAME, bytes(range(16)), self.config, self.now_ms)
         self.log.update_high_watermark(self.log.log_end_offset)

@@ -10,9 +10,9 @@ import pytest
 
 from protocol.errors import ErrorCode
 from protocol.records.batch import read_header
+from storage import kept_open, segment_file
 from storage import recent as recent_module
 from storage import segment as segment_module
-from storage import segment_file
 from storage.disk import OsDisk
 from storage.log import Log
 from tests.storage.writing import (
@@ -182,9 +182,8 @@ def test_an_index_entry_comes_every_index_interval_bytes(log: Log) -> None:
     assert max(sizes) <= 100 + 2 * headers(log)[0].size_bytes
 
 
-def test_only_so_many_sealed_segments_stay_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(segment_file, "MAX_MAPPED", 3)
-    monkeypatch.setattr(segment_file, "_mapped", type(segment_file._mapped)())
+def test_only_so_many_segments_stay_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_open.mappings, "limit", 3)
     log = open_log(tmp_path / "orders-0", config(segment_bytes=500))
     written = fill(log, 40)
     log.flush(NOW_MS)
