@@ -74,6 +74,10 @@ def drop_from_memory(folder: Path) -> None:
             os.close(file)
 
 
+MANY_PARTITIONS = 1_000
+"""A topic of so many serves all rounds: a broker may not have as many files open as several of them have."""
+
+
 class Trial:
     """One peer under one load. What goes wrong is raised; the caller makes a reason of it."""
 
@@ -111,7 +115,7 @@ class Trial:
     def topic(self, number: int) -> str:
         """The topic of a round, made and filled when the round needs it and it is not there yet."""
         load = self.load
-        shared = load.filled_by is not None and not load.cold
+        shared = (load.filled_by is not None and not load.cold) or load.partitions >= MANY_PARTITIONS
         name = load.name if shared else f"{load.name}-{number if number >= 0 else 'warm-up'}"
         if name not in self._filled:
             self.peer.create_topic(name, load.partitions)

@@ -115,6 +115,15 @@ def values_of(options: Options) -> Iterator[bytes]:
     return cycle(options.payloads.read_bytes().split(b"\n"))
 
 
+def flush(producer: Producer) -> None:
+    """Wait until all is acknowledged. Raises Stalled when nothing more is for a while."""
+    before = len(producer)
+    while left := producer.flush(STALLED_S):
+        if left >= before:
+            raise Stalled(f"{left} records were not acknowledged, and none of them for {STALLED_S} s")
+        before = left
+
+
 def produce(options: Options) -> Work:
     """Records in turn by each producer and to each partition."""
     producers = [producer_of(options) for _ in range(options.clients)]
@@ -130,8 +139,7 @@ def produce(options: Options) -> Work:
             except BufferError:
                 producer.poll(POLL_S)
     for producer in producers:
-        if left := producer.flush(STALLED_S):
-            raise Stalled(f"{left} records were not acknowledged within {STALLED_S} s")
+        flush(producer)
     return Work(options.records, options.records * options.record_bytes, time.monotonic() - started)
 
 

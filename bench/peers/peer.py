@@ -20,6 +20,7 @@ STOP_TIMEOUT_S = 20.0
 ADMIN_TIMEOUT_S = 120.0
 PARTITIONS_AT_ONCE = 5_000
 """A broker refuses ten thousand records of metadata in one request, and a partition is one."""
+ASK_AGAIN_S = 0.1
 LOG_TAIL_BYTES = 600
 
 
@@ -164,3 +165,8 @@ class Peer(ABC):
             grown = admin.create_partitions([NewPartitions(name, count)], operation_timeout=ADMIN_TIMEOUT_S)
             for added in grown.values():
                 added.result(ADMIN_TIMEOUT_S)
+        deadline = time.monotonic() + ADMIN_TIMEOUT_S
+        while len(admin.list_topics(name, ADMIN_TIMEOUT_S).topics[name].partitions) < partitions:
+            if time.monotonic() > deadline:
+                raise NotStarted(f"{name} has not got {partitions} partitions: {self.tail()}")
+            time.sleep(ASK_AGAIN_S)
