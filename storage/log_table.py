@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from protocol.types import TopicPartition, Uuid
 from storage.config import LogConfig
@@ -16,6 +16,9 @@ from storage.failure import LogDirFailure, LogDirFull, Report, unheard
 from storage.log import PRODUCER_EXPIRATION_MS, Log
 from storage.log_dir import DirReport, LogDir, ReplicaSize
 from storage.names import Folder, FolderKind
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 ConfigOf = Callable[[str], LogConfig]
 """The config of a topic, by name."""
@@ -33,6 +36,20 @@ class Doomed(NamedTuple):
 
     due_ms: int
     directory: str
+
+
+def in_threads(threads: int, work: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
+    """What `work` makes of each, in order. After the first that fails no other begins."""
+    if threads < 2 or len(items) < 2:
+        yield from map(work, items)
+        return
+    from concurrent.futures import ThreadPoolExecutor  # only when there is much to do
+
+    pool = ThreadPoolExecutor(threads, "logs")
+    try:
+        yield from pool.map(work, items)
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 class LogTable:
@@ -106,7 +123,8 @@ class LogTable:
                     log_start_offset=starts.get(topic_partition, 0),
                 )
 
-            for (_, folder), log in zip(wanted, self._each(open_one, wanted, log_dir.clean), strict=True):
+            threads = 1 if log_dir.clean else self._recovery_threads
+            for (_, folder), log in zip(wanted, in_threads(threads, open_one, wanted), strict=True):
                 log.cleaned_to = cleaned.get(folder.topic_partition)
                 self._add(folder, log)
                 count += 1
@@ -128,17 +146,6 @@ class LogTable:
         elif kind is FolderKind.STRAY:
             self.strays[path] = topic_partition
         return kind in (FolderKind.CURRENT, FolderKind.FUTURE)
-
-    def _each(
-        self, open_one: Callable[[tuple[str, Folder]], Log], wanted: list[tuple[str, Folder]], clean: bool
-    ) -> Iterator[Log]:
-        if clean or self._recovery_threads < 2 or len(wanted) < 2:
-            yield from map(open_one, wanted)
-            return
-        from concurrent.futures import ThreadPoolExecutor  # only to recover
-
-        with ThreadPoolExecutor(self._recovery_threads, "log-recovery") as pool:
-            yield from pool.map(open_one, wanted)
 
     def _open(
         self,

@@ -16,7 +16,7 @@ from storage.config import LogConfig
 from storage.failure import Failures, LogDirFailure, LogDirFull, failing
 from storage.log import Log
 from storage.log_dir import LogDir
-from storage.log_table import Doomed, LogTable
+from storage.log_table import Doomed, LogTable, in_threads
 from storage.meta_properties import META_PROPERTIES
 from storage.names import FolderKind, folder_name, marked_folder_name
 from storage.producer_entry import Origin
@@ -264,11 +264,15 @@ class Logs(LogTable):
 
     def close(self, now_ms: int, broker_epoch: int = -1) -> None:
         """Flush and close all logs, and mark each directory in which that worked as clean. Failed ones are offline."""
+
+        def finish(log: Log) -> None:
+            log.flush(now_ms)
+            log.close()
+
         for log_dir in self.online_dirs():
             try:
-                for log in self.in_dir(log_dir.path):
-                    log.flush(now_ms)
-                    log.close()
+                for _ in in_threads(self._recovery_threads, finish, self.in_dir(log_dir.path)):
+                    pass
                 with failing(log_dir.path, "closing"):
                     log_dir.write_checkpoints(self.in_dir)
                     log_dir.mark_clean(broker_epoch)

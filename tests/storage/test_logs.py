@@ -9,6 +9,7 @@ import pytest
 
 from protocol.errors import ErrorCode
 from storage.config import LogConfig
+from storage.log_table import in_threads
 from storage.logs import Logs
 from tests.storage.managing import CONFIG, ID, OTHER_ID, TOPIC, contents, create, folders, place, start
 from tests.storage.writing import (
@@ -37,7 +38,7 @@ def disks(tmp_path: Path) -> tuple[Path, Path]:
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_all_logs_are_there_after_a_restart(data: Path, clean: bool, threads: int) -> None:
-    logs = start(data)
+    logs = start(data, threads=threads)
     for partition in range(8):
         create(logs, partition, *[f"{partition}-{n}" * 20 for n in range(6)])
     if clean:
@@ -47,6 +48,22 @@ def test_all_logs_are_there_after_a_restart(data: Path, clean: bool, threads: in
     for partition in range(8):
         assert contents(again, partition) == [f"{partition}-{n}" * 20 for n in range(6)]
     assert all((log.recovered.segments == 0) == clean for log in again)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_what_is_done_in_threads_comes_in_order_and_the_first_failure_is_raised(threads: int) -> None:
+    failing = {3: OSError("the fourth"), 7: OSError("the eighth")}
+
+    def work(number: int) -> int:
+        if number in failing:
+            raise failing[number]
+        return number
+
+    done = in_threads(threads, work, range(10))
+    assert [next(done) for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(OSError, match="the fourth"):
+        next(done)
+    assert list(in_threads(threads, work, range(20, 40))) == list(range(20, 40))
 
 
 def test_a_clean_stop_is_marked_and_the_mark_is_gone_once_started(data: Path) -> None:
