@@ -92,7 +92,7 @@ class Segment:
         disk.unlink(segment.path_of(names.TXN_INDEX), missing_ok=True)
         file = segment._kept.keep(SegmentFile(disk, segment.path, create=True))
         if config.preallocate:
-            disk.ftruncate(file.handle, config.segment_bytes)
+            file.cut(config.segment_bytes)
         return segment
 
     def _make_indexes(self, *, fresh: bool) -> None:
@@ -123,7 +123,7 @@ class Segment:
         """Write batches at the end. The caller has rolled if need be; after an OSError it calls `cut_back`."""
         position = self.size_bytes
         file = self._kept.file or self._open()
-        self._disk.pwritev(file.handle, buffers, position)
+        file.write(buffers, position)
         self._note(batches, position)
         self.size_bytes += size_bytes
 
@@ -133,7 +133,7 @@ class Segment:
         """`append` of a single batch."""
         position = self.size_bytes
         file = self._kept.file or self._open()
-        self._disk.pwritev(file.handle, (batch,), position)
+        file.write((batch,), position)
         if self._max_timestamp == UNKNOWN:
             self._look_for_max_timestamp()
         if timestamp > self._max_timestamp:
@@ -225,25 +225,22 @@ class Segment:
     def view(self, start: int, end: int) -> memoryview:
         """The bytes [start, end) of the file: of its mapping, or a copy of a little at the active segment's end."""
         mapping = self._mapping
-        size = 0 if mapping is None else len(mapping.view)
-        if mapping is None or end > size:
-            if start >= size and not self.sealed and self.size_bytes - size < REMAP_BYTES:
+        whole = EMPTY if mapping is None else mapping.view  # at once: another thread may close the mapping meanwhile
+        if mapping is None or end > len(whole):
+            if start >= len(whole) and not self.sealed and self.size_bytes - len(whole) < REMAP_BYTES:
                 return memoryview((self._kept.file or self._open()).pread(end - start, start))
-            mapping = self._remap()
+            mapping, whole = self._remap()
         loaded.add(mapping, end - start)
-        return mapping.view[start:end]
+        return whole[start:end]
 
-    def _remap(self) -> Mapping:
+    def _remap(self) -> tuple[Mapping, memoryview]:
         """Map all that has been written. Older mappings live as long as their views."""
-        size, view = self.size_bytes, EMPTY
+        size, whole = self.size_bytes, EMPTY
         if size:
-            view = (self._kept.file or SegmentFile(self._disk, self.path)).map(size)
-        if self._mapping is not None:
-            self._mapping.replaced()
-        mapping = self._mapping = Mapping(self._disk, view, (self.index, self.time_index))
-        if size:
-            mappings.add(mapping)
-        return mapping
+            whole = (self._kept.file or SegmentFile(self._disk, self.path)).map(size)
+        mapping = self._mapping = Mapping(self._disk, whole, (self.index, self.time_index) if self.sealed else ())
+        mappings.add(mapping)
+        return mapping, whole
 
     def is_recent(self, offset: int) -> bool:
         """Whether the offset is in one of the batches that were appended lately, or after them."""
@@ -255,8 +252,9 @@ class Segment:
         position = self._position_before(offset)
         while position < size:
             mapping = self._mapping
-            if mapping is not None and position < len(mapping.view):
-                found = find_offset(mapping.view, position, len(mapping.view), offset)
+            whole = EMPTY if mapping is None else mapping.view
+            if position < len(whole):
+                found = find_offset(whole, position, len(whole), offset)
             else:
                 piece = self.view(position, min(size, position + READ_AHEAD_BYTES))
                 found = find_offset(piece, 0, len(piece), offset)
@@ -327,7 +325,7 @@ class Segment:
         self._finish_indexes()
         self.indexes_unsynced = True
         self.cut_back()
-        self.sealed = True
+        self.sealed, self._mapping = True, None  # the next has the indexes with it
         self._recent.clear()
 
     def flush(self) -> bool:

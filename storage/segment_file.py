@@ -6,7 +6,7 @@ import errno
 from collections.abc import Sequence
 from weakref import ref
 
-from storage.disk import Disk
+from storage.disk import Buffer, Disk
 from storage.index import SegmentIndex
 from storage.kept_open import files
 
@@ -28,6 +28,12 @@ class SegmentFile:
         self._disk = disk
         self.path = path
         self.handle = disk.open(path, create=create, writable=writable)
+
+    # Who calls these holds the file meanwhile, so that no other thread's `close` gives its handle to another file.
+
+    def write(self, buffers: Sequence[Buffer], offset: int) -> None:
+        """Write all of the buffers, one after the other, at the offset."""
+        self._disk.pwritev(self.handle, buffers, offset)
 
     def sync(self) -> None:
         """Return when what was written is on the device."""
@@ -93,10 +99,6 @@ class Mapping:
     def unload(self) -> None:
         """Let go of the pages, not of the mapping."""
         self._disk.unload(self.view)
-
-    def replaced(self) -> None:
-        """There is a newer one of the segment, which has the indexes."""
-        self._indexes = ()
 
     def close(self) -> None:
         """Let go of it all; views of it stay valid."""
