@@ -19,15 +19,31 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 PACKAGE = "odradek"
 PURE = "ODRADEK_PURE"
 SCRIPT = """
+import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from setuptools import Distribution
+from setuptools.command.build_ext import build_ext
 from mypyc.build import mypycify
+
+class BesideEachOther(build_ext):
+    # All modules are one extension, whose files setuptools would compile one after the other.
+    def build_extensions(self):
+        compile_in_turn = self.compiler.compile
+        def compile_all(sources, **options):
+            with ThreadPoolExecutor(os.cpu_count()) as threads:
+                made = threads.map(lambda source: compile_in_turn([source], **options), sources)
+                return [file for files in made for file in files]
+        self.compiler.compile = compile_all
+        super().build_extensions()
 
 target, temporary, *modules = sys.argv[1:]
 options = ["--config-file=", "--ignore-missing-imports", "--explicit-package-bases"]
-extensions = mypycify([*options, *modules], opt_level="2", debug_level="0", target_dir=temporary, strip_asserts=False)
-command = Distribution({"ext_modules": extensions}).get_command_obj("build_ext")
-command.build_lib, command.build_temp, command.parallel = target, temporary, True
+extensions = mypycify(
+    [*options, *modules], opt_level="2", debug_level="0", target_dir=temporary, multi_file=True, strip_asserts=False
+)
+command = BesideEachOther(Distribution({"ext_modules": extensions}))
+command.build_lib, command.build_temp = target, temporary
 command.ensure_finalized()
 command.run()
 """

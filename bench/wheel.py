@@ -27,28 +27,38 @@ class NotBuilt(Exception):
 
 
 @cache
-def program() -> str:
-    """The `odradek` command of an installed wheel. Raises NotBuilt."""
+def built() -> Path:
+    """The wheel's file; what is installed of it is beside it. Raises NotBuilt."""
     digest = hashlib.sha256(sys.version.encode())
     wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
     files = (path for name in wheel["only-include"] for path in (ROOT / name).rglob("*.py"))
     for file in sorted((*files, *(ROOT / name for name in PROJECT))):
         digest.update(f"{file.relative_to(ROOT)}\0".encode() + file.read_bytes())
     folder = CACHE / f"odradek-{digest.hexdigest()[:12]}"
+    with locked("wheel"):
+        if not any(folder.glob("*.whl")):
+            for old in CACHE.glob("odradek-*"):
+                shutil.rmtree(old)
+            pip("wheel", "--no-build-isolation", "--wheel-dir", str(folder), str(ROOT))
+    return next(folder.glob("*.whl"))
+
+
+@cache
+def program() -> str:
+    """The `odradek` command of the installed wheel. Raises NotBuilt."""
+    wheel = built()
+    folder = wheel.parent / "installed"
     launcher = folder / "odradek-installed"
     with locked("wheel"):
         if not launcher.exists():
-            for old in CACHE.glob("odradek-*"):
-                shutil.rmtree(old)
-            install(folder)
+            pip("install", "--target", str(folder), str(wheel))
             launcher.write_text(LAUNCHER.format(folder=str(folder)))
             launcher.chmod(0o755)
     return str(launcher)
 
 
-def install(folder: Path) -> None:
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    command += ["--no-deps", "--no-build-isolation", "--target", str(folder), str(ROOT)]
+def pip(verb: str, *arguments: str) -> None:
+    command = [sys.executable, "-m", "pip", verb, "--quiet", "--disable-pip-version-check", "--no-deps", *arguments]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False)
     if ended.returncode:
-        raise NotBuilt(f"`pip install {ROOT.name}` failed: {ended.stdout[-1000:]}{ended.stderr[-1000:]}")
+        raise NotBuilt(f"`pip {verb}` of {ROOT.name} failed: {ended.stdout[-1000:]}{ended.stderr[-1000:]}")

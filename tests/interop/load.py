@@ -11,6 +11,8 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 
 PAUSE_S = 0.002
 FLUSH_TIMEOUT_S = 60
+AHEAD = 2000
+"""How many records a writer has under way at most: it waits for a slow broker, and does not outrun it without end."""
 # What librdkafka reports while a broker is away; all else that it reports is a fault.
 BROKER_IS_AWAY = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE})
 RECONNECT = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 100, "log_level": 0}
@@ -37,8 +39,9 @@ class Writer(threading.Thread):
     def run(self) -> None:
         topic, partition = self.where
         while not self._stop_asked.is_set():
-            self._producer.produce(topic, str(self.sent), partition=partition, on_delivery=self._delivered)
-            self.sent += 1
+            if len(self._producer) < AHEAD:
+                self._producer.produce(topic, str(self.sent), partition=partition, on_delivery=self._delivered)
+                self.sent += 1
             self._producer.poll(PAUSE_S)
 
     def finish(self) -> None:

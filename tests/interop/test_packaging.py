@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.wheel import built
 from tests.interop.processes import ROOT, Server, run
 
 pytestmark = pytest.mark.odradek_only
@@ -29,18 +30,22 @@ def is_healthy(bootstrap: str) -> bool:
 COMPILED = "odradek/broker/listener.cpython"
 
 
-@pytest.mark.parametrize("pure", ["", "1"], ids=["compiled", "pure"])
-def test_the_wheel_has_one_import_name_and_serves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pure: str) -> None:
-    monkeypatch.setenv("ODRADEK_PURE", pure)
+def build_pure(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ODRADEK_PURE", "1")
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-    run([*build, "--disable-pip-version-check", "--wheel-dir", str(tmp_path), str(ROOT)])
-    (wheel,) = tmp_path.glob("odradek-*.whl")
+    run([*build, "--disable-pip-version-check", "--wheel-dir", str(folder), str(ROOT)])
+    return next(folder.glob("odradek-*.whl"))
+
+
+@pytest.mark.parametrize("pure", [False, True], ids=["compiled", "pure"])
+def test_the_wheel_has_one_import_name_and_serves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pure: bool) -> None:
+    wheel = build_pure(tmp_path, monkeypatch) if pure else built()
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         archive.extractall(tmp_path / "site")
     assert {top for name in names if not (top := name.split("/")[0]).endswith(".dist-info")} == {"odradek"}
-    assert any(name.startswith(COMPILED) for name in names) is not bool(pure)
-    assert wheel.name.endswith("-py3-none-any.whl") is bool(pure)
+    assert any(name.startswith(COMPILED) for name in names) is not pure
+    assert wheel.name.endswith("-py3-none-any.whl") is pure
 
     # Isolated from the tree: the unpacked wheel comes before all else on the path.
     program = f"import sys; sys.path[:0] = [{str(tmp_path / 'site')!r}]; import odradek; sys.exit(odradek.main())"
