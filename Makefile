@@ -8,6 +8,8 @@ VENV     := .venv
 BIN      := $(VENV)/bin
 SOURCES  := $(wildcard odradek protocol storage coordinator broker bench)
 SETUP    := $(VENV)/.setup-dev
+WORKERS  ?= 2
+TESTS    := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 .PHONY: help
 help: ## list the targets
@@ -41,13 +43,13 @@ format: $(SETUP) ## rewrite the sources in the project's format
 	$(BIN)/ruff check --fix .
 
 .PHONY: check
-check: lint ## lint and the unit tests; under two minutes
-	$(BIN)/python -m pytest -q --ignore=tests/interop --ignore=tests/pipeline/spark
+check: lint ## lint and the unit tests; under two minutes, by WORKERS processes (2)
+	$(TESTS) -q --ignore=tests/interop --ignore=tests/pipeline/spark
 
 .PHONY: test
 test: lint ## check, then the tests with real clients; about twenty minutes
-	$(BIN)/python -m pytest tests --ignore=tests/pipeline/spark --ignore=tests/interop/conformance
-	$(BIN)/python -m pytest tests/interop/conformance --installed
+	$(TESTS) tests --ignore=tests/pipeline/spark --ignore=tests/interop/conformance
+	$(TESTS) tests/interop/conformance --installed
 
 .PHONY: soak
 soak: $(SETUP) ## kill a broker under load, CYCLES times (5000)

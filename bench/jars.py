@@ -46,7 +46,7 @@ def resolve(name: str, pom: Path, *definitions: str) -> Path:
     folder = JARS / name
     wanted = hashlib.sha256(pom.read_bytes()).hexdigest()
     mark = folder / ".pom"
-    with locked(name):
+    with locked("maven"):  # two Mavens at a time would spoil its own cache
         if not mark.exists() or mark.read_text() != wanted:
             shutil.rmtree(folder, ignore_errors=True)
             command = ["mvn", "-q", "-B", "-f", str(pom), *definitions, COPY_DEPENDENCIES]

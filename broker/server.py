@@ -215,12 +215,12 @@ class Server:
         self.broker.moves.stop()
         self.broker.disk_work.close()
         self._workers.close()
+        self._metadata_worker.close()
         broker_epoch = self.cluster.broker_epoch
         try:
             self.cluster.close()
         except KafkaError as error:
             log.error("the metadata log was not closed in order", reason=str(error))
-        self._metadata_worker.close()
         self.logs.close(self._clock.now_ms(), broker_epoch)
         log.info("stopped")
 

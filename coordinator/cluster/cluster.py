@@ -121,6 +121,7 @@ class Cluster:
         self.clean = False
         """Whether the last session ended in order; unknown before `Cluster.open` has looked."""
         self._new_uuid = new_uuid
+        self._on_failure = on_failure
         self._form = MetadataForm(lambda: registry.metadata_version)
         self._runtime: Runtime[MetadataRecord] = Runtime(clock, lambda _, error: on_failure(error))
         self._runtime.adopt(KEY, ClusterShard(registry), log, self._form)
@@ -213,6 +214,11 @@ class Cluster:
             self.registry, self.options, endpoints, log_dirs, incarnation_ids, clean=self.clean
         )
         self._write(records)
+        self.log.when_committed(self.log.end_offset, self._registered)
+
+    def _registered(self, error: KafkaError | None) -> None:
+        if error is not None:
+            self._on_failure(error)
 
     def close(self) -> None:
         """Leave in order, so that Apache Kafka or we find everything as a controlled shutdown leaves it.

@@ -126,15 +126,40 @@ async def test_an_answer_waits_until_its_records_are_on_the_device(tmp_path: Pat
     assert {answer.topics[0].error_code for answer in await asyncio.gather(*others)} == {ErrorCode.NONE}
 
 
-async def test_a_failed_flush_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_a_start_appended_is_committed_without_a_change(tmp_path: Path) -> None:
     world = World(tmp_path)
-    cluster = world.open()
+    world.worker.at_once = False
+    log = world.open().log
+    assert log.flushed_to == 0
+    world.worker.work()
+    assert log.flushed_to == log.end_offset > 0
 
+
+def break_flushes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(handle: int) -> None:
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(world.disk.__class__, "fsync", lambda self, handle: broken(handle))
     monkeypatch.setattr(world.disk.__class__, "fdatasync", lambda self, handle: broken(handle))
+
+
+async def test_a_failed_flush_of_the_start_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(tmp_path)
+    world.worker.at_once = False
+    cluster = world.open()
+    break_flushes(world, monkeypatch)
+    world.worker.work()
+    assert [error.code for error in world.failures] == [ErrorCode.KAFKA_STORAGE_ERROR]
+    monkeypatch.undo()
+    with pytest.raises(KafkaError) as caught:
+        await create(cluster, "orders")
+    assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+
+
+async def test_a_failed_flush_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(tmp_path)
+    cluster = world.open()
+    break_flushes(world, monkeypatch)
     with pytest.raises(KafkaError) as caught:
         await create(cluster, "orders")
     assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
