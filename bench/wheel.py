@@ -51,6 +51,7 @@ def program() -> str:
     launcher = folder / "odradek-installed"
     with locked("wheel"):
         if not launcher.exists():
+            shutil.rmtree(folder, ignore_errors=True)  # of an install that was cut short pip would keep what is there
             pip("install", "--target", str(folder), str(wheel))
             launcher.write_text(LAUNCHER.format(folder=str(folder)))
             launcher.chmod(0o755)
@@ -58,6 +59,7 @@ def program() -> str:
 
 
 def pip(verb: str, *arguments: str) -> None:
+    """Runs pip of this Python without what the wheel depends on. Raises NotBuilt."""
     command = [sys.executable, "-m", "pip", verb, "--quiet", "--disable-pip-version-check", "--no-deps", *arguments]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False)
     if ended.returncode:

@@ -215,7 +215,7 @@ class Server:
         self.broker.moves.stop()
         self.broker.disk_work.close()
         self._workers.close()
-        self._metadata_worker.close()
+        self._metadata_worker.close()  # first: a flush that has begun is not to meet a closed log
         broker_epoch = self.cluster.broker_epoch
         try:
             self.cluster.close()

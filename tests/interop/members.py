@@ -158,7 +158,7 @@ def wait_until(condition: Callable[[], bool], what: Callable[[], object], timeou
     while not condition():
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {timeout_s} s: {what()}")
-        time.sleep(0.02)
+        time.sleep(0.02)  # what is looked at is another process: it can only be looked at again
 
 
 def shared_out(members: Sequence[Member], partitions: int) -> bool:

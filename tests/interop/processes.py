@@ -65,7 +65,7 @@ class Server:
                 return match
             if self._process.poll() is not None:
                 break
-            time.sleep(0.01)
+            time.sleep(0.01)  # a program that writes to its log wakes nobody: it can only be read again
         status = self._process.poll()
         self.kill9()
         told = "did not get ready" if status is None else f"ended with status {status}"

@@ -65,7 +65,7 @@ class Producer(threading.Thread):
         for n in range(self._count):
             due = began + n / RATE
             if (left := due - time.perf_counter()) > 0:
-                time.sleep(left)
+                time.sleep(left)  # this is the load's rate
             self._connection.sendall(self._frame)
             (size,) = struct.unpack(">i", receive(self._connection, 4))
             receive(self._connection, size)
@@ -126,7 +126,7 @@ def read_old_data(bootstrap: str, data: Path, where_from: str) -> None:
             if not offset and where_from == FROM_DEVICE:
                 drop_from_memory(data)
             due = max(due + 1 / READS, now := time.perf_counter())
-            time.sleep(due - now)
+            time.sleep(due - now)  # this is the load's rate
             asked = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
             topics = [FetchTopic(topic="old", partitions=[asked])]
             body = encode(FetchRequest(max_wait_ms=0, min_bytes=0, topics=topics, forgotten_topics_data=[]), 11)

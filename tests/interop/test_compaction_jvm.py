@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from pathlib import Path
 from random import Random
 
@@ -14,6 +13,7 @@ from protocol.records.compression import Compression
 from storage.log import Log
 from tests.interop import jvm
 from tests.interop.brokers import ApacheKafka, Broker, Odradek
+from tests.interop.members import wait_until
 from tests.interop.test_log_jvm import COMPLAINTS, dump
 from tests.storage.cleaning import compacted, latest, put, run_cleaner
 from tests.storage.writing import NOW_MS, PID, end_transaction, headers, open_log
@@ -114,10 +114,10 @@ def read(broker: Broker) -> tuple[State, int]:
 
 
 def wait_until_cleaned(broker: Odradek) -> None:
-    deadline = time.monotonic() + 60
-    while '"clean_to"' not in broker.tail() and "clean_to=" not in broker.tail():
-        assert time.monotonic() < deadline, "was not cleaned"
-        time.sleep(0.1)
+    def cleaned() -> bool:
+        return '"clean_to"' in broker.tail() or "clean_to=" in broker.tail()
+
+    wait_until(cleaned, lambda: "was not cleaned", timeout_s=60)
 
 
 def test_apache_kafka_finds_the_same_keys_and_values_in_what_odradek_has_cleaned(tmp_path: Path) -> None:

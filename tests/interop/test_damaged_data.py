@@ -13,6 +13,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 
 from tests.interop.brokers import Odradek
 from tests.interop.clients.confluent import Confluent
+from tests.interop.members import wait_until
 
 pytestmark = pytest.mark.odradek_only
 
@@ -93,11 +94,8 @@ def told(broker: Odradek, event: str) -> list[dict[str, object]]:
 
 
 def wait_for(broker: Odradek, event: str) -> dict[str, object]:
-    deadline = time.monotonic() + NOTICED_WITHIN_S
-    while not (lines := told(broker, event)):
-        assert time.monotonic() < deadline, f"{event!r} was not told"
-        time.sleep(0.05)
-    return lines[0]
+    wait_until(lambda: bool(told(broker, event)), lambda: f"{event!r} was not told", NOTICED_WITHIN_S)
+    return told(broker, event)[0]
 
 
 def vanish(directory: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.wheel import built
+from bench.wheel import built, pip
 from tests.interop.processes import ROOT, Server, run
 
 pytestmark = pytest.mark.odradek_only
@@ -32,8 +32,7 @@ COMPILED = "odradek/broker/listener.cpython"
 
 def build_pure(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("ODRADEK_PURE", "1")
-    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-    run([*build, "--disable-pip-version-check", "--wheel-dir", str(folder), str(ROOT)])
+    pip("wheel", "--no-build-isolation", "--wheel-dir", str(folder), str(ROOT))
     return next(folder.glob("odradek-*.whl"))
 
 

@@ -178,9 +178,8 @@ def test_a_rebalance_of_two(both: Both, topic: str) -> None:
         first.heartbeat()
         Groups(peer).commit(topic, {}, member=first)
         second.start_sync()
-        time.sleep(
-            SOON_S
-        )  # nothing tells from outside that the sync waits; the answers are the same if it does not yet
+        # Nothing tells from outside that the sync waits; the answers are the same if it does not yet.
+        time.sleep(SOON_S)
         first.sync(assignments={first.member_id: b"one", second.member_id: b"two"})
         second.take()
         first.sync()
