@@ -112,7 +112,7 @@ class Housekeeping:
     def forget_producers(self) -> None:
         now_ms = self.broker.clock.now_ms()
         for partition in self.broker.replicas:
-            partition.log.producer_state.remove_expired(now_ms)
+            partition.forget_producers(now_ms)
 
 
 JOBS = (

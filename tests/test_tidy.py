@@ -44,6 +44,14 @@ ALLOWED_CALLS: dict[tuple[str, str], str] = {
 RANDOM_PACKAGE = "broker"
 RANDOM_CALLS = frozenset({"random", "secrets", "os.urandom", "uuid.uuid4"})
 
+# A partition's log is behind one door. What else may be named `.log` in the broker, and what that is.
+DOOR = "broker/replica/"
+OTHER_LOGS: dict[str, str] = {
+    "broker/cleaner.py": "a log of storage that is cleaned, which need not be led, or served",
+    "broker/disk_failures.py": "the metadata log",
+    "broker/handlers/describe_quorum.py": "the metadata log",
+}
+
 # Where `Any` may be named: values are of no one type until the codec has given them one, and the dispatcher's table
 # holds the handlers of every message.
 ANY_ALLOWED = re.compile(r"^protocol/(schema|codec|primitives)\w*\.py$|^broker/dispatch\.py$")
@@ -150,6 +158,16 @@ def test_a_banned_call_stays_in_its_module() -> None:
     report(banned_uses())
 
 
+def test_a_partition_is_the_only_door_to_its_log() -> None:
+    report(
+        f"{path}:{node.lineno}: .log: ask the Partition, which knows what is committed"
+        for path, _ in sources("broker")
+        if not path.startswith(DOOR) and path not in OTHER_LOGS
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Attribute) and node.attr == "log"
+    )
+
+
 def uses_of_any(node: ast.AST) -> Iterator[int]:
     if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in ANY_MEANS_NOTHING:
         return
@@ -233,5 +251,5 @@ def test_every_module_is_imported_by_another() -> None:
 
 
 def test_an_allowance_is_for_a_module_that_is_there() -> None:
-    allowed = {*ROOT_MODULES, *(path for path, _ in ALLOWED_CALLS)}
+    allowed = {*ROOT_MODULES, *OTHER_LOGS, *(path for path, _ in ALLOWED_CALLS)}
     report(f"{path}: allowed a thing, but gone" for path in sorted(allowed) if not (ROOT / path).exists())

@@ -126,7 +126,7 @@ class GroupCoordinator(Coordinator[GroupShard, AnyRecord]):
                 watch=self._watch,
             )
         )
-        form = GroupForm(lambda: partition.log.config.max_message_bytes, self._compression)
+        form = GroupForm(lambda: partition.config.max_message_bytes, self._compression)
         return Seat(shard, form, form.batches, shard.activate)
 
     def _compression(self) -> Compression:

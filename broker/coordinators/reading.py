@@ -16,7 +16,7 @@ PIECE_BYTES = 64 * 1024
 
 async def committed(partition: Partition) -> AsyncIterator[Buffer]:
     """The log from its start to the high watermark, with a turn of the event loop between pieces."""
-    offset = partition.log.log_start_offset
+    offset = partition.log_start_offset
     while offset < partition.high_watermark:
         fetched = partition.fetch(offset, PIECE_BYTES, READ_UNCOMMITTED, True)
         for part in fetched.read.parts:

@@ -106,7 +106,7 @@ class ShareCoordinator(Coordinator[ShareShard, ShareRecord]):
     def _make(self, partition: Partition) -> Seat[ShareShard, ShareRecord, Encoded]:
         shard = ShareShard(self.settings, self.broker.registry)
         form = ShareForm(lambda: Compression(self.broker.config.share_coordinator_state_topic_compression_codec))
-        return Seat(shard, form, form.batches, lambda now_ms: shard.activate(now_ms, partition.log.log_end_offset))
+        return Seat(shard, form, form.batches, lambda now_ms: shard.activate(now_ms, partition.log_end_offset))
 
     def settings(self) -> ShareSettings:
         """The broker's options that concern share partitions' states."""
@@ -133,7 +133,7 @@ class ShareCoordinator(Coordinator[ShareShard, ShareRecord]):
         before = shard.redundant.before
         if before is not None and before > partition.log_start_offset:
             try:
-                partition.log.advance_log_start(before)
+                partition.advance_log_start(before)
             except KafkaError as error:
                 log.warning("state topic not pruned", partition=index, reason=str(error))
 

@@ -78,7 +78,7 @@ class PartitionStorage(Generic[E]):
         size = 0
         for each in encoded:
             size += each.size_bytes
-        limit = self.partition.log.config.max_message_bytes - batch.HEADER_SIZE
+        limit = self.partition.config.max_message_bytes - batch.HEADER_SIZE
         if self._gathered and self._gathered_bytes + size > limit:
             self.flush()
             self._raise_failure()
@@ -88,7 +88,7 @@ class PartitionStorage(Generic[E]):
         self._gathered_bytes += size
         if len(self._gathered) == len(encoded):
             self._schedule()
-        return self.partition.log.log_end_offset + len(self._gathered)
+        return self.partition.log_end_offset + len(self._gathered)
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
@@ -98,7 +98,7 @@ class PartitionStorage(Generic[E]):
         self.flush()
         self._raise_failure()
         self._write(encoded)
-        return self.partition.log.log_end_offset
+        return self.partition.log_end_offset
 
     def _schedule(self) -> None:
         linger_ms = ADAPTIVE_LINGER if self._linger_ms is None else self._linger_ms()

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Final
 from librt.strings import BytesWriter, read_i32_be, read_i64_be
 
 from broker.fast import fetch_session
-from broker.fast.reading import MOST, Bounds, ParkedFetch, begun, finished, is_quiet, read, write_partition
+from broker.fast.reading import MOST, Bounds, ParkedFetch, begun, finished, write_partition
 from broker.replica.partition import NO_EPOCH, READ_COMMITTED
+from broker.replica.plain_read import is_quiet, read
 from broker.waiting import Waiter
 from protocol.types import Buffer
 

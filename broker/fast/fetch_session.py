@@ -10,18 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from librt.strings import BytesWriter, read_i32_be, read_i64_be
 
-from broker.fast.reading import (
-    MOST,
-    Bounds,
-    ParkedFetch,
-    begun,
-    finished,
-    is_quiet,
-    read,
-    write_partition,
-    write_uvarint,
-)
+from broker.fast.reading import MOST, Bounds, ParkedFetch, begun, finished, write_partition, write_uvarint
 from broker.replica.partition import NO_EPOCH, READ_COMMITTED
+from broker.replica.plain_read import is_quiet, read
 from broker.waiting import Waiter
 from protocol.types import Buffer
 
@@ -193,8 +184,8 @@ def answer(session: FetchSession, found: list[Wanted], bounds: Bounds, correlati
     head = part = begun(correlation_id, session.session_id)
     told: list[list[Wanted]] = []
     for each in found:
-        log = each.partition.log
-        if not (each.wanted.changed(log.log_end_offset, log.log_start_offset) or each.records):
+        partition = each.partition
+        if not (each.wanted.changed(partition.high_watermark, partition.log_start_offset) or each.records):
             continue
         if each.records:
             session.served(each.wanted.key)

@@ -129,7 +129,7 @@ def parse(
             if unusual or front[at + AT_ATTRIBUTES + 1] & TRANSACTIONAL or length != size - LOG_OVERHEAD:
                 return None  # not one batch
             partition = partitions[index]
-            if partition.log.flushes:
+            if partition.flushes:
                 return None
             begin = base + at
             base, at = begin + size, 1

@@ -1,4 +1,4 @@
-"""What the short cuts of Fetch share: reading a partition, writing its answer, and waiting."""
+"""What the short cuts of Fetch share: bounds, writing a partition's answer, and waiting."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from librt.strings import BytesWriter, read_i32_be, write_i16_be, write_i32_be, 
 from broker.replica.partition import READ_COMMITTED
 from broker.waiting import Parked
 from protocol.connection import JOIN_LIMIT_BYTES
-from protocol.errors import KafkaError
-from protocol.records.batch import AT_LENGTH, LOG_OVERHEAD
 from protocol.types import Buffer
-from storage.segment_file import EMPTY
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -84,12 +81,12 @@ def begun(correlation_id: int, session_id: int) -> BytesWriter:
 
 def write_partition(out: BytesWriter, index: int, partition: Partition, committed_only: bool, size_bytes: int) -> None:
     """A partition's answer up to its records."""
-    log = partition.log
+    high_watermark = partition.high_watermark
     write_i32_be(out, index)
     write_i16_be(out, 0)  # no error
-    write_i64_be(out, log.log_end_offset)  # high watermark
-    write_i64_be(out, log.log_end_offset)  # last stable offset
-    write_i64_be(out, log.log_start_offset)
+    write_i64_be(out, high_watermark)
+    write_i64_be(out, high_watermark)  # last stable offset: no transaction is open
+    write_i64_be(out, partition.log_start_offset)
     out.append(NONE_ABORTED if committed_only else NULL)
     write_i32_be(out, NO_REPLICA)
     write_uvarint(out, size_bytes + 1)
@@ -111,39 +108,3 @@ def write_uvarint(out: BytesWriter, value: int) -> None:
         out.append(value & MOST | 0x80)
         value >>= 7
     out.append(value)
-
-
-def is_quiet(partition: Partition, offset: int) -> bool:
-    """Whether there is nothing to read from the offset on: known without an answer, which a consumer that keeps up
-    would have made for each record only to be thrown away."""
-    log = partition.log
-    return offset == log.log_end_offset and log.first_unstable_offset is None
-
-
-def read(
-    partition: Partition, offset: int, max_bytes: int, committed_only: bool, *, is_first: bool
-) -> memoryview | None:
-    """Batches from the offset on; None where there is anything else to say, or something to wait for."""
-    log = partition.log
-    end = log.log_end_offset
-    if not log.log_start_offset <= offset <= end or log.first_unstable_offset is not None:
-        return None
-    if offset == end:
-        return EMPTY
-    try:
-        if max_bytes and log.cold_read(offset, max_bytes) is not None:
-            return None
-        if committed_only and any(not segment.txn_index.is_empty for segment in log.segments.since(offset)):
-            return None
-        records = log.view(offset, max_bytes, end, min_one=is_first)
-    except (KafkaError, OSError):
-        return None
-    return records if is_first or not is_cut(records) else EMPTY
-
-
-def is_cut(records: memoryview) -> bool:
-    """Whether not even the first batch is whole."""
-    if len(records) < LOG_OVERHEAD:
-        return True
-    length: int = read_i32_be(bytes(records[:LOG_OVERHEAD]), AT_LENGTH)
-    return len(records) < LOG_OVERHEAD + length

@@ -59,7 +59,7 @@ def delete(
     except KafkaError as error:
         result.error_code = error.code
     else:
-        log_dirs.setdefault(partition.log.log_dir, []).append(result)
+        log_dirs.setdefault(partition.log_dir, []).append(result)
     return result
 
 

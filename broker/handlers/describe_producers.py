@@ -35,10 +35,10 @@ def describe_topic(call: Call[DescribeProducersRequest], topic: TopicRequest) ->
 
 def describe(call: Call[DescribeProducersRequest], topic: str, index: int) -> PartitionResponse:
     try:
-        log = call.broker.replicas.partition(topic, index).log
+        partition = call.broker.replicas.partition(topic, index)
     except KafkaError as error:
         return refused(index, error.code, None)
-    producers = [describe_producer(entry) for entry in log.producer_state.producers.values()]
+    producers = [describe_producer(entry) for entry in partition.producers]
     return PartitionResponse(partition_index=index, error_code=0, active_producers=producers)
 
 

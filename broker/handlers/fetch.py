@@ -249,7 +249,7 @@ class Plan:
         return data
 
     def _is_cold(self, partition: Partition, wanted: FetchedPartition, max_bytes: int, gathered: Gathered) -> bool:
-        cold = partition.log.cold_read(wanted.fetch_offset, max_bytes)
+        cold = partition.cold_read(wanted.fetch_offset, max_bytes)
         if cold is None:
             return False
         gathered.cold.append(cold)
@@ -262,7 +262,7 @@ class Plan:
         error = partition.epoch_error(wanted.current_leader_epoch)
         if error:
             raise KafkaError(error)
-        if self.call.version < FIRST_BATCH_VERSION and partition.log.config.compression_type == "zstd":
+        if self.call.version < FIRST_BATCH_VERSION and partition.config.compression_type == "zstd":
             raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
 
     def _answer(self, wanted: FetchedPartition, partition: Partition, fetched: Fetched) -> PartitionData:
@@ -347,7 +347,7 @@ def diverging_epoch(partition: Partition, wanted: FetchedPartition) -> EpochEndO
     """Where the fetcher's log left this one, if it did (KIP-595)."""
     if wanted.last_fetched_epoch < 0:
         return None
-    epoch, end_offset = partition.log.epochs.end_offset_for(wanted.last_fetched_epoch, partition.log.log_end_offset)
+    epoch, end_offset = partition.end_of_epoch(wanted.last_fetched_epoch)
     if epoch < 0 or end_offset < 0:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
     if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
@@ -357,7 +357,7 @@ def diverging_epoch(partition: Partition, wanted: FetchedPartition) -> EpochEndO
 
 def aborted(partition: Partition, fetched: Fetched) -> list[AbortedTransaction]:
     """The aborted transactions whose records a read_committed consumer must leave out (KIP-98)."""
-    found = partition.log.aborted_in(fetched.read)
+    found = partition.aborted_in(fetched.read)
     return [AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset) for each in found]
 
 

@@ -74,17 +74,15 @@ def find(call: Call[ListOffsetsRequest], partition: Partition, timestamp: int) -
     """(timestamp, offset, leader epoch) of what a timestamp, or a special one, stands for."""
     if call.version < FIRST_VERSION_OF.get(timestamp, 0) or timestamp < EARLIEST_PENDING_UPLOAD:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-    log = partition.log
     is_consumer = call.request.replica_id == CONSUMER
-    limit = partition.fetch_limit(call.request.isolation_level) if is_consumer else log.log_end_offset
+    limit = partition.fetch_limit(call.request.isolation_level) if is_consumer else partition.log_end_offset
     if timestamp == LATEST:
-        return -1, limit, log.last_leader_epoch
+        return -1, limit, partition.last_leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
-        epoch = log.epochs.epoch_for_offset(log.log_start_offset)
-        return -1, log.log_start_offset, -1 if epoch is None else epoch
+        return -1, partition.log_start_offset, partition.first_leader_epoch
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return UNKNOWN
-    found = log.max_timestamp() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+    found = partition.max_timestamp() if timestamp == MAX_TIMESTAMP else partition.offset_for_timestamp(timestamp)
     if found is None or found.offset >= limit:
         return UNKNOWN
     return found.timestamp, found.offset, -1 if found.leader_epoch is None else found.leader_epoch
@@ -109,12 +107,7 @@ def list_segments(call: Call[ListOffsetsRequest], topic: ListOffsetsTopic) -> Li
 
 def offsets_before(partition: Partition, timestamp: int, now_ms: int) -> list[int]:
     """Where segments begin that were written until a time, newest first; the log's end, written now, is one of them."""
-    places = [
-        (max(segment.base_offset, partition.log_start_offset), segment.modified_ms())
-        for segment in partition.log.segments
-    ]
-    if partition.log.segments.active.size_bytes:
-        places.append((partition.high_watermark, now_ms))
+    places = partition.segments_written(now_ms)
     if timestamp == EARLIEST:
         return [places[0][0]]
     return [offset for offset, modified_ms in reversed(places) if timestamp == LATEST or modified_ms <= timestamp]

@@ -35,7 +35,7 @@ def end_of(call: Call[OffsetForLeaderEpochRequest], topic: str, asked: OffsetFor
             raise KafkaError(error)
     except KafkaError as error_raised:
         return EpochEndOffset(error_code=error_raised.code, partition=asked.partition, end_offset=-1)
-    epoch, end_offset = partition.log.epochs.end_offset_for(asked.leader_epoch, partition.log.log_end_offset)
+    epoch, end_offset = partition.end_of_epoch(asked.leader_epoch)
     return EpochEndOffset(error_code=0, partition=asked.partition, leader_epoch=epoch, end_offset=end_offset)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from broker.dispatch import Api, Call
 from broker.produce_rules import ATTRIBUTES_LOW_BYTE, Refused, checked_records, not_verified, refused
+from broker.replica.partition import Partition
 from broker.verification import NOTHING, Supports, Verified, refused_all, verify
 from coordinator.cluster.names import is_internal
 from protocol.errors import ErrorCode, KafkaError, ProtocolError, error_code
@@ -35,7 +36,6 @@ from protocol.records.batch import (
     read_header,
 )
 from protocol.types import TopicPartition
-from storage.log import Log
 
 ADMIN_CLIENT = "__admin_client"
 """The client id that may write to internal topics, as Kafka has it: whoever uses it knows what it does."""
@@ -84,26 +84,28 @@ def append_all(
 
 def to_be_flushed(
     call: Call[ProduceRequest], response: ProduceResponse
-) -> Iterable[tuple[PartitionProduceResponse, Log]]:
+) -> Iterable[tuple[PartitionProduceResponse, Partition]]:
     """Answers that wait for the disk, as flush.messages of their topics wants it."""
     asked_for = [topic for topic in call.request.topic_data if topic.partition_data]
     for asked, topic in zip(asked_for, response.responses, strict=True):
         partitions = call.broker.replicas.topic(name_of(call, asked) or "")
         for answer in topic.partition_responses:
-            if not answer.error_code and partitions[answer.index].log.must_flush:
-                yield answer, partitions[answer.index].log
+            if not answer.error_code and partitions[answer.index].must_flush:
+                yield answer, partitions[answer.index]
 
 
 async def flush_first(
-    call: Call[ProduceRequest], response: ProduceResponse, unflushed: Iterable[tuple[PartitionProduceResponse, Log]]
+    call: Call[ProduceRequest],
+    response: ProduceResponse,
+    unflushed: Iterable[tuple[PartitionProduceResponse, Partition]],
 ) -> ProduceResponse:
-    async def flush(answer: PartitionProduceResponse, log: Log) -> None:
+    async def flush(answer: PartitionProduceResponse, partition: Partition) -> None:
         try:
-            await call.broker.disk_work.flushed(log)
+            await partition.flushed(call.broker.disk_work)
         except KafkaError as error:
             answer.error_code, answer.error_message, answer.base_offset = error.code, error.message, -1
 
-    await asyncio.gather(*(flush(answer, log) for answer, log in unflushed))
+    await asyncio.gather(*(flush(answer, partition) for answer, partition in unflushed))
     return response
 
 

@@ -7,16 +7,25 @@ Source: kafka.cluster.Partition.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.waiting import Waiter
 from coordinator.cluster import names
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import BatchHeader
 from protocol.types import TopicPartition, Uuid
+from storage.cold import ColdRead
+from storage.config import LogConfig
+from storage.epochs import EpochEndOffset
 from storage.log import Appended, Log
-from storage.producer_entry import Origin, Verification
+from storage.offsets_for_time import TimestampAndOffset
+from storage.producer_entry import Origin, ProducerEntry, Verification
 from storage.read import ReadResult
+from storage.txn_index import AbortedTxn
+
+if TYPE_CHECKING:
+    from broker.disk_work import DiskWork
 
 NO_EPOCH: Final = -1
 """A client that does not know the leader epoch skips the check (KIP-320)."""
@@ -53,7 +62,7 @@ class Partition:
     @property
     def high_watermark(self) -> int:
         """The offset behind the last committed record."""
-        return self.log.log_end_offset
+        return self.log.high_watermark
 
     @property
     def last_stable_offset(self) -> int:
@@ -64,6 +73,36 @@ class Partition:
     @property
     def log_start_offset(self) -> int:
         return self.log.log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset that the next record gets."""
+        return self.log.log_end_offset
+
+    @property
+    def log_dir(self) -> str:
+        """Which of log.dirs the replica is in."""
+        return self.log.log_dir
+
+    @property
+    def config(self) -> LogConfig:
+        """The topic's options."""
+        return self.log.config
+
+    @property
+    def flushes(self) -> bool:
+        """True where flush.messages may make a producer wait for the disk."""
+        return self.log.flushes
+
+    @property
+    def must_flush(self) -> bool:
+        """True where what was appended is to be flushed before it is acknowledged."""
+        return self.log.must_flush
+
+    @property
+    def producers(self) -> Collection[ProducerEntry]:
+        """The producers that the log remembers."""
+        return self.log.producer_state.producers.values()
 
     def fetch_limit(self, isolation_level: int) -> int:
         """The offset a consumer may read up to."""
@@ -127,6 +166,57 @@ class Partition:
         limit = self.fetch_limit(isolation_level)
         read = self.log.read(offset, max_bytes, max_offset=limit, min_one=at_least_one)
         return Fetched(read, self.high_watermark, self.last_stable_offset, self.log.log_start_offset)
+
+    def cold_read(self, offset: int, max_bytes: int) -> ColdRead | None:
+        """What of a read would wait for the device; None when nothing is known to."""
+        return self.log.cold_read(offset, max_bytes)
+
+    def aborted_in(self, read: ReadResult) -> list[AbortedTxn]:
+        """The aborted transactions that a read-committed consumer has to leave out of what was read."""
+        return self.log.aborted_in(read)
+
+    def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
+        """The first record with this timestamp or a later one; None when there is none."""
+        return self.log.offset_for_timestamp(timestamp)
+
+    def max_timestamp(self) -> TimestampAndOffset | None:
+        """The record with the largest timestamp; None when none has one."""
+        return self.log.max_timestamp()
+
+    @property
+    def last_leader_epoch(self) -> int:
+        """The epoch of the last record, or of the leadership that has written none yet; -1 when there was none."""
+        return self.log.last_leader_epoch
+
+    @property
+    def first_leader_epoch(self) -> int:
+        """The epoch of the first record; -1 when it is not known."""
+        epoch = self.log.epochs.epoch_for_offset(self.log.log_start_offset)
+        return NO_EPOCH if epoch is None else epoch
+
+    def end_of_epoch(self, leader_epoch: int) -> EpochEndOffset:
+        """The largest epoch up to the given one, and the offset behind its last record; both -1 when unknown."""
+        return self.log.epochs.end_offset_for(leader_epoch, self.log.log_end_offset)
+
+    def segments_written(self, now_ms: int) -> list[tuple[int, int]]:
+        """Of each segment its first offset and when it was written to last, in ms; then the high watermark, as of now,
+        unless the last segment is empty."""
+        places = [(max(one.base_offset, self.log.log_start_offset), one.modified_ms()) for one in self.log.segments]
+        if self.log.segments.active.size_bytes:
+            places.append((self.high_watermark, now_ms))
+        return places
+
+    def forget_producers(self, now_ms: int) -> None:
+        """Forgets the producers that have been silent for producer.id.expiration.ms."""
+        self.log.producer_state.remove_expired(now_ms)
+
+    async def flushed(self, disk_work: DiskWork) -> None:
+        """Returns when everything that was appended is on the device. Raises LogDirFailure, LogDirFull."""
+        await disk_work.flushed(self.log)
+
+    def advance_log_start(self, offset: int) -> None:
+        """Deletes the records below the offset. Raises OFFSET_OUT_OF_RANGE beyond the high watermark."""
+        self.log.advance_log_start(offset)
 
     def delete_records(self, offset: int) -> int:
         """Moves the log start offset up to `offset`, -1 for the high watermark; the log start offset from then on.

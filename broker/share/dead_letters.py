@@ -125,7 +125,7 @@ class DeadLetters:
             for letter in letters
             for offset in range(letter.first, letter.last + 1)
         ]
-        for built in batches_of(records, target.log.config.max_message_bytes):
+        for built in batches_of(records, target.config.max_message_bytes):
             target.append(memoryview(built), now_ms)
 
     async def _target(self, topic: str, index: int) -> Partition:

@@ -146,7 +146,7 @@ class ShareFetching:
         batches = reading.scan(view, until if learning is None else until + AHEAD)
         aborted: Sequence[tuple[int, int]] = ()
         if self._isolation == READ_COMMITTED:
-            aborted = reading.aborted_batches(view, batches, hosted.partition.log.aborted_in(fetched.read))
+            aborted = reading.aborted_batches(view, batches, hosted.partition.aborted_in(fetched.read))
         if learning is not None:
             learning.learn(view, offset, batches, aborted, self._groups.broker)
         acquired = hosted.acquire(self._wish._replace(max_records=left), offset, batches, aborted)

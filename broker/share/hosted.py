@@ -116,7 +116,7 @@ class Hosted:
             return partition.log_start_offset
         if reset.startswith(BY_DURATION):
             since = self._clock.now_ms() - (duration_ms(reset.removeprefix(BY_DURATION)) or 0)
-            found = partition.log.offset_for_timestamp(since)
+            found = partition.offset_for_timestamp(since)
             if found is not None:
                 return found.offset
         return partition.high_watermark
