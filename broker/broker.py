@@ -21,7 +21,7 @@ from broker.replica.replicas import Replicas
 from broker.share.groups import ShareGroups
 from broker.waiting import Timeouts
 from coordinator.cluster.cluster import Cluster
-from coordinator.cluster.registry import Registry
+from coordinator.cluster.image import Image
 from protocol.errors import ErrorCode, error_code
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
@@ -79,8 +79,8 @@ class Broker:
         return self.layers.effective
 
     @property
-    def registry(self) -> Registry:
-        return self.cluster.registry
+    def image(self) -> Image:
+        return self.cluster.image
 
     async def create_topics(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
         """CreateTopics, answered once the topics can be written to."""

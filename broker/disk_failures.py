@@ -81,7 +81,7 @@ class DiskFailures:
         """A partition whose log is gone; a replica that was only moving to the directory stays where it is."""
         self.broker.moves.forget(name)
         if self.broker.logs.get(name) is None:
-            topic = self.broker.registry.topic(name.topic)
+            topic = self.broker.image.topic(name.topic)
             if topic is not None:
                 self.broker.replicas.set_offline(name, topic.topic_id)
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from broker.clock import Clock, SystemClock
 from broker.config import BrokerConfig
 from broker.logging import get_logger
-from coordinator.cluster.registry import Registry
+from coordinator.cluster.image import Image
 from protocol.errors import ErrorCode, KafkaError
 from storage.config import LogConfig
 from storage.disk import Disk
@@ -30,7 +30,7 @@ log = get_logger("broker.logs")
 
 
 def open_logs(
-    config: BrokerConfig, registry: Registry, disk: Disk, now_ms: int, failed: Mapping[str, Exception] = NONE_FAILED
+    config: BrokerConfig, image: Image, disk: Disk, now_ms: int, failed: Mapping[str, Exception] = NONE_FAILED
 ) -> Logs:
     """All logs but those in directories that have failed already; raises KafkaError when no directory can be used."""
     logs = Logs(
@@ -46,7 +46,7 @@ def open_logs(
         logs.dirs[path].error = error
 
     def config_of(topic: str) -> LogConfig:
-        return config.log_config(registry.topic_configs(topic))
+        return config.log_config(image.topic_configs(topic))
 
     for report in logs.load(config_of, now_ms, Opening(SystemClock()).progress):
         if not report.clean and report.logs:

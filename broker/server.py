@@ -144,7 +144,7 @@ class Server:
         self.told = [advertised(listener, self.config.advertised) for _, listener in bound]
         self.cluster = self._open_cluster()
         now_ms = self._clock.now_ms()
-        self.logs = open_logs(self.config, self.cluster.registry, self._disk, now_ms, self._failed_dirs)
+        self.logs = open_logs(self.config, self.cluster.image, self._disk, now_ms, self._failed_dirs)
         self.broker = Broker(self.config, self._layers, self._clock, self.cluster, self.logs, APIS)
         offline = [log_dir.path for log_dir in self.logs.dirs.values() if not log_dir.online]
         self.cluster.register([Endpoint(one.name, one.host, one.port) for one in self.told], offline)

@@ -73,11 +73,11 @@ class GroupCoordinator(Coordinator[GroupShard, AnyRecord]):
         self._patterns = PatternMatcher(self)
 
     def start(self) -> None:
-        registry = self.broker.registry
-        self._watch = TopicWatch(registry, self._rack_of, lambda: registry.offset)
-        registry.subscribe(self._watch.note)
+        image = self.broker.image
+        self._watch = TopicWatch(image, self._rack_of, lambda: image.offset)
+        image.subscribe(self._watch.note)
         super().start()
-        self.broker.registry.subscribe(self._topic_gone)
+        self.broker.image.subscribe(self._topic_gone)
 
     def stop(self) -> None:
         super().stop()
@@ -119,7 +119,7 @@ class GroupCoordinator(Coordinator[GroupShard, AnyRecord]):
             World(
                 settings=self.settings,
                 group_config=self.group_config,
-                topics=self.broker.registry,
+                topics=self.broker.image,
                 new_uuid=partial(random_uuid, os.urandom),
                 note=log.info,
                 match_topics=self._match_topics,
@@ -137,7 +137,7 @@ class GroupCoordinator(Coordinator[GroupShard, AnyRecord]):
         config = self.broker.config
         if self._settings is None or self._settings[0] is not config:
             values = {name: getattr(config, name) for name in GroupSettings._fields if name != "max_record_bytes"}
-            limit = config.log_config(self.broker.registry.topic_configs(TOPIC.name)).max_message_bytes
+            limit = config.log_config(self.broker.image.topic_configs(TOPIC.name)).max_message_bytes
             self._settings = config, GroupSettings(**values, max_record_bytes=limit)
         return self._settings[1]
 
@@ -145,7 +145,7 @@ class GroupCoordinator(Coordinator[GroupShard, AnyRecord]):
         """The options that a group obeys; the same object as long as they stay as they are. Groups without options of
         their own share one. Each share fetch asks several times, and to make one takes 30 µs."""
         config = self.broker.config
-        overrides = self.broker.registry.configs(ConfigResource(ResourceType.GROUP, group_id))
+        overrides = self.broker.image.configs(ConfigResource(ResourceType.GROUP, group_id))
         kept_as = group_id if overrides else ""
         known = self._group_configs.get(kept_as)
         if known is None or known[0] is not config or known[1] != overrides:
@@ -153,7 +153,7 @@ class GroupCoordinator(Coordinator[GroupShard, AnyRecord]):
         return known[2]
 
     def _rack_of(self, broker_id: int) -> str | None:
-        broker = self.broker.registry.brokers.get(broker_id)
+        broker = self.broker.image.brokers.get(broker_id)
         return None if broker is None else broker.rack
 
     def _match_topics(self, request: MatchRequest) -> None:

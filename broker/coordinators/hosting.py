@@ -149,11 +149,11 @@ class Coordinator(Generic[S, R]):
         self._stopped = False
 
     def start(self) -> None:
-        """Load what this broker leads, and follow the registry from now on."""
+        """Load what this broker leads, and follow the image from now on."""
         for partition in self.broker.replicas.topic(self.topic.name).values():
             self._follow(partition.name.partition)
         self.broker.replicas.subscribe(self._arrived)
-        self.broker.registry.subscribe(self._changed)
+        self.broker.image.subscribe(self._changed)
 
     def stop(self) -> None:
         """Whoever waits for an answer is told to ask elsewhere."""
@@ -166,7 +166,7 @@ class Coordinator(Generic[S, R]):
     @property
     def partition_count(self) -> int:
         """Partitions of the topic, or those it will have."""
-        topic = self.broker.registry.topic(self.topic.name)
+        topic = self.broker.image.topic(self.topic.name)
         return len(topic.partitions) if topic is not None else self.topic.partitions(self.broker.config)
 
     def partition_of(self, key: str) -> int:
@@ -175,10 +175,10 @@ class Coordinator(Generic[S, R]):
 
     async def leader_of(self, key: str) -> int:
         """The broker that coordinates the key; the topic is made if need be. Raises COORDINATOR_NOT_AVAILABLE."""
-        topic = self.broker.registry.topic(self.topic.name)
+        topic = self.broker.image.topic(self.topic.name)
         if topic is None or not topic.partitions:
             await self._create_once()
-            topic = self.broker.registry.topic(self.topic.name)
+            topic = self.broker.image.topic(self.topic.name)
         await self.broker.new_logs.made((self.topic.name,))
         partition = None if topic is None else topic.partitions.get(self.partition_of(key))
         if partition is None or partition.leader < 0:

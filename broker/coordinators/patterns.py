@@ -33,8 +33,8 @@ class PatternMatcher:
 
     async def match(self, request: MatchRequest) -> None:
         """Matches, and has the group's shard take the result in. The topics are those of now, and none later."""
-        registry, clock = self._groups.broker.registry, self._groups.broker.clock
-        names, version, started_ms = registry.topic_names(), registry.offset, clock.now_ms()
+        image, clock = self._groups.broker.image, self._groups.broker.clock
+        names, version, started_ms = image.topic_names(), image.offset, clock.now_ms()
         matched = await self._workers.call(lambda: match_all(request.patterns, names))
         resolved = {pattern: Resolved(topics, version, started_ms) for pattern, topics in matched.items()}
         result = Matched(request.group_id, resolved)

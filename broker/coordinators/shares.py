@@ -41,7 +41,7 @@ def topic_of(broker: Broker) -> InternalTopic:
         "__share_group_state",
         lambda config: config.share_coordinator_state_topic_num_partitions,
         lambda config: config.share_coordinator_state_topic_replication_factor,
-        lambda config: topic_configs(config, len(broker.registry.brokers)),
+        lambda config: topic_configs(config, len(broker.image.brokers)),
     )
 
 
@@ -72,7 +72,7 @@ class ShareCoordinator(Coordinator[ShareShard, ShareRecord]):
 
     def start(self) -> None:
         super().start()
-        self.broker.registry.subscribe(self._topic_gone)
+        self.broker.image.subscribe(self._topic_gone)
         self._pruning = asyncio.ensure_future(self._prune())
 
     def stop(self) -> None:
@@ -104,7 +104,7 @@ class ShareCoordinator(Coordinator[ShareShard, ShareRecord]):
     # Shards
 
     def _make(self, partition: Partition) -> Seat[ShareShard, ShareRecord, Encoded]:
-        shard = ShareShard(self.settings, self.broker.registry)
+        shard = ShareShard(self.settings, self.broker.image)
         form = ShareForm(lambda: Compression(self.broker.config.share_coordinator_state_topic_compression_codec))
         return Seat(shard, form, form.batches, lambda now_ms: shard.activate(now_ms, partition.log_end_offset))
 

@@ -44,7 +44,7 @@ def topic_of(broker: Broker) -> InternalTopic:
         "__transaction_state",
         lambda config: config.transaction_state_log_num_partitions,
         lambda config: config.transaction_state_log_replication_factor,
-        lambda config: topic_configs(config, len(broker.registry.brokers)),
+        lambda config: topic_configs(config, len(broker.image.brokers)),
     )
 
 
@@ -158,7 +158,7 @@ class TransactionCoordinator(Coordinator[TransactionShard, TransactionRecord]):
 
     def transaction_version(self) -> int:
         """The finalized feature: 2 where every transaction ends with a new epoch (KIP-890)."""
-        return self.broker.registry.features.get(FEATURE, 0)
+        return self.broker.image.features.get(FEATURE, 0)
 
     def _new_producer_id(self) -> int:
         producer_ids = self.broker.cluster.producer_ids
@@ -211,5 +211,5 @@ class TransactionCoordinator(Coordinator[TransactionShard, TransactionRecord]):
         producer has ended it there already, as when an administrator aborts it."""
         if error.code is ErrorCode.INVALID_PRODUCER_EPOCH:
             return True
-        topic = self.broker.registry.topic(name.topic)
+        topic = self.broker.image.topic(name.topic)
         return topic is None or name.partition not in topic.partitions

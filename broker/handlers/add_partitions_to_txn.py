@@ -71,7 +71,7 @@ async def added(call: Call[AddPartitionsToTxnRequest], wanted: AddPartitionsToTx
 
 
 def exists(call: Call[AddPartitionsToTxnRequest], name: TopicPartition) -> bool:
-    topic = call.broker.registry.topic(name.topic)
+    topic = call.broker.image.topic(name.topic)
     return topic is not None and name.partition in topic.partitions
 
 

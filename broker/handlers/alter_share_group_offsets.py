@@ -38,7 +38,7 @@ async def alter_share_group_offsets(call: Call[AlterShareGroupOffsetsRequest]) -
         return AlterShareGroupOffsetsResponse(error_code=seen.code, error_message=seen.message, responses=[])
     errors = dict(altered.errors)
     for name, index, _ in wanted:
-        topic = call.broker.registry.topic(name)
+        topic = call.broker.image.topic(name)
         key = ShareKey(request.group_id, NO_UUID if topic is None else topic.topic_id, index)
         if key in failed:
             errors[name, index] = failed[key]
@@ -51,7 +51,7 @@ def answer(
     topics: dict[str, AlterShareGroupOffsetsResponseTopic] = {}
     for name, index, _ in wanted:
         if name not in topics:
-            found = call.broker.registry.topic(name)
+            found = call.broker.image.topic(name)
             topic_id = NO_UUID if found is None else found.topic_id
             topics[name] = AlterShareGroupOffsetsResponseTopic(topic_name=name, topic_id=topic_id, partitions=[])
         error = errors.get((name, index))

@@ -41,9 +41,9 @@ def api_versions(call: Call[ApiVersionsRequest]) -> ApiVersionsResponse | bytes:
 def body(broker: Broker, version: int) -> bytes:
     """What is served, encoded: every connection begins with it, and it changes with the metadata alone."""
     offset, encoded = broker.api_versions.get(version, (None, b""))
-    if offset != broker.registry.offset:
+    if offset != broker.image.offset:
         encoded = encode(served(broker, version), version)
-        broker.api_versions[version] = broker.registry.offset, encoded
+        broker.api_versions[version] = broker.image.offset, encoded
     return encoded
 
 
@@ -53,14 +53,14 @@ def error_of(broker: Broker, request: ApiVersionsRequest) -> ErrorCode:
         return ErrorCode.INVALID_REQUEST
     if (request.cluster_id is None) != (request.node_id == NO_NODE):
         return ErrorCode.INVALID_REQUEST
-    expected = (None, NO_NODE), (broker.registry.cluster_id, broker.config.node_id)
+    expected = (None, NO_NODE), (broker.image.cluster_id, broker.config.node_id)
     if (request.cluster_id, request.node_id) not in expected:
         return ErrorCode.REBOOTSTRAP_REQUIRED
     return ErrorCode.NONE
 
 
 def served(broker: Broker, version: int) -> ApiVersionsResponse:
-    registry = broker.registry
+    image = broker.image
     supported = [
         SupportedFeatureKey(name=name, min_version=levels.min_level, max_version=levels.max_level)
         for name, levels in SUPPORTED.items()
@@ -68,14 +68,14 @@ def served(broker: Broker, version: int) -> ApiVersionsResponse:
     ]
     finalized = [
         FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-        for name, level in registry.features.items()
+        for name, level in image.features.items()
         if level > 0
     ]
     return ApiVersionsResponse(
         error_code=0,
         api_keys=api_ranges(broker),
         supported_features=supported,
-        finalized_features_epoch=registry.offset,
+        finalized_features_epoch=image.offset,
         finalized_features=finalized,
     )
 

@@ -36,7 +36,7 @@ def consumer_group_heartbeat(
 def check_enabled(broker: Broker) -> None:
     """Raises UNSUPPORTED_VERSION where an operator has not let the protocol in, or a cluster of before it was upgraded
     has not finalized the feature yet."""
-    if PROTOCOL not in broker.config.group_coordinator_rebalance_protocols or not broker.registry.features.get(FEATURE):
+    if PROTOCOL not in broker.config.group_coordinator_rebalance_protocols or not broker.image.features.get(FEATURE):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
 
 

@@ -19,20 +19,20 @@ BROKERS, CONTROLLERS = 1, 2
 
 
 def describe_cluster(call: Call[DescribeClusterRequest]) -> DescribeClusterResponse:
-    request, registry, listener = call.request, call.broker.registry, call.connection.listener.name
+    request, image, listener = call.request, call.broker.image, call.connection.listener.name
     if request.endpoint_type != BROKERS:
         return refused(call)
     brokers = [
         DescribeClusterBroker(
             broker_id=node.broker_id, host=endpoint.host, port=endpoint.port, rack=node.rack, is_fenced=node.fenced
         )
-        for node in registry.brokers.values()
+        for node in image.brokers.values()
         if (endpoint := node.endpoint(listener)) is not None and (request.include_fenced_brokers or not node.fenced)
     ]
     return DescribeClusterResponse(
         error_code=0,
-        cluster_id=registry.cluster_id,
-        controller_id=registry.controller_id,
+        cluster_id=image.cluster_id,
+        controller_id=image.controller_id,
         brokers=brokers,
         cluster_authorized_operations=cluster_operations(request.include_cluster_authorized_operations),
     )

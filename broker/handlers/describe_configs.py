@@ -60,9 +60,9 @@ def describe(call: Call[DescribeConfigsRequest], asked: DescribeConfigsResource)
 
 def topic_rows(call: Call[DescribeConfigsRequest], name: str) -> list[Row]:
     names.validate(name)
-    if call.broker.registry.topic(name) is None:
+    if call.broker.image.topic(name) is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
-    return describe_topic(call.broker.layers, call.broker.registry.topic_configs(name))
+    return describe_topic(call.broker.layers, call.broker.image.topic_configs(name))
 
 
 def broker_rows(call: Call[DescribeConfigsRequest], name: str) -> list[Row]:
@@ -95,14 +95,14 @@ def broker_id(name: str) -> int:
 def group_rows(call: Call[DescribeConfigsRequest], name: str) -> list[Row]:
     if not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
-    own = call.broker.registry.configs(ConfigResource(ResourceType.GROUP, name))
+    own = call.broker.image.configs(ConfigResource(ResourceType.GROUP, name))
     return describe_group(call.broker.layers, own)
 
 
 def client_metrics_rows(call: Call[DescribeConfigsRequest], name: str) -> list[Row]:
     if not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
-    return describe_client_metrics(call.broker.registry.configs(ConfigResource(ResourceType.CLIENT_METRICS, name)))
+    return describe_client_metrics(call.broker.image.configs(ConfigResource(ResourceType.CLIENT_METRICS, name)))
 
 
 def unknown_type(call: Call[DescribeConfigsRequest], name: str) -> list[Row]:

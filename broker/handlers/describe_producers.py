@@ -26,7 +26,7 @@ def describe_producers(call: Call[DescribeProducersRequest]) -> DescribeProducer
 def describe_topic(call: Call[DescribeProducersRequest], topic: TopicRequest) -> list[PartitionResponse]:
     try:
         names.validate(topic.name)
-        if call.broker.registry.topic(topic.name) is None:
+        if call.broker.image.topic(topic.name) is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NOT_HERE)
     except KafkaError as error:
         return [refused(index, error.code, error.message) for index in topic.partition_indexes]

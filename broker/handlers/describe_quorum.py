@@ -35,7 +35,7 @@ def describe_quorum(call: Call[DescribeQuorumRequest]) -> DescribeQuorumResponse
             node_id=controller.controller_id,
             listeners=[Listener(name=one.name, host=one.host, port=one.port) for one in controller.endpoints],
         )
-        for controller in call.broker.registry.controllers.values()
+        for controller in call.broker.image.controllers.values()
     ]
     topics = [ResponseTopicData(topic_name=METADATA_TOPIC, partitions=[describe(call)])]
     return DescribeQuorumResponse(error_code=0, error_message=NO_MESSAGE, topics=topics, nodes=nodes)

@@ -54,14 +54,14 @@ async def wanted(
     call: Call[DescribeShareGroupOffsetsRequest], asked: DescribeShareGroupOffsetsRequestGroup
 ) -> list[tuple[str, Uuid, list[int]]]:
     """Topics by name and id, with partitions. Raises KafkaError."""
-    registry = call.broker.registry
+    image = call.broker.image
     if asked.topics is None:
         found = await call.broker.groups.decided(asked.group_id, initialized_partitions, asked.group_id, None)
-        named = ((registry.topic_by_id(topic_id), partitions) for topic_id, partitions in found.items())
+        named = ((image.topic_by_id(topic_id), partitions) for topic_id, partitions in found.items())
         return [(topic.name, topic.topic_id, sorted(indexes)) for topic, indexes in named if topic is not None]
     result = []
     for each in asked.topics:
-        topic = registry.topic(each.topic_name)
+        topic = image.topic(each.topic_name)
         result.append((each.topic_name, NO_UUID if topic is None else topic.topic_id, each.partitions))
     return result
 

@@ -12,7 +12,7 @@ def describe_topic_partitions(call: Call[DescribeTopicPartitionsRequest]) -> Des
     listener = call.connection.listener.name
     limit = call.broker.config.max_request_partition_size_limit
     return describe_topics.describe_topic_partitions(
-        call.broker.registry, call.request, listener, max_partitions=limit, operations=TOPIC_OPERATIONS
+        call.broker.image, call.request, listener, max_partitions=limit, operations=TOPIC_OPERATIONS
     )
 
 

@@ -309,7 +309,7 @@ class Plan:
     def _endpoints(self, topics: Iterable[FetchableTopicResponse]) -> list[NodeEndpoint]:
         """Where the leaders are that the answer names: it saves the client a Metadata (KIP-951)."""
         leaders = {data.current_leader.leader_id for topic in topics for data in topic.partitions if data.error_code}
-        brokers, listener = self.call.broker.registry.brokers, self.call.connection.listener.name
+        brokers, listener = self.call.broker.image.brokers, self.call.connection.listener.name
         return [
             NodeEndpoint(node_id=leader, host=endpoint.host, port=endpoint.port, rack=brokers[leader].rack)
             for leader in leaders

@@ -42,7 +42,7 @@ async def find_coordinator(call: Call[FindCoordinatorRequest]) -> FindCoordinato
 async def find(call: Call[FindCoordinatorRequest], key: str) -> Found:
     try:
         leader = await coordinator_of(call, key).leader_of(key)
-        broker = call.broker.registry.brokers.get(leader)
+        broker = call.broker.image.brokers.get(leader)
         endpoint = None if broker is None else broker.endpoint(call.connection.listener.name)
         if endpoint is None:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from broker.dispatch import Api, Call
-from coordinator.cluster.registry import Registry
+from coordinator.cluster.image import Image
 from coordinator.cluster.resource import ResourceType
 from protocol.errors import ErrorCode
 from protocol.messages.list_config_resources import (
@@ -37,18 +37,18 @@ def list_config_resources(call: Call[ListConfigResourcesRequest]) -> ListConfigR
     resources = [
         ConfigResource(resource_name=name, resource_type=kind)
         for kind in dict.fromkeys(types)
-        for name in resource_names(call.broker.registry, kind)
+        for name in resource_names(call.broker.image, kind)
     ]
     return ListConfigResourcesResponse(error_code=0, config_resources=resources)
 
 
-def resource_names(registry: Registry, kind: ResourceType) -> list[str]:
+def resource_names(image: Image, kind: ResourceType) -> list[str]:
     """Topics and brokers have configs as they exist, groups and subscriptions once something is set."""
     if kind is ResourceType.TOPIC:
-        return registry.topic_names()
+        return image.topic_names()
     if kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
-        return [str(broker_id) for broker_id in sorted(registry.brokers)]
-    return sorted(resource.name for resource in registry.configured() if resource.type is kind)
+        return [str(broker_id) for broker_id in sorted(image.brokers)]
+    return sorted(resource.name for resource in image.configured() if resource.type is kind)
 
 
 API = Api(ListConfigResourcesRequest, ListConfigResourcesResponse, list_config_resources)

@@ -13,7 +13,7 @@ from protocol.messages.list_partition_reassignments import (
 def list_partition_reassignments(
     call: Call[ListPartitionReassignmentsRequest],
 ) -> ListPartitionReassignmentsResponse:
-    return reassignments.list_partition_reassignments(call.broker.registry, call.request)
+    return reassignments.list_partition_reassignments(call.broker.image, call.request)
 
 
 API = Api(ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse, list_partition_reassignments)

@@ -33,18 +33,18 @@ NOT_CREATED: Mapping[str, ErrorCode] = {}
 
 
 def metadata(call: Call[MetadataRequest]) -> MetadataResponse | Coroutine[Any, Any, MetadataResponse]:
-    """Answers from the registry; a topic that may be made by asking for it is made first. Each topic is told once, and
+    """Answers from the image; a topic that may be made by asking for it is made first. Each topic is told once, and
     where one is asked for by id, names do not count."""
-    request, registry = call.request, call.broker.registry
+    request, image = call.request, call.broker.image
     if request.topics is None or (not request.topics and call.version < FIRST_NULL_FOR_ALL_VERSION):
-        return response(call, [describe(call, topic) for topic in registry.topics()])
+        return response(call, [describe(call, topic) for topic in image.topics()])
     if call.version < FIRST_ID_ONLY_VERSION and any(map(is_by_id, request.topics)):
         return refused(request.topics)
     topic_ids = dict.fromkeys(asked.topic_id for asked in request.topics if is_by_id(asked))
     if topic_ids:
         return response(call, [by_id(call, topic_id) for topic_id in topic_ids])
     wanted = dict.fromkeys(asked.name for asked in request.topics if asked.name is not None)
-    missing = {name for name in wanted if registry.topic(name) is None}
+    missing = {name for name in wanted if image.topic(name) is None}
     if missing and request.allow_auto_topic_creation and call.broker.config.auto_create_topics_enable:
         return create_and_answer(call, wanted, missing)
     return response(call, [by_name(call, name, NOT_CREATED) for name in wanted])
@@ -61,14 +61,14 @@ def is_by_id(asked: MetadataRequestTopic) -> bool:
 
 
 def by_id(call: Call[MetadataRequest], topic_id: Uuid) -> MetadataResponseTopic:
-    topic = call.broker.registry.topic_by_id(topic_id)
+    topic = call.broker.image.topic_by_id(topic_id)
     if topic is None:
         return unknown(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id)
     return describe(call, topic)
 
 
 def by_name(call: Call[MetadataRequest], name: str, errors: Mapping[str, ErrorCode]) -> MetadataResponseTopic:
-    topic = call.broker.registry.topic(name)
+    topic = call.broker.image.topic(name)
     if topic is not None:
         return describe(call, topic)
     missing = unknown(errors.get(name, unknown_code(name)), name)
@@ -102,7 +102,7 @@ def unknown(code: ErrorCode, name: str | None, topic_id: Uuid = NO_UUID) -> Meta
 
 
 def describe(call: Call[MetadataRequest], topic: Topic) -> MetadataResponseTopic:
-    registry, listener = call.broker.registry, call.connection.listener.name
+    image, listener = call.broker.image, call.connection.listener.name
     return MetadataResponseTopic(
         error_code=0,
         name=topic.name,
@@ -116,7 +116,7 @@ def describe(call: Call[MetadataRequest], topic: Topic) -> MetadataResponseTopic
                 leader_epoch=partition.leader_epoch,
                 replica_nodes=list(partition.replicas),
                 isr_nodes=list(partition.isr),
-                offline_replicas=offline_replicas(registry, partition, listener),
+                offline_replicas=offline_replicas(image, partition, listener),
             )
             for index, partition in topic.partitions.items()
         ],
@@ -125,16 +125,16 @@ def describe(call: Call[MetadataRequest], topic: Topic) -> MetadataResponseTopic
 
 
 def response(call: Call[MetadataRequest], topics: list[MetadataResponseTopic]) -> MetadataResponse:
-    registry, listener = call.broker.registry, call.connection.listener.name
+    image, listener = call.broker.image, call.connection.listener.name
     brokers = [
         MetadataResponseBroker(node_id=node.broker_id, host=endpoint.host, port=endpoint.port, rack=node.rack)
-        for node in registry.brokers.values()
+        for node in image.brokers.values()
         if (endpoint := node.endpoint(listener)) is not None and not node.fenced
     ]
     return MetadataResponse(
         brokers=brokers,
-        cluster_id=registry.cluster_id,
-        controller_id=registry.controller_id,
+        cluster_id=image.cluster_id,
+        controller_id=image.controller_id,
         topics=topics,
         cluster_authorized_operations=cluster_operations(call.request.include_cluster_authorized_operations),
     )

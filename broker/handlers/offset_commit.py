@@ -45,8 +45,8 @@ def known(
     """The topic with its name and id and those partitions that are there, None without any; the others go to
     `unknown`."""
     by_id = call.version >= FIRST_TOPIC_ID_VERSION
-    registry = call.broker.registry
-    found = registry.topic_by_id(topic.topic_id) if by_id else registry.topic(topic.name)
+    image = call.broker.image
+    found = image.topic_by_id(topic.topic_id) if by_id else image.topic(topic.name)
     if found is None:
         unknown.append(failed(topic, ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
         return None

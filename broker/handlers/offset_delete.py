@@ -37,7 +37,7 @@ async def offset_delete(call: Call[OffsetDeleteRequest]) -> OffsetDeleteResponse
 
 def take_absent(call: Call[OffsetDeleteRequest], topic: OffsetDeleteRequestTopic) -> OffsetDeleteResponseTopic:
     """The answer of partitions that are not there, which leave the request."""
-    found = call.broker.registry.topic(topic.name)
+    found = call.broker.image.topic(topic.name)
     there = () if found is None else found.partitions
     absent: list[OffsetDeleteRequestPartition] = [p for p in topic.partitions if p.partition_index not in there]
     topic.partitions = [p for p in topic.partitions if p.partition_index in there]

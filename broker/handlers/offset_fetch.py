@@ -73,7 +73,7 @@ def named(call: Call[OffsetFetchRequest], group: OffsetFetchRequestGroup) -> lis
         return []
     unknown, known = [], []
     for topic in group.topics:
-        found = call.broker.registry.topic_by_id(topic.topic_id)
+        found = call.broker.image.topic_by_id(topic.topic_id)
         if found is None:
             unknown.append(failed(topic, ErrorCode.UNKNOWN_TOPIC_ID))
         else:
@@ -132,10 +132,10 @@ def with_ids(
     call: Call[OffsetFetchRequest], topics: list[OffsetFetchResponseTopics]
 ) -> list[OffsetFetchResponseTopics]:
     """The topics with their ids, without those that are not there any more."""
-    registry = call.broker.registry
+    image = call.broker.image
     for topic in topics:
         if topic.topic_id == NO_UUID:
-            found = registry.topic(topic.name)
+            found = image.topic(topic.name)
             topic.topic_id = NO_UUID if found is None else found.topic_id
     return [topic for topic in topics if topic.topic_id != NO_UUID]
 

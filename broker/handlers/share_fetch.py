@@ -228,7 +228,7 @@ def answer(each: PartitionId, found: Found, acknowledge_error: KafkaError | None
 
 
 def current_leader(call: Call[ShareFetchRequest], each: PartitionId) -> LeaderIdAndEpoch:
-    topic = call.broker.registry.topic_by_id(each.topic_id)
+    topic = call.broker.image.topic_by_id(each.topic_id)
     partition = None if topic is None else topic.partitions.get(each.partition)
     if partition is None:
         return LeaderIdAndEpoch(leader_id=-1, leader_epoch=-1)
@@ -238,7 +238,7 @@ def current_leader(call: Call[ShareFetchRequest], each: PartitionId) -> LeaderId
 def endpoints(call: Call[ShareFetchRequest]) -> list[NodeEndpoint]:
     """All brokers, as this connection reaches them."""
     result = []
-    for broker_id, broker in call.broker.registry.brokers.items():
+    for broker_id, broker in call.broker.image.brokers.items():
         endpoint = broker.endpoint(call.connection.listener.name)
         if endpoint is not None:
             result.append(NodeEndpoint(node_id=broker_id, host=endpoint.host, port=endpoint.port, rack=broker.rack))

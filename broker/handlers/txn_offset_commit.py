@@ -72,8 +72,8 @@ def known(
 ) -> TxnOffsetCommitRequestTopic | None:
     """The topic with its name and those partitions that are there, None without any; the others go to `unknown`."""
     by_id = call.version >= FIRST_TOPIC_ID_VERSION
-    registry = call.broker.registry
-    found = registry.topic_by_id(topic.topic_id) if by_id else registry.topic(topic.name)
+    image = call.broker.image
+    found = image.topic_by_id(topic.topic_id) if by_id else image.topic(topic.name)
     if found is None:
         code = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         unknown.append(failed(topic, topic.partitions, code))

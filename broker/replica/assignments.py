@@ -1,4 +1,4 @@
-"""What the registry says of this broker's partitions, carried out: logs made, led, configured and deleted.
+"""What the image says of this broker's partitions, carried out: logs made, led, configured and deleted.
 
 Source: kafka.server.metadata.BrokerMetadataPublisher and ReplicaManager.applyDelta.
 """
@@ -25,23 +25,23 @@ log = get_logger("broker.replica")
 
 
 class Assignments:
-    """Subscribed to the registry: turns its changes into what `replicas` and `logs` hold."""
+    """Subscribed to the image: turns its changes into what `replicas` and `logs` hold."""
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self.node_id = broker.config.node_id
-        self.registry = broker.registry
+        self.image = broker.image
         self.logs = broker.logs
         self.replicas = broker.replicas
 
     def take_over(self) -> None:
         """Everything that is assigned as the broker starts; then each change as it comes."""
-        for each in self.registry.topics():
+        for each in self.image.topics():
             for index, partition in each.partitions.items():
                 self.open(each, index, partition)
         self._set_aside_strays()
         self._configure_broker()
-        self.registry.subscribe(self.changed)
+        self.image.subscribe(self.changed)
 
     def _set_aside_strays(self) -> None:
         """Logs that the metadata does not know: kept on disk under another name, and not served."""
@@ -56,7 +56,7 @@ class Assignments:
             handle(self, change)
 
     def log_config(self, name: str) -> LogConfig:
-        return self.broker.config.log_config(self.registry.topic_configs(name))
+        return self.broker.config.log_config(self.image.topic_configs(name))
 
     def open(self, owner: topic.Topic, index: int, assigned: topic.Partition, *, is_new: bool = False) -> None:
         """The log of a partition that has a replica here, made if it is not there and may be made."""
@@ -77,7 +77,7 @@ class Assignments:
 
     def open_offline(self) -> None:
         """Try again what could not be opened, as when there is room on a disk that was full."""
-        for each in self.registry.topics():
+        for each in self.image.topics():
             for index, partition in each.partitions.items():
                 if self.replicas.is_offline(TopicPartition(each.name, index)):
                     self.open(each, index, partition)
@@ -141,7 +141,7 @@ class Assignments:
     def _configure_broker(self) -> None:
         """The dynamic options of this broker, and those of all brokers, over what it was started with."""
         own = ConfigResource(ResourceType.BROKER, str(self.node_id))
-        cluster, broker = self.registry.configs(DEFAULT_BROKER), self.registry.configs(own)
+        cluster, broker = self.image.configs(DEFAULT_BROKER), self.image.configs(own)
         self.broker.layers = self.broker.layers.changed(cluster=dict(cluster), broker=dict(broker))
         for problem in self.broker.layers.problems:
             log.warning("dynamic option not used", problem=problem)

@@ -1,4 +1,4 @@
-"""Replicas: every partition that this broker has, by name and by topic id; it follows the registry.
+"""Replicas: every partition that this broker has, by name and by topic id; it follows the image.
 
 Source: kafka.server.ReplicaManager, as far as one node needs it.
 """

@@ -93,7 +93,7 @@ class DeadLetters:
 
     def are_wanted(self, config: GroupConfig) -> bool:
         """Whether a group has a queue, and the cluster's features let it."""
-        is_enabled = self._broker.registry.features.get(FEATURE, 0) >= FIRST_LEVEL
+        is_enabled = self._broker.image.features.get(FEATURE, 0) >= FIRST_LEVEL
         return is_enabled and bool(config.errors_deadletterqueue_topic_name)
 
     async def write(self, key: ShareKey, source: Partition, letters: Sequence[Letter], config: GroupConfig) -> None:
@@ -131,7 +131,7 @@ class DeadLetters:
     async def _target(self, topic: str, index: int) -> Partition:
         """The partition of the queue for one of the source's, in a topic that is made if need be and may be. Raises
         KafkaError."""
-        is_there = self._broker.registry.topic(topic) is not None
+        is_there = self._broker.image.topic(topic) is not None
         self._check(topic, is_there)
         if not is_there:
             await self._create(topic)
@@ -145,7 +145,7 @@ class DeadLetters:
         if topic.startswith(INTERNAL):
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic}: a dead-letter queue is no internal topic")
         if is_there:
-            configured = config.log_config(self._broker.registry.topic_configs(topic))
+            configured = config.log_config(self._broker.image.topic_configs(topic))
             if not configured.errors_deadletterqueue_group_enable:
                 raise KafkaError(
                     ErrorCode.INVALID_CONFIG, f"{topic} does not allow it: errors.deadletterqueue.group.enable is false"

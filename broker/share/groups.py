@@ -43,8 +43,8 @@ class ShareGroups:
         self._initializing: dict[str, asyncio.Task[object]] = {}
 
     def start(self) -> None:
-        """Follow the registry from now on."""
-        self.broker.registry.subscribe(self._changed)
+        """Follow the image from now on."""
+        self.broker.image.subscribe(self._changed)
 
     def stop(self) -> None:
         for hosted in list(self._hosted.values()):
@@ -52,7 +52,7 @@ class ShareGroups:
 
     @property
     def is_enabled(self) -> bool:
-        return self.broker.registry.features.get(FEATURE, 0) > 0
+        return self.broker.image.features.get(FEATURE, 0) > 0
 
     def config(self, group_id: str) -> GroupConfig:
         return self.broker.groups.group_config(group_id)

@@ -15,8 +15,8 @@ import protocol.messages.incremental_alter_configs as incremental
 from coordinator.cluster.config_rules import ConfigRules
 from coordinator.cluster.decided import Decided, told
 from coordinator.cluster.features import MIN_ISR
+from coordinator.cluster.image import Image
 from coordinator.cluster.record import MetadataRecord
-from coordinator.cluster.registry import Registry
 from coordinator.cluster.resource import ConfigResource, ResourceType
 from protocol.errors import ErrorCode, KafkaError
 from protocol.metadata_records.settings import ConfigRecord
@@ -65,10 +65,10 @@ class Result(NamedTuple):
 
 
 def incremental_alter_configs(
-    registry: Registry, request: incremental.IncrementalAlterConfigsRequest, rules: ConfigRules
+    image: Image, request: incremental.IncrementalAlterConfigsRequest, rules: ConfigRules
 ) -> Decided[incremental.IncrementalAlterConfigsResponse]:
     """IncrementalAlterConfigs: only the named configs of each resource change."""
-    alteration = _Alteration(registry, rules)
+    alteration = _Alteration(image, rules)
     results = alteration.each(
         [_asked_incrementally(one) for one in request.resources],
         lambda index, resource: alteration.incrementally(resource, request.resources[index].configs),
@@ -79,10 +79,10 @@ def incremental_alter_configs(
 
 
 def alter_configs(
-    registry: Registry, request: legacy.AlterConfigsRequest, rules: ConfigRules
+    image: Image, request: legacy.AlterConfigsRequest, rules: ConfigRules
 ) -> Decided[legacy.AlterConfigsResponse]:
     """AlterConfigs: the named configs of each resource are all that it has from now on."""
-    alteration = _Alteration(registry, rules)
+    alteration = _Alteration(image, rules)
     results = alteration.each(
         [_asked_wholly(one) for one in request.resources],
         lambda index, resource: alteration.wholly(resource, request.resources[index].configs),
@@ -110,8 +110,8 @@ def _answers(kind: type[_Answer], results: Iterable[Result]) -> list[_Answer]:
 class _Alteration:
     """The changes of one request."""
 
-    def __init__(self, registry: Registry, rules: ConfigRules) -> None:
-        self._registry = registry
+    def __init__(self, image: Image, rules: ConfigRules) -> None:
+        self._image = image
         self._rules = rules
         self._records: list[ConfigRecord] = []
 
@@ -153,15 +153,15 @@ class _Alteration:
         if not digits.isdecimal():
             message = f"Node id must be an integer, but it is: {name}"
             raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-        if int(name) != self._registry.controller_id:
-            message = f"Unexpected broker id, expected {self._registry.controller_id}, but received {name}"
+        if int(name) != self._image.controller_id:
+            message = f"Unexpected broker id, expected {self._image.controller_id}, but received {name}"
             raise KafkaError(ErrorCode.INVALID_REQUEST, message)
 
     def all_records(self) -> list[MetadataRecord]:
         """The config records, and those that a changed min.insync.replicas brings about: who was eligible to lead by
         the old number may not be by the new one (KIP-966)."""
         records: list[MetadataRecord] = [*self._records]
-        if not self._registry.elr_enabled:
+        if not self._image.elr_enabled:
             return records
         for record in self._records:
             if record.name == MIN_ISR:
@@ -172,7 +172,7 @@ class _Alteration:
     def incrementally(
         self, resource: ConfigResource, changes: Iterable[incremental.AlterableConfig]
     ) -> list[ConfigRecord]:
-        current = self._registry.configs(resource)
+        current = self._image.configs(resource)
         changed = []
         for name, change in {one.name: one for one in changes}.items():
             value = self._new_value(resource, change, current.get(name))
@@ -203,7 +203,7 @@ class _Alteration:
         return ",".join(part for part in parts if part not in given)
 
     def wholly(self, resource: ConfigResource, configs: Iterable[legacy.AlterableConfig]) -> list[ConfigRecord]:
-        current = self._registry.configs(resource)
+        current = self._image.configs(resource)
         wanted = {one.name: one.value for one in configs}
         changed = [
             _record(resource, name, value)
@@ -216,7 +216,7 @@ class _Alteration:
 
     def _check(self, resource: ConfigResource, changed: list[ConfigRecord], dropped: list[ConfigRecord]) -> None:
         """Raises KafkaError unless the resource may have what it would have after these records, and is there."""
-        existing = self._registry.configs(resource)
+        existing = self._image.configs(resource)
         configs = dict(existing)
         for record in (*changed, *dropped):
             self._check_record(resource, record)
@@ -225,12 +225,12 @@ class _Alteration:
             else:
                 configs[record.name] = record.value
         self._rules.check(resource, configs, existing)
-        if resource.type is ResourceType.TOPIC and self._registry.topic(resource.name) is None:
+        if resource.type is ResourceType.TOPIC and self._image.topic(resource.name) is None:
             message = f"The topic '{resource.name}' does not exist."
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
 
     def _check_record(self, resource: ConfigResource, record: ConfigRecord) -> None:
-        if record.name == MIN_ISR and resource.type is ResourceType.BROKER and self._registry.elr_enabled:
+        if record.name == MIN_ISR and resource.type is ResourceType.BROKER and self._image.elr_enabled:
             if resource.name:
                 message = "Broker-level min.insync.replicas cannot be altered while ELR is enabled."
                 raise KafkaError(ErrorCode.INVALID_CONFIG, message)

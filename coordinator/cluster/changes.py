@@ -1,4 +1,4 @@
-"""What a subscriber of the registry is told, record by record, after it was applied."""
+"""What a subscriber of the image is told, record by record, after it was applied."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The cluster's metadata, whole: log, registry, decisions, for the broker's composition root.
+"""The cluster's metadata, whole: log, image, decisions, for the broker's composition root.
 
 cluster = Cluster.open(node, disk=disk, clock=clock, worker=worker, random_bytes=os.urandom, on_failure=stop)
 cluster.register(endpoints)                       # once the listeners are bound and their ports known
-cluster.registry.subscribe(on_change)
+cluster.image.subscribe(on_change)
 response = await cluster.create_topics(request)   # released once its records are on the device
 cluster.close()
 """
@@ -24,6 +24,7 @@ from coordinator.cluster.delete_topics import delete_topics
 from coordinator.cluster.elect_leaders import elect_leaders
 from coordinator.cluster.features import bootstrap_records, update_features
 from coordinator.cluster.formatting import Identity, claim, random_uuid
+from coordinator.cluster.image import METADATA_VERSION, Image
 from coordinator.cluster.metadata_log import MetadataLog, Worker, open_metadata_log, sole_voter
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.producer_ids import ProducerIdBlock, ProducerIdPool, next_block
@@ -38,7 +39,6 @@ from coordinator.cluster.registration import (
     shutdown_records,
     unregister_records,
 )
-from coordinator.cluster.registry import METADATA_VERSION, Registry
 from coordinator.cluster.replay import load
 from coordinator.cluster.resource import ResourceType
 from coordinator.cluster.snapshot import BOOTSTRAP, read_snapshot
@@ -85,10 +85,10 @@ class Node(NamedTuple):
 
 
 class ClusterShard:
-    """The registry as a shard: it has no deadlines."""
+    """The image as a shard: it has no deadlines."""
 
-    def __init__(self, registry: Registry) -> None:
-        self.apply = registry.apply
+    def __init__(self, image: Image) -> None:
+        self.apply = image.apply
 
     def expire(self, now_ms: int) -> Outcome[MetadataRecord]:
         return Outcome()
@@ -104,7 +104,7 @@ class Cluster:
         self,
         node: Node,
         identity: Identity,
-        registry: Registry,
+        image: Image,
         log: MetadataLog,
         snapshots: Snapshots,
         clock: Clock,
@@ -113,7 +113,7 @@ class Cluster:
     ) -> None:
         self.node = node
         self.identity = identity
-        self.registry = registry
+        self.image = image
         self.log = log
         self.options = node.options
         self.rules = ConfigRules(node.options.node_id, node.options.static_configs, node.checkers, node.list_options)
@@ -122,9 +122,9 @@ class Cluster:
         """Whether the last session ended in order; unknown before `Cluster.open` has looked."""
         self._new_uuid = new_uuid
         self._on_failure = on_failure
-        self._form = MetadataForm(lambda: registry.metadata_version)
+        self._form = MetadataForm(lambda: image.metadata_version)
         self._runtime: Runtime[MetadataRecord] = Runtime(clock, lambda _, error: on_failure(error))
-        self._runtime.adopt(KEY, ClusterShard(registry), log, self._form)
+        self._runtime.adopt(KEY, ClusterShard(image), log, self._form)
         self._clock = clock
         self.producer_ids = ProducerIdPool(self.allocate_producer_ids)
 
@@ -161,11 +161,11 @@ class Cluster:
         )
         voters = sole_voter(options.node_id, identity.directory_ids[node.metadata_dir], options.controller_listener)
         log = open_metadata_log(node.metadata_dir, options.node_id, voters, disk=disk, clock=clock, worker=worker)
-        registry = Registry(identity.cluster_id)
-        replay = load(registry, log, disk)
-        registry.controller_id, registry.controller_epoch = options.node_id, log.epoch
-        snapshots = Snapshots(registry, log, replay, disk, clock)
-        cluster = cls(node, identity, registry, log, snapshots, clock, new_uuid, on_failure)
+        image = Image(identity.cluster_id)
+        replay = load(image, log, disk)
+        image.controller_id, image.controller_epoch = options.node_id, log.epoch
+        snapshots = Snapshots(image, log, replay, disk, clock)
+        cluster = cls(node, identity, image, log, snapshots, clock, new_uuid, on_failure)
         cluster.clean = cluster._was_clean(disk)
         cluster._activate(replay.in_transaction, disk)
         snapshots.write_if_due()
@@ -182,17 +182,17 @@ class Cluster:
     def _activate(self, in_transaction: bool, disk: Disk) -> None:
         if in_transaction:
             self._write([abort_record()])
-        if METADATA_VERSION not in self.registry.features:
+        if METADATA_VERSION not in self.image.features:
             try:
                 bootstrap = read_snapshot(disk, os.path.join(self.node.metadata_dir, BOOTSTRAP)).records
             except FileNotFoundError:
                 bootstrap = bootstrap_records()
-            self._write(activation_records(self.registry, bootstrap, self.options))
+            self._write(activation_records(self.image, bootstrap, self.options))
 
     @property
     def broker_epoch(self) -> int:
         """The offset of this broker's registration, which its clean-shutdown markers name; -1 before there is one."""
-        broker = self.registry.brokers.get(self.options.node_id)
+        broker = self.image.brokers.get(self.options.node_id)
         return -1 if broker is None else broker.epoch
 
     @property
@@ -210,9 +210,7 @@ class Cluster:
         but for those in log directories that have failed already."""
         incarnation_ids = self._new_uuid(), self._new_uuid()
         log_dirs = [directory_id for path, directory_id in self.directory_ids.items() if path not in failed]
-        records = registration_records(
-            self.registry, self.options, endpoints, log_dirs, incarnation_ids, clean=self.clean
-        )
+        records = registration_records(self.image, self.options, endpoints, log_dirs, incarnation_ids, clean=self.clean)
         self._write(records)
         self.log.when_committed(self.log.end_offset, self._registered)
 
@@ -225,7 +223,7 @@ class Cluster:
 
         Raises LogDirFailure, and KafkaError if the log had failed before.
         """
-        self._write(shutdown_records(self.registry, self.options.node_id))
+        self._write(shutdown_records(self.image, self.options.node_id))
         self._snapshots.write_if_due()
         self.log.close()
 
@@ -235,7 +233,7 @@ class Cluster:
             part = records[start : start + MAX_RECORDS]
             self.log.append(self._form.encode(part, self._clock.now_ms()))
             for record in part:
-                self.registry.apply(record)
+                self.image.apply(record)
 
     async def _decide(self, decision: Callable[[], Decided[A]]) -> A:
         """Decide, append, apply; the answer once it is durable."""
@@ -253,7 +251,7 @@ class Cluster:
     ) -> CreateTopicsResponse:
         """CreateTopics, of topics that may be created; `describable` are those whose configs may be told."""
         return await self._decide(
-            lambda: create_topics(self.registry, request, self.options, self.rules, self._new_uuid, describable)
+            lambda: create_topics(self.image, request, self.options, self.rules, self._new_uuid, describable)
         )
 
     async def delete_topics(
@@ -265,50 +263,50 @@ class Cluster:
     ) -> DeleteTopicsResponse:
         """DeleteTopics, with what the asker may do, since topics by id have no name before they are looked up."""
         return await self._decide(
-            lambda: delete_topics(self.registry, request, self.options, version, deletable, describable)
+            lambda: delete_topics(self.image, request, self.options, version, deletable, describable)
         )
 
     async def create_partitions(self, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
         """CreatePartitions, of topics that may be altered."""
-        return await self._decide(lambda: create_partitions(self.registry, request))
+        return await self._decide(lambda: create_partitions(self.image, request))
 
     async def alter_configs(self, request: AlterConfigsRequest) -> AlterConfigsResponse:
         """AlterConfigs, of resources that may be altered."""
-        return await self._decide(lambda: alter_configs(self.registry, request, self.rules))
+        return await self._decide(lambda: alter_configs(self.image, request, self.rules))
 
     async def incremental_alter_configs(
         self, request: IncrementalAlterConfigsRequest
     ) -> IncrementalAlterConfigsResponse:
         """IncrementalAlterConfigs, of resources that may be altered and are in the metadata (no broker loggers)."""
-        return await self._decide(lambda: incremental_alter_configs(self.registry, request, self.rules))
+        return await self._decide(lambda: incremental_alter_configs(self.image, request, self.rules))
 
     async def elect_leaders(self, request: ElectLeadersRequest) -> ElectLeadersResponse:
         """ElectLeaders."""
-        return await self._decide(lambda: elect_leaders(self.registry, request))
+        return await self._decide(lambda: elect_leaders(self.image, request))
 
     async def alter_partition_reassignments(
         self, request: AlterPartitionReassignmentsRequest
     ) -> AlterPartitionReassignmentsResponse:
         """AlterPartitionReassignments."""
-        return await self._decide(lambda: alter_partition_reassignments(self.registry, request))
+        return await self._decide(lambda: alter_partition_reassignments(self.image, request))
 
     async def update_features(self, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
         """UpdateFeatures."""
-        return await self._decide(lambda: update_features(self.registry, request, self.options.min_insync_replicas))
+        return await self._decide(lambda: update_features(self.image, request, self.options.min_insync_replicas))
 
     async def unregister_broker(self, broker_id: int) -> None:
         """UnregisterBroker."""
-        await self._decide(lambda: Decided(unregister_records(self.registry, broker_id), None))
+        await self._decide(lambda: Decided(unregister_records(self.image, broker_id), None))
 
     async def assign_directories(self, places: Sequence[tuple[TopicPartition, Uuid]]) -> None:
         """Record in which of this node's directories replicas are, after they were found or moved there."""
         node_id = self.options.node_id
-        await self._decide(lambda: Decided([*directory_records(self.registry, node_id, places)], None))
+        await self._decide(lambda: Decided([*directory_records(self.image, node_id, places)], None))
 
     async def directory_failed(self, path: str) -> None:
         """A log directory of this node has failed: what is there has no leader until the node is back with it."""
         failed = [self.directory_ids[path]]
-        await self._decide(lambda: Decided(offline_records(self.registry, self.options.node_id, failed), None))
+        await self._decide(lambda: Decided(offline_records(self.image, self.options.node_id, failed), None))
 
     async def write(self, records: Sequence[MetadataRecord]) -> None:
         """Append records that another room decided on: ACLs, SCRAM credentials, quotas, delegation tokens."""
@@ -316,7 +314,7 @@ class Cluster:
 
     async def allocate_producer_ids(self) -> ProducerIdBlock:
         """A block of producer ids for this broker."""
-        return await self._decide(lambda: next_block(self.registry, self.options.node_id))
+        return await self._decide(lambda: next_block(self.image, self.options.node_id))
 
     async def next_producer_id(self) -> int:
         """A producer id that nobody had."""

@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from coordinator.cluster import names
-from coordinator.cluster.registry import NO_CONFIGS, Registry
+from coordinator.cluster.image import NO_CONFIGS, Image
 from coordinator.cluster.resource import DEFAULT_BROKER, ConfigResource, ResourceType
 from protocol.config import LIST, ConfigError, Option
 from protocol.errors import ErrorCode, KafkaError
@@ -93,19 +93,19 @@ class ConfigRules:
         option = LogConfig.OPTIONS.get(name)
         return option.text(option.default) if option is not None and option.type is LIST else None
 
-    def effective_topic_configs(self, own: Texts, registry: Registry) -> list[ConfigEntry]:
+    def effective_topic_configs(self, own: Texts, image: Image) -> list[ConfigEntry]:
         """Every config of a topic, by name: its own come before this broker's, all brokers', static ones, defaults."""
         layers = (
-            (registry.configs(self._this_broker), ConfigSource.BROKER),
-            (registry.configs(DEFAULT_BROKER), ConfigSource.DEFAULT_BROKER),
+            (image.configs(self._this_broker), ConfigSource.BROKER),
+            (image.configs(DEFAULT_BROKER), ConfigSource.DEFAULT_BROKER),
             (self._static_configs, ConfigSource.STATIC_BROKER),
         )
         options = sorted(LogConfig.OPTIONS.values(), key=lambda option: option.name)
         return [_effective(option, own, layers) for option in options if not option.internal]
 
-    def effective_topic_config(self, name: str, own: Texts, registry: Registry) -> str:
+    def effective_topic_config(self, name: str, own: Texts, image: Image) -> str:
         """The text in force of one topic config, empty for one without a value."""
-        entries = self.effective_topic_configs(own, registry)
+        entries = self.effective_topic_configs(own, image)
         return next((entry.value or "" for entry in entries if entry.name == name), "")
 
 

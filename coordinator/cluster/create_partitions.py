@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 from coordinator.cluster.decided import MAX_RECORDS, Decided, told, too_large
+from coordinator.cluster.image import Image
 from coordinator.cluster.placement import Placer, check_assignment, check_some_active
 from coordinator.cluster.record import MetadataRecord
-from coordinator.cluster.registry import Registry
 from coordinator.cluster.topic import Partition, Topic
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.create_partitions import (
@@ -19,20 +19,20 @@ from protocol.messages.create_partitions import (
 )
 
 
-def create_partitions(registry: Registry, request: CreatePartitionsRequest) -> Decided[CreatePartitionsResponse]:
+def create_partitions(image: Image, request: CreatePartitionsRequest) -> Decided[CreatePartitionsResponse]:
     """More partitions of each topic, or an error for it, as where the request has no room left for all of its records.
 
     There Kafka writes those that fit all the same, and answers UNKNOWN_SERVER_ERROR.
     """
     named = Counter(topic.name for topic in request.topics)
-    placer = Placer(registry)
+    placer = Placer(image)
     records: list[MetadataRecord] = []
     results = []
     for topic in {topic.name: topic for topic in request.topics}.values():
         try:
             if named[topic.name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            records += _grow(registry, placer, topic, MAX_RECORDS - len(records))
+            records += _grow(image, placer, topic, MAX_RECORDS - len(records))
             results.append(_result(topic.name, None))
         except KafkaError as error:
             results.append(_result(topic.name, error))
@@ -45,9 +45,9 @@ def _result(name: str, error: KafkaError | None) -> CreatePartitionsTopicResult:
     return CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=told(error))
 
 
-def _grow(registry: Registry, placer: Placer, wanted: CreatePartitionsTopic, room: int) -> list[MetadataRecord]:
+def _grow(image: Image, placer: Placer, wanted: CreatePartitionsTopic, room: int) -> list[MetadataRecord]:
     """The records of the topic's new partitions, as many as `room` at most."""
-    topic = registry.topic(wanted.name)
+    topic = image.topic(wanted.name)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     existing = len(topic.partitions)
@@ -66,7 +66,7 @@ def _grow(registry: Registry, placer: Placer, wanted: CreatePartitionsTopic, roo
     if wanted.assignments is None:
         partitions = placer.place(additional, topic.replication_factor, first=existing)
     else:
-        partitions = _assigned(registry, placer, topic, wanted.assignments)
+        partitions = _assigned(image, placer, topic, wanted.assignments)
     return [partition.to_record(topic.topic_id, existing + at) for at, partition in enumerate(partitions)]
 
 
@@ -80,11 +80,11 @@ def _check_count(additional: int, assignments: list[CreatePartitionsAssignment])
 
 
 def _assigned(
-    registry: Registry, placer: Placer, topic: Topic, assignments: list[CreatePartitionsAssignment]
+    image: Image, placer: Placer, topic: Topic, assignments: list[CreatePartitionsAssignment]
 ) -> list[Partition]:
     partitions = []
     for at, assignment in enumerate(assignments):
-        check_assignment(registry, assignment.broker_ids, topic.replication_factor)
-        check_some_active(registry, assignment.broker_ids, len(topic.partitions) + at)
+        check_assignment(image, assignment.broker_ids, topic.replication_factor)
+        check_some_active(image, assignment.broker_ids, len(topic.partitions) + at)
         partitions.append(placer.build(tuple(assignment.broker_ids)))
     return partitions

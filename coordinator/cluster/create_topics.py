@@ -11,10 +11,10 @@ from collections.abc import Callable, Container
 from coordinator.cluster import names
 from coordinator.cluster.config_rules import ConfigRules
 from coordinator.cluster.decided import MAX_RECORDS, Decided, told, too_large
+from coordinator.cluster.image import Image
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.placement import Placer, check_assignment, check_some_active
 from coordinator.cluster.record import MetadataRecord
-from coordinator.cluster.registry import Registry
 from coordinator.cluster.resource import ConfigResource, ResourceType
 from coordinator.cluster.topic import Partition
 from protocol.errors import ErrorCode, KafkaError
@@ -48,19 +48,19 @@ class TopicCreator:
 
     def __init__(
         self,
-        registry: Registry,
+        image: Image,
         options: ClusterOptions,
         rules: ConfigRules,
         new_uuid: Callable[[], Uuid],
         describable: Container[str] = EVERYTHING,
     ) -> None:
         """`describable` has the topics whose configs may be told to who asks."""
-        self._registry = registry
+        self._image = image
         self._options = options
         self._rules = rules
         self._new_uuid = new_uuid
         self._describable = describable
-        self._placer = Placer(registry)
+        self._placer = Placer(image)
         self.records: list[MetadataRecord] = []
 
     def create(self, topic: CreatableTopic) -> CreatableTopicResult:
@@ -82,9 +82,9 @@ class TopicCreator:
         if name == names.METADATA_TOPIC:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
         names.validate(name)
-        if self._registry.topic(name) is not None:
+        if self._image.topic(name) is not None:
             raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-        colliding = self._registry.colliding(name) if names.has_collision_chars(name) else None
+        colliding = self._image.colliding(name) if names.has_collision_chars(name) else None
         if colliding is not None:
             message = f"Topic '{name}' collides with existing topic: {colliding}"
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
@@ -112,7 +112,7 @@ class TopicCreator:
         count = options.num_partitions if topic.num_partitions == DEFAULT else topic.num_partitions
         factor = options.default_replication_factor if topic.replication_factor == DEFAULT else topic.replication_factor
         if options.clamp_replication_factor:
-            factor = max(1, min(factor, len(self._registry.brokers)))
+            factor = max(1, min(factor, len(self._image.brokers)))
         return self._placer.place(count, factor)
 
     def _assigned(self, topic: CreatableTopic) -> list[Partition]:
@@ -127,8 +127,8 @@ class TopicCreator:
             if index in partitions:
                 message = f"Found multiple manual partition assignments for partition {index}"
                 raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
-            check_assignment(self._registry, replicas, replication_factor)
-            check_some_active(self._registry, replicas, index)
+            check_assignment(self._image, replicas, replication_factor)
+            check_some_active(self._image, replicas, index)
             replication_factor = len(replicas)
             partitions[index] = self._placer.build(replicas)
         if partitions.keys() != set(range(len(partitions))):
@@ -161,7 +161,7 @@ class TopicCreator:
                     config_source=entry.source,
                     is_sensitive=False,
                 )
-                for entry in self._rules.effective_topic_configs(configs, self._registry)
+                for entry in self._rules.effective_topic_configs(configs, self._image)
             ],
         )
 
@@ -187,7 +187,7 @@ def _asked_for(topic: CreatableTopic, default: int) -> int:
 
 
 def create_topics(
-    registry: Registry,
+    image: Image,
     request: CreateTopicsRequest,
     options: ClusterOptions,
     rules: ConfigRules,
@@ -204,7 +204,7 @@ def create_topics(
     if sum(_asked_for(topic, options.num_partitions) for topic in looked_at) > MAX_RECORDS:
         message = "Excessively large number of partitions per request."
         return _refused(request, KafkaError(ErrorCode.POLICY_VIOLATION, message))
-    creator = TopicCreator(registry, options, rules, new_uuid, describable)
+    creator = TopicCreator(image, options, rules, new_uuid, describable)
     results = [creator.create(topic) for topic in request.topics if named[topic.name] == 1]
     if len(creator.records) > MAX_RECORDS:
         return _refused(request, too_large())

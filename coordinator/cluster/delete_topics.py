@@ -7,9 +7,9 @@ from collections.abc import Container
 
 from coordinator.cluster.create_topics import EVERYTHING
 from coordinator.cluster.decided import Decided, told
+from coordinator.cluster.image import Image
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.record import MetadataRecord
-from coordinator.cluster.registry import Registry
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_topics import (
     DeletableTopicResult,
@@ -25,7 +25,7 @@ DISABLED_SINCE = 3
 
 
 def delete_topics(
-    registry: Registry,
+    image: Image,
     request: DeleteTopicsRequest,
     options: ClusterOptions,
     version: int,
@@ -38,7 +38,7 @@ def delete_topics(
         if version < DISABLED_SINCE:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Topic deletion is disabled.")
         raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED)
-    deletion = _Deletion(registry, deletable, describable)
+    deletion = _Deletion(image, deletable, describable)
     states = [*request.topics, *(DeleteTopicState(name=name, topic_id=NO_UUID) for name in request.topic_names)]
     named = Counter(state.name for state in states if state.name is not None and state.topic_id == NO_UUID)
     by_id = Counter(state.topic_id for state in states if state.name is None and state.topic_id != NO_UUID)
@@ -60,8 +60,8 @@ _BOTH = "You may not specify both topic name and topic id."
 class _Deletion:
     """The results and records of one request."""
 
-    def __init__(self, registry: Registry, deletable: Container[str], describable: Container[str]) -> None:
-        self._registry = registry
+    def __init__(self, image: Image, deletable: Container[str], describable: Container[str]) -> None:
+        self._image = image
         self._deletable = deletable
         self._describable = describable
         self.records: list[MetadataRecord] = []
@@ -73,7 +73,7 @@ class _Deletion:
         )
 
     def by_id(self, topic_id: Uuid, count: int) -> None:
-        topic = self._registry.topic_by_id(topic_id)
+        topic = self._image.topic_by_id(topic_id)
         if count > 1:
             self.refuse(None, topic_id, KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic id."))
         elif topic is None:
@@ -86,7 +86,7 @@ class _Deletion:
             self._remove(topic.name, topic_id)
 
     def by_name(self, name: str, count: int, by_id: Counter[Uuid]) -> None:
-        topic = self._registry.topic(name)
+        topic = self._image.topic(name)
         if count > 1:
             self.refuse(name, NO_UUID, KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
         elif name not in self._describable:

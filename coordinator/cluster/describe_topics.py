@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from coordinator.cluster import names
-from coordinator.cluster.registry import Registry
+from coordinator.cluster.image import Image
 from coordinator.cluster.topic import NO_LEADER, Partition, Topic
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_topic_partitions import (
@@ -28,7 +28,7 @@ MAX_PARTITIONS = 2_000
 
 
 def describe_topic_partitions(
-    registry: Registry,
+    image: Image,
     request: DescribeTopicPartitionsRequest,
     listener: str,
     may_describe: Callable[[str], bool] = lambda name: True,
@@ -45,11 +45,11 @@ def describe_topic_partitions(
     if start is not None and not _is_cursor(start, request):
         refused = [_topic(topic.name, ErrorCode.INVALID_REQUEST) for topic in request.topics]
         return DescribeTopicPartitionsResponse(topics=refused)
-    asked = _asked_for(registry, request)
+    asked = _asked_for(image, request)
     allowed = [name for name in asked if may_describe(name)]
     limit = max(min(max_partitions, request.response_partition_limit), 1)
     first_index = {start.topic_name: start.partition_index} if start is not None else {}
-    response = _page(registry, allowed, listener, first_index, limit, every)
+    response = _page(image, allowed, listener, first_index, limit, every)
     for topic in response.topics:
         topic.topic_authorized_operations = operations
     if not every:
@@ -65,21 +65,21 @@ def _is_cursor(cursor: Cursor, request: DescribeTopicPartitionsRequest) -> bool:
     return cursor.partition_index >= 0 and (not named or cursor.topic_name in named)
 
 
-def _asked_for(registry: Registry, request: DescribeTopicPartitionsRequest) -> list[str]:
-    wanted = registry.topic_names() if not request.topics else sorted({topic.name for topic in request.topics})
+def _asked_for(image: Image, request: DescribeTopicPartitionsRequest) -> list[str]:
+    wanted = image.topic_names() if not request.topics else sorted({topic.name for topic in request.topics})
     start = "" if request.cursor is None else request.cursor.topic_name
     return [name for name in wanted if name >= start]
 
 
 def _page(
-    registry: Registry, wanted: Iterable[str], listener: str, first_index: dict[str, int], limit: int, every: bool
+    image: Image, wanted: Iterable[str], listener: str, first_index: dict[str, int], limit: int, every: bool
 ) -> DescribeTopicPartitionsResponse:
     response = DescribeTopicPartitionsResponse(topics=[])
     for name in wanted:
         if limit <= 0:
             response.next_cursor = Cursor(topic_name=name, partition_index=0)
             break
-        topic = registry.topic(name)
+        topic = image.topic(name)
         if topic is None:
             if not every:
                 response.topics.append(_topic(name, _absence(name)))
@@ -88,7 +88,7 @@ def _page(
         end = min(first + limit, len(topic.partitions))
         described = _topic(name, ErrorCode.NONE)
         described.topic_id = topic.topic_id
-        described.partitions = [_partition(registry, topic, index, listener) for index in range(first, end)]
+        described.partitions = [_partition(image, topic, index, listener) for index in range(first, end)]
         response.topics.append(described)
         if end < len(topic.partitions):
             response.next_cursor = Cursor(topic_name=name, partition_index=end)
@@ -111,34 +111,34 @@ def _topic(name: str, error: ErrorCode) -> DescribeTopicPartitionsResponseTopic:
     )
 
 
-def _partition(registry: Registry, topic: Topic, index: int, listener: str) -> DescribeTopicPartitionsResponsePartition:
+def _partition(image: Image, topic: Topic, index: int, listener: str) -> DescribeTopicPartitionsResponsePartition:
     partition = topic.partitions[index]
     return DescribeTopicPartitionsResponsePartition(
         error_code=ErrorCode.NONE,
         partition_index=index,
-        leader_id=partition.leader if is_reachable(registry, partition.leader, listener) else NO_LEADER,
+        leader_id=partition.leader if is_reachable(image, partition.leader, listener) else NO_LEADER,
         leader_epoch=partition.leader_epoch,
         replica_nodes=list(partition.replicas),
         isr_nodes=list(partition.isr),
         eligible_leader_replicas=list(partition.elr),
         last_known_elr=list(partition.last_known_elr),
-        offline_replicas=offline_replicas(registry, partition, listener),
+        offline_replicas=offline_replicas(image, partition, listener),
     )
 
 
-def is_reachable(registry: Registry, broker_id: int, listener: str) -> bool:
+def is_reachable(image: Image, broker_id: int, listener: str) -> bool:
     """Whether the broker is unfenced and has a listener of this name."""
-    broker = registry.brokers.get(broker_id)
+    broker = image.brokers.get(broker_id)
     return broker is not None and not broker.fenced and broker.endpoint(listener) is not None
 
 
-def offline_replicas(registry: Registry, partition: Partition, listener: str) -> list[int]:
+def offline_replicas(image: Image, partition: Partition, listener: str) -> list[int]:
     """The replicas on brokers that are fenced, gone or not on this listener, or in a directory that is offline."""
-    return [broker_id for broker_id in partition.replicas if _is_offline(registry, partition, broker_id, listener)]
+    return [broker_id for broker_id in partition.replicas if _is_offline(image, partition, broker_id, listener)]
 
 
-def _is_offline(registry: Registry, partition: Partition, broker_id: int, listener: str) -> bool:
-    if not is_reachable(registry, broker_id, listener):
+def _is_offline(image: Image, partition: Partition, broker_id: int, listener: str) -> bool:
+    if not is_reachable(image, broker_id, listener):
         return True
     directory = partition.directory_of(broker_id)
-    return not registry.brokers[broker_id].has_online(directory)
+    return not image.brokers[broker_id].has_online(directory)

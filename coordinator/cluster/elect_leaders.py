@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from enum import IntEnum
 
 from coordinator.cluster.decided import Decided, told
+from coordinator.cluster.image import Image
 from coordinator.cluster.record import MetadataRecord
-from coordinator.cluster.registry import Registry
 from coordinator.cluster.topic import NO_LEADER, RECOVERING, Partition
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.elect_leaders import (
@@ -26,15 +26,15 @@ class ElectionType(IntEnum):
     UNCLEAN = 1
 
 
-def elect_leaders(registry: Registry, request: ElectLeadersRequest) -> Decided[ElectLeadersResponse]:
+def elect_leaders(image: Image, request: ElectLeadersRequest) -> Decided[ElectLeadersResponse]:
     """The named partitions, or all of them, and then only those are reported that had something to elect."""
     if request.election_type not in (ElectionType.PREFERRED, ElectionType.UNCLEAN):
         return Decided((), _all_refused(request))
     kind = ElectionType(request.election_type)
     records: list[MetadataRecord] = []
     results = []
-    for name, indexes in _asked_for(registry, request):
-        elected = [(index, _elect(registry, name, index, kind, records)) for index in indexes]
+    for name, indexes in _asked_for(image, request):
+        elected = [(index, _elect(image, name, index, kind, records)) for index in indexes]
         if request.topic_partitions is None:
             elected = [(index, error) for index, error in elected if _is_news(error)]
         results.append(ReplicaElectionResult(topic=name, partition_result=[_result(*one) for one in elected]))
@@ -50,9 +50,9 @@ def _all_refused(request: ElectLeadersRequest) -> ElectLeadersResponse:
     return ElectLeadersResponse(error_code=error.code, replica_election_results=results)
 
 
-def _asked_for(registry: Registry, request: ElectLeadersRequest) -> Iterable[tuple[str, Iterable[int]]]:
+def _asked_for(image: Image, request: ElectLeadersRequest) -> Iterable[tuple[str, Iterable[int]]]:
     if request.topic_partitions is None:
-        return [(topic.name, topic.partitions) for topic in registry.topics()]
+        return [(topic.name, topic.partitions) for topic in image.topics()]
     return [(asked.topic, asked.partitions) for asked in request.topic_partitions]
 
 
@@ -69,10 +69,8 @@ def _result(index: int, error: KafkaError | None) -> PartitionResult:
     return PartitionResult(partition_id=index, error_code=error.code, error_message=told(error))
 
 
-def _elect(
-    registry: Registry, name: str, index: int, kind: ElectionType, records: list[MetadataRecord]
-) -> KafkaError | None:
-    topic = registry.topic(name)
+def _elect(image: Image, name: str, index: int, kind: ElectionType, records: list[MetadataRecord]) -> KafkaError | None:
+    topic = image.topic(name)
     if topic is None:
         return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
     partition = topic.partitions.get(index)
@@ -84,25 +82,25 @@ def _elect(
         return KafkaError(ErrorCode.ELECTION_NOT_NEEDED, NOT_NEEDED)
     record = PartitionChangeRecord(partition_id=index, topic_id=topic.topic_id)
     if kind is ElectionType.PREFERRED:
-        if not _may_lead(registry, partition, partition.preferred_leader):
+        if not _may_lead(image, partition, partition.preferred_leader):
             return KafkaError(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE)
         record.leader = partition.preferred_leader
-    elif not _elect_any(registry, partition, record):
+    elif not _elect_any(image, partition, record):
         return KafkaError(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE)
     records.append(record)
     return None
 
 
-def _may_lead(registry: Registry, partition: Partition, broker_id: int) -> bool:
-    return broker_id in (partition.isr or partition.elr) and registry.is_active(broker_id)
+def _may_lead(image: Image, partition: Partition, broker_id: int) -> bool:
+    return broker_id in (partition.isr or partition.elr) and image.is_active(broker_id)
 
 
-def _elect_any(registry: Registry, partition: Partition, record: PartitionChangeRecord) -> bool:
+def _elect_any(image: Image, partition: Partition, record: PartitionChangeRecord) -> bool:
     """A clean leader if there is one, else any replica that is up, whose log then is the truth."""
-    active = [broker_id for broker_id in partition.replicas if registry.is_active(broker_id)]
+    active = [broker_id for broker_id in partition.replicas if image.is_active(broker_id)]
     if not active:
         return False
-    clean = [broker_id for broker_id in active if _may_lead(registry, partition, broker_id)]
+    clean = [broker_id for broker_id in active if _may_lead(image, partition, broker_id)]
     record.leader = (clean or active)[0]
     if record.leader not in partition.isr:
         record.isr = [record.leader]

@@ -11,8 +11,8 @@ from enum import IntEnum
 
 from coordinator.cluster.broker_info import FeatureRange
 from coordinator.cluster.decided import Decided
+from coordinator.cluster.image import ELR_VERSION, METADATA_VERSION, Image
 from coordinator.cluster.record import MetadataRecord
-from coordinator.cluster.registry import ELR_VERSION, METADATA_VERSION, Registry
 from coordinator.cluster.resource import DEFAULT_BROKER, ResourceType
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.update_features import (
@@ -72,13 +72,13 @@ def bootstrap_records(features: Mapping[str, int] = BOOTSTRAP_FEATURES) -> list[
     return [FeatureLevelRecord(name=name, feature_level=level) for name, level in features.items()]
 
 
-def elr_safety_records(registry: Registry, min_insync_replicas: int) -> Iterator[MetadataRecord]:
+def elr_safety_records(image: Image, min_insync_replicas: int) -> Iterator[MetadataRecord]:
     """What turning eligible leader replicas on needs: one min.insync.replicas for the whole cluster, and none of a
     broker's own, so that every controller counts alike (KIP-966)."""
-    if MIN_ISR not in registry.configs(DEFAULT_BROKER):
+    if MIN_ISR not in image.configs(DEFAULT_BROKER):
         yield _min_isr("", str(min_insync_replicas))
-    for resource in registry.configured():
-        if resource.type is ResourceType.BROKER and resource.name and MIN_ISR in registry.configs(resource):
+    for resource in image.configured():
+        if resource.type is ResourceType.BROKER and resource.name and MIN_ISR in image.configs(resource):
             yield _min_isr(resource.name, None)
 
 
@@ -87,15 +87,15 @@ def _min_isr(broker: str, value: str | None) -> ConfigRecord:
 
 
 def update_features(
-    registry: Registry, request: UpdateFeaturesRequest, min_insync_replicas: int
+    image: Image, request: UpdateFeaturesRequest, min_insync_replicas: int
 ) -> Decided[UpdateFeaturesResponse]:
     """UpdateFeatures: all levels change, or none does."""
     updates = {update.feature: update for update in request.feature_updates}
-    proposed = {**registry.features, **{name: update.max_version_level for name, update in updates.items()}}
+    proposed = {**image.features, **{name: update.max_version_level for name, update in updates.items()}}
     records: list[MetadataRecord] = []
     for update in updates.values():
         try:
-            _check(registry, update, proposed)
+            _check(image, update, proposed)
         except KafkaError as error:
             message = f"The update failed for all features since the following feature had an error: {error.message}"
             return Decided((), UpdateFeaturesResponse(error_code=error.code, error_message=message))
@@ -103,7 +103,7 @@ def update_features(
             records.append(FeatureLevelRecord(name=update.feature, feature_level=update.max_version_level))
     elr = updates.get(ELR_VERSION)
     if elr is not None and elr.max_version_level > 0:
-        records = [*elr_safety_records(registry, min_insync_replicas), *records]
+        records = [*elr_safety_records(image, min_insync_replicas), *records]
     results = [
         UpdatableFeatureResult(feature=update.feature, error_code=ErrorCode.NONE, error_message="NONE")
         for update in request.feature_updates
@@ -119,12 +119,12 @@ def _upgrade_type(update: FeatureUpdateKey) -> UpgradeType:
     return UpgradeType(update.upgrade_type) if known else UpgradeType.UNKNOWN
 
 
-def _check(registry: Registry, update: FeatureUpdateKey, proposed: Mapping[str, int]) -> None:
+def _check(image: Image, update: FeatureUpdateKey, proposed: Mapping[str, int]) -> None:
     """Raises KafkaError(INVALID_UPDATE_VERSION) when the feature cannot go to this level."""
     name, level, upgrade_type = update.feature, update.max_version_level, _upgrade_type(update)
-    problem = _problem(registry, name, level, upgrade_type)
+    problem = _problem(image, name, level, upgrade_type)
     if problem is None and name == METADATA_VERSION:
-        _check_metadata_version(registry.metadata_version, level, upgrade_type)
+        _check_metadata_version(image.metadata_version, level, upgrade_type)
     needed = NEEDS.get((name, level))
     if problem is None and needed is not None and proposed.get(needed[0], 0) < needed[1]:
         problem = f"{name} could not be set to {level} because it depends on {needed[0]} level {needed[1]}"
@@ -133,15 +133,15 @@ def _check(registry: Registry, update: FeatureUpdateKey, proposed: Mapping[str, 
         raise KafkaError(ErrorCode.INVALID_UPDATE_VERSION, message)
 
 
-def _problem(registry: Registry, name: str, level: int, upgrade_type: UpgradeType) -> str | None:
+def _problem(image: Image, name: str, level: int, upgrade_type: UpgradeType) -> str | None:
     if upgrade_type is UpgradeType.UNKNOWN:
         return "The controller does not support the given upgrade type."
     if level < 0:
         return "A feature version cannot be less than 0."
-    unsupported = _unsupported(registry, name, level)
+    unsupported = _unsupported(image, name, level)
     if unsupported is not None:
         return unsupported
-    current = _level(registry, name)
+    current = _level(image, name)
     if level < current and upgrade_type is UpgradeType.UPGRADE:
         return (
             "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe "
@@ -156,16 +156,16 @@ def _problem(registry: Registry, name: str, level: int, upgrade_type: UpgradeTyp
     return None
 
 
-def _level(registry: Registry, name: str) -> int:
+def _level(image: Image, name: str) -> int:
     if name == METADATA_VERSION:
-        return registry.metadata_version
-    return registry.kraft_version if name == KRAFT_VERSION else registry.features.get(name, 0)
+        return image.metadata_version
+    return image.kraft_version if name == KRAFT_VERSION else image.features.get(name, 0)
 
 
-def _unsupported(registry: Registry, name: str, level: int) -> str | None:
+def _unsupported(image: Image, name: str, level: int) -> str | None:
     """Which node could not run with this level, and why."""
-    nodes = [(f"Local controller {registry.controller_id}", SUPPORTED)]
-    nodes += ((f"Broker {broker.broker_id}", broker.features) for broker in registry.brokers.values())
+    nodes = [(f"Local controller {image.controller_id}", SUPPORTED)]
+    nodes += ((f"Broker {broker.broker_id}", broker.features) for broker in image.brokers.values())
     for node, supported in nodes:
         levels = supported.get(name)
         if levels is None or levels.max_level == 0:

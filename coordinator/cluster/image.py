@@ -1,29 +1,263 @@
-"""The registry as records: what a snapshot of the metadata log holds (Kafka's MetadataImage.write, in its order)."""
+"""The cluster as its metadata log tells it: the fold of the log's records, and lookups in it.
+
+`apply` is the only writer. Everything else of the broker reads, and subscribes to changes: the composition root creates
+and deletes logs, replaces their configs, and moves leaders when it is told. Source: Kafka's MetadataImage and the
+replay methods of its controller's managers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
 
+from coordinator.cluster import names, topic
+from coordinator.cluster.broker_info import (
+    Broker,
+    Controller,
+    broker_from_record,
+    changed_broker,
+    controller_from_record,
+)
+from coordinator.cluster.changes import (
+    BrokerChanged,
+    Change,
+    ConfigChanged,
+    FeatureChanged,
+    KeptChanged,
+    PartitionChanged,
+    PartitionCreated,
+    TopicCreated,
+    TopicDeleted,
+)
+from coordinator.cluster.kept import Kept, Key, fold
 from coordinator.cluster.record import MetadataRecord
-from coordinator.cluster.registry import METADATA_VERSION, ProducerIds, Registry
-from protocol.metadata_records.settings import ConfigRecord, FeatureLevelRecord, ProducerIdsRecord
-from protocol.metadata_records.topics import TopicRecord
+from coordinator.cluster.resource import ConfigResource, ResourceType
+from coordinator.cluster.topic import Partition, Topic
+from protocol.metadata_records import nodes, settings
+from protocol.metadata_records import topics as topic_records
+from protocol.types import TopicPartition, Uuid
+
+METADATA_VERSION = "metadata.version"
+OLDEST_METADATA_VERSION = 7
+"""3.3-IV3, which a log without a FeatureLevelRecord has: the oldest that Kafka 4 opens."""
+
+ELR_VERSION = "eligible.leader.replicas.version"
+
+NO_CONFIGS: Mapping[str, str] = MappingProxyType({})
+
+Subscriber = Callable[[Change], None]
 
 
-def records_of(registry: Registry) -> Iterator[MetadataRecord]:
-    """Records that make an empty registry like this one."""
-    for name in sorted(registry.features, key=lambda name: (name != METADATA_VERSION, name)):
-        yield FeatureLevelRecord(name=name, feature_level=registry.features[name])
-    yield from (broker.to_record() for broker in registry.brokers.values())
-    yield from (controller.to_record() for controller in registry.controllers.values())
-    for topic in registry.topics():
-        yield TopicRecord(name=topic.name, topic_id=topic.topic_id)
-        for index, partition in topic.partitions.items():
-            yield partition.to_record(topic.topic_id, index)
-    for resource in registry.configured():
-        for name, value in registry.configs(resource).items():
-            yield ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)
-    yield from registry.kept.values()
-    if registry.producer_ids != ProducerIds():
-        next_id, broker_id, broker_epoch = registry.producer_ids
-        yield ProducerIdsRecord(broker_id=broker_id, broker_epoch=broker_epoch, next_producer_id=next_id)
+class ProducerIds(NamedTuple):
+    """The next producer id that may be handed out, and who took the block before it."""
+
+    next_id: int = 0
+    broker_id: int = -1
+    broker_epoch: int = -1
+
+
+class Image:
+    """Brokers, topics, partitions, configs, features: what is true as of the record at `offset`."""
+
+    def __init__(self, cluster_id: str) -> None:
+        self.cluster_id = cluster_id
+        self.offset = -1
+        """Offset of the last record applied; ApiVersions gives it as the epoch of the finalized features."""
+        self.controller_id = -1
+        self.controller_epoch = -1
+        self.brokers: dict[int, Broker] = {}
+        self.controllers: dict[int, Controller] = {}
+        self.features: dict[str, int] = {}
+        self.kraft_version = 0
+        """Of the quorum's protocol: control records say it, not metadata records."""
+        self.producer_ids = ProducerIds()
+        self.kept: dict[Key, Kept] = {}
+        """Records that other rooms fold (ACLs, SCRAM, quotas, tokens), by what they replace."""
+        self.partitions_in: Counter[Uuid] = Counter()
+        """How many replicas each log directory holds."""
+        self._topics: dict[str, Topic] = {}
+        self._topics_by_id: dict[Uuid, Topic] = {}
+        self._colliding: dict[str, set[str]] = {}
+        self._configs: dict[ConfigResource, dict[str, str]] = {}
+        self._subscribers: list[Subscriber] = []
+
+    # Lookups.
+
+    @property
+    def metadata_version(self) -> int:
+        """The level of metadata.version, which says what versions of records may be written."""
+        return self.features.get(METADATA_VERSION, OLDEST_METADATA_VERSION)
+
+    @property
+    def elr_enabled(self) -> bool:
+        """Whether partitions keep eligible leader replicas (KIP-966)."""
+        return self.features.get(ELR_VERSION, 0) > 0
+
+    def topic(self, name: str) -> Topic | None:
+        return self._topics.get(name)
+
+    def topic_by_id(self, topic_id: Uuid) -> Topic | None:
+        return self._topics_by_id.get(topic_id)
+
+    def topics(self) -> Iterator[Topic]:
+        """All topics, in the order of their creation."""
+        return iter(self._topics.values())
+
+    def topic_names(self) -> list[str]:
+        """All names, sorted."""
+        return sorted(self._topics)
+
+    def partition(self, topic_partition: TopicPartition) -> Partition | None:
+        found = self._topics.get(topic_partition.topic)
+        return None if found is None else found.partitions.get(topic_partition.partition)
+
+    def colliding(self, name: str) -> str | None:
+        """A topic whose metrics would be mistaken for those of a topic of this name."""
+        return next(iter(self._colliding.get(names.unified(name), ())), None)
+
+    def configs(self, resource: ConfigResource) -> Mapping[str, str]:
+        """The dynamic configs of a resource, by name."""
+        return self._configs.get(resource, NO_CONFIGS)
+
+    def topic_configs(self, name: str) -> Mapping[str, str]:
+        """The dynamic configs of a topic."""
+        return self._configs.get(ConfigResource(ResourceType.TOPIC, name), NO_CONFIGS)
+
+    def configured(self) -> Iterator[ConfigResource]:
+        """Every resource that has dynamic configs."""
+        return iter(self._configs)
+
+    def is_active(self, broker_id: int) -> bool:
+        """Whether partitions may be led by this broker."""
+        broker = self.brokers.get(broker_id)
+        return broker is not None and broker.active
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Have every later change told, in order, inside `apply`: a subscriber must not fail, nor wait."""
+        self._subscribers.append(subscriber)
+
+    # The only writer.
+
+    def apply(self, record: MetadataRecord) -> None:
+        """Take a record in. KeyError for one that speaks of what is not there: the log is damaged, or applied twice."""
+        self.offset += 1
+        kind = type(record)
+        if kind in APPLY:
+            change: Change | None = APPLY[kind](self, record)
+        else:
+            key = fold(self.kept, record)
+            change = None if key is None else KeptChanged(key)
+        if change is not None:
+            for subscriber in self._subscribers:
+                subscriber(change)
+
+    def _topic_record(self, record: topic_records.TopicRecord) -> Change:
+        if record.name in self._topics:
+            raise KeyError(f"topic {record.name!r} is there already")
+        created = Topic(record.name, record.topic_id)
+        self._topics[record.name] = self._topics_by_id[record.topic_id] = created
+        if names.has_collision_chars(record.name):
+            self._colliding.setdefault(names.unified(record.name), set()).add(record.name)
+        return TopicCreated(created)
+
+    def _remove_topic(self, record: topic_records.RemoveTopicRecord) -> Change:
+        removed = self._topics_by_id.pop(record.topic_id)
+        del self._topics[removed.name]
+        self._configs.pop(ConfigResource(ResourceType.TOPIC, removed.name), None)
+        for partition in removed.partitions.values():
+            self.partitions_in.subtract(partition.directories)
+        colliding = self._colliding.get(names.unified(removed.name))
+        if colliding is not None:
+            colliding.discard(removed.name)
+        return TopicDeleted(removed)
+
+    def _partition_record(self, record: topic_records.PartitionRecord) -> Change:
+        owner = self._topics_by_id[record.topic_id]
+        before = owner.partitions.get(record.partition_id)
+        after = topic.from_record(record)
+        if before is None:
+            owner.partitions[record.partition_id] = after
+            self.partitions_in.update(after.directories)
+            return PartitionCreated(owner, record.partition_id, after)
+        return self._replace(owner, record.partition_id, after)
+
+    def _partition_change(self, record: topic_records.PartitionChangeRecord) -> Change:
+        owner = self._topics_by_id[record.topic_id]
+        return self._replace(owner, record.partition_id, topic.changed(owner.partitions[record.partition_id], record))
+
+    def _replace(self, owner: Topic, index: int, after: Partition) -> Change:
+        before = owner.partitions[index]
+        owner.partitions[index] = after
+        if before.directories != after.directories:
+            self.partitions_in.subtract(before.directories)
+            self.partitions_in.update(after.directories)
+        return PartitionChanged(owner, index, before, after)
+
+    def _clear_elr(self, record: topic_records.ClearElrRecord) -> None:
+        cleared = [self._topics[record.topic_name]] if record.topic_name else list(self._topics.values())
+        for owner in cleared:
+            for index, partition in owner.partitions.items():
+                owner.partitions[index] = partition._replace(elr=(), last_known_elr=())
+
+    def _config(self, record: settings.ConfigRecord) -> Change:
+        resource = ConfigResource(ResourceType.of(record.resource_type), record.resource_name)
+        configs = self._configs.setdefault(resource, {})
+        if record.value is None:
+            configs.pop(record.name, None)
+        else:
+            configs[record.name] = record.value
+        if not configs:
+            del self._configs[resource]
+        return ConfigChanged(resource, record.name, record.value)
+
+    def _feature(self, record: settings.FeatureLevelRecord) -> Change:
+        if record.feature_level == 0:
+            self.features.pop(record.name, None)
+        else:
+            self.features[record.name] = record.feature_level
+        return FeatureChanged(record.name, record.feature_level)
+
+    def _producer_ids(self, record: settings.ProducerIdsRecord) -> None:
+        self.producer_ids = ProducerIds(record.next_producer_id, record.broker_id, record.broker_epoch)
+
+    def _register_broker(self, record: nodes.RegisterBrokerRecord) -> Change:
+        self.brokers[record.broker_id] = broker_from_record(record)
+        return BrokerChanged(record.broker_id)
+
+    def _change_broker(self, record: nodes.BrokerRegistrationChangeRecord) -> Change:
+        self.brokers[record.broker_id] = changed_broker(self.brokers[record.broker_id], record)
+        return BrokerChanged(record.broker_id)
+
+    def _fence_broker(self, record: nodes.FenceBrokerRecord | nodes.UnfenceBrokerRecord) -> Change:
+        fenced = isinstance(record, nodes.FenceBrokerRecord)
+        self.brokers[record.id] = self.brokers[record.id]._replace(fenced=fenced)
+        return BrokerChanged(record.id)
+
+    def _unregister_broker(self, record: nodes.UnregisterBrokerRecord) -> Change:
+        del self.brokers[record.broker_id]
+        return BrokerChanged(record.broker_id)
+
+    def _register_controller(self, record: nodes.RegisterControllerRecord) -> None:
+        self.controllers[record.controller_id] = controller_from_record(record)
+
+
+Applier = Callable[..., Change | None]
+
+APPLY: dict[type, Applier] = {
+    topic_records.TopicRecord: Image._topic_record,
+    topic_records.RemoveTopicRecord: Image._remove_topic,
+    topic_records.PartitionRecord: Image._partition_record,
+    topic_records.PartitionChangeRecord: Image._partition_change,
+    topic_records.ClearElrRecord: Image._clear_elr,
+    settings.ConfigRecord: Image._config,
+    settings.FeatureLevelRecord: Image._feature,
+    settings.ProducerIdsRecord: Image._producer_ids,
+    nodes.RegisterBrokerRecord: Image._register_broker,
+    nodes.BrokerRegistrationChangeRecord: Image._change_broker,
+    nodes.FenceBrokerRecord: Image._fence_broker,
+    nodes.UnfenceBrokerRecord: Image._fence_broker,
+    nodes.UnregisterBrokerRecord: Image._unregister_broker,
+    nodes.RegisterControllerRecord: Image._register_controller,
+}

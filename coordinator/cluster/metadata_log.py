@@ -67,7 +67,7 @@ class Waiting(NamedTuple):
 
 
 class MetadataLog:
-    """The log under the registry: `coordinator.runtime.Storage`, where committed means flushed."""
+    """The log under the image: `coordinator.runtime.Storage`, where committed means flushed."""
 
     def __init__(self, log: Log, epoch: int, clock: Clock, worker: Worker) -> None:
         self.log = log

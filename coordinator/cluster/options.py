@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from coordinator.cluster.broker_info import Endpoint
-from coordinator.cluster.registry import NO_CONFIGS
+from coordinator.cluster.image import NO_CONFIGS
 
 
 class ClusterOptions(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from coordinator.cluster.registry import Registry
+from coordinator.cluster.image import Image
 from coordinator.cluster.topic import Partition
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import NO_UUID, Uuid
@@ -17,19 +17,19 @@ from protocol.types import NO_UUID, Uuid
 class Placer:
     """Places the partitions of one request: replicas round-robin over the brokers, each in its emptiest directory."""
 
-    def __init__(self, registry: Registry, stripe: int = 0) -> None:
+    def __init__(self, image: Image, stripe: int = 0) -> None:
         """`stripe` says with which broker to begin; a random one spreads the leaders of small topics."""
-        self._registry = registry
+        self._image = image
         self._stripe = stripe
-        self._load: Counter[Uuid] = Counter(registry.partitions_in)
+        self._load: Counter[Uuid] = Counter(image.partitions_in)
 
     def place(self, count: int, replication_factor: int, first: int = 0) -> list[Partition]:
         """New partitions in order, from the index `first` on.
 
         Raises KafkaError(INVALID_REPLICATION_FACTOR) if there are not enough brokers.
         """
-        brokers = sorted(self._registry.brokers)
-        active = [broker_id for broker_id in brokers if self._registry.is_active(broker_id)]
+        brokers = sorted(self._image.brokers)
+        active = [broker_id for broker_id in brokers if self._image.is_active(broker_id)]
         if not active:
             why = "All brokers are currently fenced, or have all their log directories cordoned."
             raise _cannot(replication_factor, why)
@@ -48,12 +48,12 @@ class Placer:
 
     def build(self, replicas: tuple[int, ...]) -> Partition:
         """A new partition on these brokers: the active ones are in sync, the first of them leads."""
-        isr = tuple(broker_id for broker_id in replicas if self._registry.is_active(broker_id))
+        isr = tuple(broker_id for broker_id in replicas if self._image.is_active(broker_id))
         return Partition(replicas=replicas, isr=isr, leader=isr[0], directories=tuple(map(self.directory, replicas)))
 
     def directory(self, broker_id: int) -> Uuid:
         """The broker's directory with the fewest replicas, counting those placed here; unassigned if none is known."""
-        broker = self._registry.brokers[broker_id]
+        broker = self._image.brokers[broker_id]
         cordoned = broker.cordoned_log_dirs or ()
         usable = [directory for directory in broker.log_dirs if directory not in cordoned] or [*broker.log_dirs]
         if not usable:
@@ -68,12 +68,12 @@ def _cannot(replication_factor: int, why: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, message)
 
 
-def check_assignment(registry: Registry, replicas: Sequence[int], replication_factor: int | None) -> None:
+def check_assignment(image: Image, replicas: Sequence[int], replication_factor: int | None) -> None:
     """Raises KafkaError(INVALID_REPLICA_ASSIGNMENT) for an assignment that no partition can have."""
     if not replicas:
         raise _invalid("The manual partition assignment includes an empty replica list.")
     for position, broker_id in enumerate(sorted(replicas)):
-        if broker_id not in registry.brokers:
+        if broker_id not in image.brokers:
             raise _invalid(
                 f"The manual partition assignment includes broker {broker_id}, but no such broker is registered."
             )
@@ -86,9 +86,9 @@ def check_assignment(registry: Registry, replicas: Sequence[int], replication_fa
         )
 
 
-def check_some_active(registry: Registry, replicas: Sequence[int], index: int) -> None:
+def check_some_active(image: Image, replicas: Sequence[int], index: int) -> None:
     """Raises KafkaError(INVALID_REPLICA_ASSIGNMENT) when no broker of the assignment could lead."""
-    if not any(map(registry.is_active, replicas)):
+    if not any(map(image.is_active, replicas)):
         raise _invalid(
             f"All brokers specified in the manual partition assignment for partition {index} are fenced or in "
             "controlled shutdown."

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from coordinator.cluster.decided import Decided
-from coordinator.cluster.registry import Registry
+from coordinator.cluster.image import Image
 from protocol.errors import ErrorCode, KafkaError
 from protocol.metadata_records.settings import ProducerIdsRecord
 
@@ -23,13 +23,13 @@ class ProducerIdBlock(NamedTuple):
     size: int = BLOCK_SIZE
 
 
-def next_block(registry: Registry, broker_id: int) -> Decided[ProducerIdBlock]:
+def next_block(image: Image, broker_id: int) -> Decided[ProducerIdBlock]:
     """AllocateProducerIds: the next block is this broker's. Raises KafkaError when it is not registered."""
-    broker = registry.brokers.get(broker_id)
+    broker = image.brokers.get(broker_id)
     if broker is None:
         message = f"No broker registration found for broker id {broker_id}"
         raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, message)
-    first = registry.producer_ids.next_id
+    first = image.producer_ids.next_id
     if first > MAX_INT64 - BLOCK_SIZE:
         message = "every producer id has been handed out"
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message)

@@ -7,9 +7,9 @@ Source: Kafka's ReplicationControlManager and PartitionReassignmentReplicas.
 from __future__ import annotations
 
 from coordinator.cluster.decided import Decided, told
+from coordinator.cluster.image import Image
 from coordinator.cluster.placement import Placer, check_assignment
 from coordinator.cluster.record import MetadataRecord
-from coordinator.cluster.registry import Registry
 from coordinator.cluster.topic import Partition, Topic
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.alter_partition_reassignments import (
@@ -30,10 +30,10 @@ from protocol.types import Uuid
 
 
 def alter_partition_reassignments(
-    registry: Registry, request: AlterPartitionReassignmentsRequest
+    image: Image, request: AlterPartitionReassignmentsRequest
 ) -> Decided[AlterPartitionReassignmentsResponse]:
     """A new assignment for each partition, or the end of one that is under way; each with its own result."""
-    reassignment = _Reassignment(registry, request.allow_replication_factor_change)
+    reassignment = _Reassignment(image, request.allow_replication_factor_change)
     responses = [
         ReassignableTopicResponse(
             name=topic.name, partitions=[reassignment.alter(topic.name, partition) for partition in topic.partitions]
@@ -52,10 +52,10 @@ def alter_partition_reassignments(
 class _Reassignment:
     """The records of one request."""
 
-    def __init__(self, registry: Registry, may_change_factor: bool) -> None:
-        self._registry = registry
+    def __init__(self, image: Image, may_change_factor: bool) -> None:
+        self._image = image
         self._may_change_factor = may_change_factor
-        self._placer = Placer(registry)
+        self._placer = Placer(image)
         self.records: list[MetadataRecord] = []
 
     def alter(self, topic_name: str, target: ReassignablePartition) -> ReassignablePartitionResponse:
@@ -69,7 +69,7 @@ class _Reassignment:
         return ReassignablePartitionResponse(partition_index=index, error_code=ErrorCode.NONE, error_message=None)
 
     def _alter(self, topic_name: str, index: int, replicas: list[int] | None) -> None:
-        topic = self._registry.topic(topic_name)
+        topic = self._image.topic(topic_name)
         if topic is None:
             message = f"Unable to find a topic named {topic_name}."
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
@@ -96,7 +96,7 @@ class _Reassignment:
         self._become(topic, index, partition, original, isr)
 
     def _change(self, topic: Topic, index: int, partition: Partition, target: list[int]) -> None:
-        check_assignment(self._registry, target, None)
+        check_assignment(self._image, target, None)
         if not self._may_change_factor:
             before = len(partition.replicas) - len(partition.adding_replicas)
             if before != len(target):
@@ -143,14 +143,14 @@ class _Reassignment:
 
 
 def list_partition_reassignments(
-    registry: Registry, request: ListPartitionReassignmentsRequest
+    image: Image, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
     """What is under way in the named partitions, or anywhere; topics without any are left out."""
     topics = []
     if request.topics is None:
-        asked = [(topic, list(topic.partitions)) for topic in registry.topics()]
+        asked = [(topic, list(topic.partitions)) for topic in image.topics()]
     else:
-        named = ((registry.topic(one.name), one.partition_indexes) for one in request.topics)
+        named = ((image.topic(one.name), one.partition_indexes) for one in request.topics)
         asked = [(topic, indexes) for topic, indexes in named if topic is not None]
     for topic, indexes in asked:
         ongoing = [_ongoing(index, topic.partitions[index]) for index in indexes if _is_reassigning(topic, index)]

@@ -11,9 +11,9 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 
 from coordinator.cluster.broker_info import Broker, Controller, Endpoint
 from coordinator.cluster.features import SUPPORTED, elr_safety_records
+from coordinator.cluster.image import ELR_VERSION, Image
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.record import MetadataRecord
-from coordinator.cluster.registry import ELR_VERSION, Registry
 from coordinator.cluster.topic import LEADER_UNCHANGED, NO_LEADER, RECOVERED, RECOVERY_UNCHANGED, Partition
 from protocol.errors import ErrorCode, KafkaError
 from protocol.metadata_records.log import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
@@ -33,14 +33,14 @@ NO = -1
 
 
 def activation_records(
-    registry: Registry, bootstrap: Sequence[MetadataRecord], options: ClusterOptions
+    image: Image, bootstrap: Sequence[MetadataRecord], options: ClusterOptions
 ) -> list[MetadataRecord]:
     """What makes an empty log a cluster's: its features, in a metadata transaction (KIP-868)."""
     elr = any(
         isinstance(record, FeatureLevelRecord) and record.name == ELR_VERSION and record.feature_level > 0
         for record in bootstrap
     )
-    safety = elr_safety_records(registry, options.min_insync_replicas) if elr else ()
+    safety = elr_safety_records(image, options.min_insync_replicas) if elr else ()
     return [BeginTransactionRecord(name="Bootstrap records"), *bootstrap, *safety, EndTransactionRecord()]
 
 
@@ -50,7 +50,7 @@ def abort_record() -> AbortTransactionRecord:
 
 
 def registration_records(
-    registry: Registry,
+    image: Image,
     options: ClusterOptions,
     endpoints: Sequence[Endpoint],
     log_dirs: Sequence[Uuid],
@@ -62,10 +62,10 @@ def registration_records(
     that its record will have. After an unclean stop all of them get a new leader epoch, for consumers to notice that
     records may be gone (KIP-320)."""
     records: list[MetadataRecord] = []
-    if registry.metadata_version >= CONTROLLER_REGISTRATION_VERSION:
+    if image.metadata_version >= CONTROLLER_REGISTRATION_VERSION:
         controller = Controller(options.node_id, incarnation_ids[0], (options.controller_listener,), SUPPORTED)
         records.append(controller.to_record())
-    epoch = registry.offset + 1 + len(records)
+    epoch = image.offset + 1 + len(records)
     broker = Broker(
         broker_id=options.node_id,
         epoch=epoch,
@@ -77,34 +77,34 @@ def registration_records(
     )
     records.append(broker.to_record())
     records.append(BrokerRegistrationChangeRecord(broker_id=options.node_id, broker_epoch=epoch, fenced=NO))
-    records += leading_again(registry, broker, clean=clean)
+    records += leading_again(image, broker, clean=clean)
     return records
 
 
-def leading_again(registry: Registry, broker: Broker, *, clean: bool) -> Iterator[PartitionChangeRecord]:
+def leading_again(image: Image, broker: Broker, *, clean: bool) -> Iterator[PartitionChangeRecord]:
     """Elects the broker wherever nobody leads and it may, and wherever it still leads after an unclean stop; takes it
     out where its replica is in a directory that it no longer has."""
     broker_id = broker.broker_id
-    for topic in registry.topics():
+    for topic in image.topics():
         for index, partition in topic.partitions.items():
             leaderless = partition.leader == NO_LEADER and broker_id in _electable(partition)
             if not broker.has_online(partition.directory_of(broker_id)):
                 if partition.leader == broker_id:
-                    yield _departed(registry, topic.topic_id, index, partition, broker_id)
+                    yield _departed(image, topic.topic_id, index, partition, broker_id)
             elif leaderless or (partition.leader == broker_id and not clean):
                 yield _elected(topic.topic_id, index, partition, broker_id)
 
 
-def offline_records(registry: Registry, broker_id: int, failed: Container[Uuid]) -> list[MetadataRecord]:
+def offline_records(image: Image, broker_id: int, failed: Container[Uuid]) -> list[MetadataRecord]:
     """Log directories of the broker have failed: it leads nothing that is there, and is registered with the others
     (handleDirectoriesOffline, KIP-858)."""
-    broker = registry.brokers[broker_id]
+    broker = image.brokers[broker_id]
     left = [directory for directory in broker.log_dirs if directory not in failed]
     if len(left) == len(broker.log_dirs):
         return []
     records: list[MetadataRecord] = [
-        _departed(registry, topic.topic_id, index, partition, broker_id)
-        for topic in registry.topics()
+        _departed(image, topic.topic_id, index, partition, broker_id)
+        for topic in image.topics()
         for index, partition in topic.partitions.items()
         if broker_id in partition.isr and partition.directory_of(broker_id) in failed
     ]
@@ -129,29 +129,29 @@ def _elected(topic_id: Uuid, index: int, partition: Partition, leader: int) -> P
     )
 
 
-def unregister_records(registry: Registry, broker_id: int) -> list[MetadataRecord]:
+def unregister_records(image: Image, broker_id: int) -> list[MetadataRecord]:
     """UnregisterBroker: a broker that is gone for good leaves every in-sync set, and is forgotten.
 
     Raises KafkaError(BROKER_ID_NOT_REGISTERED); INVALID_REQUEST for the one that is asked, which is not gone.
     """
-    broker = registry.brokers.get(broker_id)
+    broker = image.brokers.get(broker_id)
     if broker is None:
         message = f"Broker ID {broker_id} is not currently registered"
         raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, message)
-    if broker_id == registry.controller_id:
+    if broker_id == image.controller_id:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, f"Broker {broker_id} is running: stop it before it is unregistered."
         )
     gone = UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker.epoch)
-    return [*_departures(registry, broker_id), gone]
+    return [*_departures(image, broker_id), gone]
 
 
 def directory_records(
-    registry: Registry, broker_id: int, places: Iterable[tuple[TopicPartition, Uuid]]
+    image: Image, broker_id: int, places: Iterable[tuple[TopicPartition, Uuid]]
 ) -> Iterator[PartitionChangeRecord]:
     """AssignReplicasToDirs: where the broker's replicas are, if the metadata says otherwise (KIP-858)."""
     for (name, index), directory in places:
-        topic = registry.topic(name)
+        topic = image.topic(name)
         partition = None if topic is None else topic.partitions.get(index)
         if topic is None or partition is None or broker_id not in partition.replicas:
             continue
@@ -162,36 +162,34 @@ def directory_records(
             yield PartitionChangeRecord(partition_id=index, topic_id=topic.topic_id, directories=directories)
 
 
-def shutdown_records(registry: Registry, broker_id: int) -> list[MetadataRecord]:
+def shutdown_records(image: Image, broker_id: int) -> list[MetadataRecord]:
     """The broker goes in order: it leaves the in-sync sets, stays eligible to lead, and is fenced."""
-    broker = registry.brokers.get(broker_id)
+    broker = image.brokers.get(broker_id)
     if broker is None or broker.fenced:
         return []
     leaving = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker.epoch, in_controlled_shutdown=YES)
     fenced = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker.epoch, fenced=YES)
-    return [leaving, *_departures(registry, broker_id), fenced]
+    return [leaving, *_departures(image, broker_id), fenced]
 
 
-def _departures(registry: Registry, broker_id: int) -> Iterator[PartitionChangeRecord]:
-    for topic in registry.topics():
+def _departures(image: Image, broker_id: int) -> Iterator[PartitionChangeRecord]:
+    for topic in image.topics():
         for index, partition in topic.partitions.items():
             if broker_id in partition.isr:
-                yield _departed(registry, topic.topic_id, index, partition, broker_id)
+                yield _departed(image, topic.topic_id, index, partition, broker_id)
 
 
-def _departed(
-    registry: Registry, topic_id: Uuid, index: int, partition: Partition, broker_id: int
-) -> PartitionChangeRecord:
+def _departed(image: Image, topic_id: Uuid, index: int, partition: Partition, broker_id: int) -> PartitionChangeRecord:
     """Without the broker: another in-sync replica leads, or, where it was the last, nobody until it is back."""
     others = [one for one in partition.isr if one != broker_id]
-    heirs = [one for one in partition.replicas if one in others and registry.is_active(one)]
+    heirs = [one for one in partition.replicas if one in others and image.is_active(one)]
     leader = LEADER_UNCHANGED
     if partition.leader == broker_id:
         leader = heirs[0] if heirs else NO_LEADER
     record = PartitionChangeRecord(partition_id=index, topic_id=topic_id, leader=leader)
-    if others or registry.elr_enabled:
+    if others or image.elr_enabled:
         record.isr = others
-    if registry.elr_enabled and not others:
+    if image.elr_enabled and not others:
         record.eligible_leader_replicas = [*partition.elr, broker_id]
         record.last_known_elr = [broker_id]
     return record

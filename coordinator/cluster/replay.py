@@ -1,11 +1,11 @@
-"""Loads the registry: the latest snapshot, then the log from there on; metadata transactions all or none (KIP-868)."""
+"""Loads the image: the latest snapshot, then the log from there on; metadata transactions all or none (KIP-868)."""
 
 from __future__ import annotations
 
 from coordinator.cluster.features import LATEST_METADATA_VERSION
+from coordinator.cluster.image import Image
 from coordinator.cluster.metadata_log import MetadataLog
 from coordinator.cluster.record import MetadataRecord
-from coordinator.cluster.registry import Registry
 from coordinator.cluster.snapshot import SnapshotId, read_snapshot, snapshot_path
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.metadata_records import decode_record
@@ -17,10 +17,10 @@ from storage.disk import Disk
 
 
 class Replay:
-    """Feeds records, as they are in the log, to a registry."""
+    """Feeds records, as they are in the log, to an image."""
 
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
+    def __init__(self, image: Image) -> None:
+        self._image = image
         self._transaction: list[MetadataRecord] | None = None
         self.size_bytes = 0
         """Of what was replayed after the snapshot."""
@@ -34,7 +34,7 @@ class Replay:
     def feed_control(self, said: QuorumRecord | None) -> None:
         """Note what the quorum says of itself."""
         if isinstance(said, KRaftVersionRecord):
-            self._registry.kraft_version = said.k_raft_version
+            self._image.kraft_version = said.k_raft_version
         elif isinstance(said, VotersRecord):
             self.voters = said
 
@@ -44,19 +44,19 @@ class Replay:
             self._transaction = []
         elif isinstance(record, EndTransactionRecord):
             for kept in self._transaction or ():
-                self._registry.apply(kept)
+                self._image.apply(kept)
             self._transaction = None
         elif isinstance(record, AbortTransactionRecord):
             self._transaction = None
         elif self._transaction is not None:
             self._transaction.append(record)
         else:
-            self._registry.apply(record)
+            self._image.apply(record)
 
 
-def load(registry: Registry, log: MetadataLog, disk: Disk) -> Replay:
-    """Bring an empty registry to the log's end. Raises KafkaError with the place of what cannot be read."""
-    replay = Replay(registry)
+def load(image: Image, log: MetadataLog, disk: Disk) -> Replay:
+    """Bring an empty image to the log's end. Raises KafkaError with the place of what cannot be read."""
+    replay = Replay(image)
     start = log.log.log_start_offset
     snapshot = next(iter(reversed(log.snapshots(disk))), None)
     if snapshot is not None:
@@ -70,10 +70,10 @@ def load(registry: Registry, log: MetadataLog, disk: Disk) -> Replay:
                 replay.size_bytes += header.size_bytes
                 for record in read_records(piece, position, header):
                     _feed(replay, log, record, is_control=header.is_control)
-    registry.offset = log.end_offset - 1
-    if registry.metadata_version > LATEST_METADATA_VERSION:
+    image.offset = log.end_offset - 1
+    if image.metadata_version > LATEST_METADATA_VERSION:
         raise _unreadable(
-            log, f"is of metadata.version {registry.metadata_version}: {LATEST_METADATA_VERSION} is the newest known"
+            log, f"is of metadata.version {image.metadata_version}: {LATEST_METADATA_VERSION} is the newest known"
         )
     return replay
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from coordinator.cluster.image import records_of
+from coordinator.cluster.image import Image
+from coordinator.cluster.image_records import records_of
 from coordinator.cluster.metadata_log import MetadataLog
-from coordinator.cluster.registry import Registry
 from coordinator.cluster.replay import Replay
 from coordinator.cluster.snapshot import SnapshotId, snapshot_path, write_snapshot
 from coordinator.runtime import Clock
@@ -22,8 +22,8 @@ KEPT_SNAPSHOTS = 2
 class Snapshots:
     """Renews the snapshot where the log's size since the last one asks for it: at a start and at a clean stop."""
 
-    def __init__(self, registry: Registry, log: MetadataLog, replay: Replay, disk: Disk, clock: Clock) -> None:
-        self._registry = registry
+    def __init__(self, image: Image, log: MetadataLog, replay: Replay, disk: Disk, clock: Clock) -> None:
+        self._image = image
         self._log = log
         self._replay = replay
         self._disk = disk
@@ -39,8 +39,8 @@ class Snapshots:
         write_snapshot(
             self._disk,
             snapshot_path(self._log.log.directory, snapshot_id),
-            list(records_of(self._registry)),
-            metadata_version=self._registry.metadata_version,
+            list(records_of(self._image)),
+            metadata_version=self._image.metadata_version,
             last_timestamp=now_ms,
             now_ms=now_ms,
             epoch=snapshot_id.epoch,
@@ -52,6 +52,6 @@ class Snapshots:
 
     def _quorum(self) -> list[KRaftVersionRecord | VotersRecord]:
         """The voters, where they are in the log and not in everybody's configuration."""
-        if self._registry.kraft_version == 0 or self._replay.voters is None:
+        if self._image.kraft_version == 0 or self._replay.voters is None:
             return []
-        return [KRaftVersionRecord(version=0, k_raft_version=self._registry.kraft_version), self._replay.voters]
+        return [KRaftVersionRecord(version=0, k_raft_version=self._image.kraft_version), self._replay.voters]

@@ -110,7 +110,7 @@ def _or(new: list[int] | None, old: tuple[int, ...]) -> tuple[int, ...]:
 
 
 class Topic:
-    """A topic and its partitions by index. Only the registry, applying a record, changes it."""
+    """A topic and its partitions by index. Only the image, applying a record, changes it."""
 
     __slots__ = ("name", "partitions", "topic_id")
 

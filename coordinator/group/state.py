@@ -32,7 +32,7 @@ class Client(NamedTuple):
 
 
 class Topics(Protocol):
-    """Topics as they are now; the cluster's registry is one."""
+    """Topics as they are now; the cluster's image is one."""
 
     def topic(self, name: str) -> Topic | None: ...
 

@@ -37,7 +37,7 @@ RackOf = Callable[[int], str | None]
 class TopicWatch:
     """Hashes of topics, computed once until the topic changes, and two marks by which a group knows that it is behind.
 
-    One serves all shards of a broker; `note` is a subscriber of the registry.
+    One serves all shards of a broker; `note` is a subscriber of the image.
     """
 
     def __init__(

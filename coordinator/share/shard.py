@@ -37,7 +37,7 @@ class ShareSettings(NamedTuple):
 
 
 class Topics(Protocol):
-    """Topics as they are now; the cluster's registry is one."""
+    """Topics as they are now; the cluster's image is one."""
 
     def topic_by_id(self, topic_id: Uuid) -> Topic | None: ...
 

@@ -75,14 +75,14 @@ def topics_told(kafka: ApacheKafka) -> dict[str, tuple[str, int, str]]:
 
 def topics_known(world: World) -> dict[str, tuple[str, int, str]]:
     """The same, as we read them in the directory."""
-    registry = world.open(register=False).registry
+    image = world.open(register=False).image
     return {
         topic.name: (
             uuid_to_text(topic.topic_id),
             len(topic.partitions),
-            ",".join(f"{name}={value}" for name, value in sorted(registry.topic_configs(topic.name).items())),
+            ",".join(f"{name}={value}" for name, value in sorted(image.topic_configs(topic.name).items())),
         )
-        for topic in registry.topics()
+        for topic in image.topics()
     }
 
 
@@ -154,7 +154,7 @@ async def test_kafka_opens_our_directory_and_we_open_it_again(tmp_path: Path) ->
         kafka.stop()
     after = topics_known(world)
     assert {name: after[name][1] for name in after} == {"orders": 5, "pay.ments": 1, "theirs": 2}
-    assert world.open().registry.cluster_id == cluster_id(tmp_path / "data")
+    assert world.open().image.cluster_id == cluster_id(tmp_path / "data")
 
 
 async def test_a_log_whose_beginning_is_only_in_a_snapshot_of_kafka_is_read(tmp_path: Path) -> None:

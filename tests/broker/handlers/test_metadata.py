@@ -98,14 +98,14 @@ class TestWithTooManyPartitions:
     async def test_a_topic_is_not_made_and_its_error_told(self, broker: InProcess, client: Client) -> None:
         answer = await client.ask(request("t", create=True), NEWEST, MetadataResponse)
         assert answer.topics[0].error_code == ErrorCode.POLICY_VIOLATION
-        assert broker.server.broker.registry.topic("t") is None
+        assert broker.server.broker.image.topic("t") is None
 
 
 async def test_the_cluster(broker: InProcess, client: Client) -> None:
     answer = await client.ask(
         DescribeClusterRequest(include_cluster_authorized_operations=False), 2, DescribeClusterResponse
     )
-    assert answer.cluster_id == broker.server.cluster.registry.cluster_id
+    assert answer.cluster_id == broker.server.cluster.image.cluster_id
     assert [(node.broker_id, node.is_fenced) for node in answer.brokers] == [(1, False)]
 
 

@@ -49,12 +49,12 @@ async def update(client: Client, name: str, level: int, kind: int, *, validate_o
 
 
 async def test_a_feature_goes_down_only_when_told_to(broker: InProcess, client: Client) -> None:
-    registry = broker.server.cluster.registry
+    image = broker.server.cluster.image
     assert await update(client, "group.version", 0, UPGRADE) == ErrorCode.INVALID_UPDATE_VERSION
     assert await update(client, "group.version", 0, SAFE_DOWNGRADE, validate_only=True) == ErrorCode.NONE
-    assert registry.features["group.version"] == 1
+    assert image.features["group.version"] == 1
     assert await update(client, "group.version", 0, SAFE_DOWNGRADE) == ErrorCode.NONE
-    assert registry.features.get("group.version", 0) == 0
+    assert image.features.get("group.version", 0) == 0
 
 
 async def test_features_that_are_not_there(client: Client) -> None:

@@ -108,7 +108,7 @@ async def test_what_is_not_there_yet_is_asked_for_again(broker: Slowly) -> None:
     creating, other = broker.client(), broker.client()
     begin_to_create(creating)
     await broker.half_made()
-    topic = broker.server.broker.registry.topic("t")
+    topic = broker.server.broker.image.topic("t")
     assert topic is not None
     assert (await produce(other, "t", batch(b"a"))).error_code == ErrorCode.NONE
     not_yet = ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -176,7 +176,7 @@ async def test_partitions_that_follow_have_the_leader_epoch_of_then(broker: Slow
     creating = broker.client()
     begin_to_create(creating)
     await broker.half_made()
-    topic = broker.server.broker.registry.topic("t")
+    topic = broker.server.broker.image.topic("t")
     assert topic is not None
     leader = topic.partitions[LAST].leader
     for index in (LAST, 0):

@@ -98,7 +98,7 @@ def test_a_persister_that_keeps_nothing_begins_where_the_group_says_after_each_r
             assert acquired(response) == [(0, 2, 1)]
             assert code(await fetching.acknowledge(epoch, (0, 2, 1))) == ErrorCode.NONE
             topic_id = fetching.topic_id
-            assert broker.server.broker.registry.topic("__share_group_state") is None
+            assert broker.server.broker.image.topic("__share_group_state") is None
         async with InProcess(directory, {**OPTIONS, **FORGETFUL}) as broker:
             fetching = Fetching(broker, topic_id)
             await fetching.fetch(0, max_wait_ms=50)

@@ -258,7 +258,7 @@ def test_a_broker_that_is_restarted_goes_on_where_it_was(directory: Path) -> Non
 
     async def again() -> None:
         async with InProcess(directory, OPTIONS) as broker:
-            topic = broker.server.broker.registry.topic("topic")
+            topic = broker.server.broker.image.topic("topic")
             assert topic is not None
             _, response = await eventually(Fetching(broker, topic.topic_id), 0)
             assert acquired(response) == [(2, 2, 2), (4, 5, 2)]

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from coordinator.cluster.broker_info import Endpoint
 from coordinator.cluster.config_rules import ConfigRules
 from coordinator.cluster.features import bootstrap_records
+from coordinator.cluster.image import Image
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.record import MetadataRecord
 from coordinator.cluster.registration import registration_records
-from coordinator.cluster.registry import Registry
 from coordinator.cluster.resource import ResourceType
 from coordinator.cluster.topic import Partition
 from protocol.messages.create_topics import CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig
@@ -26,9 +26,9 @@ OPTIONS = ClusterOptions(node_id=NODE)
 RULES = ConfigRules(NODE)
 
 
-def registry(*records: MetadataRecord, options: ClusterOptions = OPTIONS) -> Registry:
-    """The registry of a registered, unfenced broker, and then these records."""
-    made = Registry("the-cluster")
+def image(*records: MetadataRecord, options: ClusterOptions = OPTIONS) -> Image:
+    """The image of a registered, unfenced broker, and then these records."""
+    made = Image("the-cluster")
     made.controller_id = NODE
     for record in bootstrap_records():
         made.apply(record)

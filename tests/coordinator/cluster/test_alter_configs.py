@@ -7,8 +7,8 @@ import pytest
 import protocol.messages.alter_configs as legacy
 import protocol.messages.incremental_alter_configs as incremental
 from coordinator.cluster.alter_configs import Operation, alter_configs, incremental_alter_configs
+from coordinator.cluster.image import Image
 from coordinator.cluster.record import MetadataRecord
-from coordinator.cluster.registry import Registry
 from coordinator.cluster.resource import ResourceType
 from protocol.errors import ErrorCode
 from protocol.metadata_records.settings import ConfigRecord
@@ -21,9 +21,9 @@ Change = tuple[Operation, str, str | None]
 SET, DELETE, APPEND, SUBTRACT = Operation
 
 
-def orders(**configs: str) -> Registry:
+def orders(**configs: str) -> Image:
     settings = [topic_config("orders", name.replace("_", "."), value) for name, value in configs.items()]
-    return given.registry(*given.topic("orders"), *settings)
+    return given.image(*given.topic("orders"), *settings)
 
 
 def resource(name: str, *changes: Change, kind: int = ResourceType.TOPIC) -> incremental.AlterConfigsResource:
@@ -38,17 +38,17 @@ def resource(name: str, *changes: Change, kind: int = ResourceType.TOPIC) -> inc
 
 
 def alter(
-    registry: Registry, *resources: incremental.AlterConfigsResource, validate_only: bool = False
+    image: Image, *resources: incremental.AlterConfigsResource, validate_only: bool = False
 ) -> tuple[list[MetadataRecord], list[Result]]:
     request = incremental.IncrementalAlterConfigsRequest(resources=list(resources), validate_only=validate_only)
-    decided = incremental_alter_configs(registry, request, RULES)
+    decided = incremental_alter_configs(image, request, RULES)
     return list(decided.records), [(one.error_code, one.error_message) for one in decided.response.responses]
 
 
-def replace(registry: Registry, name: str, **configs: str) -> tuple[list[MetadataRecord], list[Result]]:
+def replace(image: Image, name: str, **configs: str) -> tuple[list[MetadataRecord], list[Result]]:
     wanted = [legacy.AlterableConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()]
     whole = legacy.AlterConfigsResource(resource_type=ResourceType.TOPIC, resource_name=name, configs=wanted)
-    decided = alter_configs(registry, legacy.AlterConfigsRequest(resources=[whole], validate_only=False), RULES)
+    decided = alter_configs(image, legacy.AlterConfigsRequest(resources=[whole], validate_only=False), RULES)
     return list(decided.records), [(one.error_code, one.error_message) for one in decided.response.responses]
 
 
@@ -70,9 +70,9 @@ def test_a_value_that_stays_needs_no_record() -> None:
 
 
 def test_a_brokers_value_that_stays_is_recorded_again_so_that_files_it_names_are_read_again() -> None:
-    registry = given.registry(broker_config("1", "ssl.keystore.location", "/k"))
+    image = given.image(broker_config("1", "ssl.keystore.location", "/k"))
     change = resource("1", (SET, "ssl.keystore.location", "/k"), kind=ResourceType.BROKER)
-    assert alter(registry, change) == ([broker_config("1", "ssl.keystore.location", "/k")], OK)
+    assert alter(image, change) == ([broker_config("1", "ssl.keystore.location", "/k")], OK)
 
 
 def test_a_list_is_appended_to_its_default_where_it_was_not_set() -> None:
@@ -81,15 +81,15 @@ def test_a_list_is_appended_to_its_default_where_it_was_not_set() -> None:
 
 
 def test_appending_what_is_there_and_subtracting_what_is_not_change_nothing() -> None:
-    registry = orders(cleanup_policy="compact")
+    image = orders(cleanup_policy="compact")
     changes = (APPEND, "cleanup.policy", "compact"), (SUBTRACT, "follower.replication.throttled.replicas", "1:1")
-    records, _ = alter(registry, resource("orders", changes[0]))
+    records, _ = alter(image, resource("orders", changes[0]))
     assert records == []
 
 
 def test_a_list_is_subtracted_from() -> None:
-    registry = orders(cleanup_policy="compact,delete")
-    records, _ = alter(registry, resource("orders", (SUBTRACT, "cleanup.policy", "delete")))
+    image = orders(cleanup_policy="compact,delete")
+    records, _ = alter(image, resource("orders", (SUBTRACT, "cleanup.policy", "delete")))
     assert records == [topic_config("orders", "cleanup.policy", "compact")]
 
 
@@ -105,8 +105,8 @@ def test_a_resource_changes_wholly_or_not_at_all() -> None:
 
 
 def test_values_are_checked_together_with_those_that_are_there() -> None:
-    registry = orders(max_compaction_lag_ms="10")
-    _, results = alter(registry, resource("orders", (SET, "min.compaction.lag.ms", "20")))
+    image = orders(max_compaction_lag_ms="10")
+    _, results = alter(image, resource("orders", (SET, "min.compaction.lag.ms", "20")))
     assert results[0][0] == ErrorCode.INVALID_CONFIG
 
 
@@ -158,7 +158,7 @@ def test_a_resource_that_cannot_be_altered_is_told_why(kind: int, name: str, cod
 
 def test_groups_and_client_metrics_have_configs_before_they_are_there() -> None:
     change = resource("readers", (SET, "consumer.session.timeout.ms", "50000"), kind=ResourceType.GROUP)
-    records, results = alter(given.registry(), change)
+    records, results = alter(given.image(), change)
     assert results == OK
     assert records == [
         ConfigRecord(resource_type=32, resource_name="readers", name="consumer.session.timeout.ms", value="50000")
@@ -175,21 +175,21 @@ def test_a_new_minimum_of_in_sync_replicas_clears_who_was_eligible_by_the_old_on
 @pytest.mark.parametrize(("broker", "operation"), [("1", SET), ("1", DELETE), ("", DELETE)])
 def test_the_minimum_of_in_sync_replicas_stays_the_clusters(broker: str, operation: Operation) -> None:
     change = resource(broker, (operation, "min.insync.replicas", "2"), kind=ResourceType.BROKER)
-    registry = given.registry(broker_config("", "min.insync.replicas", "1"))
-    records, results = alter(registry, change)
+    image = given.image(broker_config("", "min.insync.replicas", "1"))
+    records, results = alter(image, change)
     assert records == []
     assert "while ELR is enabled" in (results[0][1] or "")
 
 
 def test_a_value_that_no_record_can_hold_is_refused() -> None:
     change = resource("1", (SET, "sasl.jaas.config", "x" * 32768), kind=ResourceType.BROKER)
-    _, results = alter(given.registry(), change)
+    _, results = alter(given.image(), change)
     assert results[0][0] == ErrorCode.INVALID_CONFIG
 
 
 def test_the_older_request_replaces_all_configs() -> None:
-    registry = orders(retention_ms="5", segment_ms="7")
-    records, results = replace(registry, "orders", retention_ms="6", retention_bytes="8")
+    image = orders(retention_ms="5", segment_ms="7")
+    records, results = replace(image, "orders", retention_ms="6", retention_bytes="8")
     assert records == [
         topic_config("orders", "retention.ms", "6"),
         topic_config("orders", "retention.bytes", "8"),

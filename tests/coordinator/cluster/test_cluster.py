@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from coordinator.cluster.cluster import Cluster
+from coordinator.cluster.image import Image
 from coordinator.cluster.quorum_state import QuorumState, read_quorum_state
-from coordinator.cluster.registry import Registry
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from protocol.messages.delete_topics import DeleteTopicsRequest
@@ -27,19 +27,19 @@ async def create(cluster: Cluster, name: str, partitions: int = 1) -> CreateTopi
     return await cluster.create_topics(CreateTopicsRequest(topics=topics))
 
 
-def state(registry: Registry) -> dict[str, object]:
+def state(image: Image) -> dict[str, object]:
     """All that a restart must bring back; brokers register anew each time."""
-    topics = {topic.name: (topic.topic_id, {**topic.partitions}) for topic in registry.topics()}
-    configs = {resource: dict(registry.configs(resource)) for resource in registry.configured()}
-    return {"topics": topics, "configs": configs, "features": registry.features, "producers": registry.producer_ids}
+    topics = {topic.name: (topic.topic_id, {**topic.partitions}) for topic in image.topics()}
+    configs = {resource: dict(image.configs(resource)) for resource in image.configured()}
+    return {"topics": topics, "configs": configs, "features": image.features, "producers": image.producer_ids}
 
 
 async def test_a_new_cluster_is_registered_and_has_its_features(tmp_path: Path) -> None:
-    registry = World(tmp_path).open().registry
-    assert registry.features["metadata.version"] == 30
-    assert registry.brokers[1].active
-    assert registry.brokers[1].endpoints == tuple(ENDPOINTS)
-    assert (registry.controller_id, registry.controller_epoch) == (1, 1)
+    image = World(tmp_path).open().image
+    assert image.features["metadata.version"] == 30
+    assert image.brokers[1].active
+    assert image.brokers[1].endpoints == tuple(ENDPOINTS)
+    assert (image.controller_id, image.controller_epoch) == (1, 1)
 
 
 async def test_what_was_created_is_there_after_a_restart(tmp_path: Path) -> None:
@@ -49,18 +49,18 @@ async def test_what_was_created_is_there_after_a_restart(tmp_path: Path) -> None
     await create(cluster, "gone")
     await cluster.delete_topics(DeleteTopicsRequest(topic_names=["gone"], timeout_ms=1000), version=5)
     assert await cluster.next_producer_id() == 0
-    epochs = {at: one.leader_epoch for at, one in cluster.registry.topic("orders").partitions.items()}  # type: ignore[union-attr]
+    epochs = {at: one.leader_epoch for at, one in cluster.image.topic("orders").partitions.items()}  # type: ignore[union-attr]
     world.stop(cluster)
-    closed = state(cluster.registry)
+    closed = state(cluster.image)
     again = world.open(register=False)
-    assert state(again.registry) == closed
+    assert state(again.image) == closed
     assert again.clean
     again.register(ENDPOINTS)
-    topic = again.registry.topic("orders")
+    topic = again.image.topic("orders")
     assert topic is not None
     assert {one.leader for one in topic.partitions.values()} == {1}
     assert epochs == {0: 0, 1: 0, 2: 0}
-    assert again.registry.topic("gone") is None
+    assert again.image.topic("gone") is None
     assert await again.next_producer_id() == 1000
 
 
@@ -68,11 +68,11 @@ async def test_after_a_crash_everything_is_there_and_leaders_have_a_new_epoch(tm
     world = World(tmp_path)
     cluster = world.open()
     await create(cluster, "orders")
-    before = cluster.registry.partition(ORDERS)
+    before = cluster.image.partition(ORDERS)
     assert before is not None
     again = world.open()
     assert not again.clean
-    after = again.registry.partition(ORDERS)
+    after = again.image.partition(ORDERS)
     assert after == before._replace(leader_epoch=1, partition_epoch=1)
 
 
@@ -105,7 +105,7 @@ async def test_a_torn_tail_of_the_metadata_is_cut(tmp_path: Path) -> None:
     await create(cluster, "orders")
     with (world.folder() / f"{0:020}.log").open("ab") as log:
         log.write(b"\x00" * 30)
-    assert world.open().registry.topic("orders") is not None
+    assert world.open().image.topic("orders") is not None
 
 
 async def test_an_answer_waits_until_its_records_are_on_the_device(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ async def test_an_answer_waits_until_its_records_are_on_the_device(tmp_path: Pat
     assert len(world.worker.given) == 1
     world.worker.work()
     assert (await first).topics[0].error_code == ErrorCode.NONE
-    assert cluster.registry.topic("other-4") is not None
+    assert cluster.image.topic("other-4") is not None
     world.worker.work()
     assert world.worker.given == []
     assert {answer.topics[0].error_code for answer in await asyncio.gather(*others)} == {ErrorCode.NONE}
@@ -174,7 +174,7 @@ async def test_partitions_go_to_the_emptiest_directory(tmp_path: Path) -> None:
     world = World(tmp_path, ["one", "two"])
     cluster = world.open()
     await create(cluster, "orders", 4)
-    assert set(cluster.registry.partitions_in.values()) == {2}
+    assert set(cluster.image.partitions_in.values()) == {2}
 
 
 async def test_producer_ids_are_handed_out_once(tmp_path: Path) -> None:

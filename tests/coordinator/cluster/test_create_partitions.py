@@ -20,9 +20,9 @@ from tests.coordinator.cluster.given import NODE, partition
 def grow(
     *wanted: CreatePartitionsTopic, validate_only: bool = False
 ) -> tuple[Decided[CreatePartitionsResponse], list[tuple[int, str | None]]]:
-    registry = given.registry(*given.topic("orders", 2), *given.topic("payments", 2, b"another topic's-"))
+    image = given.image(*given.topic("orders", 2), *given.topic("payments", 2, b"another topic's-"))
     request = CreatePartitionsRequest(topics=list(wanted), timeout_ms=1000, validate_only=validate_only)
-    decided = create_partitions(registry, request)
+    decided = create_partitions(image, request)
     return decided, [(result.error_code, result.error_message) for result in decided.response.results]
 
 
@@ -64,9 +64,9 @@ def test_what_does_not_grow_is_told_why(wanted: CreatePartitionsTopic, code: Err
 
 
 def test_an_assignment_has_the_replication_factor_of_the_topic() -> None:
-    registry = given.registry(*given.topic("orders", 1, replicas=(NODE, 2)))
+    image = given.image(*given.topic("orders", 1, replicas=(NODE, 2)))
     request = CreatePartitionsRequest(topics=[orders(2, [NODE])], timeout_ms=1000, validate_only=False)
-    (result,) = create_partitions(registry, request).response.results
+    (result,) = create_partitions(image, request).response.results
     assert result.error_code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
     assert "not consistent with previous partitions, which have 2 replica(s)" in (result.error_message or "")
 

@@ -7,8 +7,8 @@ import pytest
 from coordinator.cluster.config_rules import ConfigRules, ConfigSource
 from coordinator.cluster.create_topics import create_topics
 from coordinator.cluster.decided import Decided
+from coordinator.cluster.image import Image
 from coordinator.cluster.options import ClusterOptions
-from coordinator.cluster.registry import Registry
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from protocol.metadata_records.nodes import BrokerRegistrationChangeRecord
@@ -21,17 +21,17 @@ A, B = b"id-of-topic-a---", b"id-of-topic-b---"
 
 def create(
     *topics: CreatableTopic,
-    registry: Registry | None = None,
+    image: Image | None = None,
     options: ClusterOptions = OPTIONS,
     validate_only: bool = False,
     rules: ConfigRules = RULES,
 ) -> Decided[CreateTopicsResponse]:
     request = CreateTopicsRequest(topics=list(topics), validate_only=validate_only)
-    return create_topics(registry or given.registry(), request, options, rules, given.ids(A, B))
+    return create_topics(image or given.image(), request, options, rules, given.ids(A, B))
 
 
-def refusal(*topics: CreatableTopic, registry: Registry | None = None) -> tuple[int, str | None]:
-    decided = create(*topics, registry=registry)
+def refusal(*topics: CreatableTopic, image: Image | None = None) -> tuple[int, str | None]:
+    decided = create(*topics, image=image)
     assert not decided.records
     (result,) = decided.response.topics
     return result.error_code, result.error_message
@@ -57,10 +57,10 @@ def test_the_result_tells_id_counts_and_effective_configs() -> None:
 
 
 def test_effective_configs_fall_back_to_the_brokers_in_their_units() -> None:
-    registry = given.registry(given.broker_config("", "log.segment.bytes", "2000000"))
-    registry.apply(given.broker_config(str(NODE), "log.flush.interval.ms", "7"))
+    image = given.image(given.broker_config("", "log.segment.bytes", "2000000"))
+    image.apply(given.broker_config(str(NODE), "log.flush.interval.ms", "7"))
     rules = ConfigRules(NODE, {"log.retention.hours": "2", "log.segment.bytes": "9999999"})
-    (result,) = create(creatable("orders"), registry=registry, rules=rules).response.topics
+    (result,) = create(creatable("orders"), image=image, rules=rules).response.topics
     told = {config.name: (config.value, config.config_source) for config in result.configs or ()}
     assert told["retention.ms"] == ("7200000", ConfigSource.STATIC_BROKER)
     assert told["segment.bytes"] == ("2000000", ConfigSource.DEFAULT_BROKER)
@@ -69,7 +69,7 @@ def test_effective_configs_fall_back_to_the_brokers_in_their_units() -> None:
 
 def test_configs_are_not_told_to_who_may_not_describe_them() -> None:
     request = CreateTopicsRequest(topics=[creatable("orders", 3, 1)])
-    decided = create_topics(given.registry(), request, OPTIONS, RULES, given.ids(A), describable=())
+    decided = create_topics(given.image(), request, OPTIONS, RULES, given.ids(A), describable=())
     (result,) = decided.response.topics
     assert result.topic_config_error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
     assert (result.configs, result.num_partitions, result.replication_factor) == ([], -1, -1)
@@ -98,16 +98,16 @@ def test_a_topic_that_is_named_twice_is_created_not_once() -> None:
 
 
 def test_a_topic_that_is_there_is_not_created_again() -> None:
-    registry = given.registry(*given.topic("orders"))
-    assert refusal(creatable("orders"), registry=registry) == (
+    image = given.image(*given.topic("orders"))
+    assert refusal(creatable("orders"), image=image) == (
         ErrorCode.TOPIC_ALREADY_EXISTS,
         "Topic 'orders' already exists.",
     )
 
 
 def test_names_that_differ_in_dot_and_underscore_only_collide() -> None:
-    registry = given.registry(*given.topic("a.b_c"))
-    assert refusal(creatable("a_b.c"), registry=registry) == (
+    image = given.image(*given.topic("a.b_c"))
+    assert refusal(creatable("a_b.c"), image=image) == (
         ErrorCode.INVALID_TOPIC_EXCEPTION,
         "Topic 'a_b.c' collides with existing topic: a.b_c",
     )
@@ -160,10 +160,10 @@ def test_the_development_profile_lowers_the_replication_factor_to_the_brokers_th
 
 
 def test_nothing_is_placed_on_a_fenced_broker_alone() -> None:
-    registry = given.registry()
-    fenced = BrokerRegistrationChangeRecord(broker_id=NODE, broker_epoch=registry.brokers[NODE].epoch, fenced=1)
-    registry.apply(fenced)
-    code, message = refusal(creatable("orders"), registry=registry)
+    image = given.image()
+    fenced = BrokerRegistrationChangeRecord(broker_id=NODE, broker_epoch=image.brokers[NODE].epoch, fenced=1)
+    image.apply(fenced)
+    code, message = refusal(creatable("orders"), image=image)
     assert code == ErrorCode.INVALID_REPLICATION_FACTOR
     assert message is not None
     assert "All brokers are currently fenced" in message

@@ -9,7 +9,7 @@ import pytest
 from coordinator.cluster.create_topics import EVERYTHING
 from coordinator.cluster.decided import Decided
 from coordinator.cluster.delete_topics import delete_topics
-from coordinator.cluster.registry import Registry
+from coordinator.cluster.image import Image
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from protocol.metadata_records.topics import RemoveTopicRecord
@@ -29,8 +29,8 @@ def by_id(*ids: Uuid) -> list[DeleteTopicState]:
     return [DeleteTopicState(name=None, topic_id=topic_id) for topic_id in ids]
 
 
-def orders() -> Registry:
-    return given.registry(*given.topic("orders"))
+def orders() -> Image:
+    return given.image(*given.topic("orders"))
 
 
 def delete(

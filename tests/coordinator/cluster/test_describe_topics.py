@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator.cluster.describe_topics import describe_topic_partitions
-from coordinator.cluster.registry import Registry
+from coordinator.cluster.image import Image
 from protocol.errors import ErrorCode
 from protocol.messages.describe_topic_partitions import (
     Cursor,
@@ -20,8 +20,8 @@ B_ID = b"id-of-topic-b---"
 Page = list[tuple[str | None, int, list[int]]]
 
 
-def two_topics() -> Registry:
-    return given.registry(*given.topic("b", 2, B_ID), *given.topic("a", 3))
+def two_topics() -> Image:
+    return given.image(*given.topic("b", 2, B_ID), *given.topic("a", 3))
 
 
 def ask(*topics: str, limit: int = 2000, cursor: tuple[str, int] | None = None) -> DescribeTopicPartitionsRequest:
@@ -80,10 +80,10 @@ def test_a_cursor_that_points_nowhere_is_an_invalid_request(cursor: tuple[str, i
 
 
 def test_what_may_not_be_described_is_named_only_to_who_named_it() -> None:
-    registry = two_topics()
-    named = describe_topic_partitions(registry, ask("a", "b"), LISTENER, lambda name: name == "b")
+    image = two_topics()
+    named = describe_topic_partitions(image, ask("a", "b"), LISTENER, lambda name: name == "b")
     assert page(named)[0] == [("b", 0, [0, 1]), ("a", ErrorCode.TOPIC_AUTHORIZATION_FAILED, [])]
-    every = describe_topic_partitions(registry, ask(), LISTENER, lambda name: name == "b")
+    every = describe_topic_partitions(image, ask(), LISTENER, lambda name: name == "b")
     assert page(every)[0] == [("b", 0, [0, 1])]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from coordinator.cluster.features import UpgradeType, update_features
+from coordinator.cluster.image import Image
 from coordinator.cluster.record import MetadataRecord
-from coordinator.cluster.registry import Registry
 from protocol.errors import ErrorCode
 from protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from protocol.metadata_records.settings import FeatureLevelRecord
@@ -15,11 +15,11 @@ from tests.coordinator.cluster.given import broker_config
 
 
 def update(
-    registry: Registry, *updates: tuple[str, int, UpgradeType], validate_only: bool = False
+    image: Image, *updates: tuple[str, int, UpgradeType], validate_only: bool = False
 ) -> tuple[list[MetadataRecord], int, str | None]:
     keys = [FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=kind) for name, level, kind in updates]
     request = UpdateFeaturesRequest(feature_updates=keys, validate_only=validate_only)
-    decided = update_features(registry, request, min_insync_replicas=1)
+    decided = update_features(image, request, min_insync_replicas=1)
     return list(decided.records), decided.response.error_code, decided.response.error_message
 
 
@@ -27,11 +27,11 @@ def level(name: str, at: int) -> FeatureLevelRecord:
     return FeatureLevelRecord(name=name, feature_level=at)
 
 
-def older() -> Registry:
+def older() -> Image:
     """A cluster whose features are those of 4.0."""
-    registry = given.registry()
-    registry.features |= {"metadata.version": 25, "group.version": 0, "eligible.leader.replicas.version": 0}
-    return registry
+    image = given.image()
+    image.features |= {"metadata.version": 25, "group.version": 0, "eligible.leader.replicas.version": 0}
+    return image
 
 
 UP, SAFE, UNSAFE = UpgradeType.UPGRADE, UpgradeType.SAFE_DOWNGRADE, UpgradeType.UNSAFE_DOWNGRADE
@@ -46,9 +46,9 @@ def test_a_validation_leaves_no_records() -> None:
 
 
 def test_eligible_leader_replicas_bring_one_minimum_for_the_whole_cluster() -> None:
-    registry = older()
-    registry.apply(broker_config("1", "min.insync.replicas", "2"))
-    records, _, _ = update(registry, ("eligible.leader.replicas.version", 1, UP))
+    image = older()
+    image.apply(broker_config("1", "min.insync.replicas", "2"))
+    records, _, _ = update(image, ("eligible.leader.replicas.version", 1, UP))
     assert records == [
         broker_config("", "min.insync.replicas", "1"),
         broker_config("1", "min.insync.replicas", None),

@@ -21,7 +21,7 @@ def test_an_empty_directory_becomes_a_node_of_a_new_cluster(tmp_path: Path) -> N
     cluster = world.open()
     (directory,) = world.directories
     written = read_meta_properties(world.disk, directory)
-    assert written == MetaProperties(cluster.registry.cluster_id, 1, cluster.directory_ids[directory])
+    assert written == MetaProperties(cluster.image.cluster_id, 1, cluster.directory_ids[directory])
     assert cluster.directory_of(cluster.directory_ids[directory]) == directory
 
 
@@ -41,7 +41,7 @@ def test_the_files_of_a_formatted_directory_are_those_of_kafka_storage(tmp_path:
 
 
 def test_a_cluster_may_be_named(tmp_path: Path) -> None:
-    assert World(tmp_path).open(cluster_id="my-cluster").registry.cluster_id == "my-cluster"
+    assert World(tmp_path).open(cluster_id="my-cluster").image.cluster_id == "my-cluster"
 
 
 def test_the_next_start_finds_the_same_cluster_and_directories(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_a_new_directory_joins_the_others(tmp_path: Path) -> None:
     first = World(tmp_path, ["one"]).open()
     first.close()
     both = World(tmp_path, ["one", "two"]).open()
-    assert both.registry.cluster_id == first.registry.cluster_id
+    assert both.image.cluster_id == first.image.cluster_id
     assert len(set(both.directory_ids.values())) == 2
 
 

@@ -1,128 +1,144 @@
-"""Whatever records made of a registry, its image makes again."""
+"""The image: what records make of it, and what its subscribers are told."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from hypothesis import given as for_any
-from hypothesis import settings
-from hypothesis import strategies as st
 
-from coordinator.cluster import snapshots
-from coordinator.cluster.image import records_of
-from coordinator.cluster.record import MetadataForm, MetadataRecord
-from coordinator.cluster.registry import Registry
-from coordinator.cluster.snapshot import find_snapshots, read_snapshot, snapshot_path
-from protocol.messages.create_topics import CreateTopicsRequest
-from protocol.metadata_records.security import AccessControlEntryRecord, UserScramCredentialRecord
+from coordinator.cluster.changes import (
+    Change,
+    ConfigChanged,
+    FeatureChanged,
+    KeptChanged,
+    PartitionChanged,
+    PartitionCreated,
+    TopicCreated,
+    TopicDeleted,
+)
+from coordinator.cluster.image import NO_CONFIGS
+from coordinator.cluster.resource import ConfigResource, ResourceType
+from protocol.metadata_records.security import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from protocol.metadata_records.settings import ClientQuotaRecord, EntityData, FeatureLevelRecord, ProducerIdsRecord
-from protocol.metadata_records.topics import ClearElrRecord, PartitionChangeRecord, RemoveTopicRecord
-from protocol.records.control import KRaftVersionRecord, VotersRecord
+from protocol.metadata_records.topics import PartitionChangeRecord, RemoveTopicRecord
+from protocol.types import TopicPartition
 from tests.coordinator.cluster import given
-from tests.coordinator.cluster.given import NODE
-from tests.coordinator.cluster.worlds import World
+from tests.coordinator.cluster.given import DIRECTORY, NODE, TOPIC_ID, topic_config
 
-NAMES = ("a", "b.c", "b_c", "__consumer_offsets")
-small = st.integers(min_value=0, max_value=3)
-brokers = st.lists(st.integers(min_value=1, max_value=4), unique=True, max_size=3)
-maybe_brokers = st.none() | brokers
+ORDERS = ConfigResource(ResourceType.TOPIC, "orders")
 
 
-def everything(registry: Registry) -> dict[str, object]:
-    return {
-        "topics": {topic.name: (topic.topic_id, topic.partitions) for topic in registry.topics()},
-        "by id": {topic.topic_id: topic.name for topic in registry.topics()},
-        "configs": {resource: dict(registry.configs(resource)) for resource in registry.configured()},
-        "features": registry.features,
-        "brokers": registry.brokers,
-        "controllers": registry.controllers,
-        "producer ids": registry.producer_ids,
-        "kept": registry.kept,
-        "directories": +registry.partitions_in,
-        "collisions": {name: registry.colliding(name) is None for name in NAMES},
-    }
+def test_a_topic_is_found_by_name_and_by_id() -> None:
+    image = given.image(*given.topic("orders", 2))
+    topic = image.topic("orders")
+    assert topic is not None
+    assert image.topic_by_id(TOPIC_ID) is topic
+    assert list(topic.partitions) == [0, 1]
+    assert image.partition(TopicPartition("orders", 1)) == topic.partitions[1]
+    assert image.partition(TopicPartition("orders", 2)) is None
+    assert image.partitions_in[DIRECTORY] == 2
 
 
-@st.composite
-def histories(draw: st.DrawFn) -> list[MetadataRecord]:
-    """Records in an order in which a controller could have written them."""
-    topics: dict[str, tuple[bytes, int]] = {}
-    records: list[MetadataRecord] = []
-    for step in range(draw(st.integers(min_value=0, max_value=15))):
-        name = draw(st.sampled_from(NAMES))
-        if name not in topics:
-            topics[name] = bytes([step + 1]) * 16, draw(st.integers(min_value=1, max_value=3))
-            records += given.topic(name, topics[name][1], topics[name][0], elr=tuple(draw(brokers)))
-            continue
-        topic_id, count = topics[name]
-        records.append(draw(changes(name, topic_id, count)))
-        if isinstance(records[-1], RemoveTopicRecord):
-            del topics[name]
-    return records
+def test_a_deleted_topic_leaves_nothing() -> None:
+    image = given.image(*given.topic("or.ders"), topic_config("or.ders", "retention.ms", "5"))
+    image.apply(RemoveTopicRecord(topic_id=TOPIC_ID))
+    assert image.topic("or.ders") is image.topic_by_id(TOPIC_ID) is None
+    assert image.topic_configs("or.ders") == NO_CONFIGS
+    assert image.colliding("or_ders") is None
+    assert image.partitions_in[DIRECTORY] == 0
+    for record in given.topic("or_ders"):
+        image.apply(record)
 
 
-def changes(name: str, topic_id: bytes, partitions: int) -> st.SearchStrategy[MetadataRecord]:
-    return st.one_of(
-        st.builds(
-            PartitionChangeRecord,
-            partition_id=st.integers(min_value=0, max_value=partitions - 1),
-            topic_id=st.just(topic_id),
-            isr=maybe_brokers,
-            leader=st.integers(min_value=-2, max_value=4),
-            adding_replicas=maybe_brokers,
-            removing_replicas=maybe_brokers,
-            leader_recovery_state=st.integers(min_value=-1, max_value=1),
-            eligible_leader_replicas=maybe_brokers,
-            last_known_elr=maybe_brokers,
-        ),
-        st.builds(RemoveTopicRecord, topic_id=st.just(topic_id)),
-        st.builds(ClearElrRecord, topic_name=st.sampled_from([name, ""])),
-        st.builds(given.topic_config, st.just(name), st.sampled_from("xy"), st.none() | st.just("1")),
-        st.builds(given.broker_config, st.sampled_from(["", "1"]), st.sampled_from("xy"), st.none() | st.just("1")),
-        st.builds(FeatureLevelRecord, name=st.sampled_from(["group.version", "share.version"]), feature_level=small),
-        st.builds(ProducerIdsRecord, broker_id=st.just(NODE), broker_epoch=small, next_producer_id=small),
-        st.builds(AccessControlEntryRecord, id=st.sampled_from([b"x" * 16, b"y" * 16]), principal=st.just("User:a")),
-        st.builds(UserScramCredentialRecord, name=st.sampled_from("ab"), mechanism=small, iterations=small),
-        st.builds(
-            ClientQuotaRecord,
-            entity=st.just([EntityData(entity_type="user", entity_name=None)]),
-            key=st.sampled_from("kl"),
-            value=st.floats(allow_nan=False),
-            remove=st.booleans(),
-        ),
+def test_a_topic_cannot_come_twice() -> None:
+    image = given.image(*given.topic("orders"))
+    with pytest.raises(KeyError):
+        image.apply(given.topic("orders")[0])
+
+
+def test_every_change_of_a_leader_is_an_epoch_and_every_change_a_partition_epoch() -> None:
+    image = given.image(*given.topic("orders"))
+    change = PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, isr=[NODE])
+    image.apply(change)
+    change.leader = NODE
+    image.apply(change)
+    found = image.partition(TopicPartition("orders", 0))
+    assert found is not None
+    assert (found.leader_epoch, found.partition_epoch) == (1, 2)
+
+
+def test_a_replica_that_moves_is_counted_where_it_is() -> None:
+    image = given.image(*given.topic("orders"))
+    image.apply(PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, directories=[b"directory-two---"]))
+    assert (image.partitions_in[DIRECTORY], image.partitions_in[b"directory-two---"]) == (0, 1)
+
+
+def test_subscribers_are_told_each_change_after_it_is_made() -> None:
+    image = given.image()
+    told: list[Change] = []
+    image.subscribe(told.append)
+    created, first = given.topic("orders")
+    setting = topic_config("orders", "retention.ms", "5")
+    for record in (created, setting, first, PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, leader=NODE)):
+        image.apply(record)
+    topic = image.topic("orders")
+    assert topic is not None
+    after = topic.partitions[0]
+    before = after._replace(leader_epoch=0, partition_epoch=0)
+    image.apply(FeatureLevelRecord(name="group.version", feature_level=0))
+    image.apply(RemoveTopicRecord(topic_id=TOPIC_ID))
+    assert told == [
+        TopicCreated(topic),
+        ConfigChanged(ORDERS, "retention.ms", "5"),
+        PartitionCreated(topic, 0, before),
+        PartitionChanged(topic, 0, before, after),
+        FeatureChanged("group.version", 0),
+        TopicDeleted(topic),
+    ]
+
+
+def test_records_of_other_rooms_are_kept_until_they_are_removed() -> None:
+    image = given.image()
+    told: list[Change] = []
+    image.subscribe(told.append)
+    entry = AccessControlEntryRecord(
+        id=b"acl-one---------",
+        resource_type=2,
+        resource_name="orders",
+        pattern_type=3,
+        principal="User:a",
+        host="*",
+        operation=3,
+        permission_type=3,
     )
+    key = ("acl", entry.id)
+    image.apply(entry)
+    assert image.kept == {key: entry}
+    image.apply(RemoveAccessControlEntryRecord(id=entry.id))
+    assert image.kept == {}
+    assert told == [KeptChanged(key), KeptChanged(key)]
 
 
-@settings(max_examples=50, deadline=None)
-@for_any(histories())
-def test_an_image_is_all_that_there_is(history: list[MetadataRecord]) -> None:
-    registry = given.registry(*history)
-    form = MetadataForm(lambda: 30)
-    again = Registry("the-cluster")
-    for record in form.decode(form.encode(list(records_of(registry)), 0)):
-        again.apply(record)
-    assert everything(again) == everything(registry)
+def test_a_quota_is_replaced_by_entity_and_key_and_taken_away() -> None:
+    image = given.image()
+    entity = [EntityData(entity_type="user", entity_name="a"), EntityData(entity_type="client-id", entity_name=None)]
+    for value in (1.0, 2.0):
+        image.apply(ClientQuotaRecord(entity=entity, key="producer_byte_rate", value=value, remove=False))
+        entity.reverse()
+    (kept,) = image.kept.values()
+    assert isinstance(kept, ClientQuotaRecord)
+    assert kept.value == 2.0
+    image.apply(ClientQuotaRecord(entity=entity, key="producer_byte_rate", value=0.0, remove=True))
+    assert image.kept == {}
 
 
-@pytest.fixture
-def soon_due(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshots, "SNAPSHOT_AFTER_BYTES", 1_500)
+def test_producer_ids_go_on_where_the_last_block_ended() -> None:
+    image = given.image(ProducerIdsRecord(broker_id=NODE, broker_epoch=5, next_producer_id=3000))
+    assert image.producer_ids.next_id == 3000
 
 
-@pytest.mark.usefixtures("soon_due")
-async def test_a_snapshot_is_renewed_when_enough_was_written(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    for at in range(4):
-        cluster = world.open()
-        topics = [given.creatable(f"topic-{at}-{one}", 2, 1) for one in range(5)]
-        await cluster.create_topics(CreateTopicsRequest(topics=topics))
-        world.stop(cluster)
-    found = find_snapshots(file.name for file in world.folder().iterdir())
-    assert len(found) == snapshots.KEPT_SNAPSHOTS
-    assert found[-1].offset == cluster.log.end_offset
-    latest = read_snapshot(world.disk, snapshot_path(str(world.folder()), found[-1]))
-    assert [type(said) for said in latest.quorum[1:3]] == [KRaftVersionRecord, VotersRecord]
-    again = world.open(register=False)
-    assert everything(again.registry) == everything(cluster.registry)
-    assert len(again.registry.topic_names()) == 20
+def test_the_offset_counts_every_record() -> None:
+    image = given.image()
+    before = image.offset
+    image.apply(topic_config("orders", "retention.ms", "5"))
+    for record in given.topic("orders"):
+        image.apply(record)
+    assert image.offset == before + 3

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from coordinator.cluster.image import Image
 from coordinator.cluster.reassignments import alter_partition_reassignments, list_partition_reassignments
 from coordinator.cluster.record import MetadataRecord
-from coordinator.cluster.registry import Registry
 from protocol.errors import ErrorCode
 from protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -29,18 +29,18 @@ OTHER_DIRECTORY = b"directory-two---"
 
 
 def reassign(
-    registry: Registry, replicas: list[int] | None, topic: str = "orders", index: int = 0, may_change: bool = True
+    image: Image, replicas: list[int] | None, topic: str = "orders", index: int = 0, may_change: bool = True
 ) -> tuple[list[MetadataRecord], int, str | None]:
     partition = ReassignablePartition(partition_index=index, replicas=replicas)
     request = AlterPartitionReassignmentsRequest(
         topics=[ReassignableTopic(name=topic, partitions=[partition])], allow_replication_factor_change=may_change
     )
-    decided = alter_partition_reassignments(registry, request)
+    decided = alter_partition_reassignments(image, request)
     (result,) = decided.response.responses[0].partitions
     return list(decided.records), result.error_code, result.error_message
 
 
-def two_brokers(**state: Any) -> Registry:
+def two_brokers(**state: Any) -> Image:
     second = RegisterBrokerRecord(
         broker_id=OTHER,
         incarnation_id=bytes(16),
@@ -51,7 +51,7 @@ def two_brokers(**state: Any) -> Registry:
         fenced=False,
         log_dirs=[OTHER_DIRECTORY],
     )
-    return given.registry(second, *given.topic("orders", **state))
+    return given.image(second, *given.topic("orders", **state))
 
 
 def change(**fields: object) -> PartitionChangeRecord:
@@ -62,11 +62,11 @@ def change(**fields: object) -> PartitionChangeRecord:
 
 
 def test_the_assignment_that_there_is_needs_no_record() -> None:
-    assert reassign(given.registry(*given.topic("orders")), [NODE]) == ([], ErrorCode.NONE, None)
+    assert reassign(given.image(*given.topic("orders")), [NODE]) == ([], ErrorCode.NONE, None)
 
 
 def test_a_broker_that_is_not_there_gets_no_replica() -> None:
-    assert reassign(given.registry(*given.topic("orders")), [7]) == (
+    assert reassign(given.image(*given.topic("orders")), [7]) == (
         [],
         ErrorCode.INVALID_REPLICA_ASSIGNMENT,
         "The manual partition assignment includes broker 7, but no such broker is registered.",
@@ -74,8 +74,8 @@ def test_a_broker_that_is_not_there_gets_no_replica() -> None:
 
 
 def test_without_a_reassignment_there_is_none_to_cancel() -> None:
-    registry = given.registry(*given.topic("orders"))
-    assert reassign(registry, None)[1] == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+    image = given.image(*given.topic("orders"))
+    assert reassign(image, None)[1] == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
 
 
 @pytest.mark.parametrize(("topic", "index", "message"), [
@@ -83,20 +83,20 @@ def test_without_a_reassignment_there_is_none_to_cancel() -> None:
     ("orders", 3, "Unable to find partition orders:3."),
 ])  # fmt: skip
 def test_what_is_not_there_is_not_reassigned(topic: str, index: int, message: str) -> None:
-    registry = given.registry(*given.topic("orders"))
-    assert reassign(registry, [NODE], topic, index) == ([], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
+    image = given.image(*given.topic("orders"))
+    assert reassign(image, [NODE], topic, index) == ([], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
 
 
 def test_a_replica_on_a_broker_that_is_gone_is_dropped_at_once() -> None:
-    registry = given.registry(*given.topic("orders", replicas=(NODE, OTHER), directories=(DIRECTORY, OTHER_DIRECTORY)))
-    records, code, _ = reassign(registry, [NODE])
+    image = given.image(*given.topic("orders", replicas=(NODE, OTHER), directories=(DIRECTORY, OTHER_DIRECTORY)))
+    records, code, _ = reassign(image, [NODE])
     assert code == ErrorCode.NONE
     assert records == [change(replicas=[NODE], directories=[DIRECTORY])]
 
 
 def test_a_new_replica_is_added_while_the_old_one_stays_until_it_is_in_sync() -> None:
-    registry = two_brokers()
-    records, _, _ = reassign(registry, [OTHER])
+    image = two_brokers()
+    records, _, _ = reassign(image, [OTHER])
     assert records == [
         change(
             replicas=[OTHER, NODE],
@@ -105,11 +105,11 @@ def test_a_new_replica_is_added_while_the_old_one_stays_until_it_is_in_sync() ->
             removing_replicas=[NODE],
         )
     ]
-    registry.apply(records[0])
-    listed = list_partition_reassignments(registry, ListPartitionReassignmentsRequest())
+    image.apply(records[0])
+    listed = list_partition_reassignments(image, ListPartitionReassignmentsRequest())
     (ongoing,) = listed.topics[0].partitions
     assert (ongoing.replicas, ongoing.adding_replicas, ongoing.removing_replicas) == ([2, 1], [2], [1])
-    records, _, _ = reassign(registry, None)
+    records, _, _ = reassign(image, None)
     assert records == [change(replicas=[NODE], directories=[DIRECTORY], adding_replicas=[], removing_replicas=[])]
 
 
@@ -134,7 +134,7 @@ def test_the_replication_factor_stays_when_it_must() -> None:
 
 
 def test_nothing_is_under_way_on_one_node() -> None:
-    registry = given.registry(*given.topic("orders"))
-    assert list_partition_reassignments(registry, ListPartitionReassignmentsRequest()).topics == []
+    image = given.image(*given.topic("orders"))
+    assert list_partition_reassignments(image, ListPartitionReassignmentsRequest()).topics == []
     named = [ListPartitionReassignmentsTopics(name="orders", partition_indexes=[0, 9])]
-    assert list_partition_reassignments(registry, ListPartitionReassignmentsRequest(topics=named)).topics == []
+    assert list_partition_reassignments(image, ListPartitionReassignmentsRequest(topics=named)).topics == []

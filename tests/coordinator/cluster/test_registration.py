@@ -23,7 +23,7 @@ from tests.coordinator.cluster.given import DIRECTORY, NODE, OPTIONS, TOPIC_ID, 
 
 
 def test_a_new_cluster_gets_its_features_in_a_transaction() -> None:
-    made = given.registry()
+    made = given.image()
     assert activation_records(made, bootstrap_records(), OPTIONS) == [
         BeginTransactionRecord(name="Bootstrap records"),
         *bootstrap_records(),
@@ -33,7 +33,7 @@ def test_a_new_cluster_gets_its_features_in_a_transaction() -> None:
 
 
 def test_a_brokers_epoch_is_the_offset_of_its_registration() -> None:
-    made = given.registry()
+    made = given.image()
     registered = len(bootstrap_records()) + 1  # after the features comes the controller
     assert made.brokers[NODE].epoch == registered
     assert made.brokers[NODE].active
@@ -41,7 +41,7 @@ def test_a_brokers_epoch_is_the_offset_of_its_registration() -> None:
 
 
 def test_a_controlled_shutdown_leaves_partitions_without_leader_but_with_an_eligible_one() -> None:
-    made = given.registry(*given.topic("orders"))
+    made = given.image(*given.topic("orders"))
     epoch = made.brokers[NODE].epoch
     records = shutdown_records(made, NODE)
     assert records == [
@@ -62,13 +62,13 @@ def test_a_controlled_shutdown_leaves_partitions_without_leader_but_with_an_elig
 
 
 def test_without_eligible_leader_replicas_the_last_in_sync_replica_stays_in_the_set() -> None:
-    made = given.registry(*given.topic("orders"))
+    made = given.image(*given.topic("orders"))
     made.features["eligible.leader.replicas.version"] = 0
     assert PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, leader=-1) in shutdown_records(made, NODE)
 
 
 def test_a_node_that_is_back_leads_what_it_left() -> None:
-    made = given.registry(*given.topic("orders"))
+    made = given.image(*given.topic("orders"))
     for record in shutdown_records(made, NODE):
         made.apply(record)
     (elected,) = leading_again(made, made.brokers[NODE], clean=True)
@@ -82,20 +82,20 @@ def test_a_node_that_is_back_leads_what_it_left() -> None:
 
 
 def test_after_an_unclean_stop_leaders_get_a_new_epoch() -> None:
-    made = given.registry(*given.topic("orders"))
+    made = given.image(*given.topic("orders"))
     assert list(leading_again(made, made.brokers[NODE], clean=True)) == []
     (elected,) = leading_again(made, made.brokers[NODE], clean=False)
     assert elected == PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, leader=NODE)
 
 
 def test_a_leader_that_was_still_recovering_is_done_when_it_leads_again() -> None:
-    made = given.registry(*given.topic("orders", leader_recovery_state=1))
+    made = given.image(*given.topic("orders", leader_recovery_state=1))
     (elected,) = leading_again(made, made.brokers[NODE], clean=False)
     assert elected.leader_recovery_state == 0
 
 
 def test_another_brokers_partitions_are_left_to_it() -> None:
-    made = given.registry(*given.topic("orders", replicas=(2,), isr=(2,), leader=-1))
+    made = given.image(*given.topic("orders", replicas=(2,), isr=(2,), leader=-1))
     assert list(leading_again(made, made.brokers[NODE], clean=False)) == []
 
 
@@ -103,7 +103,7 @@ OTHER = b"directory-two---"
 
 
 def test_partitions_in_a_directory_that_failed_have_no_leader_until_it_is_back() -> None:
-    made = given.registry(*given.topic("orders"), given.partition(1, directories=(OTHER,)))
+    made = given.image(*given.topic("orders"), given.partition(1, directories=(OTHER,)))
     made.apply(BrokerRegistrationChangeRecord(broker_id=NODE, broker_epoch=0, log_dirs=[DIRECTORY, OTHER]))
     gone, registered = offline_records(made, NODE, [OTHER])
     assert gone == PartitionChangeRecord(
@@ -120,13 +120,13 @@ def test_partitions_in_a_directory_that_failed_have_no_leader_until_it_is_back()
 
 
 def test_a_broker_that_starts_without_a_directory_does_not_lead_what_is_there() -> None:
-    made = given.registry(*given.topic("orders"), given.partition(1, directories=(OTHER,)))
+    made = given.image(*given.topic("orders"), given.partition(1, directories=(OTHER,)))
     (gone,) = leading_again(made, made.brokers[NODE], clean=True)
     assert (gone.partition_id, gone.leader) == (1, -1)
 
 
 def test_replicas_found_elsewhere_are_recorded_there() -> None:
-    made = given.registry(*given.topic("orders", 2))
+    made = given.image(*given.topic("orders", 2))
     places = [(TopicPartition("orders", 0), DIRECTORY), (TopicPartition("orders", 1), b"directory-two---")]
     places += [(TopicPartition("absent", 0), DIRECTORY)]
     assert list(directory_records(made, NODE, places)) == [
@@ -138,7 +138,7 @@ def test_a_broker_that_is_gone_is_forgotten() -> None:
     gone = RegisterBrokerRecord(
         broker_id=2, incarnation_id=bytes(16), broker_epoch=70, end_points=[], features=[], rack=None
     )
-    made = given.registry(gone, *given.topic("orders", replicas=(2, NODE), isr=(2, NODE), leader=2))
+    made = given.image(gone, *given.topic("orders", replicas=(2, NODE), isr=(2, NODE), leader=2))
     changed, forgotten = unregister_records(made, 2)
     assert changed == PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, isr=[NODE], leader=NODE)
     made.apply(forgotten)
@@ -151,5 +151,5 @@ def test_a_broker_that_is_gone_is_forgotten() -> None:
 ])  # fmt: skip
 def test_only_a_broker_that_was_there_and_is_gone_is_forgotten(broker: int, code: ErrorCode) -> None:
     with pytest.raises(KafkaError) as caught:
-        unregister_records(given.registry(), broker)
+        unregister_records(given.image(), broker)
     assert caught.value.code is code

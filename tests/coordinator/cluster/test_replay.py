@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from coordinator.cluster.features import bootstrap_records
+from coordinator.cluster.image import Image
 from coordinator.cluster.record import MetadataRecord
-from coordinator.cluster.registry import Registry
 from coordinator.cluster.replay import Replay
 from coordinator.cluster.snapshot import SnapshotId, write_snapshot
 from protocol.errors import KafkaError
@@ -24,11 +24,11 @@ LEVEL = FeatureLevelRecord(name="group.version", feature_level=1)
 
 
 def replayed(*records: MetadataRecord) -> tuple[dict[str, int], bool]:
-    registry = Registry("c")
-    replay = Replay(registry)
+    image = Image("c")
+    replay = Replay(image)
     for record in records:
         replay.feed(record)
-    return registry.features, replay.in_transaction
+    return image.features, replay.in_transaction
 
 
 def test_records_of_a_transaction_count_once_it_ends() -> None:
@@ -52,11 +52,11 @@ def test_a_snapshot_beyond_the_log_is_where_the_log_goes_on(tmp_path: Path) -> N
     world.stop(world.open())
     put_snapshot(world, 5_000, *given.topic("orders"))
     cluster = world.open()
-    assert cluster.registry.topic("orders") is not None
+    assert cluster.image.topic("orders") is not None
     assert cluster.log.log.log_start_offset == 5_000
     assert cluster.broker_epoch > 5_000
     world.stop(cluster)
-    assert world.open().registry.topic("orders") is not None
+    assert world.open().image.topic("orders") is not None
 
 
 async def test_a_snapshot_within_the_log_is_followed_by_the_rest_of_it(tmp_path: Path) -> None:
@@ -68,8 +68,8 @@ async def test_a_snapshot_within_the_log_is_followed_by_the_rest_of_it(tmp_path:
     await cluster.create_topics(CreateTopicsRequest(topics=[given.creatable("after-it")]))
     world.stop(cluster)
     again = world.open(register=False)
-    assert again.registry.topic_names() == ["after-it", "in-the-snapshot"]
-    assert again.registry.offset == again.log.end_offset - 1
+    assert again.image.topic_names() == ["after-it", "in-the-snapshot"]
+    assert again.image.offset == again.log.end_offset - 1
 
 
 def test_a_damaged_snapshot_is_named(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.cluster.registry import Registry
+from coordinator.cluster.image import Image
 from coordinator.cluster.snapshot import SnapshotId, find_snapshots, read_snapshot, write_snapshot
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import iter_batches
@@ -62,5 +62,5 @@ def test_snapshots_are_known_by_their_names() -> None:
 
 
 def test_an_empty_registry_has_nothing() -> None:
-    registry = Registry("c")
-    assert (registry.offset, registry.metadata_version, registry.topic_names()) == (-1, 7, [])
+    image = Image("c")
+    assert (image.offset, image.metadata_version, image.topic_names()) == (-1, 7, [])

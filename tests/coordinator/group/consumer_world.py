@@ -37,7 +37,7 @@ Partitions = Mapping[Uuid, Iterable[int]]
 
 
 class FakeTopics:
-    """Topics, as the registry has them."""
+    """Topics, as the image has them."""
 
     def __init__(self) -> None:
         self.by_name: dict[str, Topic] = {}

@@ -1,0 +1,128 @@
+"""Whatever records made of an image, its image makes again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given as for_any
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from coordinator.cluster import snapshots
+from coordinator.cluster.image import Image
+from coordinator.cluster.image_records import records_of
+from coordinator.cluster.record import MetadataForm, MetadataRecord
+from coordinator.cluster.snapshot import find_snapshots, read_snapshot, snapshot_path
+from protocol.messages.create_topics import CreateTopicsRequest
+from protocol.metadata_records.security import AccessControlEntryRecord, UserScramCredentialRecord
+from protocol.metadata_records.settings import ClientQuotaRecord, EntityData, FeatureLevelRecord, ProducerIdsRecord
+from protocol.metadata_records.topics import ClearElrRecord, PartitionChangeRecord, RemoveTopicRecord
+from protocol.records.control import KRaftVersionRecord, VotersRecord
+from tests.coordinator.cluster import given
+from tests.coordinator.cluster.given import NODE
+from tests.coordinator.cluster.worlds import World
+
+NAMES = ("a", "b.c", "b_c", "__consumer_offsets")
+small = st.integers(min_value=0, max_value=3)
+brokers = st.lists(st.integers(min_value=1, max_value=4), unique=True, max_size=3)
+maybe_brokers = st.none() | brokers
+
+
+def everything(image: Image) -> dict[str, object]:
+    return {
+        "topics": {topic.name: (topic.topic_id, topic.partitions) for topic in image.topics()},
+        "by id": {topic.topic_id: topic.name for topic in image.topics()},
+        "configs": {resource: dict(image.configs(resource)) for resource in image.configured()},
+        "features": image.features,
+        "brokers": image.brokers,
+        "controllers": image.controllers,
+        "producer ids": image.producer_ids,
+        "kept": image.kept,
+        "directories": +image.partitions_in,
+        "collisions": {name: image.colliding(name) is None for name in NAMES},
+    }
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[MetadataRecord]:
+    """Records in an order in which a controller could have written them."""
+    topics: dict[str, tuple[bytes, int]] = {}
+    records: list[MetadataRecord] = []
+    for step in range(draw(st.integers(min_value=0, max_value=15))):
+        name = draw(st.sampled_from(NAMES))
+        if name not in topics:
+            topics[name] = bytes([step + 1]) * 16, draw(st.integers(min_value=1, max_value=3))
+            records += given.topic(name, topics[name][1], topics[name][0], elr=tuple(draw(brokers)))
+            continue
+        topic_id, count = topics[name]
+        records.append(draw(changes(name, topic_id, count)))
+        if isinstance(records[-1], RemoveTopicRecord):
+            del topics[name]
+    return records
+
+
+def changes(name: str, topic_id: bytes, partitions: int) -> st.SearchStrategy[MetadataRecord]:
+    return st.one_of(
+        st.builds(
+            PartitionChangeRecord,
+            partition_id=st.integers(min_value=0, max_value=partitions - 1),
+            topic_id=st.just(topic_id),
+            isr=maybe_brokers,
+            leader=st.integers(min_value=-2, max_value=4),
+            adding_replicas=maybe_brokers,
+            removing_replicas=maybe_brokers,
+            leader_recovery_state=st.integers(min_value=-1, max_value=1),
+            eligible_leader_replicas=maybe_brokers,
+            last_known_elr=maybe_brokers,
+        ),
+        st.builds(RemoveTopicRecord, topic_id=st.just(topic_id)),
+        st.builds(ClearElrRecord, topic_name=st.sampled_from([name, ""])),
+        st.builds(given.topic_config, st.just(name), st.sampled_from("xy"), st.none() | st.just("1")),
+        st.builds(given.broker_config, st.sampled_from(["", "1"]), st.sampled_from("xy"), st.none() | st.just("1")),
+        st.builds(FeatureLevelRecord, name=st.sampled_from(["group.version", "share.version"]), feature_level=small),
+        st.builds(ProducerIdsRecord, broker_id=st.just(NODE), broker_epoch=small, next_producer_id=small),
+        st.builds(AccessControlEntryRecord, id=st.sampled_from([b"x" * 16, b"y" * 16]), principal=st.just("User:a")),
+        st.builds(UserScramCredentialRecord, name=st.sampled_from("ab"), mechanism=small, iterations=small),
+        st.builds(
+            ClientQuotaRecord,
+            entity=st.just([EntityData(entity_type="user", entity_name=None)]),
+            key=st.sampled_from("kl"),
+            value=st.floats(allow_nan=False),
+            remove=st.booleans(),
+        ),
+    )
+
+
+@settings(max_examples=50, deadline=None)
+@for_any(histories())
+def test_an_image_is_all_that_there_is(history: list[MetadataRecord]) -> None:
+    image = given.image(*history)
+    form = MetadataForm(lambda: 30)
+    again = Image("the-cluster")
+    for record in form.decode(form.encode(list(records_of(image)), 0)):
+        again.apply(record)
+    assert everything(again) == everything(image)
+
+
+@pytest.fixture
+def soon_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshots, "SNAPSHOT_AFTER_BYTES", 1_500)
+
+
+@pytest.mark.usefixtures("soon_due")
+async def test_a_snapshot_is_renewed_when_enough_was_written(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    for at in range(4):
+        cluster = world.open()
+        topics = [given.creatable(f"topic-{at}-{one}", 2, 1) for one in range(5)]
+        await cluster.create_topics(CreateTopicsRequest(topics=topics))
+        world.stop(cluster)
+    found = find_snapshots(file.name for file in world.folder().iterdir())
+    assert len(found) == snapshots.KEPT_SNAPSHOTS
+    assert found[-1].offset == cluster.log.end_offset
+    latest = read_snapshot(world.disk, snapshot_path(str(world.folder()), found[-1]))
+    assert [type(said) for said in latest.quorum[1:3]] == [KRaftVersionRecord, VotersRecord]
+    again = world.open(register=False)
+    assert everything(again.image) == everything(cluster.image)
+    assert len(again.image.topic_names()) == 20
