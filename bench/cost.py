@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import os
+import time
 from pathlib import Path
 from typing import NamedTuple
 
-TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+from bench.figures import Cpu
+
 KIB = 1024
+CPUCLOCK_SCHED = 2
 
 # Fields of /proc/PID/stat that follow the command's closing bracket, counted from there (proc(5) counts from the pid).
 UTIME, STIME = 11, 12
@@ -25,10 +27,17 @@ class Memory(NamedTuple):
     private_bytes: int
 
 
-def cpu_seconds_of(stat: str) -> float:
-    """User and system time in the text of /proc/PID/stat; the command in it may hold spaces and brackets."""
+class Ticks(NamedTuple):
+    """User and system time in clock ticks: good for shares, too coarse for a short round."""
+
+    user: int
+    system: int
+
+
+def ticks_of(stat: str) -> Ticks:
+    """The times in the text of /proc/PID/stat; the command in it may hold spaces and brackets."""
     fields = stat[stat.rindex(")") + 2 :].split()
-    return (int(fields[UTIME]) + int(fields[STIME])) / TICKS_PER_SECOND
+    return Ticks(int(fields[UTIME]), int(fields[STIME]))
 
 
 def memory_of(status: str) -> Memory:
@@ -46,8 +55,29 @@ def family(pid: int) -> list[int]:
     return found
 
 
-def cpu_seconds(pid: int) -> float:
-    return sum(cpu_seconds_of(Path(f"/proc/{one}/stat").read_text()) for one in family(pid))
+def cpu_clock(pid: int) -> int:
+    """The clock of a process's time on the processors, as clock_getcpuclockid(3) makes it: nanoseconds, where
+    /proc/PID/stat has ticks of ten milliseconds. Threads that have ended are in it."""
+    return (~pid << 3) | CPUCLOCK_SCHED
+
+
+class Spent(NamedTuple):
+    """What a process and its descendants have had of the processors so far."""
+
+    seconds: float
+    ticks: Ticks
+
+
+def spent(pid: int) -> Spent:
+    pids = family(pid)
+    ticks = [ticks_of(Path(f"/proc/{one}/stat").read_text()) for one in pids]
+    return Spent(sum(time.clock_gettime(cpu_clock(one)) for one in pids), Ticks(*map(sum, zip(*ticks, strict=True))))
+
+
+def between(before: Spent, after: Spent) -> Cpu:
+    """What was spent meanwhile. The kernel's share is as fine as ticks are."""
+    user, system = after.ticks.user - before.ticks.user, after.ticks.system - before.ticks.system
+    return Cpu(after.seconds - before.seconds, system / (user + system) if user + system else 0.0)
 
 
 def memory(pid: int) -> Memory:

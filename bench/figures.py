@@ -30,6 +30,7 @@ FIGURES: Mapping[str, Figure] = {
     for figure in (
         Figure("cpu_s_per_gb", "CPU per GB", "s/GB", 3),
         Figure("cpu_s_per_million", "CPU per million", "s/M", 3),
+        Figure("kernel_percent", "of it the kernel's", "%", 0),
         Figure("cpu_percent", "CPU while idle", "%", 2),
         Figure("records_per_s", "throughput", "/s", 0, less_is_better=False),
         Figure("mb_per_s", "throughput", "MB/s", 1, less_is_better=False),
@@ -77,6 +78,13 @@ def ratio(one: Mapping[str, Spread], base: Mapping[str, Spread], key: str) -> fl
 NOTHING: Sample = MappingProxyType({})
 
 
+class Cpu(NamedTuple):
+    """Time on a processor: all of it, and how much of that was the kernel's (0 to 1)."""
+
+    total_s: float
+    kernel_share: float
+
+
 class Work(NamedTuple):
     """What a tool did: records (or requests) and payload bytes in so many seconds, and figures it measured itself."""
 
@@ -86,15 +94,21 @@ class Work(NamedTuple):
     figures: Sample = NOTHING
 
 
-def per_work(work: Work, cpu_s: float) -> dict[str, float]:
+def cpu_figure(figures: tuple[str, ...]) -> str | None:
+    """The figure of the broker's CPU per unit of work that a load shows first."""
+    return next((key for key in figures if key.startswith("cpu_s_")), None)
+
+
+def per_work(work: Work, cpu: Cpu) -> dict[str, float]:
     """The broker's CPU seconds and the wall clock, each per unit of work."""
     sample = {
-        "cpu_s_per_million": cpu_s / work.records * MILLION,
+        "cpu_s_per_million": cpu.total_s / work.records * MILLION,
+        "kernel_percent": cpu.kernel_share * 100,
         "records_per_s": work.records / work.seconds,
         **work.figures,
     }
     if work.size_bytes:
-        sample |= {"cpu_s_per_gb": cpu_s / work.size_bytes * GB, "mb_per_s": work.size_bytes / MB / work.seconds}
+        sample |= {"cpu_s_per_gb": cpu.total_s / work.size_bytes * GB, "mb_per_s": work.size_bytes / MB / work.seconds}
     return sample
 
 

@@ -1,12 +1,19 @@
-"""What Odradek is to reach on each load, as ratios of medians in the same run. Pure."""
+"""What Odradek is to reach on each load: ratios of medians in the same run, and a few plain limits. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from statistics import median
 from typing import NamedTuple
 
-from bench.figures import FIGURES, ratio
+from bench.figures import FIGURES, Sample, cpu_figure, ratio
 from bench.results import Row
+
+OURS = "odradek"
+LIMIT = "limit"
+"""In the place of a peer: the figure itself is held against the goal."""
+ITS_YOUTH = "first tenth"
+"""In the place of a peer: the last tenth of a long run is held against its own first tenth."""
 
 
 class Goal(NamedTuple):
@@ -23,57 +30,75 @@ class Verdict(NamedTuple):
     reached: bool
 
 
-OURS = "odradek"
+def against(other: str, **limits: float) -> tuple[Goal, ...]:
+    return tuple(Goal(figure, other, limit) for figure, limit in limits.items())
 
-# Against Apache Kafka, load by load. A load that is not here has the general goals only.
-AGAINST_KAFKA: Mapping[str, Mapping[str, float]] = {
-    "produce": {"cpu_s_per_gb": 0.45},
-    "produce-idempotent": {"cpu_s_per_gb": 0.35},
-    "produce-lz4": {"cpu_s_per_gb": 0.35},
-    "produce-unbatched": {"cpu_s_per_million": 0.30},
-    "consume": {"cpu_s_per_gb": 0.80},
-    "consume-group": {"cpu_s_per_gb": 0.80},
-    "consume-lz4": {"cpu_s_per_gb": 0.80},
-    "consume-fan-out": {"cpu_s_per_gb": 0.80},
-    "consume-share": {"cpu_s_per_million": 0.50, "records_per_s": 3.0},
-    "consume-share-4": {"cpu_s_per_million": 0.50, "records_per_s": 3.0},
-    "consume-share-16": {"cpu_s_per_million": 0.50, "records_per_s": 3.0},
-    "latency": {"p50_ms": 1.0, "p99_ms": 1.0},
-    "latency-steady": {"p50_ms": 1.0, "p99_ms": 1.0},
-    "latency-jvm": {"mean_ms": 1.0},
-    "start-up": {"ready_ms": 0.15, "metadata_ms": 0.15},
+
+CONSUME = against("kafka", cpu_s_per_gb=0.6, mb_per_s=1.0)
+SHARE = against("kafka", cpu_s_per_million=0.30, records_per_s=3.0)
+LATENCY = (*against("kafka", p50_ms=0.5, p99_ms=0.3), *against("kfake", p50_ms=1.0, p99_ms=1.0))
+AGE = against(ITS_YOUTH, cpu_s_per_gb=1.05, private_mb=1.05)
+
+# Load by load. A load that is not here has the general goals only.
+BY_LOAD: Mapping[str, tuple[Goal, ...]] = {
+    "produce": (
+        *against("kafka", cpu_s_per_gb=0.45),
+        *against("kfake", cpu_s_per_gb=0.8),
+        *against("floor", cpu_s_per_gb=2.0),
+    ),
+    "produce-idempotent": (*against("kafka", cpu_s_per_gb=0.45), *against("kfake", cpu_s_per_gb=0.8)),
+    "produce-lz4": against("kafka", cpu_s_per_gb=0.45),
+    "produce-unbatched": against("kafka", cpu_s_per_million=0.30),
+    "consume": CONSUME,
+    "consume-group": CONSUME,
+    "consume-lz4": CONSUME,
+    "consume-fan-out": CONSUME,
+    "consume-share": SHARE,
+    "consume-share-4": SHARE,
+    "consume-share-16": SHARE,
+    "latency": LATENCY,
+    "latency-steady": LATENCY,
+    "latency-jvm": against("kafka", mean_ms=0.5),
+    "start-up": against(LIMIT, ready_ms=200, rss_idle_mb=40),
+    "long-run": AGE,
 }
-# On every load: throughput and memory against Apache Kafka.
-GENERAL = (
-    Goal("mb_per_s", "kafka", 1.0),
-    Goal("rss_idle_mb", "kafka", 0.2),
-    Goal("rss_peak_mb", "kafka", 0.3),
-    Goal("private_mb", "kafka", 0.3),
-)
-# And of the figure of CPU that it shows first.
-CPU_LIMITS = {"kfake": 1.0, "floor": 2.0}
-
-
-def cpu_figure(figures: tuple[str, ...]) -> str | None:
-    """The figure of the broker's CPU per unit of work that a load shows first."""
-    return next((key for key in figures if key.startswith("cpu_s_")), None)
+# On every load: memory against Apache Kafka, and CPU against kfake.
+GENERAL = against("kafka", rss_idle_mb=0.2, rss_peak_mb=0.3, private_mb=0.3)
+CPU_AGAINST_KFAKE = 1.0
 
 
 def goals(load: str, figures: tuple[str, ...]) -> Iterator[Goal]:
-    for figure, limit in AGAINST_KAFKA.get(load, {}).items():
-        yield Goal(figure, "kafka", limit)
+    own = BY_LOAD.get(load, ())
+    yield from own
     yield from GENERAL
-    if (cpu := cpu_figure(figures)) is not None:
-        yield from (Goal(cpu, other, limit) for other, limit in CPU_LIMITS.items())
+    cpu = cpu_figure(figures)
+    if cpu is not None and (cpu, "kfake") not in {(goal.figure, goal.other) for goal in own}:
+        yield Goal(cpu, "kfake", CPU_AGAINST_KFAKE)
+
+
+def ageing(samples: list[Sample], figure: str) -> float | None:
+    """How many times its first tenth the last tenth of a run's rounds shows of a figure; None without rounds."""
+    values = [sample[figure] for sample in samples if figure in sample]
+    tenth = -(-len(values) // 10)
+    return median(values[-tenth:]) / median(values[:tenth]) if values and median(values[:tenth]) else None
+
+
+def measured(goal: Goal, peers: Mapping[str, Row]) -> float | None:
+    """What is held against a goal's limit; None when a side of it was not measured."""
+    ours = peers[OURS].summary() if OURS in peers else {}
+    if goal.figure not in ours:
+        return None
+    if goal.other == LIMIT:
+        return ours[goal.figure].median
+    if goal.other == ITS_YOUTH:
+        return ageing(peers[OURS].samples, goal.figure)
+    return ratio(ours, peers[goal.other].summary(), goal.figure) if goal.other in peers else None
 
 
 def verdicts(load: str, figures: tuple[str, ...], peers: Mapping[str, Row]) -> Iterator[Verdict]:
     """Each goal whose figure the load shows and both sides have measured, and whether it is reached."""
-    summaries = {name: row.summary() for name, row in peers.items()}
     for goal in goals(load, figures):
-        if goal.figure not in figures or goal.other not in summaries or OURS not in summaries:
-            continue
-        found = ratio(summaries[OURS], summaries[goal.other], goal.figure)
-        if found is not None:
+        value = measured(goal, peers) if goal.figure in figures else None
+        if value is not None:
             less = FIGURES[goal.figure].less_is_better
-            yield Verdict(goal, found, found <= goal.limit if less else found >= goal.limit)
+            yield Verdict(goal, value, value <= goal.limit if less else value >= goal.limit)

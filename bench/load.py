@@ -108,6 +108,10 @@ class Load(NamedTuple):
     """Idle connections held meanwhile."""
     filled_by: Load | None = None
     """The load that fills the topic beforehand, uncounted."""
+    topic: tuple[str, ...] = ()
+    """Configs of the topic, `key=value`."""
+    one_topic: bool = False
+    """Whether all rounds write to the same topic, so that it ages with the broker."""
     cold: bool = False
     """Whether the topic's pages are dropped from memory before each round."""
     needs: frozenset[Api] = frozenset()
@@ -121,6 +125,10 @@ class Load(NamedTuple):
     @property
     def size_bytes(self) -> int:
         return self.records * self.record_bytes
+
+    @property
+    def topic_configs(self) -> Mapping[str, str]:
+        return dict(one.split("=", 1) for one in self.topic)
 
     @property
     def properties(self) -> Mapping[str, str]:

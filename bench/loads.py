@@ -182,6 +182,17 @@ LOADS: Mapping[str, Load] = {
 LONG: Mapping[str, Load] = {
     load.name: load
     for load in (
+        PRODUCE._replace(
+            name="long-run",
+            title="produce 100 GB of 1 KB at 100 MB/s, retention at 2 GB",
+            records=5_000_000,
+            rate=100_000,
+            one_topic=True,
+            topic=("retention.bytes=2147483648", "segment.bytes=268435456", "file.delete.delay.ms=1000"),
+            flow=None,
+            rounds_at_least=20,
+            figures=("cpu_s_per_gb", "kernel_percent", "mb_per_s", "p99_ms", "rss_peak_mb", "private_mb"),
+        ),
         PIPELINE_LOAD._replace(
             name="pipeline-load-10m",
             title="load 10 million events of 200 B into Parquet (Spark)",

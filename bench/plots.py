@@ -13,8 +13,7 @@ from matplotlib import pyplot
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from bench.figures import FIGURES, ratio
-from bench.goals import cpu_figure
+from bench.figures import FIGURES, GB, cpu_figure, ratio
 from bench.loads import CURVES, LOADS, Curve
 from bench.peers import BASE, PEERS
 from bench.results import RESULTS, Result, saved
@@ -24,6 +23,7 @@ FORMATS = ("svg", "png")
 LATENCY = ("p50_ms", "p99_ms", "p999_ms")
 START_TIMES = ("ready_ms", "metadata_ms")
 IDLE_MEMORY = ("rss_idle_mb",)
+AGEING = ("cpu_s_per_gb", "private_mb")
 BAR = 0.8
 ROW_INCHES = 0.4
 WHOLE_FROM = 100
@@ -134,6 +134,23 @@ def growth(folder: Path, curve: Curve, results: Mapping[str, Result]) -> list[Pa
     return write(canvas, folder, curve.name)
 
 
+def ages(folder: Path, result: Result) -> list[Path]:
+    """How cost and memory go with a broker's age: each round of a long run, those of warming up before zero."""
+    canvas, grid = pyplot.subplots(1, len(AGEING), figsize=(5.5 * len(AGEING), 3.5))
+    for axes, key in zip(grid, AGEING, strict=True):
+        for name, row in result.peers.items():
+            rounds = [*row.warm_up, *row.samples]
+            written_gb = [
+                (at - len(row.warm_up)) * result.records * result.record_bytes / GB for at in range(len(rounds))
+            ]
+            measured = [(at, one[key]) for at, one in zip(written_gb, rounds, strict=True) if key in one]
+            axes.plot(*zip(*measured, strict=True), "o-", markersize=3, color=COLOURS[name], label=row.title)
+        axes.set(ylim=(0, None), xlabel="GB written since it was warm", title=FIGURES[key].title)
+        axes.set_ylabel(FIGURES[key].unit)
+        axes.legend(fontsize=8)
+    return write(canvas, folder, result.load)
+
+
 def draw(folder: Path) -> list[Path]:
     """Every plot that the results in a folder have the numbers for."""
     results = {one.load: one for one in saved(folder)}
@@ -141,6 +158,8 @@ def draw(folder: Path) -> list[Path]:
     files = costs(folder, rows) + latencies(folder, rows) + start_up(folder, rows)
     for curve in CURVES.values():
         files += growth(folder, curve, results)
+    if "long-run" in results:
+        files += ages(folder, results["long-run"])
     return files
 
 

@@ -10,7 +10,7 @@ from rich.table import Table
 from bench.figures import FIGURES, Spread, ratio
 from bench.goals import verdicts
 from bench.peers import BASE, PEERS
-from bench.results import Result
+from bench.results import Result, Row
 
 # Where there is no terminal to fit into.
 WIDTH = 140
@@ -25,15 +25,18 @@ def cell(key: str, one: Mapping[str, Spread], base: Mapping[str, Spread]) -> str
     """`median ×ratio`, and below it `least–greatest`, as far as there is each."""
     if key not in one:
         return "–"
-    digits = FIGURES[key].digits
     median, least, greatest, rounds = one[key]
-    text = f"{median:,.{digits}f}"
+    text = figure(key, median)
     times = ratio(one, base, key) if one is not base else None
     if times is not None:
         text += f" [bold]×{times:.2f}[/bold]"
     if rounds > 1:
-        text += f"\n[dim]{least:,.{digits}f}–{greatest:,.{digits}f}[/dim]"
+        text += f"\n[dim]{figure(key, least)}–{figure(key, greatest)}[/dim]"
     return text
+
+
+def figure(key: str, value: float) -> str:
+    return f"{value:,.{FIGURES[key].digits}f}"
 
 
 def table_of(result: Result) -> Table:
@@ -47,8 +50,19 @@ def table_of(result: Result) -> Table:
         table.add_column(f"{FIGURES[key].title}\n[dim]{FIGURES[key].unit}[/dim]", justify="right", no_wrap=True)
     for name, row in result.peers.items():
         summary = base if name == BASE else row.summary()
-        table.add_row(row.title, *(cell(key, summary, base) for key in result.figures))
+        table.add_row(titled(row, result.figures), *(cell(key, summary, base) for key in result.figures))
+        if cold := row.cold():
+            first = (f"[dim]{figure(key, cold[key].median) if key in cold else '–'}[/dim]" for key in result.figures)
+            table.add_row("[dim]  cold: its first round[/dim]", *first)
     return table
+
+
+def titled(row: Row, figures: tuple[str, ...]) -> str:
+    """A peer's name and, below it, how long it was warmed."""
+    if not row.warm_up:
+        return row.title
+    rest = "" if row.is_settled(figures) else ", not settled"
+    return f"{row.title}\n[dim]{len(row.warm_up)} rounds of warm-up{rest}[/dim]"
 
 
 def show(console: Console, result: Result) -> None:
@@ -61,7 +75,7 @@ def show(console: Console, result: Result) -> None:
 
 
 def show_goals(console: Console, results: Iterable[Result]) -> None:
-    table = Table(title="goals, as Odradek's median ÷ the other's", title_justify="left")
+    table = Table(title="goals, as Odradek's median ÷ the other's, or against a plain limit", title_justify="left")
     for heading in ("load", "figure", "against", "ratio", "goal", ""):
         table.add_column(heading)
     for result in results:
@@ -69,7 +83,8 @@ def show_goals(console: Console, results: Iterable[Result]) -> None:
             sign = "≤" if FIGURES[goal.figure].less_is_better else "≥"
             mark = "[green]reached[/green]" if reached else "[red]missed[/red]"
             title = FIGURES[goal.figure].title
-            table.add_row(result.title, title, PEERS[goal.other].title, f"{found:.2f}", f"{sign} {goal.limit}", mark)
+            other = PEERS[goal.other].title if goal.other in PEERS else goal.other
+            table.add_row(result.title, title, other, f"{found:.2f}", f"{sign} {goal.limit}", mark)
     if table.row_count:
         console.print(table)
 

@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.figures import Sample, Spread, summarise
+from bench import warmth
+from bench.figures import Sample, Spread, cpu_figure, summarise
 from bench.load import Load, Method
 
 RESULTS = Path(__file__).parent / "results" / "local"
@@ -26,6 +27,8 @@ class Row(NamedTuple):
     reason: str | None = None
     failed: bool = False
     """Whether the reason is a failure; otherwise the peer does not offer what the load needs."""
+    warm_up: tuple[Sample, ...] = ()
+    """The rounds before those that count, from the start of the process on."""
 
     def lacks(self, figures: tuple[str, ...]) -> list[str]:
         """The figures that some round did not give, of a row that has no reason for it."""
@@ -33,6 +36,15 @@ class Row(NamedTuple):
 
     def summary(self) -> dict[str, Spread]:
         return summarise(self.samples)
+
+    def cold(self) -> dict[str, Spread]:
+        """The first round after the start; empty when there was no warming up."""
+        return summarise(self.warm_up[:1])
+
+    def is_settled(self, figures: tuple[str, ...]) -> bool:
+        """Whether the cost had stopped falling when the rounds that count began."""
+        key = cpu_figure(figures)
+        return key is not None and warmth.is_settled([sample[key] for sample in self.warm_up if key in sample])
 
 
 class Result(NamedTuple):
@@ -73,7 +85,9 @@ def result_of(load: Load, peers: Mapping[str, Row]) -> Result:
 def to_json(result: Result) -> str:
     """The rounds as they were, and their summary for readers without a calculator."""
     peers = {
-        name: row._asdict() | {"summary": {key: one._asdict() for key, one in row.summary().items()}}
+        name: row._asdict()
+        | {"settled": row.is_settled(result.figures)}
+        | {"summary": {key: one._asdict() for key, one in row.summary().items()}}
         for name, row in result.peers.items()
     }
     return json.dumps(result._asdict() | {"peers": peers}, indent=1) + "\n"
@@ -82,7 +96,8 @@ def to_json(result: Result) -> str:
 def from_json(text: str) -> Result:
     fields = json.loads(text)
     peers = {
-        name: Row(row["title"], row["samples"], row["reason"], row["failed"]) for name, row in fields["peers"].items()
+        name: Row(row["title"], row["samples"], row["reason"], row["failed"], tuple(row.get("warm_up", ())))
+        for name, row in fields["peers"].items()
     }
     return Result(**{**fields, "figures": tuple(fields["figures"]), "peers": peers})
 

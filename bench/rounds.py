@@ -7,21 +7,16 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from bench.figures import Sample
-from bench.load import Load
+from bench import warmth
+from bench.figures import cpu_figure
+from bench.load import Load, Method
 from bench.peers.peer import Peer, Unavailable
 from bench.results import Row
 from bench.trial import Trial
 
-WARM_UP = -1
-
 
 def reason_of(error: Exception) -> str:
     return str(error) if isinstance(error, Unavailable) else f"{type(error).__name__}: {error}"
-
-
-def record(samples: list[Sample], trial: Trial, number: int) -> None:
-    samples.append(trial.measure(number))
 
 
 class Rounds:
@@ -30,28 +25,45 @@ class Rounds:
     def __init__(self, load: Load, peers: Iterable[type[Peer]], work: Path, tell: Callable[[str], None]) -> None:
         self._tell = tell
         self._load = load
+        self._cost = cpu_figure(load.figures)
         self._trials = {peer.name: Trial(peer(work), load, work) for peer in peers}
         self._rows = {name: Row(trial.peer.title, []) for name, trial in self._trials.items()}
 
     def run(self, rounds: int, *, warm_up: bool) -> Mapping[str, Row]:
-        """Start all peers, measure `rounds` rounds after one that does not count, stop all peers."""
+        """Start all peers, warm each until its cost has stopped falling, measure `rounds` rounds, stop all peers."""
         with ExitStack() as stack:
             for name, trial in self._trials.items():
                 stack.callback(trial.close)
                 self._try(name, "start", trial.open)
-            for number in range(WARM_UP if warm_up else 0, max(rounds, self._load.rounds_at_least)):
-                self._round(number)
+            if warm_up and self._load.method is not Method.START_UP:  # a start is cold, or it is none
+                self._warm_up()
+            for number in range(max(rounds, self._load.rounds_at_least)):
+                for name in self._trials:
+                    self._try(name, f"round {number + 1}", partial(self._count, name, number))
         return self._rows
 
-    def _round(self, number: int) -> None:
-        for name, trial in self._trials.items():
-            row = self._rows[name]
-            if row.reason is None:
-                samples = row.samples if number >= 0 else []
-                step = f"round {number + 1}" if number >= 0 else "warm-up"
-                self._try(name, step, partial(record, samples, trial, number))
+    def _warm_up(self) -> None:
+        """Who is warm rests while the others go on; nobody's rounds are measured before all are warm."""
+        for number in range(1, warmth.MOST_ROUNDS + 1):
+            cold = [name for name, row in self._rows.items() if row.reason is None and self._needs_more(row)]
+            for name in cold:
+                self._try(name, f"warm-up {number}", partial(self._warm, name, -number))
+
+    def _needs_more(self, row: Row) -> bool:
+        if self._cost is None:
+            return not row.warm_up
+        return warmth.needs_more([sample[self._cost] for sample in row.warm_up])
+
+    def _warm(self, name: str, number: int) -> None:
+        row = self._rows[name]
+        self._rows[name] = row._replace(warm_up=(*row.warm_up, self._trials[name].measure(number)))
+
+    def _count(self, name: str, number: int) -> None:
+        self._rows[name].samples.append(self._trials[name].measure(number))
 
     def _try(self, name: str, step: str, action: Callable[[], None]) -> None:
+        if self._rows[name].reason is not None:
+            return
         self._tell(f"{self._load.name}: {name}: {step}")
         try:
             action()

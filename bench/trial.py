@@ -78,13 +78,18 @@ MANY_PARTITIONS = 1_000
 """A topic of so many serves all rounds: a broker may not have as many files open as several of them have."""
 
 
+TOPICS_LEFT = 3
+"""Rounds whose topics stay: long enough that their pages are written back as in a broker that deletes nothing."""
+
+
 class Trial:
     """One peer under one load. What goes wrong is raised; the caller makes a reason of it."""
 
     def __init__(self, peer: Peer, load: Load, work: Path) -> None:
         self.peer, self.load, self.work = peer, load, work
         self._idle_bytes = 0
-        self._filled: set[str] = set()
+        self._filled: dict[str, None] = {}
+        """Topics that are there, the oldest first."""
 
     def open(self) -> None:
         """Start the peer, unless starting it is what is measured. Raises Unavailable with what it cannot serve."""
@@ -115,11 +120,11 @@ class Trial:
     def topic(self, number: int) -> str:
         """The topic of a round, made and filled when the round needs it and it is not there yet."""
         load = self.load
-        shared = (load.filled_by is not None and not load.cold) or load.partitions >= MANY_PARTITIONS
-        name = load.name if shared else f"{load.name}-{number if number >= 0 else 'warm-up'}"
+        shared = load.one_topic or (load.filled_by is not None and not load.cold) or load.partitions >= MANY_PARTITIONS
+        name = load.name if shared else f"{load.name}-{number if number >= 0 else f'warm-up{number}'}"
         if name not in self._filled:
-            self.peer.create_topic(name, load.partitions)
-            self._filled.add(name)
+            self.peer.create_topic(name, load.partitions, load.topic_configs)
+            self._filled[name] = None
             if load.filled_by is not None:
                 job = Job(self.peer.bootstrap, name, load.filled_by, number, self.work)
                 use(self.peer.tool(load.filled_by), job)
@@ -127,14 +132,22 @@ class Trial:
             drop_from_memory(self.peer.data)
         return name
 
+    def forget_old_topics(self) -> None:
+        """Deletes what the rounds before the last few have left, which no disk has room for over many rounds."""
+        while len(self._filled) > TOPICS_LEFT:
+            oldest = next(iter(self._filled))
+            self.peer.delete_topic(oldest)
+            del self._filled[oldest]
+
     def use_tool(self, number: int) -> Sample:
         job = Job(self.peer.bootstrap, self.topic(number), self.load, number, self.work)
         with held(self.peer.bootstrap, self.load.connections):
-            before, held_bytes = cost.cpu_seconds(self.peer.pid), cost.memory(self.peer.pid).private_bytes
+            before, held_bytes = cost.spent(self.peer.pid), cost.memory(self.peer.pid).private_bytes
             work = use(self.peer.tool(self.load), job)
-            spent = cost.cpu_seconds(self.peer.pid) - before
+            cpu = cost.between(before, cost.spent(self.peer.pid))
             grown_bytes = cost.memory(self.peer.pid).private_bytes - held_bytes
-        return per_work(work, spent) | self.memory() | {"kb_each": grown_bytes / work.records / KB}
+        self.forget_old_topics()
+        return per_work(work, cpu) | self.memory() | {"kb_each": grown_bytes / work.records / KB}
 
     def memory(self) -> dict[str, float]:
         """Idle before the first round, at its peak so far, and now."""
@@ -148,13 +161,13 @@ class Trial:
     def watch_idle(self, _: int) -> Sample:
         """What connections cost to make (one request each), to hold, and in memory."""
         count, pid = self.load.connections, self.peer.pid
-        before, began = cost.memory(pid).resident_bytes, cost.cpu_seconds(pid)
+        before, began = cost.memory(pid).resident_bytes, cost.spent(pid)
         with held(self.peer.bootstrap, count):
-            made, grown = cost.cpu_seconds(pid), cost.memory(pid).resident_bytes - before
+            made, grown = cost.spent(pid), cost.memory(pid).resident_bytes - before
             time.sleep(WATCH_S)
-            idle_s = cost.cpu_seconds(pid) - made
+            idle_s = cost.between(made, cost.spent(pid)).total_s
         return self.memory() | {
-            "cpu_s_per_million": (made - began) / count * MILLION,
+            "cpu_s_per_million": cost.between(began, made).total_s / count * MILLION,
             "cpu_percent": idle_s / WATCH_S * 100,
             "kb_per_connection": max(0, grown) / count / KB,
         }

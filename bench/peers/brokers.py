@@ -16,7 +16,7 @@ from bench.peers.peer import Peer, Unavailable, free_port, require
 BUILD_TIMEOUT_S = 600
 KFAKE = Path(__file__).with_name("kfake")
 
-# One node, so one replica of everything; and a group's first member does not wait for others to come.
+# One node, so one replica of everything; a group's first member does not wait for others to come; retention in time.
 ONE_NODE = {
     "offsets.topic.replication.factor": "1",
     "transaction.state.log.replication.factor": "1",
@@ -24,6 +24,7 @@ ONE_NODE = {
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
     "group.initial.rebalance.delay.ms": "0",
+    "log.retention.check.interval.ms": "10000",  # a steady 100 MB/s brings 30 GB in the usual five minutes
 }
 
 

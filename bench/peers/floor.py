@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 from bench import wire
 from bench.load import Load, Method, Tool, module
@@ -32,5 +33,8 @@ class Floor(Peer):
     def tool(self, load: Load) -> Tool:
         return PUMP
 
-    def create_topic(self, name: str, partitions: int) -> None:
+    def create_topic(self, name: str, partitions: int, configs: Mapping[str, str]) -> None:
         """A file is made by its first byte."""
+
+    def delete_topic(self, name: str) -> None:
+        (self.data / name).unlink(missing_ok=True)

@@ -9,6 +9,7 @@ import subprocess
 import threading
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -150,14 +151,14 @@ class Peer(ABC):
         """What puts the load on this peer."""
         return load.tool
 
-    def create_topic(self, name: str, partitions: int) -> None:
+    def create_topic(self, name: str, partitions: int, configs: Mapping[str, str]) -> None:
         """Raises KafkaException with the broker's reason."""
         from confluent_kafka.admin import AdminClient
         from confluent_kafka.cimpl import NewPartitions, NewTopic
 
         admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 3})
         count = min(partitions, PARTITIONS_AT_ONCE)
-        topic = NewTopic(name, num_partitions=count, replication_factor=1)
+        topic = NewTopic(name, num_partitions=count, replication_factor=1, config=dict(configs))
         for created in admin.create_topics([topic], operation_timeout=ADMIN_TIMEOUT_S).values():
             created.result(ADMIN_TIMEOUT_S)
         while count < partitions:
@@ -170,3 +171,11 @@ class Peer(ABC):
             if time.monotonic() > deadline:
                 raise NotStarted(f"{name} has not got {partitions} partitions: {self.tail()}")
             time.sleep(ASK_AGAIN_S)
+
+    def delete_topic(self, name: str) -> None:
+        """Raises KafkaException with the broker's reason."""
+        from confluent_kafka.admin import AdminClient
+
+        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 3})
+        for deleted in admin.delete_topics([name], operation_timeout=ADMIN_TIMEOUT_S).values():
+            deleted.result(ADMIN_TIMEOUT_S)

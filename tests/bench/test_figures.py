@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from bench.figures import Spread, Work, per_work, percentiles_ms, ratio, spread, summarise
-from bench.goals import Goal, Verdict, verdicts
+import pytest
+
+from bench.figures import Cpu, Sample, Spread, Work, per_work, percentiles_ms, ratio, spread, summarise
+from bench.goals import ITS_YOUTH, LIMIT, Goal, Verdict, ageing, verdicts
 from bench.results import Row
 
 
@@ -28,10 +30,11 @@ def test_there_is_no_ratio_to_nothing() -> None:
 
 
 def test_cost_is_per_gigabyte_and_per_million_records() -> None:
-    sample = per_work(Work(500_000, 500_000_000, 2.0, {"p50_ms": 1.5}), cpu_s=1.0)
+    sample = per_work(Work(500_000, 500_000_000, 2.0, {"p50_ms": 1.5}), Cpu(1.0, 0.6))
     assert sample == {
         "cpu_s_per_million": 2.0,
         "cpu_s_per_gb": 2.0,
+        "kernel_percent": 60.0,
         "records_per_s": 250_000,
         "mb_per_s": 250.0,
         "p50_ms": 1.5,
@@ -39,7 +42,7 @@ def test_cost_is_per_gigabyte_and_per_million_records() -> None:
 
 
 def test_work_without_bytes_has_no_cost_per_gigabyte() -> None:
-    assert set(per_work(Work(100, 0, 1.0), cpu_s=1.0)) == {"cpu_s_per_million", "records_per_s"}
+    assert set(per_work(Work(100, 0, 1.0), Cpu(1.0, 0.0))) == {"cpu_s_per_million", "kernel_percent", "records_per_s"}
 
 
 def test_percentiles_are_of_the_nearest_rank() -> None:
@@ -53,19 +56,39 @@ def row(**figures: float) -> Row:
 
 def test_a_cost_is_to_stay_below_its_goal_and_a_throughput_above() -> None:
     peers = {"odradek": row(cpu_s_per_gb=1.0, mb_per_s=90.0), "kafka": row(cpu_s_per_gb=4.0, mb_per_s=100.0)}
-    assert list(verdicts("produce", ("cpu_s_per_gb", "mb_per_s"), peers)) == [
-        Verdict(Goal("cpu_s_per_gb", "kafka", 0.45), 0.25, True),
+    assert list(verdicts("consume", ("cpu_s_per_gb", "mb_per_s"), peers)) == [
+        Verdict(Goal("cpu_s_per_gb", "kafka", 0.6), 0.25, True),
         Verdict(Goal("mb_per_s", "kafka", 1.0), 0.9, False),
     ]
 
 
-def test_cpu_is_to_stay_below_kfake_and_twice_the_floor() -> None:
+def test_cpu_is_to_stay_below_kfake_unless_the_load_says_otherwise() -> None:
     figures = {"cpu_s_per_gb": 1.0, "cpu_s_per_million": 1.0}
     peers = {name: row(**figures) for name in ("odradek", "kfake", "floor")}
-    assert [verdict.goal for verdict in verdicts("produce", tuple(figures), peers)] == [
-        Goal("cpu_s_per_gb", "kfake", 1.0),
-        Goal("cpu_s_per_gb", "floor", 2.0),
+    goals = {load: [one.goal for one in verdicts(load, tuple(figures), peers)] for load in ("produce", "produce-lz4")}
+    assert goals == {
+        "produce": [Goal("cpu_s_per_gb", "kfake", 0.8), Goal("cpu_s_per_gb", "floor", 2.0)],
+        "produce-lz4": [Goal("cpu_s_per_gb", "kfake", 1.0)],
+    }
+
+
+def test_a_plain_limit_is_held_against_the_figure_itself() -> None:
+    assert list(verdicts("start-up", ("ready_ms",), {"odradek": row(ready_ms=150.0)})) == [
+        Verdict(Goal("ready_ms", LIMIT, 200), 150.0, True)
     ]
+
+
+def test_a_long_run_is_held_against_its_own_first_tenth() -> None:
+    samples: list[Sample] = [{"cpu_s_per_gb": 1.0 + 0.01 * number} for number in range(20)]
+    [verdict] = verdicts("long-run", ("cpu_s_per_gb",), {"odradek": Row("Odradek", samples)})
+    assert verdict.goal == Goal("cpu_s_per_gb", ITS_YOUTH, 1.05)
+    assert verdict.ratio == pytest.approx(1.185 / 1.005)
+    assert not verdict.reached
+
+
+def test_the_age_of_nothing_is_not_judged() -> None:
+    assert ageing([], "cpu_s_per_gb") is None
+    assert not list(verdicts("long-run", ("cpu_s_per_gb",), {"odradek": Row("Odradek", [])}))
 
 
 def test_a_goal_against_a_peer_that_did_not_run_is_not_judged() -> None:

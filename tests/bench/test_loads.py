@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from bench.figures import FIGURES
-from bench.goals import AGAINST_KAFKA
+from bench.goals import BY_LOAD
 from bench.load import Load, Method
-from bench.loads import CURVES, LOADS, pick, smaller
+from bench.loads import CURVES, LOADS, LONG, pick, smaller
 from bench.peers import PEERS, USUAL
 from bench.peers.brokers import PurePython
 
@@ -33,8 +33,9 @@ def test_a_filled_topic_has_the_records_that_are_read_from_it() -> None:
 
 
 def test_a_goal_is_of_a_figure_that_its_load_shows() -> None:
-    for name, goals in AGAINST_KAFKA.items():
-        assert set(goals) <= set(LOADS[name].figures)
+    loads = {**LOADS, **LONG}
+    for name, goals in BY_LOAD.items():
+        assert {goal.figure for goal in goals} <= set(loads[name].figures)
 
 
 def test_words_pick_loads_points_of_curves_and_families() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import struct
+import time
 
 import pytest
 
 from bench import cost, wire
-from bench.cost import Memory
+from bench.cost import Memory, Spent, Ticks
+from bench.figures import Cpu
 from bench.loads import LOADS
 from bench.results import Row, from_json, result_of, to_json
 
@@ -16,7 +19,19 @@ STATUS = "Name:\tx\nVmPeak:\t  999 kB\nVmHWM:\t    2048 kB\nVmRSS:\t    1024 kB\
 
 
 def test_cpu_time_is_user_and_system_whatever_the_command_is_called() -> None:
-    assert cost.cpu_seconds_of(STAT) == 300 / cost.TICKS_PER_SECOND
+    assert cost.ticks_of(STAT) == Ticks(user=250, system=50)
+
+
+def test_what_is_spent_meanwhile_is_seconds_and_the_kernels_share_of_the_ticks() -> None:
+    before, after = Spent(1.0, Ticks(10, 10)), Spent(1.5, Ticks(40, 20))
+    assert cost.between(before, after) == Cpu(total_s=0.5, kernel_share=0.25)
+    assert cost.between(before, before) == Cpu(total_s=0.0, kernel_share=0.0)
+
+
+def test_a_process_has_spent_what_its_own_clock_shows() -> None:
+    before = time.process_time()
+    spent = cost.spent(os.getpid())
+    assert before <= spent.seconds <= time.process_time()
 
 
 def test_memory_is_resident_now_and_at_its_peak() -> None:
@@ -47,6 +62,10 @@ def test_metadata_without_a_broker_is_no_answer_yet() -> None:
 
 
 def test_results_come_back_from_their_file_as_they_were() -> None:
-    peers = {"odradek": Row("Odradek", [{"mb_per_s": 1.0}]), "floor": Row("floor", [], "has no protocol")}
+    warm_up = ({"mb_per_s": 0.5},)
+    peers = {
+        "odradek": Row("Odradek", [{"mb_per_s": 1.0}], warm_up=warm_up),
+        "floor": Row("floor", [], "has no protocol"),
+    }
     result = result_of(LOADS["produce"], peers)
     assert from_json(to_json(result)) == result
