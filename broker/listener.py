@@ -3,6 +3,9 @@
 All connections of a listener read into one buffer, since a read is handled before the next one starts; an idle
 connection therefore holds no buffer at all. A connection has one request at work at a time, as Apache Kafka's does:
 while an answer is awaited, or the peer is slow to read, further requests wait and the kernel slows the peer down.
+
+What a connection waits for is one set of reasons. The last of them, ENDED, never goes: whatever is called later, an
+answer, a timer, a turn, the transport, finds it there and does nothing.
 """
 
 from __future__ import annotations
@@ -32,6 +35,22 @@ ten thousand of the smallest."""
 COALESCED_ANSWERS: Final = 32
 """Short answers to requests that came in one read go out by one system call, which costs more than an append; so many
 at once, which stay below the high water mark."""
+
+ANSWER: Final = 1
+"""Its request is at work: parked, or a coroutine."""
+PEER: Final = 2
+"""The peer has answers to take first."""
+PLACE: Final = 4
+"""It has not been admitted yet."""
+TURN: Final = 8
+"""Requests that were read before are answered first."""
+ENDED: Final = 16
+"""It closes, or is closed."""
+NO_ANSWERS: Final = ANSWER | PEER | PLACE | ENDED
+"""While it waits for any of these it answers nothing."""
+NO_READING: Final = TURN | PLACE
+"""While it waits for any of these its socket is not read from. A client that waits for its answer, as most do, is: so
+the broker learns when it goes."""
 
 Later: TypeAlias = "list[Buffer] | Parked | None"
 Answer: TypeAlias = "Later | Coroutine[Any, Any, Later]"
@@ -100,8 +119,8 @@ class ServerConnection:
     """
 
     __slots__ = (
-        "_active", "_admitted", "_busy", "_held", "_parked", "_pending", "_queue", "_write_paused", "client_software",
-        "closed", "ip", "listener", "on_close", "peer", "reader", "transport",
+        "_active", "_admitted", "_is_reading", "_parked", "_pending", "_queue", "_queued_bytes", "_waits",
+        "client_software", "closed", "ip", "listener", "on_close", "peer", "reader", "transport",
     )  # fmt: skip
 
     def __init__(self, listener: Listener) -> None:
@@ -116,12 +135,17 @@ class ServerConnection:
         """Who wants to know that the client is gone."""
         self._admitted = False
         self._active = True
-        self._held = False
-        self._busy = False
-        self._write_paused = False
+        self._waits = 0
+        self._is_reading = True
         self._queue: deque[memoryview] = deque()
+        self._queued_bytes = 0
         self._pending: asyncio.Future[Later] | None = None
         self._parked: Parked | None = None
+
+    @property
+    def kept_bytes(self) -> int:
+        """What it holds of requests that are not answered."""
+        return self._queued_bytes + self.reader.held_bytes
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
@@ -132,6 +156,7 @@ class ServerConnection:
         if self._admitted:
             self.listener.connections.add(self)
         else:
+            self._waits = ENDED
             self.transport.abort()
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -141,65 +166,78 @@ class ServerConnection:
     def buffer_updated(self, nbytes: int) -> None:
         self._active = True
         reader = self.reader
-        if reader.error is not None:
-            return  # nothing good comes after it; it is told once the requests before it are answered
+        waits = self._waits
+        if waits & ENDED or reader.error is not None:
+            return  # nothing good comes after an error; it is told once the requests before it are answered
         if reader.target() is None:
             frames = reader.cut(self.listener.receive_buffer[:nbytes])
         else:
             frames = reader.filled(nbytes)
-        if self._blocked():
+        if waits & (NO_ANSWERS | TURN):
             self._keep(frames)
         else:
             self._answer(frames)
-        if self._held:
-            self.transport.pause_reading()
 
     def hold(self) -> None:
         """Admitted later: nothing is answered until `go_on`. What comes first is kept, and stops the reading: a
         transport that has just been made cannot be told to."""
-        self._held = True
+        self._waits |= PLACE
 
     def go_on(self) -> None:
-        self._held = False
+        """It has its place."""
+        self._waits &= ~PLACE
         self._go_on()
 
     def pause_writing(self) -> None:
-        self._write_paused = True
+        self._waits |= PEER
 
     def resume_writing(self) -> None:
-        self._write_paused = False
+        self._waits &= ~PEER
         self._go_on()
 
     def close(self) -> None:
         """Closes once what is written has gone out."""
-        if not self.closed:
+        if not self._waits & ENDED:
+            self._end()
             self.transport.close()
 
     def close_if_idle(self) -> None:
         """Closes a client of which nothing came for long. One that does not even read gets no time to."""
-        if self._active or self._busy:
+        if self._active or self._waits & ANSWER:
             self._active = False
             return
         log.debug("connection closed", peer=self.peer, reason="idle longer than connections.max.idle.ms")
         if self.transport.get_write_buffer_size():
+            self._end()
             self.transport.abort()
         else:
             self.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed = True
+        self._end()
         if self._admitted:
+            self._admitted = False
             self.listener.forget(self)
-        if self._pending is not None:
-            self._pending.cancel()
-        if self._parked is not None:
-            self._parked.cancel()
-        for tell in self.on_close:
-            tell(self)
+        on_close, self.on_close = self.on_close, []
+        for tell in on_close:
+            try:
+                tell(self)
+            except Exception as error:  # the others want to know as well
+                log.error("the end of a connection was not dealt with", peer=self.peer, exc_info=error)
 
-    def _blocked(self) -> bool:
-        """Whether the next request has to wait: for an answer, for the peer to read, or for its turn."""
-        return self._busy or self._write_paused or self._held or bool(self._queue)
+    def _end(self) -> None:
+        """From here on nothing is read, answered or written; what was kept goes, and nobody works for it any more."""
+        self._waits |= ENDED
+        self._queue.clear()
+        self._queued_bytes = 0
+        self.reader.drop()
+        pending, parked = self._pending, self._parked
+        self._pending = self._parked = None
+        if pending is not None:
+            pending.cancel()
+        if parked is not None:
+            parked.cancel()
 
     def _answer(self, frames: Sequence[memoryview]) -> None:
         """Answers the frames that are here, until one must be awaited, the peer must read first, or others have their
@@ -217,7 +255,7 @@ class ServerConnection:
                         unwritten = []
                 elif buffers is not None:
                     self._await(buffers)
-                if self._busy or self._write_paused or number == REQUESTS_PER_TURN:
+                if self._waits & NO_ANSWERS or number == REQUESTS_PER_TURN:
                     self._keep(frames[number:])
                     break
             else:
@@ -225,13 +263,17 @@ class ServerConnection:
                     failed = self.reader.error
         except Exception as error:
             failed = error
-        if unwritten:
+        if unwritten and not self.closed:
             write(unwritten)
         if failed is not None:
-            self._fail(failed)
+            self.fail(failed)
 
     def _await(self, answer: Coroutine[Any, Any, Later] | Parked) -> None:
-        self._busy = True
+        """Goes on when the answer is there. A connection that has ended meanwhile awaits none."""
+        if self._waits & ENDED:
+            forget(answer)
+            return
+        self._waits |= ANSWER
         if isinstance(answer, Parked):
             self._parked = answer
             answer.begin(self._settled)
@@ -240,39 +282,54 @@ class ServerConnection:
             self._pending.add_done_callback(self._answered)
 
     def _keep(self, frames: Sequence[memoryview]) -> None:
-        """Copies requests that have to wait, since the shared buffer is about to be reused, and stops reading more. A
-        client that waits for its answer, as most do, is read from all the same: so the broker learns when it goes."""
-        if not frames:
+        """Copies requests that have to wait, since the shared buffer is about to be reused, and stops reading more."""
+        if self._waits & ENDED:
             return
-        self._queue.extend(memoryview(bytearray(frame)) for frame in frames)
-        if not self.transport.is_closing():
-            self.transport.pause_reading()
-        if not (self._busy or self._write_paused):
-            asyncio.get_running_loop().call_soon(self._go_on)
+        for frame in frames:
+            self._queue.append(memoryview(bytearray(frame)))
+            self._queued_bytes += len(frame)
+        if self._queue:
+            self._waits |= TURN
+            if not self._waits & NO_ANSWERS:
+                asyncio.get_running_loop().call_soon(self._go_on)
+        self._read_or_not()
 
-    def _fail(self, error: BaseException) -> None:
+    def _read_or_not(self) -> None:
+        """Reads from the socket, or stops, as what it waits for says."""
+        reads = not self._waits & NO_READING
+        if reads == self._is_reading or self._waits & ENDED:
+            return
+        self._is_reading = reads
+        if reads:
+            self.transport.resume_reading()
+        else:
+            self.transport.pause_reading()
+
+    def fail(self, error: BaseException) -> None:
         """Closes this connection, and says in one line why."""
-        self._queue.clear()
+        if self._waits & ENDED:
+            return
         if isinstance(error, ProtocolError):
             log.warning("connection closed", peer=self.peer, reason=error.message, offset=error.offset)
         else:
             log.error("connection closed", peer=self.peer, reason=repr(error), exc_info=error)
-        self.transport.close()
+        self.close()
 
     def _answered(self, pending: asyncio.Future[Later]) -> None:
         if not pending.cancelled():
             self._settled(pending.exception() or pending.result())
+        elif pending is self._pending:  # not by us: the handler awaited what somebody else gave up
+            self._settled(ProtocolError("its request was given up", offset=0))
 
     def _settled(self, answer: Answer | BaseException) -> None:
         """What was awaited is there, or has to be awaited once more."""
-        self._busy = False
-        self._pending = self._parked = None
-        if self.closed:
-            if isinstance(answer, Parked):
-                answer.cancel()
+        if self._waits & ENDED:
+            forget(answer)
             return
+        self._waits &= ~ANSWER
+        self._pending = self._parked = None
         if isinstance(answer, BaseException):
-            self._fail(answer)
+            self.fail(answer)
         elif answer is None or isinstance(answer, list):
             if answer is not None:
                 self.transport.writelines(answer)
@@ -282,16 +339,29 @@ class ServerConnection:
 
     def _go_on(self) -> None:
         """Continues with the requests kept by `_keep`, as many as make a turn, then with the socket."""
-        if self._held or self.closed or self.transport.is_closing():
-            return
         queue = self._queue
-        for _ in range(min(len(queue), REQUESTS_PER_TURN)):
-            if self._busy or self._write_paused:
+        for _ in range(REQUESTS_PER_TURN):
+            if self._waits & NO_ANSWERS:
                 return
-            self._answer((queue.popleft(),))
-        if self._busy or self._write_paused or self.transport.is_closing():
+            if not queue:
+                break
+            frame = queue.popleft()
+            self._queued_bytes -= len(frame)
+            self._answer((frame,))
+        if self._waits & NO_ANSWERS:
             return
         if queue:
             asyncio.get_running_loop().call_soon(self._go_on)
+        elif self.reader.error is not None:
+            self.fail(self.reader.error)
         else:
-            self.transport.resume_reading()
+            self._waits &= ~TURN
+            self._read_or_not()
+
+
+def forget(answer: Answer | BaseException) -> None:
+    """Nobody is there any more to take it."""
+    if isinstance(answer, Parked):
+        answer.cancel()
+    elif isinstance(answer, Coroutine):
+        answer.close()

@@ -41,6 +41,16 @@ class FrameReader:
         self._size = 0
         self._prefix = False
 
+    @property
+    def held_bytes(self) -> int:
+        """The room that a frame has which is not whole yet."""
+        return 0 if self._partial is None else len(self._partial)
+
+    def drop(self) -> None:
+        """Nothing more comes: what is there of a frame goes."""
+        self._partial = None
+        self._prefix = False
+
     def target(self) -> memoryview | None:
         """Where the next bytes belong, then say that they are there by `filled`; None: anywhere, then `cut` them."""
         return None if self._partial is None else self._partial[self._filled :]
