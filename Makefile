@@ -27,8 +27,8 @@ $(SETUP): requirements/dev.lock pyproject.toml | $(BIN)/python
 	@touch $@
 
 .PHONY: run
-run: $(SETUP) ## serve on 127.0.0.1:9092 with the data in ./data
-	$(BIN)/odradek run --listen 127.0.0.1:9092 --data ./data
+run: $(SETUP) ## serve on 127.0.0.1:9092 with the data in ./data; compiled from the second start on
+	exec "$$($(BIN)/python -m bench.wheel)" run --listen 127.0.0.1:9092 --data ./data
 
 .PHONY: lint
 lint: $(SETUP) ## formatting, lint, types, import directions

@@ -1,12 +1,20 @@
-"""Odradek as its users install it: a wheel of this tree, with the compiled core, built once into .cache."""
+"""Odradek as its users install it: a wheel of this tree, with the compiled core, built once into .cache.
+
+`python -m bench.wheel` prints the command that `make run` is to run: that of the wheel once it is there. Until then it
+is the tree's own, pure Python, and the wheel is built beside it.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -14,12 +22,17 @@ from bench.jars import CACHE, ROOT, locked
 
 PROJECT = ("pyproject.toml", "hatch_build.py", "README.md")
 BUILD_TIMEOUT_S = 600
+IN_USE = "in-use"
 LAUNCHER = f"""#!{sys.executable} -P
-import sys
+import fcntl, os, sys
+in_use = os.open({{in_use!r}}, os.O_RDWR | os.O_CREAT)
+fcntl.flock(in_use, fcntl.LOCK_SH)  # until this process ends: it imports what it needs when it first needs it
 sys.path.insert(0, {{folder!r}})
 from odradek import main
 sys.exit(main())
 """
+LOG = CACHE / "wheel.log"
+BUILD = [sys.executable, "-m", "bench.wheel", "--build"]
 
 
 class NotBuilt(Exception):
@@ -27,35 +40,56 @@ class NotBuilt(Exception):
 
 
 @cache
-def built() -> Path:
-    """The wheel's file; what is installed of it is beside it. Raises NotBuilt."""
+def folder() -> Path:
+    """Where the wheel of the tree as it is now belongs: its name is a digest of all that goes into it."""
     digest = hashlib.sha256(sys.version.encode())
     wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
     files = (path for name in wheel["only-include"] for path in (ROOT / name).rglob("*.py"))
     for file in sorted((*files, *(ROOT / name for name in PROJECT))):
         digest.update(f"{file.relative_to(ROOT)}\0".encode() + file.read_bytes())
-    folder = CACHE / f"odradek-{digest.hexdigest()[:12]}"
+    return CACHE / f"odradek-{digest.hexdigest()[:12]}"
+
+
+def launcher() -> Path:
+    """The `odradek` command of the installed wheel; it is made last, so where it is there, all is."""
+    return folder() / "installed" / "odradek-installed"
+
+
+@cache
+def built() -> Path:
+    """The wheel's file; what is installed of it is beside it. Raises NotBuilt."""
     with locked("wheel"):
-        if not any(folder.glob("*.whl")):
+        if not any(folder().glob("*.whl")):
             for old in CACHE.glob("odradek-*"):
-                shutil.rmtree(old)
-            pip("wheel", "--no-build-isolation", "--wheel-dir", str(folder), str(ROOT))
-    return next(folder.glob("*.whl"))
+                remove_unless_in_use(old)
+            pip("wheel", "--no-build-isolation", "--wheel-dir", str(folder()), str(ROOT))
+    return next(folder().glob("*.whl"))
+
+
+def remove_unless_in_use(old: Path) -> None:
+    """Removes an older build, unless a broker runs from it."""
+    with (old / IN_USE).open("a") as in_use:
+        try:
+            fcntl.flock(in_use, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        shutil.rmtree(old)
 
 
 @cache
 def program() -> str:
     """The `odradek` command of the installed wheel. Raises NotBuilt."""
     wheel = built()
-    folder = wheel.parent / "installed"
-    launcher = folder / "odradek-installed"
+    target = launcher().parent
     with locked("wheel"):
-        if not launcher.exists():
-            shutil.rmtree(folder, ignore_errors=True)  # of an install that was cut short pip would keep what is there
-            pip("install", "--target", str(folder), str(wheel))
-            launcher.write_text(LAUNCHER.format(folder=str(folder)))
-            launcher.chmod(0o755)
-    return str(launcher)
+        if not launcher().exists():
+            shutil.rmtree(target, ignore_errors=True)  # of an install that was cut short pip would keep what is there
+            pip("install", "--target", str(target), str(wheel))
+            made = launcher().with_suffix(".new")
+            made.write_text(LAUNCHER.format(folder=str(target), in_use=str(folder() / IN_USE)))
+            made.chmod(0o755)
+            made.rename(launcher())
+    return str(launcher())
 
 
 def pip(verb: str, *arguments: str) -> None:
@@ -64,3 +98,55 @@ def pip(verb: str, *arguments: str) -> None:
     ended = subprocess.run(command, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False)
     if ended.returncode:
         raise NotBuilt(f"`pip {verb}` of {ROOT.name} failed: {ended.stdout[-1000:]}{ended.stderr[-1000:]}")
+
+
+@contextmanager
+def sole_builder() -> Iterator[bool]:
+    """Whether nobody else builds in the background now."""
+    with (CACHE / ".building").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True
+
+
+def build_beside() -> None:
+    """Starts building at the lowest priority, and does not wait for it; what goes wrong is in LOG."""
+    CACHE.mkdir(exist_ok=True)
+    with LOG.open("a") as log:
+        subprocess.Popen(
+            BUILD, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+            preexec_fn=lambda: os.nice(19),
+        )  # fmt: skip
+
+
+def command_to_run() -> str:
+    """The wheel's command; the tree's own, with a line that says so, as long as there is no wheel of this tree."""
+    if launcher().exists():
+        return str(launcher())
+    build_beside()
+    print(
+        f"make run: this start is pure Python. The compiled core is being built beside it, which takes a minute or two "
+        f"({LOG.relative_to(ROOT)}); the next start has it.",
+        file=sys.stderr,
+    )
+    return str(Path(sys.executable).with_name("odradek"))
+
+
+def main(arguments: list[str]) -> int:
+    if arguments != ["--build"]:
+        print(command_to_run())
+        return 0
+    with sole_builder() as is_sole:
+        if is_sole:
+            program()
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except NotBuilt as error:
+        sys.exit(str(error))
