@@ -27,6 +27,7 @@ MAX_INFLATED_SIZE: Final = 100 * 1024 * 1024
 _MIN_RECORD_LENGTH: Final = 6
 _COMPRESSION_MASK: Final = 0x07
 _LOG_APPEND_TIME: Final = 0x08
+_FAR_TIMESTAMP: Final = 1 << 62  # ms; no real time, but a client may send it
 _NEGATIVE: Final = 0x01  # the sign in the first byte of a varint; a negative length is null
 
 # Header keys are UTF-8 by the protocol but not by any check of Kafka's; this keeps other bytes as they came.
@@ -107,6 +108,8 @@ def _scan(data: bytes, header: BatchHeader) -> Iterator[tuple[int, int, int, int
     """(offset, timestamp, start of key length, end of record) of each record."""
     base_offset, base_timestamp = header.base_offset, header.base_timestamp
     log_append_time = header.max_timestamp if header.attributes & _LOG_APPEND_TIME else None
+    # The short way over one byte adds without wrapping around, so it is closed where that could leave 64 bits.
+    short_delta = 0x80 if -_FAR_TIMESTAMP < base_timestamp < _FAR_TIMESTAMP else 0
     at, size = 0, len(data)
     try:
         for _ in range(header.records_count):
@@ -121,7 +124,7 @@ def _scan(data: bytes, header: BatchHeader) -> Iterator[tuple[int, int, int, int
                 raise _corrupt(f"a record of {length} bytes, where {size - at} are left")
             at += 1
             delta = data[at]
-            if delta < 0x80:
+            if delta < short_delta:
                 timestamp = base_timestamp + ((delta >> 1) ^ -(delta & 1))
                 at += 1
             else:

@@ -71,6 +71,14 @@ def test_raw_records_keep_their_encoded_rest() -> None:
     assert raw == RawRecord(0, 0, b"k", True, bytes.fromhex("026b 01 02 02 68 02 78".replace(" ", "")))
 
 
+def test_timestamps_at_the_ends_of_64_bits_come_back() -> None:
+    given = [Record(timestamp=timestamp) for timestamp in (2**63 - 1, -(2**63), 2**63 - 1, -(2**63) + 62)]
+    batch = build(given)
+    assert [record.timestamp for record in read_records(batch, 0, read_header(batch))] == [
+        record.timestamp for record in given
+    ]
+
+
 def test_timestamps_further_apart_than_63_bits_wrap() -> None:
     assert wrap_int64(2**63) == -(2**63)
     assert wrap_int64(-(2**63) - 1) == 2**63 - 1
