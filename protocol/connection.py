@@ -30,10 +30,11 @@ JOIN_LIMIT_BYTES: Final = 16 * 1024
 class FrameReader:
     """Cuts a stream of bytes into size-prefixed frames (protocol guide, "Protocol Basics")."""
 
-    __slots__ = ("_filled", "_partial", "_prefix", "_size", "error", "max_frame_bytes")
+    __slots__ = ("_filled", "_partial", "_prefix", "_size", "error", "limit_name", "max_frame_bytes")
 
-    def __init__(self, max_frame_bytes: int) -> None:
+    def __init__(self, max_frame_bytes: int, limit_name: str = "socket.request.max.bytes") -> None:
         self.max_frame_bytes = max_frame_bytes
+        self.limit_name = limit_name
         self.error: ProtocolError | None = None
         """Set by a size that cannot be: frames before it are good, nothing comes after it."""
         self._partial: memoryview | None = None
@@ -104,7 +105,7 @@ class FrameReader:
         self._filled = len(beginning)
 
     def _impossible(self, size: int) -> ProtocolError:
-        limit = f"a request has 0 to {self.max_frame_bytes} bytes (socket.request.max.bytes)"
+        limit = f"0 to {self.max_frame_bytes} are allowed ({self.limit_name})"
         return ProtocolError(f"a frame of {size} bytes is announced, {limit}", offset=0)
 
 

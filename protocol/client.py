@@ -1,0 +1,376 @@
+"""One connection to another broker from the client's side, sans-IO: requests become bytes, bytes become answers.
+
+Every method is told the time (monotonic milliseconds), and returns what has come to an end: requests with their
+answers, or with the error that stands for one. What is to be written is taken by `outgoing`, and `alarm_ms` says when
+`expire` must be called if nothing else happens.
+
+A connection first asks which versions the peer speaks (KIP-35, KIP-511), then lets the authenticators speak, one after
+the other; then requests go out, in the order in which they were made, as long as few enough are unanswered. A broker
+answers the requests of a connection in their order (protocol guide, "Network"), so an answer belongs to the oldest of
+them or the peer is broken. A request whose time is over keeps its place, and its answer is dropped when it comes.
+
+Nobody waits for ever: where the answer that is due next has not come in its request's time, counted from when it became
+due, the peer is taken for gone.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from protocol.client_codec import CORRELATION, ClientCodec
+from protocol.client_states import Event, State, after
+from protocol.connection import FrameReader
+from protocol.errors import ProtocolError
+from protocol.handshake import Authenticator, Handshake, Question
+from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from protocol.peer_errors import (
+    ConnectionClosed,
+    HandshakeFailed,
+    PeerError,
+    PeerUnavailable,
+    RequestTimedOut,
+    UnsupportedVersion,
+)
+from protocol.peer_versions import PeerVersions
+from protocol.pending import Limits, Outcome, Pending, check_answered
+from protocol.schema import ANY_VERSION
+from protocol.types import Buffer
+
+MAX_CORRELATION_ID: Final = 0x7FFFFFFF
+ENDED: Final = frozenset({State.CLOSING, State.CLOSED})
+
+
+class ClientConnection:
+    """One connection to `peer`, an address to be named in errors. A new connection has a new one of these."""
+
+    def __init__(
+        self,
+        peer: str,
+        *,
+        client_id: str | None,
+        hello: ApiVersionsRequest,
+        authenticators: Iterable[Authenticator] = (),
+        limits: Limits = Limits(),  # noqa: B008  # a tuple
+    ) -> None:
+        """`hello` is sent first: this side's software, and whom it means to reach (KIP-511, KIP-1242)."""
+        self.peer = peer
+        self.state = State.CONNECTING
+        self.error: PeerError | ProtocolError | None = None
+        """Why the connection is closing or closed."""
+        self.alarm_ms: int | None = None
+        """When `expire` has something to do at the earliest."""
+        self.writable = True
+        """False while the transport has enough to write."""
+        self._client_id = client_id
+        self._handshake = Handshake(peer, hello, authenticators)
+        self._limits = limits
+        self._reader = FrameReader(limits.max_response_bytes, "max_response_bytes")
+        self._codecs: dict[tuple[type, int], ClientCodec] = {}
+        self._next_id = 0
+        self._queue: deque[Pending] = deque()
+        self._in_flight: deque[Pending] = deque()
+        self._in_flight_bytes = 0
+        self._out: list[Buffer] = []
+        self._handshake_time = 0, 0
+        """The handshake's deadline, and the milliseconds that it may take."""
+
+    @property
+    def versions(self) -> PeerVersions | None:
+        """What the peer speaks, once negotiated."""
+        return self._handshake.versions
+
+    @property
+    def unanswered(self) -> int:
+        """Requests that were sent and not answered, also those whose time is over."""
+        return len(self._in_flight)
+
+    @property
+    def idle(self) -> bool:
+        """True while nothing is asked."""
+        return not self._in_flight and not self._queue
+
+    # Requests.
+
+    def connected(self, now_ms: int, deadline_ms: int) -> None:
+        """The stream is there; negotiation and authentication end before `deadline_ms`, or the connection does."""
+        self.state = after(self.state, Event.CONNECTED)
+        if self.state is State.NEGOTIATING:
+            self._handshake_time = deadline_ms, deadline_ms - now_ms
+            self._say_hello()
+
+    def request(
+        self, request: object, response: type | None, *, now_ms: int, timeout_ms: int, max_version: int = ANY_VERSION
+    ) -> tuple[Pending, list[Outcome]]:
+        """Sends a request as soon as there is room for it; the answer's class is `response`, or None for a Produce with
+        acks=0. In the highest version that both sides speak, up to `max_version`."""
+        check_answered(request, response)
+        deadline_ms = now_ms + timeout_ms
+        pending = Pending(request, response, max_version=max_version, deadline_ms=deadline_ms, timeout_ms=timeout_ms)
+        if self.state in ENDED:
+            return pending, [Outcome(pending, None, self._ended(pending))]
+        self._queue.append(pending)
+        self._alarm_at(pending.deadline_ms)
+        return pending, self._admit(now_ms)
+
+    def abandon(self, pending: Pending) -> None:
+        """Nobody waits for this request any more."""
+        pending.abandoned = True
+        if not pending.sent and pending in self._queue:
+            self._queue.remove(pending)
+
+    def outgoing(self) -> list[Buffer]:
+        """What is to be written, in its order; each buffer is given out once."""
+        out, self._out = self._out, []
+        return out
+
+    def pause_writing(self) -> None:
+        """No more goes out for now."""
+        self.writable = False
+
+    def resume_writing(self, now_ms: int) -> list[Outcome]:
+        self.writable = True
+        return self._admit(now_ms)
+
+    # Answers.
+
+    def target(self) -> memoryview | None:
+        """Where the next bytes belong, then tell by `filled`; None: anywhere, then hand them to `receive`."""
+        return self._reader.target()
+
+    def receive(self, chunk: memoryview, now_ms: int) -> list[Outcome]:
+        """Bytes that were read. They are the caller's again when this returns: an answer that keeps a view of its frame
+        gets a copy of it."""
+        if self.state in ENDED:
+            return []
+        return self._frames(self._reader.cut(chunk), now_ms, borrowed=True)
+
+    def filled(self, count: int, now_ms: int) -> list[Outcome]:
+        """`count` bytes were read into `target()`. An answer that keeps views of them has the whole buffer."""
+        if self.state in ENDED:
+            return []
+        return self._frames(self._reader.filled(count), now_ms, borrowed=False)
+
+    # Ends.
+
+    def expire(self, now_ms: int) -> list[Outcome]:
+        """Ends the requests whose time is over, and the connection when its peer is taken for gone."""
+        if self.alarm_ms is None or now_ms < self.alarm_ms:
+            return []
+        late = [p for p in (*self._in_flight, *self._queue) if p.deadline_ms <= now_ms and not p.abandoned]
+        outcomes = [self._time_out(pending) for pending in late]
+        self._queue = deque(pending for pending in self._queue if not pending.abandoned)
+        if self._in_flight and self._in_flight[0].due_ms <= now_ms:
+            oldest = self._in_flight[0]
+            reason = f"{oldest.name} is not answered within {oldest.timeout_ms} ms"
+            return outcomes + self.fail(PeerUnavailable(self.peer, reason, sent=True))
+        self.alarm_ms = None
+        for pending in (*self._in_flight, *self._queue):
+            if not pending.abandoned:
+                self._alarm_at(pending.deadline_ms)
+        if self._in_flight:
+            self._alarm_at(self._in_flight[0].due_ms)
+        return outcomes + self._admit(now_ms)
+
+    def lost(self, error: Exception | None = None) -> list[Outcome]:
+        """The stream has ended, or could not be made."""
+        reason = "the peer closed the connection" if error is None else f"the connection is lost: {error}"
+        outcomes = [] if self.state in ENDED else self.fail(PeerUnavailable(self.peer, reason))
+        self.state = after(self.state, Event.LOST)
+        return outcomes
+
+    def close(self) -> list[Outcome]:
+        """This side is done: what is unanswered ends with ConnectionClosed. What `outgoing` has may still be sent."""
+        return self.fail(ConnectionClosed(self.peer, "this side closed the connection"))
+
+    def fail(self, error: PeerError | ProtocolError) -> list[Outcome]:
+        """Ends the connection, and every request on it, for this reason."""
+        self.state = after(self.state, Event.CLOSE)
+        if self.error is not None:
+            return []
+        self.error = error
+        self.alarm_ms = None
+        self._handshake.close()
+        pending = [pending for pending in (*self._in_flight, *self._queue) if not pending.abandoned]
+        self._in_flight.clear()
+        self._queue.clear()
+        return [Outcome(one, None, self._ended(one)) for one in pending]
+
+    def _ended(self, pending: Pending) -> PeerError:
+        """The error of one request on a connection that has ended."""
+        error = self.error
+        assert error is not None
+        if isinstance(error, HandshakeFailed):
+            return HandshakeFailed(self.peer, error.message, error.code)
+        kind = ConnectionClosed if isinstance(error, ConnectionClosed) else PeerUnavailable
+        reason = error.message if isinstance(error, PeerError) else f"it broke the protocol: {error}"
+        return kind(self.peer, f"no answer to {pending.name}: {reason}", sent=pending.sent)
+
+    def _time_out(self, pending: Pending) -> Outcome:
+        pending.abandoned = True
+        what = "no answer to" if pending.sent else "no room to send"
+        reason = f"{what} {pending.name} within {pending.timeout_ms} ms"
+        return Outcome(pending, None, RequestTimedOut(self.peer, reason, sent=pending.sent))
+
+    def _alarm_at(self, when_ms: int) -> None:
+        if self.alarm_ms is None or when_ms < self.alarm_ms:
+            self.alarm_ms = when_ms
+
+    # Sending.
+
+    def _admit(self, now_ms: int) -> list[Outcome]:
+        """Sends what waits for room, first come, first served."""
+        outcomes: list[Outcome] = []
+        while self._queue and self._has_room():
+            pending = self._queue.popleft()
+            if pending.deadline_ms <= now_ms:
+                outcomes.append(self._time_out(pending))
+                continue
+            try:
+                self._send(pending)
+            except Exception as error:  # what cannot be encoded, or not in any version of the peer's, is the caller's
+                outcomes.append(Outcome(pending, None, error))
+                continue
+            if pending.response is None:
+                outcomes.append(Outcome(pending, None))
+            elif len(self._in_flight) == 1:
+                pending.due_ms = now_ms + pending.timeout_ms
+        return outcomes
+
+    def _has_room(self) -> bool:
+        return (
+            self.state is State.READY
+            and self.writable
+            and len(self._in_flight) < self._limits.max_in_flight
+            and self._in_flight_bytes < self._limits.max_in_flight_bytes
+        )
+
+    def _send(self, pending: Pending) -> None:
+        """Puts a request behind the others, and counts it if an answer follows."""
+        codec = pending.codec or self._codec(pending)
+        pending.codec = codec
+        buffers, pending.size = codec.frame(pending.request, self._next_id)
+        pending.correlation_id = self._next_id
+        pending.request = None
+        self._next_id = self._next_id + 1 if self._next_id < MAX_CORRELATION_ID else 0
+        self._out += buffers
+        if pending.response is not None:
+            self._in_flight.append(pending)
+            self._in_flight_bytes += pending.size
+
+    def _codec(self, pending: Pending) -> ClientCodec:
+        """The codec of the highest version that there is; made once for all requests of a class."""
+        codec = self._codecs.get((pending.kind, pending.max_version))
+        # The answer to a Produce with acks=0 is never read; any class of that API will do.
+        if codec is None or (pending.response is not None and codec.response is not pending.response):
+            assert self.versions is not None, "requests go out once versions are negotiated"
+            version = self.versions.pick(self.peer, pending.kind, pending.max_version)
+            codec = ClientCodec(pending.kind, pending.response, version, self._client_id)
+            self._codecs[pending.kind, pending.max_version] = codec
+        return codec
+
+    # Answers.
+
+    def _frames(self, frames: Sequence[memoryview], now_ms: int, *, borrowed: bool) -> list[Outcome]:
+        """Reads answers from whole frames; `borrowed` ones are views of a buffer that is used again."""
+        outcomes: list[Outcome] = []
+        for frame in frames:
+            self._answer(frame, now_ms, borrowed, outcomes)
+            if self.state in ENDED:
+                return outcomes
+        if self._reader.error is not None:
+            error = self._reader.error
+            self._broken(ProtocolError(f"{self.peer}: {error.message}", offset=error.offset), outcomes)
+            return outcomes
+        outcomes += self._admit(now_ms)
+        return outcomes
+
+    def _answer(self, frame: memoryview, now_ms: int, borrowed: bool, outcomes: list[Outcome]) -> None:
+        """One answer: of the oldest request, or the peer is broken."""
+        oldest = self._in_flight[0] if self._in_flight else None
+        if (
+            oldest is None
+            or len(frame) < CORRELATION.size
+            or oldest.correlation_id != CORRELATION.unpack_from(frame)[0]
+        ):
+            self._broken(self._stray(frame, oldest), outcomes)
+            return
+        assert oldest.codec is not None, "what was sent was encoded"
+        try:
+            if self.state is not State.READY:
+                self._handshake_answer(frame, oldest.codec)
+            elif not oldest.abandoned:
+                owned = bytes(frame) if borrowed and oldest.codec.keeps_views else frame
+                outcomes.append(Outcome(oldest, oldest.codec.read(owned)))
+        except ProtocolError as error:
+            reason = f"{self.peer}: the answer to {oldest.name}: {error.message}"
+            self._broken(ProtocolError(reason, offset=error.offset), outcomes)
+            return
+        if self.state not in ENDED:
+            self._settle_oldest(now_ms)
+
+    def _settle_oldest(self, now_ms: int) -> None:
+        """The oldest request is answered; from now on the peer has time for the next."""
+        self._in_flight_bytes -= self._in_flight.popleft().size
+        if self._in_flight:
+            oldest = self._in_flight[0]
+            oldest.due_ms = max(oldest.deadline_ms, now_ms + oldest.timeout_ms)
+            if oldest.abandoned:
+                self._alarm_at(oldest.due_ms)
+
+    def _stray(self, frame: memoryview, oldest: Pending | None) -> ProtocolError:
+        """The error of a frame that answers nothing, or not what is to be answered next."""
+        due = (
+            "nothing is unanswered" if oldest is None else f"{oldest.name} ({oldest.correlation_id}) is to be answered"
+        )
+        if len(frame) < CORRELATION.size:
+            return ProtocolError(f"{self.peer}: an answer of {len(frame)} bytes has no header, {due}", offset=0)
+        answered = CORRELATION.unpack_from(frame)[0]
+        return ProtocolError(f"{self.peer}: an answer has correlation id {answered}, {due}", offset=0)
+
+    def _broken(self, error: ProtocolError, outcomes: list[Outcome]) -> None:
+        """The peer breaks the protocol: the request that was to be answered ends with that, the others with it."""
+        oldest = self._in_flight.popleft() if self._in_flight else None
+        if oldest is not None and not oldest.abandoned:
+            outcomes.append(Outcome(oldest, None, error))
+        outcomes += self.fail(error)
+
+    # The handshake.
+
+    def _say_hello(self) -> None:
+        handshake = self._handshake
+        codec = ClientCodec(ApiVersionsRequest, ApiVersionsResponse, handshake.hello_version, self._client_id)
+        self._ask(Question(handshake.hello, ApiVersionsResponse), codec)
+
+    def _ask(self, question: Question, codec: ClientCodec | None = None) -> None:
+        """A request of the handshake: nobody waits for it but the connection, until the handshake's deadline."""
+        request, response, max_version = question
+        deadline_ms, timeout_ms = self._handshake_time
+        pending = Pending(request, response, max_version=max_version, deadline_ms=deadline_ms, timeout_ms=timeout_ms)
+        pending.abandoned = True
+        pending.codec = codec
+        self._send(pending)
+        self._alarm_at(deadline_ms)
+
+    def _handshake_answer(self, frame: memoryview, codec: ClientCodec) -> None:
+        """The next step towards READY, or the end; ProtocolError for what cannot be read."""
+        try:
+            if self.state is State.AUTHENTICATING:
+                self._authenticate(codec.read(frame))
+            elif self._handshake.negotiate(frame):
+                self.state = after(self.state, Event.NEGOTIATED)
+                self._authenticate(None)
+            else:
+                self._say_hello()
+        except HandshakeFailed as error:
+            self.fail(error)
+        except UnsupportedVersion as error:
+            self.fail(HandshakeFailed(self.peer, error.message))
+
+    def _authenticate(self, answer: object) -> None:
+        question = self._handshake.authenticate(answer)
+        if question is None:
+            self.state = after(self.state, Event.AUTHENTICATED)
+        else:
+            self._ask(question)
