@@ -299,7 +299,7 @@ class ClientConnection:
         assert oldest.codec is not None, "what was sent was encoded"
         try:
             if self.state is not State.READY:
-                self._handshake_answer(frame, oldest.codec)
+                self._handshake_answer(frame, oldest.codec, outcomes)
             elif not oldest.abandoned:
                 owned = bytes(frame) if borrowed and oldest.codec.keeps_views else frame
                 outcomes.append(Outcome(oldest, oldest.codec.read(owned)))
@@ -353,7 +353,7 @@ class ClientConnection:
         self._send(pending)
         self._alarm_at(deadline_ms)
 
-    def _handshake_answer(self, frame: memoryview, codec: ClientCodec) -> None:
+    def _handshake_answer(self, frame: memoryview, codec: ClientCodec, outcomes: list[Outcome]) -> None:
         """The next step towards READY, or the end; ProtocolError for what cannot be read."""
         try:
             if self.state is State.AUTHENTICATING:
@@ -364,9 +364,9 @@ class ClientConnection:
             else:
                 self._say_hello()
         except HandshakeFailed as error:
-            self.fail(error)
+            outcomes += self.fail(error)
         except UnsupportedVersion as error:
-            self.fail(HandshakeFailed(self.peer, error.message))
+            outcomes += self.fail(HandshakeFailed(self.peer, error.message))
 
     def _authenticate(self, answer: object) -> None:
         question = self._handshake.authenticate(answer)

@@ -1,0 +1,25 @@
+"""Where a broker listens."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Address(NamedTuple):
+    """A host, by name or number, and a TCP port."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """Of HOST:PORT, as bootstrap.servers has them, an IPv6 host in brackets. ValueError says what is wrong."""
+        host, _, port = text.strip().rpartition(":")
+        bare = host.removeprefix("[").removesuffix("]")
+        number = int(port) if port.isascii() and port.isdecimal() and len(port) <= 5 else 0
+        if not bare or not 0 < number < 1 << 16 or (":" in bare) != host.startswith("["):
+            raise ValueError(f"{text!r} is not HOST:PORT, such as 127.0.0.1:9092 or [::1]:9092")
+        return cls(bare, number)

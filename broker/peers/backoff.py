@@ -1,0 +1,27 @@
+"""How long to wait before a thing that failed is tried again."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+MAX_DOUBLINGS: Final = 30
+"""Beyond these every maximum is reached, and numbers would only grow."""
+
+
+class Backoff(NamedTuple):
+    """Doubles from try to try, up to a maximum, and is never quite the same, so that many that lost the same broker do
+    not come back at once (KIP-144, KIP-580)."""
+
+    initial_ms: int = 50
+    """reconnect.backoff.ms of Kafka's clients."""
+    max_ms: int = 1000
+    """reconnect.backoff.max.ms of theirs."""
+    jitter: float = 0.2
+    """The largest part by which a wait is longer or shorter."""
+
+    def delay_ms(self, failures: int, draw: float) -> int:
+        """The wait after `failures` in a row; `draw` is a random number from 0 up to 1."""
+        if failures <= 0:
+            return 0
+        steady = min(self.initial_ms << min(failures - 1, MAX_DOUBLINGS), self.max_ms)
+        return int(steady * (1 - self.jitter + 2 * self.jitter * draw))

@@ -1,0 +1,263 @@
+"""The asyncio shell of `protocol.client`: a socket, futures, and one timer.
+
+An answer belongs to who asked. Its record batches are views of a buffer that nothing else writes to: that of the frame
+itself where it came in pieces, as large ones do, or a copy of a small one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final, TypeVar, cast
+
+from broker.clock import Clock, Timer
+from broker.peers.address import Address
+from broker.peers.settings import Settings
+from broker.peers.waiting import done_by
+from protocol.client import ClientConnection
+from protocol.client_states import State
+from protocol.errors import ProtocolError
+from protocol.peer_errors import PeerError, PeerUnavailable
+from protocol.peer_versions import PeerVersions
+from protocol.pending import Outcome, Pending
+from protocol.schema import ANY_VERSION
+
+R = TypeVar("R")
+
+RECEIVE_BUFFER_BYTES: Final = 64 * 1024
+"""Answers up to this size come whole, mostly. What is larger is read into a buffer of its own after its first piece, so
+more room here would mean more copying, not less."""
+
+WRITE_HIGH_WATER_BYTES: Final = 1024 * 1024
+"""Requests not yet taken by the kernel beyond which no more are encoded."""
+
+LINGER_MS: Final = 1000
+"""How long a connection that is closed may take to send what was written before."""
+
+
+async def connect(address: Address, settings: Settings, clock: Clock, *, timeout_ms: int | None = None) -> Connection:
+    """A connection that is ready for requests, within `timeout_ms` (`settings.connect_timeout_ms` unless given).
+
+    Raises PeerUnavailable when there is none, HandshakeFailed when the peer refuses, ProtocolError when it speaks
+    something else.
+    """
+    allowed_ms = settings.connect_timeout_ms if timeout_ms is None else timeout_ms
+    deadline_ms = clock.monotonic_ms() + allowed_ms
+    connection = Connection(address, settings, clock, deadline_ms)
+    dialing = asyncio.ensure_future(settings.dial(address, lambda: connection))
+    try:
+        if not await done_by(clock, deadline_ms, dialing):
+            raise PeerUnavailable(str(address), f"no connection within {allowed_ms} ms")
+        dialing.result()
+        await connection.ready()
+    except (OSError, ValueError, OverflowError) as error:  # the latter two: no host or port that there could be
+        raise PeerUnavailable(str(address), f"cannot be connected to: {error}") from error
+    finally:
+        if not dialing.done():
+            dialing.cancel()
+        if not connection.is_ready:
+            connection.abort()
+    return connection
+
+
+class Connection(asyncio.BufferedProtocol):
+    """One connection to another broker. Made by `connect`; once it has ended, for whatever reason, it stays so."""
+
+    def __init__(self, address: Address, settings: Settings, clock: Clock, deadline_ms: int) -> None:
+        """`deadline_ms`: when it must be ready."""
+        self.address = address
+        self.last_used_ms = clock.monotonic_ms()
+        """When the last request was made."""
+        self._clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._deadline_ms = deadline_ms
+        self._client = ClientConnection(
+            str(address),
+            client_id=settings.client_id,
+            hello=settings.hello(),
+            authenticators=settings.authenticators,
+            limits=settings.limits,
+        )
+        self._transport: asyncio.Transport | None = None
+        self._buffer = memoryview(b"")
+        self._futures: dict[Pending, asyncio.Future[object]] = {}
+        self._settled = self._loop.create_future()
+        """Done when it is ready, or will never be."""
+        self._lost = self._loop.create_future()
+        """Done when the socket is closed."""
+        self._timer: Timer | None = None
+        self._timer_ms = 0
+        self._flush_is_due = False
+        self._is_lingering = False
+        """True while what was written before `close` may still go out."""
+
+    @property
+    def is_ready(self) -> bool:
+        """True while requests can be sent."""
+        return self._client.state is State.READY
+
+    @property
+    def is_idle(self) -> bool:
+        """True while no answer is awaited."""
+        return self._client.idle
+
+    @property
+    def error(self) -> PeerError | ProtocolError | None:
+        """Why the connection has ended."""
+        return self._client.error
+
+    @property
+    def versions(self) -> PeerVersions:
+        """What the peer speaks, and the features of its cluster."""
+        versions = self._client.versions
+        assert versions is not None, "a connection that is ready has negotiated"
+        return versions
+
+    async def send(self, request: object, response: type[R], *, timeout_ms: int, max_version: int = ANY_VERSION) -> R:
+        """The answer to a request, which is of class `response`; in the highest version that both sides speak, up to
+        `max_version`.
+
+        Waits for its turn where much is under way, first come, first served. Raises RequestTimedOut, PeerUnavailable,
+        ConnectionClosed, UnsupportedVersion, or ProtocolError where the answer is none. Who is cancelled leaves the
+        connection as it is.
+        """
+        answer = await self._request(request, response, timeout_ms, max_version)
+        assert isinstance(answer, response)
+        return answer
+
+    async def tell(self, request: object, *, timeout_ms: int, max_version: int = ANY_VERSION) -> None:
+        """Sends a request that is never answered, a Produce with acks=0: returns once it is on its way."""
+        await self._request(request, None, timeout_ms, max_version)
+
+    async def close(self) -> None:
+        """Closes; requests that are not answered end with ConnectionClosed. Returns when the socket is closed."""
+        transport = self._transport
+        if transport is None:
+            self.abort()
+            return
+        self._flush()
+        self._is_lingering = True
+        self._end(self._client.close())
+        transport.close()
+        if not await done_by(self._clock, self._clock.monotonic_ms() + LINGER_MS, self._lost):
+            transport.abort()
+            await asyncio.wait([self._lost])
+
+    def abort(self) -> None:
+        """Closes at once, and drops what is not yet sent."""
+        self._end(self._client.close())
+        if self._transport is not None:
+            self._transport.abort()
+
+    async def ready(self) -> None:
+        """Waits for the handshake; raises what ended it."""
+        await asyncio.wait([self._settled])
+        if self._client.error is not None:
+            raise self._client.error
+
+    # asyncio.BufferedProtocol.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # what connects a stream gives one that reads and writes
+        self._transport.set_write_buffer_limits(high=WRITE_HIGH_WATER_BYTES)
+        self._buffer = memoryview(bytearray(RECEIVE_BUFFER_BYTES))
+        self._client.connected(self._clock.monotonic_ms(), self._deadline_ms)
+        self._go_on([])
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        target = self._client.target()
+        return self._buffer if target is None else target
+
+    def buffer_updated(self, nbytes: int) -> None:
+        client, now_ms = self._client, self._clock.monotonic_ms()
+        if client.target() is None:
+            self._go_on(client.receive(self._buffer[:nbytes], now_ms))
+        else:
+            self._go_on(client.filled(nbytes, now_ms))
+
+    def pause_writing(self) -> None:
+        self._client.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._go_on(self._client.resume_writing(self._clock.monotonic_ms()))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end(self._client.lost(exc))
+        self._lost.set_result(None)
+
+    # What follows each step of the client.
+
+    async def _request(self, request: object, response: type | None, timeout_ms: int, max_version: int) -> object:
+        now_ms = self.last_used_ms = self._clock.monotonic_ms()
+        pending, outcomes = self._client.request(
+            request, response, now_ms=now_ms, timeout_ms=timeout_ms, max_version=max_version
+        )
+        future = self._futures[pending] = self._loop.create_future()
+        if self._client.unanswered > 1 and not outcomes:
+            self._flush_soon()
+            self._arm()
+        else:
+            self._go_on(outcomes)
+        try:
+            return await future
+        finally:
+            if self._futures.pop(pending, None) is not None:
+                self._client.abandon(pending)
+
+    def _go_on(self, outcomes: list[Outcome]) -> None:
+        self._settle(outcomes)
+        state = self._client.state
+        if state is State.CLOSING or state is State.CLOSED:
+            self._end([])
+            if self._transport is not None and not self._is_lingering:
+                self._transport.abort()
+            return
+        if state is State.READY and not self._settled.done():
+            self._settled.set_result(None)
+        self._flush()
+        self._arm()
+
+    def _settle(self, outcomes: list[Outcome]) -> None:
+        for pending, answer, error in outcomes:
+            future = self._futures.pop(pending, None)
+            if future is None or future.done():
+                continue
+            if error is None:
+                future.set_result(answer)
+            else:
+                future.set_exception(error)
+
+    def _end(self, outcomes: list[Outcome]) -> None:
+        """The connection has ended."""
+        self._settle(outcomes)
+        if not self._settled.done():
+            self._settled.set_result(None)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _flush_soon(self) -> None:
+        """Requests that are made in one turn of the loop go out together: a write costs more than a request."""
+        if not self._flush_is_due:
+            self._flush_is_due = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._flush_is_due = False
+        buffers = self._client.outgoing()
+        if buffers and self._transport is not None and not self._transport.is_closing():
+            self._transport.writelines(buffers)
+
+    def _arm(self) -> None:
+        """One timer for all deadlines, at or before the next."""
+        alarm_ms = self._client.alarm_ms
+        if alarm_ms is None or (self._timer is not None and self._timer_ms <= alarm_ms):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_ms = alarm_ms
+        left_ms = max(alarm_ms - self._clock.monotonic_ms(), 0)
+        self._timer = self._clock.call_at(self._clock.now_ms() + left_ms, self._ring)
+
+    def _ring(self) -> None:
+        self._timer = None
+        self._go_on(self._client.expire(self._clock.monotonic_ms()))

@@ -1,0 +1,222 @@
+"""Connections to many brokers, made when they are needed and made anew when they are lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from broker.clock import Clock
+from broker.peers.address import Address
+from broker.peers.connection import Connection, connect
+from broker.peers.settings import Settings
+from broker.peers.waiting import done_by
+from protocol.peer_errors import ConnectionClosed, HandshakeFailed, PeerError, PeerUnavailable, RequestTimedOut
+from protocol.schema import ANY_VERSION
+
+R = TypeVar("R")
+
+
+def _retrieve(dialing: asyncio.Task[None]) -> None:
+    if not dialing.cancelled():
+        dialing.exception()
+
+
+class Peer:
+    """One other broker, by its address, with at most one connection.
+
+    A request is sent once. Where it surely was not sent, a connection is made again, after a pause, until the request's
+    time is over; whether to repeat one that may have been carried out is for who knows what it does.
+    """
+
+    def __init__(self, address: Address, settings: Settings, clock: Clock, draw: Callable[[], float]) -> None:
+        """`draw` gives random numbers from 0 up to 1."""
+        self.address = address
+        self._settings = settings
+        self._clock = clock
+        self._draw = draw
+        self._connection: Connection | None = None
+        self._dialing: asyncio.Task[None] | None = None
+        self._dials = 0
+        """Connections in a row, or tries to make one, that no request was answered on."""
+        self._dialed_ms = 0
+        self._is_closed = False
+
+    @property
+    def is_connected(self) -> bool:
+        return self._connection is not None and self._connection.is_ready
+
+    async def send(
+        self,
+        request: object,
+        response: type[R],
+        *,
+        timeout_ms: int,
+        max_version: int = ANY_VERSION,
+        max_dials: int | None = None,
+    ) -> R:
+        """The answer, as `Connection.send` gives it; `timeout_ms` is for everything together. With `max_dials`, gives
+        up after so many connections could not be made, if there is time for as many.
+
+        Raises what `Connection.send` and `connect` raise.
+        """
+        deadline_ms = self._clock.monotonic_ms() + timeout_ms
+        dials = 0
+        while True:
+            connection = await self._ready(deadline_ms, timeout_ms, max_dials)
+            left_ms = max(deadline_ms - self._clock.monotonic_ms(), 0)
+            try:
+                answer = await connection.send(request, response, timeout_ms=left_ms, max_version=max_version)
+            except PeerUnavailable as error:
+                dials += 1
+                if error.sent or dials == max_dials:
+                    raise
+                continue
+            self._dials = 0
+            return answer
+
+    async def tell(self, request: object, *, timeout_ms: int, max_version: int = ANY_VERSION) -> None:
+        """Sends a request that is never answered, as `Connection.tell` does."""
+        deadline_ms = self._clock.monotonic_ms() + timeout_ms
+        connection = await self._ready(deadline_ms, timeout_ms, None)
+        left_ms = max(deadline_ms - self._clock.monotonic_ms(), 0)
+        await connection.tell(request, timeout_ms=left_ms, max_version=max_version)
+
+    async def connection(self, *, timeout_ms: int) -> Connection:
+        """The connection, which is made if there is none: for who asks what the peer speaks."""
+        return await self._ready(self._clock.monotonic_ms() + timeout_ms, timeout_ms, None)
+
+    async def close(self) -> None:
+        """Closes for good; what is not answered ends with ConnectionClosed."""
+        self._is_closed = True
+        if self._dialing is not None:
+            self._dialing.cancel()
+            await asyncio.wait([self._dialing])
+        if self._connection is not None:
+            await self._connection.close()
+
+    def abort(self) -> None:
+        """The same, at once."""
+        self._is_closed = True
+        if self._dialing is not None:
+            self._dialing.cancel()
+        if self._connection is not None:
+            self._connection.abort()
+
+    async def _ready(self, deadline_ms: int, timeout_ms: int, max_dials: int | None) -> Connection:
+        """The connection, or one that is made; all who wait share the making."""
+        failures = 0
+        reason = "no connection"
+        while not self._is_closed:
+            if (connection := self._usable()) is not None:
+                return connection
+            dialing = self._dialing
+            if dialing is None:
+                dialing = self._dialing = asyncio.get_running_loop().create_task(self._dial())
+                dialing.add_done_callback(_retrieve)  # those who waited may have given up
+            if not await done_by(self._clock, deadline_ms, dialing):
+                raise PeerUnavailable(str(self.address), f"{reason} within {timeout_ms} ms")
+            error = None if dialing.cancelled() else dialing.exception()
+            if error is None:
+                continue
+            if not isinstance(error, PeerError) or isinstance(error, HandshakeFailed):
+                raise error
+            failures += 1
+            if failures == max_dials:
+                raise PeerUnavailable(str(self.address), error.message) from error
+            reason = f"{error.message}; no other connection"
+        raise ConnectionClosed(str(self.address), "this side has closed its connections")
+
+    def _usable(self) -> Connection | None:
+        connection = self._connection
+        if connection is None or not connection.is_ready:
+            return None
+        idle_ms = self._clock.monotonic_ms() - connection.last_used_ms
+        if connection.is_idle and idle_ms > self._settings.max_idle_ms:
+            connection.abort()
+            self._dials = 0
+            return None
+        return connection
+
+    async def _dial(self) -> None:
+        """Makes a connection, after the pause that is due."""
+        try:
+            if self._dials:
+                delay_ms = self._settings.backoff.delay_ms(self._dials, self._draw())
+                never: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                await done_by(self._clock, self._dialed_ms + delay_ms, never)
+            self._dials += 1
+            self._dialed_ms = self._clock.monotonic_ms()
+            self._connection = await connect(self.address, self._settings, self._clock)
+        finally:
+            self._dialing = None
+
+
+class Peers:
+    """The other brokers of a cluster by node id, and the addresses at which to ask for them."""
+
+    def __init__(
+        self, settings: Settings, clock: Clock, draw: Callable[[], float], bootstrap: Sequence[Address] = ()
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._draw = draw
+        self._bootstrap = [self._peer(address) for address in dict.fromkeys(bootstrap)]
+        self._nodes: dict[int, Peer] = {}
+        self._is_closed = False
+
+    def place(self, addresses: Mapping[int, Address]) -> None:
+        """Says where all nodes are now. Connections to who is gone, or elsewhere, are closed."""
+        for node, peer in tuple(self._nodes.items()):
+            if addresses.get(node) != peer.address:
+                self._nodes.pop(node).abort()
+        for node, address in addresses.items():
+            if node not in self._nodes and not self._is_closed:
+                self._nodes[node] = self._peer(address)
+
+    def node(self, node: int) -> Peer:
+        """The broker of this id. Raises PeerUnavailable when nobody has said where it is."""
+        peer = self._nodes.get(node)
+        if peer is None:
+            raise PeerUnavailable(f"node {node}", "has no address")
+        return peer
+
+    async def send(
+        self, node: int, request: object, response: type[R], *, timeout_ms: int, max_version: int = ANY_VERSION
+    ) -> R:
+        """The answer of one node, as `Peer.send` gives it."""
+        return await self.node(node).send(request, response, timeout_ms=timeout_ms, max_version=max_version)
+
+    async def send_any(
+        self, request: object, response: type[R], *, timeout_ms: int, max_version: int = ANY_VERSION
+    ) -> R:
+        """The answer of whichever broker can be reached: one that is connected if there is one, else the others one
+        after the other, over and over until the time is over. For what every broker answers alike, as Metadata.
+
+        Raises what the last one raised where there was none.
+        """
+        deadline_ms = self._clock.monotonic_ms() + timeout_ms
+        last: PeerError = PeerUnavailable("bootstrap servers", "there are none")
+        peers = self._in_turn()
+        while peers and deadline_ms > self._clock.monotonic_ms():
+            for number, peer in enumerate(peers):
+                left_ms = deadline_ms - self._clock.monotonic_ms()
+                share_ms = left_ms // (len(peers) - number)  # one that is silent leaves time for the others
+                try:
+                    return await peer.send(request, response, timeout_ms=share_ms, max_version=max_version, max_dials=1)
+                except (PeerUnavailable, RequestTimedOut) as error:
+                    last = error
+        raise last
+
+    async def close(self) -> None:
+        """Closes all connections for good."""
+        self._is_closed = True
+        await asyncio.gather(*(peer.close() for peer in (*self._bootstrap, *self._nodes.values())))
+
+    def _peer(self, address: Address) -> Peer:
+        return Peer(address, self._settings, self._clock, self._draw)
+
+    def _in_turn(self) -> list[Peer]:
+        """All brokers, those that are connected first, and the rest in random order."""
+        peers = [*self._nodes.values(), *self._bootstrap]
+        return sorted(peers, key=lambda peer: (not peer.is_connected, self._draw()))

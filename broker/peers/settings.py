@@ -1,0 +1,51 @@
+"""What connections to other brokers have in common."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Final, NamedTuple, TypeAlias
+
+from broker.peers.address import Address
+from broker.peers.backoff import Backoff
+from protocol.handshake import Authenticator
+from protocol.messages.api_versions import ApiVersionsRequest
+from protocol.pending import Limits
+
+SOFTWARE_NAME: Final = "odradek"
+
+Dial: TypeAlias = Callable[[Address, Callable[[], asyncio.BufferedProtocol]], Awaitable[object]]
+"""Makes a stream to an address for a protocol: TLS is another one of these, a simulated network as well. Raises OSError
+or ValueError where there is nobody."""
+
+
+async def dial_tcp(address: Address, protocol: Callable[[], asyncio.BufferedProtocol]) -> None:
+    """A plain connection, to whichever of the host's addresses answers first in their order."""
+    loop = asyncio.get_running_loop()
+    transport, _ = await loop.create_connection(protocol, address.host, address.port)
+    stream: socket.socket | None = transport.get_extra_info("socket")
+    if stream is not None:
+        stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # a peer whose machine is gone says no farewell
+
+
+class Settings(NamedTuple):
+    """How to connect, and how much to have under way."""
+
+    client_id: str | None = SOFTWARE_NAME
+    software_version: str = "unknown"
+    """Letters, digits, dots and dashes (KIP-511)."""
+    limits: Limits = Limits()
+    """Of each connection."""
+    backoff: Backoff = Backoff()
+    """Between one connection that served for nothing and the next try."""
+    connect_timeout_ms: int = 10_000
+    """Until a connection is ready (socket.connection.setup.timeout.ms of Kafka's clients)."""
+    max_idle_ms: int = 540_000
+    """A connection that was idle for longer is not used again: less than the ten minutes after which brokers close one
+    (connections.max.idle.ms), so that no request meets that end."""
+    authenticators: tuple[Authenticator, ...] = ()
+    dial: Dial = dial_tcp
+
+    def hello(self) -> ApiVersionsRequest:
+        return ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=self.software_version)

@@ -1,0 +1,32 @@
+"""Waiting that has an end, by the broker's clock."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from broker.clock import Clock
+
+
+async def done_by(clock: Clock, deadline_ms: int, future: asyncio.Future[Any]) -> bool:
+    """Waits until a future is done, or until `clock.monotonic_ms()` has come to the deadline. True if it is done; it
+    is neither cancelled nor read."""
+    loop = asyncio.get_running_loop()
+    while not future.done():
+        left_ms = deadline_ms - clock.monotonic_ms()
+        if left_ms <= 0:
+            return False
+        waiter: asyncio.Future[None] = loop.create_future()
+
+        def wake(_: object = None, waiter: asyncio.Future[None] = waiter) -> None:
+            if not waiter.done():
+                waiter.set_result(None)
+
+        timer = clock.call_at(clock.now_ms() + left_ms, wake)
+        future.add_done_callback(wake)
+        try:
+            await waiter
+        finally:
+            timer.cancel()
+            future.remove_done_callback(wake)
+    return True
