@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TypeVar
 
 from broker.clock import Clock
 
+T = TypeVar("T")
 
-async def done_by(clock: Clock, deadline_ms: int, future: asyncio.Future[Any]) -> bool:
+
+async def done_by(clock: Clock, deadline_ms: int, future: asyncio.Future[T]) -> bool:
     """Waits until a future is done, or until `clock.monotonic_ms()` has come to the deadline. True if it is done; it
     is neither cancelled nor read."""
     loop = asyncio.get_running_loop()

@@ -1,0 +1,52 @@
+"""Addresses, and the waits between tries."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.peers import Address, Backoff
+
+HEAVY = ("structlog", "uvloop", "re2", "dataclasses_json", "storage", "coordinator", "broker.config", "broker.server")
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("127.0.0.1:9092", Address("127.0.0.1", 9092)),
+        (" broker-1.example:1 ", Address("broker-1.example", 1)),
+        ("[::1]:65535", Address("::1", 65535)),
+    ],
+)
+def test_an_address_is_read_and_written_alike(text: str, address: Address) -> None:
+    assert Address.parse(text) == address
+    assert str(address) == text.strip()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "host", "host:", ":9092", "host:0", "host:65536", "host:-1", "host:9x", "host:99999999", "::1:9092", "host:٣"],
+)
+def test_what_is_no_address_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(ValueError, match="such as 127"):
+        Address.parse(text)
+
+
+@given(st.integers(-1, 1 << 40), st.floats(0, 1, exclude_max=True))
+def test_a_wait_stays_within_its_jitter_of_the_maximum(failures: int, draw: float) -> None:
+    assert 0 <= Backoff().delay_ms(failures, draw) <= 1200
+
+
+def test_waits_double_up_to_the_maximum() -> None:
+    assert [Backoff().delay_ms(failures, 0.5) for failures in range(8)] == [0, 50, 100, 200, 400, 800, 1000, 1000]
+    assert (Backoff().delay_ms(1, 0.0), Backoff().delay_ms(1, 0.999)) == (40, 59)
+
+
+def test_a_command_that_speaks_to_brokers_loads_little() -> None:
+    program = "import sys, broker.peers, broker.clock; print(*sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert not set(HEAVY) & set(ended.stdout.split())
