@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from librt.strings import read_i16_be, read_i32_be
 
+from broker.eager import Waiting, begin
 from broker.logging import get_logger
 from broker.waiting import Parked, ParkedCall
 from protocol.api_key import ApiKey
@@ -74,8 +75,8 @@ class Api(NamedTuple):
 
     request: type
     response: type
-    handle: Callable[[Any], Any]
-    """(Call[request]) → response (or its body, encoded), None for no answer, what is parked, or a coroutine of any."""
+    handle: Callable[[Any], Coroutine[Any, Any, Any]]
+    """(Call[request]) → response (or its body, encoded), None for no answer, or what is parked."""
 
     @property
     def key(self) -> ApiKey:
@@ -188,14 +189,14 @@ class Dispatcher:
             raise ProtocolError(f"{route.key.name} v{version}: {error}", offset=position) from error
         call = Call(route.api, version, correlation_id, client_id, connection, self.broker, request)
         try:
-            response = route.handle(call)
+            response = begin(route.handle(call))
         except ProtocolError:
             raise
         except Exception as error:
             response = failure(call, error)
         if response is None:
             return None
-        if isinstance(response, Coroutine):
+        if isinstance(response, Waiting):
             return later(route, call, response)
         if isinstance(response, ParkedCall):
             return bound(route, call, response)
@@ -216,7 +217,7 @@ def bound(route: Route, call: Call[Any], parked: ParkedCall) -> ParkedCall:
     return parked
 
 
-async def later(route: Route, call: Call[Any], response: Coroutine[Any, Any, Any]) -> list[Buffer] | Parked | None:
+async def later(route: Route, call: Call[Any], response: Waiting[Any]) -> list[Buffer] | Parked | None:
     try:
         result = await response
     except ProtocolError:

@@ -8,9 +8,9 @@ inside the socket's callback as others are. Source: ReplicaManager.handleProduce
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Coroutine, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from coordinator.transaction.transaction import V2, Producer
 from protocol.errors import ErrorCode, KafkaError
@@ -93,14 +93,14 @@ def start_verification(
     return Verified(errors, guards)
 
 
-def verify(
+async def verify(
     broker: Broker,
     transactional_id: str,
     batches: Mapping[TopicPartition, BatchHeader],
     supports: Supports,
     now_ms: int,
-) -> Verified | Coroutine[Any, Any, Verified]:
-    """Ask for all batches of a request, which are of one producer. A coroutine where an answer has to be waited for."""
+) -> Verified:
+    """Asks for all batches of a request, which are of one producer."""
     if supports is not Supports.ADDING and not broker.config.transaction_partition_verification_enable:
         return NOTHING
     started = start_verification(broker, batches, supports, now_ms)
@@ -108,17 +108,7 @@ def verify(
         return started
     header = next(iter(batches.values()))
     producer = Producer(header.producer_id, header.producer_epoch)
-    asked = ask(broker, transactional_id, producer, tuple(started.guards), supports)
-    if isinstance(asked, Coroutine):
-        return _verified_later(started, asked, supports)
-    return _merged(started, asked, supports)
-
-
-async def _verified_later(started: Verified, asked: Coroutine[Any, Any, Errors], supports: Supports) -> Verified:
-    return _merged(started, await asked, supports)
-
-
-def _merged(started: Verified, errors: Errors, supports: Supports) -> Verified:
+    errors = await ask(broker, transactional_id, producer, tuple(started.guards), supports)
     if not errors:
         return started
     guards = {name: guard for name, guard in started.guards.items() if name not in errors}
@@ -137,44 +127,18 @@ def _as_produced(error: KafkaError, supports: Supports) -> KafkaError:
     )
 
 
-def check_joined(
+async def check_joined(
     broker: Broker, transactional_id: str, producer: Producer, name: TopicPartition, supports: Supports
-) -> Coroutine[Any, Any, None] | None:
-    """The one partition, of a group's offsets, is part of the producer's transaction: it is asked for, or added, unless
-    the transaction is open there already. A coroutine where that has to be waited for; raises KafkaError."""
+) -> None:
+    """Sees to it that the one partition, of a group's offsets, is part of the producer's transaction: asks for it, or
+    adds it, unless the transaction is open there already. Raises KafkaError."""
     if supports is not Supports.ADDING and not broker.config.transaction_partition_verification_enable:
-        return None
+        return
     if broker.replicas.partition(*name).is_in_transaction(*producer):
-        return None
-    asked = ask(broker, transactional_id, producer, (name,), supports)
-    if isinstance(asked, Coroutine):
-        return _check_later(asked)
-    _raise_any(asked)
-    return None
-
-
-async def _check_later(asked: Coroutine[Any, Any, Errors]) -> None:
-    _raise_any(await asked)
-
-
-def _raise_any(errors: Errors) -> None:
-    for error in errors.values():
-        raise error
-
-
-def ask(
-    broker: Broker, transactional_id: str, producer: Producer, names: Collection[TopicPartition], supports: Supports
-) -> Errors | Coroutine[Any, Any, Errors]:
-    """Have the coordinator add the partitions, or vouch for them; the errors of those that may not be written to."""
-    try:
-        answer = _begin(broker, transactional_id, producer, names, supports)
-        if not answer.done():
-            return _ask_on(broker, transactional_id, producer, names, supports, answer)
-        return _not_in(names, answer.result(), supports)
-    except KafkaError as error:
-        if error.code is ErrorCode.CONCURRENT_TRANSACTIONS and supports is Supports.ADDING:
-            return _ask_on(broker, transactional_id, producer, names, supports, None)
-        return dict.fromkeys(names, _as_fenced(error))
+        return
+    errors = await ask(broker, transactional_id, producer, (name,), supports)
+    if name in errors:
+        raise errors[name]
 
 
 def _begin(
@@ -185,28 +149,24 @@ def _begin(
     return broker.transactions.verify_partitions(transactional_id, producer, names)
 
 
-async def _ask_on(
-    broker: Broker,
-    transactional_id: str,
-    producer: Producer,
-    names: Collection[TopicPartition],
-    supports: Supports,
-    answer: asyncio.Future[frozenset[TopicPartition]] | asyncio.Future[None] | None,
+async def ask(
+    broker: Broker, transactional_id: str, producer: Producer, names: Collection[TopicPartition], supports: Supports
 ) -> Errors:
-    """Wait, and while the id's last transaction is still being ended, ask again for a while: its client knows that it
-    ended, and goes on with the next."""
+    """Has the coordinator add the partitions, or vouch for them; the errors of those that may not be written to.
+
+    While the id's last transaction is still being ended, it is asked again for a while: the client knows that it ended,
+    and goes on with the next.
+    """
     config, clock = broker.config, broker.clock
     give_up_ms = clock.monotonic_ms() + config.add_partitions_to_txn_retry_backoff_max_ms
     while True:
         try:
-            if answer is None:
-                answer = _begin(broker, transactional_id, producer, names, supports)
-            return _not_in(names, await answer, supports)
+            joined = await _begin(broker, transactional_id, producer, names, supports)
+            return _not_in(names, joined, supports)
         except KafkaError as error:
             is_ending = error.code is ErrorCode.CONCURRENT_TRANSACTIONS and supports is Supports.ADDING
             if not is_ending or clock.monotonic_ms() >= give_up_ms:
                 return dict.fromkeys(names, _as_fenced(error))
-        answer = None
         await asyncio.sleep(config.add_partitions_to_txn_retry_backoff_ms / 1000)
 
 

@@ -1,10 +1,8 @@
-"""How handlers ask a coordinator: on whose behalf, and with an answer that may be there at once or later."""
+"""How handlers ask a group's coordinator: on whose behalf."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from broker.dispatch import Call
 from coordinator.group.state import Client
@@ -12,8 +10,6 @@ from protocol.errors import ErrorCode, KafkaError
 
 _new: Final = tuple.__new__  # a NamedTuple's own constructor costs three times as much
 
-A = TypeVar("A")
-B = TypeVar("B")
 Q = TypeVar("Q")
 
 
@@ -26,22 +22,3 @@ def check_group_id(group_id: str) -> None:
     """Members have no group without a name; consumers that only keep offsets may. Raises INVALID_GROUP_ID."""
     if not group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-
-
-def answer(
-    asked: asyncio.Future[A], respond: Callable[[A], B], refuse: Callable[[KafkaError], B]
-) -> B | Coroutine[Any, Any, B]:
-    """The response, at once where the answer is there already."""
-    if not asked.done():
-        return later(asked, respond, refuse)
-    error = asked.exception()
-    if isinstance(error, KafkaError):
-        return refuse(error)
-    return respond(asked.result())
-
-
-async def later(asked: asyncio.Future[A], respond: Callable[[A], B], refuse: Callable[[KafkaError], B]) -> B:
-    try:
-        return respond(await asked)
-    except KafkaError as error:
-        return refuse(error)

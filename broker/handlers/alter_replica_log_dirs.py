@@ -15,7 +15,7 @@ from protocol.messages.alter_replica_log_dirs import (
 )
 
 
-def alter_replica_log_dirs(call: Call[AlterReplicaLogDirsRequest]) -> AlterReplicaLogDirsResponse:
+async def alter_replica_log_dirs(call: Call[AlterReplicaLogDirsRequest]) -> AlterReplicaLogDirsResponse:
     """A replica that is named twice goes where it was named last."""
     goals: dict[str, dict[int, str]] = {}
     for log_dir in call.request.dirs:

@@ -27,7 +27,7 @@ FIRST_ZERO_FEATURE_VERSION = 4
 NO_NODE = -1
 
 
-def api_versions(call: Call[ApiVersionsRequest]) -> ApiVersionsResponse | bytes:
+async def api_versions(call: Call[ApiVersionsRequest]) -> ApiVersionsResponse | bytes:
     """The table of APIs, and the cluster's features as far as they are built."""
     request = call.request
     if call.version >= FIRST_FEATURE_VERSION:

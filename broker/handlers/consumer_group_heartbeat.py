@@ -5,10 +5,9 @@ v1 adds subscriptions by pattern, and has members make their own ids (KIP-1082).
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from broker.coordinators.asking import answer, client_of
+from broker.coordinators.asking import client_of
 from broker.dispatch import Api, Call
 from coordinator.group.consumer_heartbeat import heartbeat
 from protocol.errors import ErrorCode, KafkaError
@@ -21,16 +20,15 @@ PROTOCOL = "consumer"
 FEATURE = "group.version"
 
 
-def consumer_group_heartbeat(
+async def consumer_group_heartbeat(
     call: Call[ConsumerGroupHeartbeatRequest],
-) -> ConsumerGroupHeartbeatResponse | Coroutine[Any, Any, ConsumerGroupHeartbeatResponse]:
+) -> ConsumerGroupHeartbeatResponse:
     request = call.request
     try:
         check_enabled(call.broker)
-        asked = call.broker.groups.decide(request.group_id, heartbeat, request, client_of(call))
+        return await call.broker.groups.decide(request.group_id, heartbeat, request, client_of(call))
     except KafkaError as error:
         return refused(error)
-    return answer(asked, lambda response: response, refused)
 
 
 def check_enabled(broker: Broker) -> None:

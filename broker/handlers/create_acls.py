@@ -13,7 +13,7 @@ from protocol.messages.create_acls import AclCreationResult, CreateAclsRequest, 
 NO_AUTHORIZER = "No Authorizer is configured."
 
 
-def create_acls(call: Call[CreateAclsRequest]) -> CreateAclsResponse:
+async def create_acls(call: Call[CreateAclsRequest]) -> CreateAclsResponse:
     refused = AclCreationResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
     return CreateAclsResponse(results=[refused] * len(call.request.creations))
 

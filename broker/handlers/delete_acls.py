@@ -12,7 +12,7 @@ from protocol.errors import ErrorCode
 from protocol.messages.delete_acls import DeleteAclsFilterResult, DeleteAclsRequest, DeleteAclsResponse
 
 
-def delete_acls(call: Call[DeleteAclsRequest]) -> DeleteAclsResponse:
+async def delete_acls(call: Call[DeleteAclsRequest]) -> DeleteAclsResponse:
     refused = DeleteAclsFilterResult(
         error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER, matching_acls=[]
     )  # fmt: skip

@@ -13,7 +13,7 @@ from protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsRes
 NO_AUTHORIZER = "No Authorizer is configured on the broker"
 
 
-def describe_acls(_: Call[DescribeAclsRequest]) -> DescribeAclsResponse:
+async def describe_acls(_: Call[DescribeAclsRequest]) -> DescribeAclsResponse:
     return DescribeAclsResponse(
         error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER, resources=[]
     )  # fmt: skip

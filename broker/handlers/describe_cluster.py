@@ -18,7 +18,7 @@ from protocol.messages.describe_cluster import (
 BROKERS, CONTROLLERS = 1, 2
 
 
-def describe_cluster(call: Call[DescribeClusterRequest]) -> DescribeClusterResponse:
+async def describe_cluster(call: Call[DescribeClusterRequest]) -> DescribeClusterResponse:
     request, image, listener = call.request, call.broker.image, call.connection.listener.name
     if request.endpoint_type != BROKERS:
         return refused(call)

@@ -36,7 +36,7 @@ MALFORMED = (
 """What Apache Kafka's clients know INVALID_REQUEST by."""
 
 
-def describe_configs(call: Call[DescribeConfigsRequest]) -> DescribeConfigsResponse:
+async def describe_configs(call: Call[DescribeConfigsRequest]) -> DescribeConfigsResponse:
     return DescribeConfigsResponse(results=[describe(call, resource) for resource in call.request.resources])
 
 

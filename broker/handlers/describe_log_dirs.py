@@ -24,7 +24,7 @@ from storage.log_dir import LogDir, ReplicaSize
 UNKNOWN = -1
 
 
-def describe_log_dirs(call: Call[DescribeLogDirsRequest]) -> DescribeLogDirsResponse:
+async def describe_log_dirs(call: Call[DescribeLogDirsRequest]) -> DescribeLogDirsResponse:
     wanted: dict[str, set[int]] | None = None
     if call.request.topics is not None:
         wanted = defaultdict(set)

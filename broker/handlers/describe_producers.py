@@ -18,7 +18,7 @@ from storage.producer_entry import ProducerEntry
 NOT_HERE = "This server does not host this topic-partition."
 
 
-def describe_producers(call: Call[DescribeProducersRequest]) -> DescribeProducersResponse:
+async def describe_producers(call: Call[DescribeProducersRequest]) -> DescribeProducersResponse:
     topics = [TopicResponse(name=topic.name, partitions=describe_topic(call, topic)) for topic in call.request.topics]
     return DescribeProducersResponse(topics=topics)
 

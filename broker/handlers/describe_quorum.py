@@ -24,7 +24,7 @@ NO_MESSAGE = ""
 NOT_HERE = "This server does not host this topic-partition."
 
 
-def describe_quorum(call: Call[DescribeQuorumRequest]) -> DescribeQuorumResponse:
+async def describe_quorum(call: Call[DescribeQuorumRequest]) -> DescribeQuorumResponse:
     """There is one quorum; a request that names anything else, or nothing, is told so for all that it names."""
     asked = call.request.topics
     if [(topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in asked] != QUORUMS:

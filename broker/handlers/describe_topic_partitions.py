@@ -8,7 +8,7 @@ from coordinator.cluster import describe_topics
 from protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse
 
 
-def describe_topic_partitions(call: Call[DescribeTopicPartitionsRequest]) -> DescribeTopicPartitionsResponse:
+async def describe_topic_partitions(call: Call[DescribeTopicPartitionsRequest]) -> DescribeTopicPartitionsResponse:
     listener = call.connection.listener.name
     limit = call.broker.config.max_request_partition_size_limit
     return describe_topics.describe_topic_partitions(

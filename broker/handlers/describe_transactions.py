@@ -13,7 +13,7 @@ from protocol.messages.describe_transactions import (
 )
 
 
-def describe_transactions(call: Call[DescribeTransactionsRequest]) -> DescribeTransactionsResponse:
+async def describe_transactions(call: Call[DescribeTransactionsRequest]) -> DescribeTransactionsResponse:
     states = [describe(call, transactional_id) for transactional_id in call.request.transactional_ids]
     return DescribeTransactionsResponse(transaction_states=states)
 

@@ -10,8 +10,7 @@ v17 and v18 serve replicas of the metadata log. Rack-aware replica choice has no
 from __future__ import annotations
 
 import struct
-from collections.abc import Coroutine, Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from broker.dispatch import Api, Call
 from broker.fetch_sessions import (
@@ -54,14 +53,14 @@ NO_OFFSET = -1
 BATCH_LENGTH = struct.Struct(">i")
 
 
-def fetch(
+async def fetch(
     call: Call[FetchRequest],
-) -> FetchResponse | ParkedFetch | Coroutine[Any, Any, FetchResponse | ParkedFetch]:
+) -> FetchResponse | ParkedFetch:
     """Answers at once when there is enough, an error or no time to wait; else once an append made it enough."""
     plan = Plan(call)
     gathered = plan.gather()
     if gathered.cold:
-        return fetch_cold(plan, gathered.cold)
+        return await fetch_cold(plan, gathered.cold)
     if plan.is_enough(gathered) or call.request.max_wait_ms <= 0:
         return plan.response(gathered)
     return ParkedFetch(plan, gathered, call.request.max_wait_ms)

@@ -6,24 +6,20 @@ is well: their sessions begin anew after that.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import Any
-
-from broker.coordinators.asking import answer, check_group_id, client_of
+from broker.coordinators.asking import check_group_id, client_of
 from broker.dispatch import Api, Call
 from coordinator.group import requests
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
-def heartbeat(call: Call[HeartbeatRequest]) -> HeartbeatResponse | Coroutine[Any, Any, HeartbeatResponse]:
+async def heartbeat(call: Call[HeartbeatRequest]) -> HeartbeatResponse:
     request = call.request
     try:
         check_group_id(request.group_id)
-        asked = call.broker.groups.decide(request.group_id, requests.heartbeat, request, client_of(call))
+        return await call.broker.groups.decide(request.group_id, requests.heartbeat, request, client_of(call))
     except KafkaError as error:
         return refused(error)
-    return answer(asked, lambda response: response, refused)
 
 
 def refused(error: KafkaError) -> HeartbeatResponse:

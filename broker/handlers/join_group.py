@@ -7,10 +7,7 @@ v1 adds the rebalance timeout (KIP-62), v2 the throttle time, v4 makes new membe
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import Any
-
-from broker.coordinators.asking import answer, check_group_id, client_of
+from broker.coordinators.asking import check_group_id, client_of
 from broker.dispatch import Api, Call
 from coordinator.group import requests
 from coordinator.group.classic_rebalance import join_refused
@@ -21,16 +18,16 @@ FIRST_REBALANCE_TIMEOUT_VERSION = 1
 FIRST_NULL_PROTOCOL_VERSION = 7
 
 
-def join_group(call: Call[JoinGroupRequest]) -> JoinGroupResponse | Coroutine[Any, Any, JoinGroupResponse]:
+async def join_group(call: Call[JoinGroupRequest]) -> JoinGroupResponse:
     request = call.request
     if call.version < FIRST_REBALANCE_TIMEOUT_VERSION:
         request.rebalance_timeout_ms = request.session_timeout_ms
     try:
         check(call)
-        asked = call.broker.groups.decide(request.group_id, requests.join_group, request, client_of(call))
+        response = await call.broker.groups.decide(request.group_id, requests.join_group, request, client_of(call))
     except KafkaError as error:
         return refused(call, error)
-    return answer(asked, lambda response: fitted(call, response), lambda error: refused(call, error))
+    return fitted(call, response)
 
 
 def check(call: Call[JoinGroupRequest]) -> None:

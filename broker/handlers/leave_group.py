@@ -6,10 +6,7 @@ v1 adds the throttle time, v3 takes several members, also by instance id (KIP-34
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import Any
-
-from broker.coordinators.asking import answer, check_group_id, client_of
+from broker.coordinators.asking import check_group_id, client_of
 from broker.dispatch import Api, Call
 from coordinator.group import requests
 from protocol.errors import ErrorCode, KafkaError
@@ -18,16 +15,16 @@ from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse,
 FIRST_BATCHED_VERSION = 3
 
 
-def leave_group(call: Call[LeaveGroupRequest]) -> LeaveGroupResponse | Coroutine[Any, Any, LeaveGroupResponse]:
+async def leave_group(call: Call[LeaveGroupRequest]) -> LeaveGroupResponse:
     request = call.request
     if call.version < FIRST_BATCHED_VERSION:
         request.members = [MemberIdentity(member_id=request.member_id)]
     try:
         check_group_id(request.group_id)
-        asked = call.broker.groups.decide(request.group_id, requests.leave_group, request, client_of(call))
+        response = await call.broker.groups.decide(request.group_id, requests.leave_group, request, client_of(call))
     except KafkaError as error:
         return refused(call, error)
-    return answer(asked, lambda response: fitted(call, response), lambda error: refused(call, error))
+    return fitted(call, response)
 
 
 def fitted(call: Call[LeaveGroupRequest], response: LeaveGroupResponse) -> LeaveGroupResponse:

@@ -27,7 +27,7 @@ ALL_TYPES = (
 )
 
 
-def list_config_resources(call: Call[ListConfigResourcesRequest]) -> ListConfigResourcesResponse:
+async def list_config_resources(call: Call[ListConfigResourcesRequest]) -> ListConfigResourcesResponse:
     asked: Iterable[int] = call.request.resource_types or ALL_TYPES
     if call.version == 0:
         asked = (ResourceType.CLIENT_METRICS,)

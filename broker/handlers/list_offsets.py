@@ -31,7 +31,7 @@ CONSUMER = -1
 """The replica id of a client; a replica reads up to the log's end."""
 
 
-def list_offsets(call: Call[ListOffsetsRequest]) -> ListOffsetsResponse:
+async def list_offsets(call: Call[ListOffsetsRequest]) -> ListOffsetsResponse:
     if call.version == 0:
         return ListOffsetsResponse(topics=[list_segments(call, topic) for topic in call.request.topics])
     named = Counter((topic.name, p.partition_index) for topic in call.request.topics for p in topic.partitions)

@@ -10,7 +10,7 @@ from protocol.messages.list_partition_reassignments import (
 )
 
 
-def list_partition_reassignments(
+async def list_partition_reassignments(
     call: Call[ListPartitionReassignmentsRequest],
 ) -> ListPartitionReassignmentsResponse:
     return reassignments.list_partition_reassignments(call.broker.image, call.request)

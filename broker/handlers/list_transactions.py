@@ -16,7 +16,7 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse, TransactionState
 
 
-def list_transactions(call: Call[ListTransactionsRequest]) -> ListTransactionsResponse:
+async def list_transactions(call: Call[ListTransactionsRequest]) -> ListTransactionsResponse:
     request = call.request
     unknown = [text for text in request.state_filters if text not in BY_TEXT]
     try:

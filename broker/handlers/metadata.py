@@ -8,8 +8,7 @@ bootstrap again (KIP-1102), which this broker never does.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 from broker.dispatch import Api, Call
 from broker.operations import cluster_operations, topic_operations
@@ -32,7 +31,7 @@ FIRST_ID_ONLY_VERSION = 12
 NOT_CREATED: Mapping[str, ErrorCode] = {}
 
 
-def metadata(call: Call[MetadataRequest]) -> MetadataResponse | Coroutine[Any, Any, MetadataResponse]:
+async def metadata(call: Call[MetadataRequest]) -> MetadataResponse:
     """Answers from the image; a topic that may be made by asking for it is made first. Each topic is told once, and
     where one is asked for by id, names do not count."""
     request, image = call.request, call.broker.image
@@ -46,7 +45,7 @@ def metadata(call: Call[MetadataRequest]) -> MetadataResponse | Coroutine[Any, A
     wanted = dict.fromkeys(asked.name for asked in request.topics if asked.name is not None)
     missing = {name for name in wanted if image.topic(name) is None}
     if missing and request.allow_auto_topic_creation and call.broker.config.auto_create_topics_enable:
-        return create_and_answer(call, wanted, missing)
+        return await create_and_answer(call, wanted, missing)
     return response(call, [by_name(call, name, NOT_CREATED) for name in wanted])
 
 

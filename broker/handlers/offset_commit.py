@@ -7,10 +7,7 @@ v8 is flexible, v9 is for members of consumer groups (KIP-848), v10 names topics
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import Any
-
-from broker.coordinators.asking import answer, client_of
+from broker.coordinators.asking import client_of
 from broker.dispatch import Api, Call
 from coordinator.group.offset_commit import commit
 from protocol.errors import ErrorCode, KafkaError
@@ -25,7 +22,7 @@ from protocol.messages.offset_commit import (
 FIRST_TOPIC_ID_VERSION = 10
 
 
-def offset_commit(call: Call[OffsetCommitRequest]) -> OffsetCommitResponse | Coroutine[Any, Any, OffsetCommitResponse]:
+async def offset_commit(call: Call[OffsetCommitRequest]) -> OffsetCommitResponse:
     """Partitions that are not there are answered here, the rest by the group's shard."""
     request = call.request
     unknown: list[OffsetCommitResponseTopic] = []
@@ -33,10 +30,10 @@ def offset_commit(call: Call[OffsetCommitRequest]) -> OffsetCommitResponse | Cor
     if not request.topics:
         return OffsetCommitResponse(topics=unknown)
     try:
-        asked = call.broker.groups.decide(request.group_id, commit, request, client_of(call))
+        response = await call.broker.groups.decide(request.group_id, commit, request, client_of(call))
     except KafkaError as error:
         return refused(request, unknown, error)
-    return answer(asked, lambda response: merged(response, unknown), lambda error: refused(request, unknown, error))
+    return merged(response, unknown)
 
 
 def known(

@@ -9,9 +9,8 @@ topics by id.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from broker.coordinators.hosting import seen_by_client
 from broker.dispatch import Api, Call
@@ -37,23 +36,13 @@ FIRST_TOPIC_ID_VERSION = 10
 Asked = asyncio.Future[OffsetFetchResponseGroup] | KafkaError
 
 
-def offset_fetch(call: Call[OffsetFetchRequest]) -> OffsetFetchResponse | Coroutine[Any, Any, OffsetFetchResponse]:
-    """Every group is asked at once; the answer waits only if one has to."""
+async def offset_fetch(call: Call[OffsetFetchRequest]) -> OffsetFetchResponse:
+    """Every group is asked at once."""
     groups = call.request.groups if call.version >= FIRST_BATCHED_VERSION else [single(call.request)]
     unknown = [named(call, group) for group in groups]
     asked = [ask(call, group) for group in groups]
-    if all(isinstance(each, KafkaError) or each.done() for each in asked):
-        return response(call, groups, asked, unknown)
-    return later(call, groups, asked, unknown)
-
-
-async def later(
-    call: Call[OffsetFetchRequest],
-    groups: Sequence[OffsetFetchRequestGroup],
-    asked: Sequence[Asked],
-    unknown: Sequence[list[OffsetFetchResponseTopics]],
-) -> OffsetFetchResponse:
-    await asyncio.wait([each for each in asked if not isinstance(each, KafkaError)])
+    if pending := [each for each in asked if not isinstance(each, KafkaError) and not each.done()]:
+        await asyncio.wait(pending)
     return response(call, groups, asked, unknown)
 
 

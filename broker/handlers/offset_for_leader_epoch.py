@@ -17,7 +17,7 @@ from protocol.messages.offset_for_leader_epoch import (
 )
 
 
-def offset_for_leader_epoch(call: Call[OffsetForLeaderEpochRequest]) -> OffsetForLeaderEpochResponse:
+async def offset_for_leader_epoch(call: Call[OffsetForLeaderEpochRequest]) -> OffsetForLeaderEpochResponse:
     topics = [
         OffsetForLeaderTopicResult(
             topic=topic.topic, partitions=[end_of(call, topic.topic, asked) for asked in topic.partitions]

@@ -10,8 +10,7 @@ With acks=0 nothing is answered; an error then closes the connection, which is h
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 from broker.dispatch import Api, Call
 from broker.produce_rules import ATTRIBUTES_LOW_BYTE, Refused, checked_records, not_verified, refused
@@ -45,37 +44,17 @@ FIRST_TOPIC_ID_VERSION = 13
 FIRST_ABORTABLE_VERSION, FIRST_ADDING_VERSION = 11, 12
 
 
-def produce(
-    call: Call[ProduceRequest],
-) -> ProduceResponse | Coroutine[Any, Any, ProduceResponse | None] | None:
+async def produce(call: Call[ProduceRequest]) -> ProduceResponse | None:
     """Every partition is answered on its own: one that fails takes no other with it."""
     transactional = transactional_batches(call)
-    if not transactional:
-        return append_all(call, NOTHING)
-    try:
-        transactional_id = check_one_producer(call.request.transactional_id, transactional.values())
-    except KafkaError as error:
-        return append_all(call, refused_all(names(call), error))
-    supports = Supports.of(call.version, FIRST_ABORTABLE_VERSION, FIRST_ADDING_VERSION)
-    verified = verify(call.broker, transactional_id, transactional, supports, call.now_ms)
-    return append_later(call, verified) if isinstance(verified, Coroutine) else append_all(call, verified)
-
-
-async def append_later(call: Call[ProduceRequest], verified: Coroutine[Any, Any, Verified]) -> ProduceResponse | None:
-    response = append_all(call, await verified)
-    return await response if isinstance(response, Coroutine) else response
-
-
-def append_all(
-    call: Call[ProduceRequest], verified: Verified
-) -> ProduceResponse | Coroutine[Any, Any, ProduceResponse] | None:
-    request = call.request
-    now_ms = call.now_ms
+    verified = await verified_batches(call, transactional) if transactional else NOTHING
+    request, now_ms = call.request, call.now_ms
     topics = [produce_topic(call, topic, verified, now_ms) for topic in request.topic_data if topic.partition_data]
     response = ProduceResponse(responses=topics)
     if request.acks != 0:
-        unflushed = [*to_be_flushed(call, response)]
-        return flush_first(call, response, unflushed) if unflushed else response
+        if unflushed := [*to_be_flushed(call, response)]:
+            await flush(call, unflushed)
+        return response
     errors = [p.error_code for topic in response.responses for p in topic.partition_responses if p.error_code]
     if errors:
         raise ProtocolError(f"Produce with acks=0 failed with {error_code(errors[0]).name}")
@@ -94,19 +73,26 @@ def to_be_flushed(
                 yield answer, partitions[answer.index]
 
 
-async def flush_first(
-    call: Call[ProduceRequest],
-    response: ProduceResponse,
-    unflushed: Iterable[tuple[PartitionProduceResponse, Partition]],
-) -> ProduceResponse:
-    async def flush(answer: PartitionProduceResponse, partition: Partition) -> None:
+async def verified_batches(call: Call[ProduceRequest], transactional: Mapping[TopicPartition, BatchHeader]) -> Verified:
+    """What the transaction's coordinator says of the request's batches."""
+    try:
+        transactional_id = check_one_producer(call.request.transactional_id, transactional.values())
+    except KafkaError as error:
+        return refused_all(names(call), error)
+    supports = Supports.of(call.version, FIRST_ABORTABLE_VERSION, FIRST_ADDING_VERSION)
+    return await verify(call.broker, transactional_id, transactional, supports, call.now_ms)
+
+
+async def flush(call: Call[ProduceRequest], unflushed: Iterable[tuple[PartitionProduceResponse, Partition]]) -> None:
+    """Waits for the disk; what could not be flushed is answered with the error."""
+
+    async def flush_one(answer: PartitionProduceResponse, partition: Partition) -> None:
         try:
             await partition.flushed(call.broker.disk_work)
         except KafkaError as error:
             answer.error_code, answer.error_message, answer.base_offset = error.code, error.message, -1
 
-    await asyncio.gather(*(flush(answer, partition) for answer, partition in unflushed))
-    return response
+    await asyncio.gather(*(flush_one(answer, partition) for answer, partition in unflushed))
 
 
 def produce_topic(

@@ -6,9 +6,6 @@ share session.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import Any
-
 from broker.dispatch import Api, Call
 from broker.handlers.share_fetch import session_key
 from broker.share.acknowledging import Acknowledging, Rules, by_topic, code_of, message_of
@@ -23,10 +20,9 @@ from protocol.messages.share_acknowledge import (
 )
 
 
-def share_acknowledge(
+async def share_acknowledge(
     call: Call[ShareAcknowledgeRequest],
-) -> ShareAcknowledgeResponse | Coroutine[Any, Any, ShareAcknowledgeResponse]:
-    """Answers at once where nothing has to be waited for."""
+) -> ShareAcknowledgeResponse:
     request = call.request
     try:
         key = session_key(call)
@@ -42,7 +38,9 @@ def share_acknowledge(
         for each in topic.partitions
     ]
     acknowledging.take(call.broker.share_groups, *key, said, Rules(call.version, request.is_renew_ack))
-    return finish(call, key, acknowledging) if acknowledging.is_done else later(call, key, acknowledging)
+    if not acknowledging.is_done:
+        await acknowledging.wait()
+    return finish(call, key, acknowledging)
 
 
 def go_on(call: Call[ShareAcknowledgeRequest], key: SessionKey) -> None:
@@ -54,13 +52,6 @@ def go_on(call: Call[ShareAcknowledgeRequest], key: SessionKey) -> None:
         sessions.find(key)
     else:
         sessions.go_on(key, epoch)
-
-
-async def later(
-    call: Call[ShareAcknowledgeRequest], key: SessionKey, acknowledging: Acknowledging
-) -> ShareAcknowledgeResponse:
-    await acknowledging.wait()
-    return finish(call, key, acknowledging)
 
 
 def finish(

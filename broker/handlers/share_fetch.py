@@ -7,9 +7,8 @@ v1 is the first that stays; v2 adds acquisition of exactly as many records as as
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from functools import partial
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from broker.dispatch import Api, Call
 from broker.share.acknowledging import Acknowledging, Rules, code_of, message_of
@@ -38,10 +37,9 @@ WITHOUT_FETCH: Final = ("max_bytes", "min_bytes", "max_records", "max_wait_ms")
 NEW_LEADER: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 
-def share_fetch(
+async def share_fetch(
     call: Call[ShareFetchRequest],
-) -> ShareFetchResponse | Coroutine[Any, Any, ShareFetchResponse]:
-    """Answers at once where there is enough and nothing has to be written first."""
+) -> ShareFetchResponse:
     try:
         key = session_key(call)
         check_renewal(call.request)
@@ -52,42 +50,23 @@ def share_fetch(
             node_endpoints=[],
         )  # fmt: skip
         if error.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:
-            return after(call.request.max_wait_ms, refused)
+            await asyncio.sleep(call.request.max_wait_ms / 1000)  # the next attempt is not to follow at once
         return refused
     acknowledging = take_acknowledgements(call, key)
     fetching = begin(call, key, session)
-    may_wait = call.request.max_wait_ms > 0
-    if fetching is None:
-        wait = None
-    elif may_wait and acknowledging.is_used and fetching.is_in_line:
-        wait = partial(fetching.wait, comes_last=True)
-    elif fetching.attempt(is_last=not may_wait):
-        wait = None
-    else:
-        wait = partial(fetching.wait, comes_last=False)
-    if wait is None and acknowledging.is_done:
-        return finish(call, key, session, acknowledging, fetching)
-    return later(call, key, session, acknowledging, fetching, wait)
-
-
-async def after(wait_ms: int, response: ShareFetchResponse) -> ShareFetchResponse:
-    """A refusal that is not to be followed by the next attempt at once."""
-    await asyncio.sleep(wait_ms / 1000)
-    return response
-
-
-async def later(
-    call: Call[ShareFetchRequest],
-    key: SessionKey,
-    session: ShareSession | None,
-    acknowledging: Acknowledging,
-    fetching: ShareFetching | None,
-    wait: Callable[[], Coroutine[Any, Any, None]] | None,
-) -> ShareFetchResponse:
-    if wait is not None:
-        await wait()
-    await acknowledging.wait()
+    if fetching is not None:
+        await gather(fetching, acknowledging, may_wait=call.request.max_wait_ms > 0)
+    if not acknowledging.is_done:
+        await acknowledging.wait()
     return finish(call, key, session, acknowledging, fetching)
+
+
+async def gather(fetching: ShareFetching, acknowledging: Acknowledging, *, may_wait: bool) -> None:
+    """Acquires records, at once where there are enough. Who has acknowledged comes after those who are in line."""
+    if may_wait and acknowledging.is_used and fetching.is_in_line:
+        await fetching.wait(comes_last=True)
+    elif not fetching.attempt(is_last=not may_wait):
+        await fetching.wait(comes_last=False)
 
 
 def session_key(call: Call[ShareFetchRequest] | Call[ShareAcknowledgeRequest]) -> SessionKey:

@@ -8,10 +8,9 @@ five seconds later; here who joins is answered once it has them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any, Final
+from typing import Final
 
-from broker.coordinators.asking import answer, client_of
+from broker.coordinators.asking import client_of
 from broker.dispatch import Api, Call
 from coordinator.group.share_heartbeat import Heard, heartbeat
 from coordinator.group.share_member import JOINING
@@ -26,22 +25,16 @@ MOST_BEATS: Final = 3
 """On behalf of a member that joins: state, an assignment, and one more should others join meanwhile."""
 
 
-def share_group_heartbeat(
+async def share_group_heartbeat(
     call: Call[ShareGroupHeartbeatRequest],
-) -> ShareGroupHeartbeatResponse | Coroutine[Any, Any, ShareGroupHeartbeatResponse]:
+) -> ShareGroupHeartbeatResponse:
     if call.request.member_epoch == JOINING:
-        return joined(call)
-
-    def respond(heard: Heard) -> ShareGroupHeartbeatResponse:
-        initialize_later(call, heard)
-        return heard.response
-
+        return await joined(call)
     try:
         check_enabled(call)
-        asked = call.broker.groups.decide(call.request.group_id, heartbeat, call.request, client_of(call))
+        return (await beat(call, call.request)).response
     except KafkaError as error:
         return refused(error)
-    return answer(asked, respond, refused)
 
 
 async def joined(call: Call[ShareGroupHeartbeatRequest]) -> ShareGroupHeartbeatResponse:
@@ -69,7 +62,7 @@ async def joined(call: Call[ShareGroupHeartbeatRequest]) -> ShareGroupHeartbeatR
 
 
 async def beat(call: Call[ShareGroupHeartbeatRequest], request: ShareGroupHeartbeatRequest) -> Heard:
-    heard = await call.broker.groups.decided(request.group_id, heartbeat, request, client_of(call))
+    heard = await call.broker.groups.decide(request.group_id, heartbeat, request, client_of(call))
     initialize_later(call, heard)
     return heard
 

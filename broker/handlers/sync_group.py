@@ -6,10 +6,7 @@ v1 adds the throttle time, v3 static members (KIP-345), v4 is flexible, v5 check
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import Any
-
-from broker.coordinators.asking import answer, check_group_id, client_of
+from broker.coordinators.asking import check_group_id, client_of
 from broker.dispatch import Api, Call
 from coordinator.group import requests
 from protocol.errors import ErrorCode, KafkaError
@@ -18,14 +15,13 @@ from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 FIRST_PROTOCOL_VERSION = 5
 
 
-def sync_group(call: Call[SyncGroupRequest]) -> SyncGroupResponse | Coroutine[Any, Any, SyncGroupResponse]:
+async def sync_group(call: Call[SyncGroupRequest]) -> SyncGroupResponse:
     request = call.request
     try:
         check(call)
-        asked = call.broker.groups.decide(request.group_id, requests.sync_group, request, client_of(call))
+        return await call.broker.groups.decide(request.group_id, requests.sync_group, request, client_of(call))
     except KafkaError as error:
         return refused(error)
-    return answer(asked, lambda response: response, refused)
 
 
 def check(call: Call[SyncGroupRequest]) -> None:

@@ -7,7 +7,7 @@ TRANSACTION_ABORTABLE, v5 joins the transaction by itself, without AddOffsetsToT
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable
+from collections.abc import Iterable
 
 from broker.coordinators.asking import client_of
 from broker.coordinators.hosting import seen_by_client
@@ -53,9 +53,7 @@ async def committed(call: Call[TxnOffsetCommitRequest]) -> TxnOffsetCommitRespon
     name = TopicPartition(groups.topic.name, groups.partition_of(request.group_id))
     producer = Producer(request.producer_id, request.producer_epoch)
     supports = Supports.of(call.version, FIRST_ABORTABLE_VERSION, FIRST_ADDING_VERSION)
-    joined = check_joined(call.broker, request.transactional_id, producer, name, supports)
-    if isinstance(joined, Coroutine):
-        await joined
+    await check_joined(call.broker, request.transactional_id, producer, name, supports)
     return await groups.decided(request.group_id, commit_transactional, request, client_of(call))
 
 
