@@ -15,7 +15,7 @@ from broker.descriptors import WAITING_CONNECTIONS
 from broker.logging import get_logger
 
 if TYPE_CHECKING:
-    from broker.listener import ServerConnection
+    from broker.connection import ServerConnection
 
 log = get_logger("broker.listener")
 

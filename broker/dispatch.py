@@ -25,8 +25,8 @@ from protocol.types import Buffer
 
 if TYPE_CHECKING:
     from broker.broker import Broker
+    from broker.connection import Answer, ServerConnection
     from broker.fast.reading import ParkedFetch
-    from broker.listener import Answer, ServerConnection
 
 Request = TypeVar("Request")
 Fast = Callable[["Broker", int, int, memoryview, bytes, int], "list[Buffer] | ParkedFetch | None"]

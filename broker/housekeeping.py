@@ -17,6 +17,8 @@ from broker.config import BrokerConfig
 from broker.disk_failures import DiskFailures
 from broker.listener import Listener
 from broker.logging import get_logger
+from broker.memory_back import give_back
+from broker.stalls import CHECKS
 from broker.workers import Workers
 from storage.failure import LogDirFailure, LogDirFull
 
@@ -33,6 +35,9 @@ DIRECTORY_INTERVAL_MS = 1_000
 
 ROOM_INTERVAL_MS = 5_000
 """How often a directory that was full is looked at."""
+
+MEMORY_INTERVAL_MS = 5_000
+"""How often memory that requests held is given back to the operating system, which takes some milliseconds."""
 
 IDLE_CHECKS = 2
 """Looks at each connection within connections.max.idle.ms, so that one is closed at most half of it too late."""
@@ -88,6 +93,15 @@ class Housekeeping:
         for listener in self.listeners:
             listener.close_idle()
 
+    def close_stalled_connections(self) -> None:
+        config, now_ms = self.broker.config, self.broker.clock.now_ms()
+        for listener in self.listeners:
+            listener.close_stalled(now_ms, config.odradek_request_stall_timeout_ms)
+
+    def give_memory_back(self) -> None:
+        for memory in {listener.memory for listener in self.listeners}:
+            give_back(memory)
+
     def checkpoint(self) -> None:
         self.broker.logs.write_checkpoints()
 
@@ -117,6 +131,12 @@ class Housekeeping:
 
 JOBS = (
     Job("idle connections", lambda c: c.connections_max_idle_ms // IDLE_CHECKS, Housekeeping.close_idle_connections),
+    Job(
+        "stalled connections",
+        lambda c: max(1, c.odradek_request_stall_timeout_ms // CHECKS),
+        Housekeeping.close_stalled_connections,
+    ),
+    Job("memory", lambda c: MEMORY_INTERVAL_MS, Housekeeping.give_memory_back, in_thread=True),
     Job("checkpoints", lambda c: c.log_flush_offset_checkpoint_interval_ms, Housekeeping.checkpoint, in_thread=True),
     Job("flushes", lambda c: FLUSH_INTERVAL_MS, Housekeeping.flush, in_thread=True),
     Job(

@@ -31,6 +31,7 @@ from broker.listener import Listener
 from broker.lock import DirectoryInUse, DirectoryLock
 from broker.open_logs import open_logs
 from broker.replica.assignments import Assignments
+from broker.request_memory import RequestMemory
 from broker.workers import Workers
 from coordinator.cluster.broker_info import Endpoint
 from coordinator.cluster.cluster import Cluster, Node
@@ -158,8 +159,9 @@ class Server:
         self.housekeeping.start()
         dispatcher = Dispatcher(self.broker, FAST)
         admission = Admission(lambda: self.broker.layers.effective, self._connections)
+        memory = RequestMemory(self.config.request_memory_bytes, self.config.request_memory_bytes_per_ip)
         for (sock, _), told in zip(bound, self.told, strict=True):
-            await self._listen(sock, told, dispatcher, admission)
+            await self._listen(sock, told, dispatcher, admission, memory)
         gc.freeze()  # what there is now stays: no collection has to look at it
         gc.set_threshold(OBJECTS_PER_COLLECTION)
         gc.enable()
@@ -193,9 +195,11 @@ class Server:
         self.exit_code = CANNOT_START
         self._stop.set()
 
-    async def _listen(self, sock: socket.socket, told: Address, dispatcher: Dispatcher, admission: Admission) -> None:
+    async def _listen(
+        self, sock: socket.socket, told: Address, dispatcher: Dispatcher, admission: Admission, memory: RequestMemory
+    ) -> None:
         size = self.config.socket_request_max_bytes
-        listener = Listener(told.name, dispatcher.answer, max_request_bytes=size, admission=admission)
+        listener = Listener(told.name, dispatcher.answer, max_request_bytes=size, admission=admission, memory=memory)
         server = await asyncio.get_running_loop().create_server(listener.connection, sock=sock)
         self.listeners.append(listener)
         self._sockets.append(server)

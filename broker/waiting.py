@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +15,7 @@ from protocol.errors import ProtocolError
 from protocol.types import Buffer
 
 if TYPE_CHECKING:
-    from broker.listener import Answer
+    from broker.connection import Answer
     from broker.replica.partition import Partition
 
 TIMER_RESOLUTION_S: Final = 0.0005
@@ -119,6 +119,14 @@ class Parked(Waiter):
         if not isinstance(answer, Waiter):
             self.cancel()
             done(answer)
+
+
+def forget(answer: Answer | BaseException) -> None:
+    """Nobody is there any more to take an answer."""
+    if isinstance(answer, Parked):
+        answer.cancel()
+    elif isinstance(answer, Coroutine):
+        answer.close()
 
 
 class ParkedCall(Parked):

@@ -37,8 +37,8 @@ While the broker runs, clients change topic options, group options, and those br
 so (`kafka-configs`, the Admin API). A topic's option that is not set is the broker's, and so is a group's.
 
 Where the defaults differ from Kafka's: `node.id` is 1, `process.roles` is `broker,controller`, `listeners` is
-`PLAINTEXT://127.0.0.1:9092`, `log.dir` is `data`. `listeners` and `listener.security.protocol.map` do not change while
-the broker runs.
+`PLAINTEXT://127.0.0.1:9092`, `log.dir` is `data`, and `queued.max.request.bytes` is 536870912, where Kafka has none.
+`listeners` and `listener.security.protocol.map` do not change while the broker runs.
 """
 
 REFUSED_TEXT = "Options that stop the start, because to ignore them would be unsafe:\n"

@@ -137,6 +137,8 @@ class ClientConnection:
 
     def target(self) -> memoryview | None:
         """Where the next bytes belong, then tell by `filled`; None: anywhere, then hand them to `receive`."""
+        if self._reader.is_full:
+            self._reader.grow()  # a peer that was asked may answer at length
         return self._reader.target()
 
     def receive(self, chunk: memoryview, now_ms: int) -> list[Outcome]:

@@ -1,7 +1,7 @@
 """One connection's bytes, sans-IO: what was read becomes frames, an answer becomes buffers to write.
 
 Most frames arrive whole and are views of the one buffer that all connections of a listener read into; only a frame that
-a read cut in two gets a buffer of its own, of exactly its size.
+a read cut in two gets a buffer of its own, which grows with what has come.
 """
 
 from __future__ import annotations
@@ -19,9 +19,17 @@ RESPONSE_HEAD: Final = struct.Struct(">ii")
 FLEXIBLE_RESPONSE_HEAD: Final = struct.Struct(">iix")
 """Size, correlation id and, in flexible versions, an empty tag section."""
 
-FIRST_BYTES: Final = 1024 * 1024
-"""Room that a cut frame gets before its bytes are there; as they come it is doubled. Four bytes announce a hundred
-megabytes, and need not be followed by any; most requests are smaller than this (a Java producer's max.request.size)."""
+FIRST_BYTES: Final = 4 * 1024
+"""Room that a cut frame gets before its bytes are there. Four bytes announce a hundred megabytes, and need not be
+followed by any; so there is never more room than in proportion to what has come."""
+
+GROWTH: Final = 2
+"""So many times what has come, and FIRST_BYTES more; a frame is copied once more for each time that its room grows."""
+
+USUAL_FRAME_BYTES: Final = 128 * 1024
+USUAL_GROWTH: Final = 8
+"""A frame up to this size (the usual batch has 16 to 64 KiB) mostly gets all of its room at once."""
+assert FIRST_BYTES < USUAL_FRAME_BYTES
 
 JOIN_LIMIT_BYTES: Final = 16 * 1024
 """Answers up to this size become one buffer: one copy is cheaper than a vectored write of many small pieces."""
@@ -30,34 +38,54 @@ JOIN_LIMIT_BYTES: Final = 16 * 1024
 class FrameReader:
     """Cuts a stream of bytes into size-prefixed frames (protocol guide, "Protocol Basics")."""
 
-    __slots__ = ("_filled", "_partial", "_prefix", "_size", "error", "limit_name", "max_frame_bytes")
+    __slots__ = (
+        "_partial", "_prefix", "announced_bytes", "arrived_bytes", "error", "frames_begun", "held_bytes", "is_full",
+        "limit_name", "max_frame_bytes",
+    )  # fmt: skip
 
     def __init__(self, max_frame_bytes: int, limit_name: str = "socket.request.max.bytes") -> None:
         self.max_frame_bytes = max_frame_bytes
         self.limit_name = limit_name
         self.error: ProtocolError | None = None
         """Set by a size that cannot be: frames before it are good, nothing comes after it."""
+        self.announced_bytes = 0
+        """Of the frame that is not whole yet, or only its size."""
+        self.arrived_bytes = 0
+        """Of these."""
+        self.frames_begun = 0
+        """Frames that did not come whole."""
+        self.held_bytes = 0
+        """The room that the frame has which is not whole yet."""
+        self.is_full = False
+        """That frame has no room for more: it needs to `grow` before there is a `target`."""
         self._partial: memoryview | None = None
-        self._filled = 0
-        self._size = 0
         self._prefix = False
 
     @property
-    def held_bytes(self) -> int:
-        """The room that a frame has which is not whole yet."""
-        return 0 if self._partial is None else len(self._partial)
+    def growth_bytes(self) -> int:
+        """How much larger `grow` makes the room."""
+        return room(self.announced_bytes, self.arrived_bytes) - self.held_bytes
+
+    def grow(self) -> None:
+        """Gives the frame that `is_full` more room."""
+        partial = self._partial
+        assert partial is not None
+        larger = memoryview(bytearray(room(self.announced_bytes, self.arrived_bytes)))
+        larger[: self.arrived_bytes] = partial
+        self._hold(larger)
 
     def drop(self) -> None:
         """Nothing more comes: what is there of a frame goes."""
-        self._partial = None
+        self._hold(None)
         self._prefix = False
 
     def target(self) -> memoryview | None:
         """Where the next bytes belong, then say that they are there by `filled`; None: anywhere, then `cut` them."""
-        return None if self._partial is None else self._partial[self._filled :]
+        return None if self._partial is None else self._partial[self.arrived_bytes :]
 
-    def cut(self, chunk: memoryview) -> list[memoryview]:
-        """The whole frames in what was read, without their sizes, as views of it; what is left over is copied."""
+    def cut(self, chunk: memoryview, is_short: bool = False) -> list[memoryview]:
+        """The whole frames in what was read, without their sizes, as views of it; what is left over is copied, and gets
+        no room for more while memory `is_short`."""
         position, end = 0, len(chunk)
         if end >= SIZE_BYTES and SIZE.unpack_from(chunk)[0] == end - SIZE_BYTES <= self.max_frame_bytes:
             return [chunk[SIZE_BYTES:]]  # one that is whole, as most reads bring
@@ -70,24 +98,26 @@ class FrameReader:
                 self.error = self._impossible(size)
                 return frames
             if position > end:
+                self.frames_begun += 1
                 self._begin(size, chunk[start:])
+                if is_short:
+                    self._shrink()
                 return frames
             frames.append(chunk[start:position])
         if position < end:
+            self.frames_begun += 1
             self._begin(SIZE_BYTES, chunk[position:])
             self._prefix = True
         return frames
 
     def filled(self, count: int) -> list[memoryview]:
-        """`count` bytes were read into `target()`: the frame that they complete, if they do."""
-        self._filled += count
+        """`count` bytes were read into `target()`: the frame that they complete, if they do. See `is_full`."""
+        self.arrived_bytes += count
         whole = self._partial
-        if whole is None or self._filled < len(whole):
+        if whole is None or self.arrived_bytes < self.announced_bytes:
+            self.is_full = self.arrived_bytes == self.held_bytes
             return []
-        if self._filled < self._size:
-            self._begin(self._size, whole)
-            return []
-        self._partial = None
+        self._hold(None)
         if not self._prefix:
             return [whole]
         self._prefix = False
@@ -99,14 +129,30 @@ class FrameReader:
         return self.filled(0)
 
     def _begin(self, size: int, beginning: memoryview) -> None:
-        self._size = size
-        self._partial = memoryview(bytearray(min(size, max(FIRST_BYTES, 2 * len(beginning)))))
-        self._partial[: len(beginning)] = beginning
-        self._filled = len(beginning)
+        self.announced_bytes = size
+        self.arrived_bytes = len(beginning)
+        partial = memoryview(bytearray(room(size, self.arrived_bytes)))
+        partial[: self.arrived_bytes] = beginning
+        self._hold(partial)
+
+    def _hold(self, partial: memoryview | None) -> None:
+        self._partial = partial
+        self.held_bytes = 0 if partial is None else len(partial)
+        self.is_full = False
+
+    def _shrink(self) -> None:
+        assert self._partial is not None
+        self._hold(memoryview(bytearray(self._partial[: max(1, self.arrived_bytes)])))
+        self.is_full = self.arrived_bytes == self.held_bytes
 
     def _impossible(self, size: int) -> ProtocolError:
         limit = f"0 to {self.max_frame_bytes} are allowed ({self.limit_name})"
         return ProtocolError(f"a frame of {size} bytes is announced, {limit}", offset=0)
+
+
+def room(size: int, arrived: int) -> int:
+    """The bytes of memory for a frame of which so much has come."""
+    return min(size, max(min(USUAL_GROWTH * arrived, USUAL_FRAME_BYTES), GROWTH * arrived + FIRST_BYTES))
 
 
 def response_frame(correlation_id: int, flexible_header: bool, parts: Sequence[Buffer]) -> list[Buffer]:

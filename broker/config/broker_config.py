@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Mapping
 from typing import ClassVar, Final, Self
 
@@ -49,6 +50,10 @@ class BrokerConfig(
     """Name of the listener that brokers use among themselves."""
     connection_limits: Mapping[str, int]
     """max.connections.per.ip.overrides, by host."""
+    request_memory_bytes: int
+    """queued.max.request.bytes, and enough for one request."""
+    request_memory_bytes_per_ip: int
+    """Of these, what one address may hold."""
     topic_defaults: LogConfig
     """What a topic without options of its own has."""
 
@@ -75,6 +80,7 @@ class BrokerConfig(
             "metadata_dir": os.path.abspath(self.metadata_log_dir or data_dirs[0]),
             "connection_limits": _limits_by_host(self.max_connections_per_ip_overrides),
             "topic_defaults": _topic_defaults(self),
+            **_request_memory(self),
             **_addresses(self),
         }
 
@@ -127,6 +133,13 @@ LIMITED_NAMES: Final = tuple(name for name, declared in GroupConfig.OPTIONS.item
 LIMIT_NAMES: Final = tuple(
     limit for name in LIMITED_NAMES for limit in limit_names(name) if limit in BrokerConfig.OPTIONS
 )
+
+
+def _request_memory(config: BrokerConfig) -> dict[str, int]:
+    queued = config.queued_max_request_bytes
+    total = sys.maxsize if queued <= 0 else max(queued, config.socket_request_max_bytes)
+    share = sys.maxsize if queued <= 0 else int(total * config.odradek_queued_request_share_per_ip)
+    return {"request_memory_bytes": total, "request_memory_bytes_per_ip": share}
 
 
 def _topic_defaults(config: BrokerConfig) -> LogConfig:
@@ -266,6 +279,22 @@ def _connections_per_ip(config: BrokerConfig) -> str | None:
     return "max.connections.per.ip can be set to zero only if max.connections.per.ip.overrides property is set."
 
 
-_REQUIREMENTS: Final = (_same_id, _roll, _roll_jitter, _retention, _cleaner_buffer, _connections_per_ip)
+def _queued_bytes(config: BrokerConfig) -> str | None:
+    """Only where it is set: the default gives way to larger requests."""
+    queued, largest = config.queued_max_request_bytes, config.socket_request_max_bytes
+    if "queued.max.request.bytes" not in config.explicit or queued <= 0 or queued >= largest:
+        return None
+    return f"queued.max.request.bytes {queued} is less than socket.request.max.bytes {largest}"
+
+
+_REQUIREMENTS: Final = (
+    _same_id,
+    _roll,
+    _roll_jitter,
+    _retention,
+    _cleaner_buffer,
+    _connections_per_ip,
+    _queued_bytes,
+)
 _ADDRESSES: Final = (_client_listener, _advertised_names, _inter_broker_name, _routable)
 _UNBUILT: Final = (_plaintext_only, _both_roles, _one_voter)

@@ -101,7 +101,7 @@ IGNORED: Final = {
     "one event loop does the work, and waiting requests are woken rather than swept": """
         background.threads delete.records.purgatory.purge.interval.requests fetch.purgatory.purge.interval.requests
         group.coordinator.background.threads group.coordinator.threads num.io.threads num.network.threads
-        num.replica.alter.log.dirs.threads producer.purgatory.purge.interval.requests queued.max.request.bytes
+        num.replica.alter.log.dirs.threads producer.purgatory.purge.interval.requests
         queued.max.requests server.max.startup.time.ms share.coordinator.threads
         share.fetch.purgatory.purge.interval.requests
         """,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from protocol.config import CLUSTER_WIDE, INT, LIST, LONG, STRING, Config, option
+from protocol.config import CLUSTER_WIDE, DOUBLE, INT, LIST, LONG, STRING, Config, option
 
 MAX_INT: Final = (1 << 31) - 1
 
@@ -69,6 +69,34 @@ class NetworkOptions(Config):
         at_least=1,
         importance="high",
         doc="Largest request; a longer one closes its connection.",
+    )
+    queued_max_request_bytes = option(
+        "queued.max.request.bytes",
+        LONG,
+        536_870_912,
+        doc="Most memory that all connections together hold of requests that are not answered yet: in part, or behind "
+        "others. Beyond it a request that has come in part waits for room; one that comes whole does not. -1 is no "
+        "limit, which is Kafka's default: then a few hundred connections can take all memory of the machine. No less "
+        "than socket.request.max.bytes in force.",
+    )
+    odradek_queued_request_share_per_ip = option(
+        "odradek.queued.request.share.per.ip",
+        DOUBLE,
+        0.5,
+        at_least=0.01,
+        at_most=1,
+        doc="How much of queued.max.request.bytes the connections of one address may hold, so that one cannot keep all "
+        "others waiting.",
+    )
+    odradek_request_stall_timeout_ms = option(
+        "odradek.request.stall.timeout.ms",
+        LONG,
+        30_000,
+        at_least=100,
+        update=CLUSTER_WIDE,
+        doc="A connection whose request has begun to come must bring the rest of it, or 64 KiB, within this time; so "
+        "must one that waits for room get it. Else it is closed. Without it a byte now and then would hold memory "
+        "for ever.",
     )
     max_connections = option(
         "max.connections",

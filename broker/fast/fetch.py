@@ -23,7 +23,7 @@ from protocol.types import Buffer
 
 if TYPE_CHECKING:
     from broker.broker import Broker
-    from broker.listener import Answer
+    from broker.connection import Answer
     from broker.replica.partition import Partition
 
 FIRST_VERSION: Final = 12

@@ -18,8 +18,8 @@ from protocol.types import Buffer
 
 if TYPE_CHECKING:
     from broker.broker import Broker
+    from broker.connection import Answer
     from broker.fetch_sessions import FetchedPartition, FetchSession
-    from broker.listener import Answer
     from broker.replica.partition import Partition
 
 FIRST_TOPIC_ID_VERSION: Final = 13

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
-from broker.listener import ServerConnection
+from broker.connection import ServerConnection
 from broker.replica.partition import Partition
 from broker.share.dead_letters import DeadLetters
 from broker.share.hosted import Hosted

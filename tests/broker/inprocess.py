@@ -9,8 +9,8 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from broker.config import BrokerConfig
+from broker.connection import ServerConnection
 from broker.dispatch import FRONT_BYTES, Fast
-from broker.listener import ServerConnection
 from broker.server import Server
 from protocol.codec import decode, encode
 from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+import broker.connection
 import broker.dispatch
-import broker.listener
+from broker.connection import REQUESTS_PER_TURN
 from broker.descriptors import WAITING_CONNECTIONS
 from broker.dispatch import MAX_OTHER_REQUEST_BYTES
-from broker.listener import REQUESTS_PER_TURN
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from protocol.messages.init_producer_id import InitProducerIdRequest
@@ -39,7 +39,7 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> Lines:
 
         debug = error = warning
 
-    for module in (broker.listener, broker.dispatch):
+    for module in (broker.connection, broker.dispatch):
         monkeypatch.setattr(module, "log", Log())
     return told
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.listener import Answer
+from broker.connection import Answer
 from broker.replica.partition import Partition
 from broker.waiting import Parked, Timeouts, Waiter
 from protocol.messages.fetch import FetchResponse

@@ -142,10 +142,10 @@ def test_the_records_of_a_large_answer_are_views_of_the_buffer_that_they_were_re
     client.request(FetchRequest(max_wait_ms=0, min_bytes=0, topics=[]), FetchResponse, now_ms=0, timeout_ms=9)
     (request,) = sent(client)
     stream = answer(response, VERSION, request.header.correlation_id)
-    feed(client, stream[:1000])
+    feed(client, stream[:150_000])  # by then it has all of its room
     target = client.target()
     assert target is not None
-    target[:] = stream[1000:]
+    target[:] = stream[150_000:]
     (outcome,) = client.filled(len(target), 0)
     assert isinstance(outcome.response, FetchResponse)
     read = outcome.response.responses[0].partitions[0].records

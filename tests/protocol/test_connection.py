@@ -6,10 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.connection import FIRST_BYTES, SIZE, FrameReader, response_frame
+from protocol.connection import (
+    FIRST_BYTES,
+    GROWTH,
+    SIZE,
+    USUAL_FRAME_BYTES,
+    USUAL_GROWTH,
+    FrameReader,
+    response_frame,
+    room,
+)
 from protocol.errors import ProtocolError
 
 LIMIT = 1000
+MIB = 1 << 20
 
 
 def framed(payload: bytes) -> bytes:
@@ -30,6 +40,8 @@ def frames_of(stream: bytes, cuts: list[int]) -> list[bytes]:
         else:
             target[: len(taken)] = taken
             frames = reader.filled(len(taken))
+        if reader.is_full:
+            reader.grow()
         found += map(bytes, frames)
         if reader.error is not None:
             raise reader.error
@@ -66,23 +78,56 @@ def test_large_parts_are_not_copied() -> None:
 
 
 def test_what_is_announced_takes_no_room_before_it_comes() -> None:
-    reader = FrameReader(100 * FIRST_BYTES)
-    assert not reader.cut(memoryview(SIZE.pack(100 * FIRST_BYTES)))
+    reader = FrameReader(100 * MIB)
+    assert not reader.cut(memoryview(SIZE.pack(100 * MIB)))
     target = reader.target()
     assert target is not None
-    assert len(target) == FIRST_BYTES
+    assert len(target) == reader.held_bytes == FIRST_BYTES
 
 
-@pytest.mark.parametrize("size", [FIRST_BYTES, FIRST_BYTES + 1, 2 * FIRST_BYTES, 5 * FIRST_BYTES + 3])
-def test_a_large_frame_gets_room_as_it_comes(size: int) -> None:
+@pytest.mark.parametrize("arrived", [1, FIRST_BYTES, 20_000, USUAL_FRAME_BYTES, MIB, 60 * MIB])
+def test_room_is_in_proportion_to_what_has_come(arrived: int) -> None:
+    size = room(100 * MIB, arrived)
+    assert arrived < size <= FIRST_BYTES + USUAL_GROWTH * arrived
+    assert size <= max(USUAL_FRAME_BYTES, GROWTH * arrived + FIRST_BYTES)
+    assert room(arrived, arrived) == arrived
+
+
+def test_a_frame_that_fills_its_room_has_none_until_it_grows() -> None:
+    reader = FrameReader(MIB)
+    assert not reader.cut(memoryview(SIZE.pack(MIB)))
+    assert not reader.is_full
+    assert not reader.filled(FIRST_BYTES)
+    assert reader.is_full
+    grown = reader.held_bytes + reader.growth_bytes
+    reader.grow()
+    assert not reader.is_full
+    assert reader.held_bytes == grown > FIRST_BYTES
+
+
+def test_what_is_dropped_takes_no_room() -> None:
+    reader = FrameReader(MIB)
+    assert not reader.cut(memoryview(SIZE.pack(MIB) + b"begun"))
+    reader.drop()
+    assert reader.held_bytes == 0
+    assert reader.target() is None
+
+
+@pytest.mark.parametrize("size", [0, 1, FIRST_BYTES, FIRST_BYTES + 1, USUAL_FRAME_BYTES + 1, 5 * USUAL_FRAME_BYTES + 3])
+@pytest.mark.parametrize("begun", [1, 3, 4, 304])
+def test_a_large_frame_gets_room_as_it_comes(size: int, begun: int) -> None:
     payload = bytes(index % 251 for index in range(1000)) * (size // 1000) + b"x" * (size % 1000)
     reader, stream = FrameReader(size), memoryview(framed(payload) + framed(b"next"))
-    assert not reader.cut(stream[:300])
-    position, frames = 300, []
+    begun = min(begun, len(framed(payload)) - 1)
+    assert not reader.cut(stream[:begun])
+    position, frames = begun, []
     while (target := reader.target()) is not None:
         taken = stream[position : position + len(target)]
         target[:] = taken
         position += len(taken)
         frames += reader.filled(len(taken))
+        if reader.is_full:
+            reader.grow()
     assert frames == [payload]
+    reader = FrameReader(max(size, 4))
     assert reader.cut(stream[position:]) == [b"next"]

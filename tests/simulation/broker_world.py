@@ -8,7 +8,7 @@ from random import Random
 from typing import Any, TypeVar, cast
 
 from broker.config import BrokerConfig
-from broker.listener import ServerConnection
+from broker.connection import ServerConnection
 from broker.server import Server
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.schema import identity

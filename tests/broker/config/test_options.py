@@ -26,6 +26,7 @@ OTHER_DEFAULTS = {
     "listeners": "PLAINTEXT://127.0.0.1:9092",
     "log.dir": "data",
     "controller.listener.names": "",
+    "queued.max.request.bytes": "536870912",
 }
 NOT_CHANGED_WHILE_RUNNING = ("listeners", "listener.security.protocol.map")
 CHECKED_AS_A_WHOLE = ("controller.quorum.voters", "controller.quorum.bootstrap.servers")
