@@ -18,7 +18,7 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
 from storage.cleaner_choice import Dirty, dirty_part, job_of
 from storage.cleaner_job import Cleaned, CleanedSegment, Job
-from storage.failure import OUT_OF_SPACE, failing, failure, full
+from storage.failure import OUT_OF_SPACE, StorageBug, failing, failure, full
 from storage.log import Log
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ class Cleaner:
         except OSError as error:
             log.error("no cleaner process", reason=str(error))
             await asyncio.sleep(self.broker.config.log_cleaner_backoff_ms / 1000)
-        except KafkaError as error:  # the directory has failed, or is full: it has been reported
+        except KafkaError as error:  # the directory has failed, or is full: it has been reported; or a bug was logged
             log.warning("not cleaned", partition=str(one.topic_partition), reason=error.message)
 
     async def _outcomes(self, dirty: Dirty, process: CleanerProcess) -> AsyncIterator[Outcome]:
@@ -221,7 +221,9 @@ class Cleaner:
         if failed.errno in OUT_OF_SPACE:
             full(one.log_dir, doing, OSError(failed.errno, failed.reason), one.report)
         elif failed.errno:
-            failure(one.log_dir, doing, OSError(failed.errno, failed.reason), one.report)
+            failed_so = failure(one.log_dir, doing, OSError(failed.errno, failed.reason), one.report)
+            if isinstance(failed_so, StorageBug):
+                self._give_up(one, failed.reason)
         else:
             self._give_up(one, failed.reason)
 

@@ -20,7 +20,7 @@ from broker.logging import get_logger
 from broker.memory_back import give_back
 from broker.stalls import CHECKS
 from broker.workers import Workers
-from storage.failure import LogDirFailure, LogDirFull
+from storage.failure import StorageError
 
 log = get_logger("broker.housekeeping")
 
@@ -84,8 +84,8 @@ class Housekeeping:
                     await self.workers.call(partial(job.run, self))
                 else:
                     job.run(self)
-            except (LogDirFailure, LogDirFull):
-                pass  # has been reported, and is acted on
+            except StorageError:
+                pass  # has been reported, and is acted on; or logged, where it is a bug
             except Exception:
                 log.exception("housekeeping failed", job=job.name)
 

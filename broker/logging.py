@@ -67,7 +67,10 @@ class Bridge(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         tell = get_logger(record.name).error if record.levelno >= logging.ERROR else get_logger(record.name).warning
-        tell(record.getMessage(), **getattr(record, "fields", {}))
+        fields = dict(getattr(record, "fields", {}))
+        if record.exc_info is not None:
+            fields["exc_info"] = record.exc_info[1]
+        tell(record.getMessage(), **fields)
 
 
 def take_over_storage() -> None:

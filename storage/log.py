@@ -21,7 +21,17 @@ from storage.checkpoint import CorruptCheckpoint
 from storage.cold import ColdRead, cold_read
 from storage.config import LogConfig
 from storage.disk import Disk
-from storage.failure import OUT_OF_SPACE, LogDirFailure, LogDirFull, Report, failing, failure, full, tell, unheard
+from storage.failure import (
+    OUR_OWN,
+    OUT_OF_SPACE,
+    Report,
+    StorageError,
+    failing,
+    failure,
+    full,
+    tell,
+    unheard,
+)
 from storage.local_log import LocalLog
 from storage.markers import marker_in, producing, take_over
 from storage.offsets_for_time import TimestampAndOffset, max_timestamp, offset_for_timestamp
@@ -188,17 +198,19 @@ class Log(LocalLog):
         except OSError as error:
             raise self.append_failed(active, error) from error
 
-    def append_failed(self, segment: Segment, error: OSError) -> LogDirFailure | LogDirFull:
+    def append_failed(self, segment: Segment, error: OSError) -> StorageError:
         """What an error of an append amounts to; the part that was written is taken back, so that the log goes on as
-        it was once there is room."""
-        if error.errno not in OUT_OF_SPACE:
-            return failure(self.log_dir, f"appending to {self.topic_partition}", error, self.report)
+        it was once there is room, or after a bug of our own."""
+        doing = f"appending to {self.topic_partition}"
+        if error.errno not in OUT_OF_SPACE | OUR_OWN:
+            return failure(self.log_dir, doing, error, self.report)
         try:
             segment.cut_back()
         except OSError as second:
-            doing = f"cutting {self.topic_partition} back after a failed append"
-            return failure(self.log_dir, doing, second, self.report)
-        return full(self.log_dir, f"appending to {self.topic_partition}", error, self.report)
+            cutting = f"cutting {self.topic_partition} back after a failed append"
+            return failure(self.log_dir, cutting, second, self.report)
+        kind = failure if error.errno in OUR_OWN else full
+        return kind(self.log_dir, doing, error, self.report)
 
     def _assign_epochs(self, batches: Sequence[BatchHeader]) -> None:
         for batch in batches:

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 from protocol.types import TopicPartition, Uuid
 from storage.config import LogConfig
 from storage.disk import Disk
-from storage.failure import LogDirFailure, LogDirFull, Report, unheard
+from storage.failure import Report, StorageError, unheard
 from storage.log import PRODUCER_EXPIRATION_MS, Log
 from storage.log_dir import DirReport, LogDir, ReplicaSize
 from storage.names import Folder, FolderKind
@@ -134,7 +134,7 @@ class LogTable:
                 log_dir.write_checkpoints(self.in_dir)  # or what is appended next is taken for flushed after a crash
         except OSError as error:
             self.fail(log_dir.path, error)
-        except (LogDirFailure, LogDirFull) as error:
+        except StorageError as error:
             self.fail(log_dir.path, error)
         return DirReport(log_dir.path, log_dir.clean, count, tuple(log_dir.warnings))
 

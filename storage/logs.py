@@ -13,7 +13,7 @@ from functools import partial
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition, Uuid
 from storage.config import LogConfig
-from storage.failure import Failures, LogDirFailure, LogDirFull, failing
+from storage.failure import Failures, StorageError, failing
 from storage.log import Log
 from storage.log_dir import LogDir
 from storage.log_table import Doomed, LogTable, in_threads
@@ -276,5 +276,5 @@ class Logs(LogTable):
                 with failing(log_dir.path, "closing"):
                     log_dir.write_checkpoints(self.in_dir)
                     log_dir.mark_clean(broker_epoch)
-            except (LogDirFailure, LogDirFull) as error:
+            except StorageError as error:
                 self.fail(log_dir.path, error)

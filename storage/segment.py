@@ -293,6 +293,7 @@ class Segment:
         """Batches from the one with this offset on, up to the position `end` and to max_bytes (which may cut a batch).
 
         With `min_one` the first batch is whole, whatever its size. None when the segment ends before the offset.
+        `max_bytes` is a client's: a negative one is none.
         """
         recent = self._recent.offsets
         if recent and offset >= recent[0]:
@@ -304,7 +305,7 @@ class Segment:
         if place is None:
             return None
         position = place.position
-        limit = position + (max(max_bytes, place.size_bytes) if min_one else max_bytes)
+        limit = position + max(max_bytes, place.size_bytes if min_one else 0)
         return self.view(position, min(end, limit)) if position < end else EMPTY
 
     def batches(self, start: int = 0, end: int | None = None) -> Iterator[tuple[int, BatchHeader]]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import logging
 import os
 from pathlib import Path
 
 import pytest
 
 from protocol.types import TopicPartition
-from storage.failure import LogDirFailure, LogDirFull
+from storage.failure import OUR_OWN, LogDirFailure, LogDirFull, StorageBug, StorageError, failing
 from storage.log import Log
 from storage.logs import Logs
 from tests.storage.bad_disk import BROKEN, FULL, BadDisk, fails
@@ -159,3 +161,61 @@ def test_a_directory_that_fails_while_closing_is_not_marked_clean(tmp_path: Path
     logs.close(NOW_MS)
     assert (tmp_path / "good" / ".kafka_cleanshutdown").exists()
     assert not (tmp_path / "bad" / ".kafka_cleanshutdown").exists()
+
+
+DEVICE = ("EIO", "EROFS", "ENXIO", "ENODEV", "ESTALE", "EUCLEAN", "EACCES", "EPERM", "ENOENT", "ENOTDIR", "ETIMEDOUT")
+
+
+@pytest.mark.parametrize("name", DEVICE)
+def test_what_a_device_says_is_a_failed_directory(name: str) -> None:
+    told: list[StorageError] = []
+    with pytest.raises(LogDirFailure), failing("/data", "reading", report=told.append):
+        raise OSError(getattr(errno, name), name)
+    assert [type(error) for error in told] == [LogDirFailure]
+
+
+@pytest.mark.parametrize("name", sorted(errno.errorcode[number] for number in OUR_OWN))
+@pytest.mark.parametrize("may_be_full", [False, True])
+def test_a_call_that_the_system_refuses_is_a_bug_and_no_failed_directory(
+    name: str, may_be_full: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[StorageError] = []
+    with pytest.raises(StorageBug) as bug, failing("/data", "reading", may_be_full=may_be_full, report=told.append):
+        raise OSError(getattr(errno, name), name)
+    assert (bug.value.code.name, told) == ("UNKNOWN_SERVER_ERROR", [])
+    (record,) = caplog.records
+    assert record.levelno == logging.ERROR
+    assert record.exc_info is not None
+
+
+def test_an_append_that_the_system_refuses_leaves_no_trace_and_the_log_goes_on(log: Log, disk: BadDisk) -> None:
+    write(log, "a")
+    size = log.size_bytes
+    disk.fault = fails("write", ".log", OSError(errno.EINVAL, "Invalid argument"))
+    with pytest.raises(StorageBug):
+        append(log, batch("b"))
+    assert (log.log_end_offset, log.size_bytes, os.path.getsize(log.segments.active.path)) == (1, size, size)
+    disk.fault = lambda call, path: None
+    write(log, "b")
+    assert values(read_all(log)) == ["a", "b"]
+
+
+def test_a_flush_that_the_system_refuses_is_tried_again(log: Log, disk: BadDisk) -> None:
+    write(log, "a")
+    disk.fault = fails("fsync", ".log", OSError(errno.EBADF, "Bad file descriptor"))
+    with pytest.raises(StorageBug):
+        log.flush(NOW_MS)
+    assert log.recovery_point == 0
+    disk.fault = lambda call, path: None
+    log.flush(NOW_MS)
+    assert log.recovery_point == 1
+
+
+@pytest.mark.parametrize("max_bytes", [-(1 << 31), -1, 0])
+def test_a_read_of_no_or_fewer_bytes_is_empty_or_the_first_batch(log: Log, max_bytes: int) -> None:
+    write(log, "a", "b")
+    write(log, "c")
+    for offset in range(log.log_end_offset):
+        assert log.read(offset, max_bytes, min_one=False).size_bytes == 0
+        assert log.read(offset, max_bytes).size_bytes > 0
+        assert log.cold_read(offset, max_bytes) is None
