@@ -64,7 +64,7 @@ class World(InProcess):
 
     async def settle(self) -> bytes:
         """The topic is there, with two partitions of data; its id."""
-        topic = self.server.broker.registry.topic(TOPIC)
+        topic = self.server.broker.image.topic(TOPIC)
         if topic is not None and len(topic.partitions) > 1:
             return topic.topic_id
         assert topic is None, "nothing takes partitions away"
