@@ -19,7 +19,7 @@ from protocol.api_key import ApiKey
 from protocol.codec import MALFORMED, Decoder, Encoder, decoder, encoder
 from protocol.connection import response_frame
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
-from protocol.primitives import read_uvarint
+from protocol.primitives import AS_JAVA, read_uvarint
 from protocol.schema import Versions, fields_of, identity
 from protocol.types import Buffer
 
@@ -39,6 +39,9 @@ HEADER_BYTES: Final = 10
 FRONT_BYTES: Final = 448
 """A frame's first bytes are looked at as `bytes`: compiled code reads integers out of those without a call, and without
 objects. Enough for all but the records of the usual Produce, and so few that they come from Python's own pools."""
+
+MAX_HEADER_TAGS: Final = 100
+"""Tags in a request's header. No client sends one; a hundred megabytes of empty ones would take seconds to skip."""
 
 MAX_OTHER_REQUEST_BYTES: Final = 16 * 1024 * 1024
 """A request other than Produce becomes objects: some forty bytes of memory for each of its bytes, at worst. The largest
@@ -143,7 +146,7 @@ class Dispatcher:
             client_id_length: int = read_i16_be(front, 8)
             route = self.routes.get(key) or self._route(key)
             if route is None or not route.first <= version <= route.last:
-                return self.unsupported(key, version, correlation_id)
+                return self.unsupported(key, version, correlation_id, frame)
             position = HEADER_BYTES if client_id_length < 0 else HEADER_BYTES + client_id_length
             if version >= route.flexible:
                 position = skip_tags(frame, position) if frame[position] else position + 1
@@ -180,6 +183,7 @@ class Dispatcher:
         if len(frame) > MAX_OTHER_REQUEST_BYTES and route.key is not ApiKey.PRODUCE:
             reason = f"a request of {len(frame)} bytes: {MAX_OTHER_REQUEST_BYTES} are the most, but for records"
             raise ProtocolError(f"{route.key.name} v{version}: {reason}", offset=0)
+        check_client_id(frame)
         try:
             client_id = client_id_of(frame)
             request, _ = route.decoder(version)(frame, position, len(frame))
@@ -202,11 +206,12 @@ class Dispatcher:
             return bound(route, call, response)
         return route.encode(correlation_id, version, response)
 
-    def unsupported(self, key: int, version: int, correlation_id: int) -> Answer:
+    def unsupported(self, key: int, version: int, correlation_id: int, frame: memoryview) -> Answer:
         """ApiVersions is answered at any version, so that newer clients learn what there is (KIP-511); nothing else
         is."""
         if key != ApiKey.API_VERSIONS:
             raise ProtocolError(f"{api_name(key)} v{version} is not served; ApiVersions tells what is", offset=0)
+        check_client_id(frame)
         from broker.handlers.api_versions import unsupported_version
 
         return self.routes[key].encode(correlation_id, 0, unsupported_version(self.broker))
@@ -248,15 +253,24 @@ def failure(call: Call[Any], error: Exception) -> object:
     return call.api.response(**fields)
 
 
+def check_client_id(frame: memoryview) -> None:
+    """Raises ProtocolError where the frame ends within its client id. A body without a byte would not show it."""
+    left, size = len(frame) - HEADER_BYTES, read_i16_be(bytes(frame[:HEADER_BYTES]), HEADER_BYTES - 2)
+    if size > left:
+        raise ProtocolError(f"a client id of {size} does not fit in the {left} bytes that are left", offset=8)
+
+
 def client_id_of(frame: memoryview) -> str | None:
     """The client id in a request's header; None when there is none."""
     size: int = read_i16_be(bytes(frame[:HEADER_BYTES]), HEADER_BYTES - 2)
-    return str(frame[HEADER_BYTES : HEADER_BYTES + size], "utf-8") if size >= 0 else None
+    return str(frame[HEADER_BYTES : HEADER_BYTES + size], "utf-8", AS_JAVA) if size >= 0 else None
 
 
 def skip_tags(frame: memoryview, position: int) -> int:
     """The position behind a request header's tag section, which has no tag that a broker reads."""
     count, position = read_uvarint(frame, position)
+    if count > MAX_HEADER_TAGS:
+        raise ProtocolError(f"a request header of {count} tags: {MAX_HEADER_TAGS} are the most", offset=position)
     for _ in range(count):
         _, position = read_uvarint(frame, position)
         size, position = read_uvarint(frame, position)

@@ -29,8 +29,8 @@ FORMATS = {
     "uuid": "16s",
 }  # fmt: skip
 SIZES = {kind: struct_module.calcsize(">" + code) for kind, code in FORMATS.items()}
-MALFORMED = (struct_module.error, IndexError, UnicodeDecodeError, ValueError)
-"""What reading past the end, or bytes that are not text, raise inside a generated decoder."""
+MALFORMED = (struct_module.error, IndexError, ValueError)
+"""What reading past the end raises inside a generated decoder."""
 
 
 def decode(cls: type[T], version: int, buffer: Buffer, position: int = 0) -> tuple[T, int]:
@@ -264,7 +264,7 @@ class _DecoderSource(_Source):
         body.append("  p = z")
 
 
-VALUE_OF = {"string": "str(b[p:q], 'utf-8')", "bytes": "bytes(b[p:q])", "records": "b[p:q]"}
+VALUE_OF = {"string": f"str(b[p:q], 'utf-8', '{primitives.AS_JAVA}')", "bytes": "bytes(b[p:q])", "records": "b[p:q]"}
 ARRAY_FORMAT = {kind: f"str(n) + '{code}'" for kind, code in FORMATS.items() if kind != "uuid"}
 
 

@@ -5,6 +5,7 @@ Source: the protocol guide's UNSIGNED_VARINT; org.apache.kafka.common.utils.Byte
 
 from __future__ import annotations
 
+import codecs
 from typing import Final
 
 from protocol.errors import ProtocolError
@@ -50,6 +51,28 @@ def uvarint(value: int) -> bytes:
 
 ONE_BYTE: Final = tuple(bytes((value,)) for value in range(0x80))
 """Nearly every length on the wire is below 128."""
+
+
+AS_JAVA: Final = "replace-as-java"
+"""The name of what bytes do that are no UTF-8 in a text: each that cannot be is read as U+FFFD, as Apache Kafka has it.
+It costs nothing where all are."""
+
+
+def _replaced(error: UnicodeError) -> tuple[str, int]:
+    """What Java's String makes of bytes that are no UTF-8. Python differs from it in a surrogate, which Java takes for
+    one character that cannot be, Python for three."""
+    assert isinstance(error, UnicodeDecodeError)
+    data, start = error.object, error.start
+    if data[start] != SURROGATES or start + 1 == len(data) or not 0xA0 <= data[start + 1] <= 0xBF:
+        return "\ufffd", error.end
+    has_third = start + 2 < len(data) and 0x80 <= data[start + 2] <= 0xBF
+    return "\ufffd", start + (3 if has_third else 2)
+
+
+SURROGATES: Final = 0xED
+"""The first byte of three that would be a surrogate, if the second has A0 or more."""
+
+codecs.register_error(AS_JAVA, _replaced)
 
 
 def overrun(what: str, size: int, position: int, end: int) -> ProtocolError:

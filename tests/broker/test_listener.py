@@ -142,7 +142,11 @@ GARBAGE = {
     "a frame without a header": struct.pack(">i", 0),
     "a torn body": struct.pack(">ihhihi", 14, 3, 1, 1, -1, 5),
     "a list too long": struct.pack(">ihhihi", 14, 3, 1, 1, -1, 1 << 30),
-    "a text that is none": struct.pack(">ihhihih", 17, 3, 1, 1, -1, 1, 1) + b"\xff",
+    "a client id cut short": struct.pack(">ihhih", 13, 18, 0, 1, 5) + b"abc",
+    "a client id cut short, of a newer version": struct.pack(">ihhih", 13, 18, 99, 1, 5) + b"abc",
+    "a client id that is not there": struct.pack(">ihhih", 10, 16, 2, 1, 0x7FFF),
+    "four thousand million tags": struct.pack(">ihhih", 15, 18, 3, 1, -1) + b"\xff\xff\xff\xff\x0f",
+    "a tag longer than its frame": struct.pack(">ihhih", 17, 18, 3, 1, -1) + b"\x01\x00\xff\xff\xff\xff\x0f",
 }
 
 
@@ -157,6 +161,16 @@ async def test_garbage_costs_its_own_connection_and_one_line(case: str, tmp_path
         assert [(event, fields["peer"]) for event, fields in lines] == [("connection closed", "127.0.0.1:1")]
         assert isinstance(lines[0][1]["offset"], int)
         assert (await other.ask(HELLO, 3, ApiVersionsResponse)).error_code == 0
+
+
+async def test_a_text_that_is_none_is_read_as_java_reads_it(tmp_path: Path) -> None:
+    async with InProcess(tmp_path) as served:
+        client = served.client()
+        client.send(struct.pack(">ihhih", 19, 3, 1, 1, 2) + b"\xff\xed" + struct.pack(">ih", 1, 1) + b"\xff")
+        (frame,) = client.wire.take()
+        (topic,) = decode_response(frame[:0] + struct.pack(">i", 7) + frame[4:], 3, 1, MetadataResponse).topics
+        assert topic.name == "\ufffd"
+        assert topic.error_code == 17  # INVALID_TOPIC_EXCEPTION
 
 
 async def test_the_line_names_api_version_and_place(tmp_path: Path, lines: Lines) -> None:

@@ -7,7 +7,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -149,6 +149,35 @@ def test_announced_frames_take_no_memory(odradek: Odradek) -> None:
     for client in clients:
         client.close()
     assert is_served(odradek)
+
+
+def test_half_frames_have_a_bounded_memory_and_time(start_odradek: Start) -> None:
+    """A hundred connections that each bring a megabyte of eight, and no more."""
+    options = {
+        "socket.request.max.bytes": str(8 * MIB),
+        "queued.max.request.bytes": str(64 * MIB),
+        "odradek.queued.request.share.per.ip": "1",
+        "odradek.request.stall.timeout.ms": "1500",
+    }
+    odradek = start_odradek(options)
+    assert is_served(odradek)
+    before = private_bytes(odradek)
+    half = struct.pack(">i", 8 * MIB) + bytes(MIB)
+    with ExitStack() as stack:
+        clients = [stack.enter_context(connect(odradek)) for _ in range(100)]
+        for client in clients:
+            client.setblocking(False)
+            with suppress(BlockingIOError):  # what the broker does not read stays with the kernel, or here
+                client.send(half)
+        most = max(measured(odradek, 50))
+        assert most - before < 90 * MIB
+        assert is_served(odradek)
+        for client in clients:
+            client.settimeout(WAIT_S)
+            assert is_closed(client)
+    assert is_served(odradek)
+    assert len(lines_with(odradek, "(odradek.request.stall.timeout.ms)")) == len(clients)
+    assert eventually(lambda: private_bytes(odradek) - before < 16 * MIB)
 
 
 def test_clients_that_go_in_the_middle_of_anything(odradek: Odradek) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from protocol.codec import decode, encode, encoder
 from protocol.errors import ProtocolError
+from protocol.primitives import AS_JAVA
 from protocol.schema import IMPLICIT, message, struct, wire
 from protocol.types import float64, int8, int16, int32, int64, records, uint16, uint32, uuid
 
@@ -218,7 +219,6 @@ WRONG: dict[str, tuple[type, int, str, str]] = {
     "a compact count beyond the end": (Lists, 1, "ffffffff0f", "numbers of 4294967294 does not fit"),
     "a varint of more than 32 bits": (Lists, 1, "ffffffff1f", "longer than 32 bits"),
     "a varint without an end": (Lists, 1, "ff", "index"),
-    "text that is not UTF-8": (Texts, 0, "0001ff", "utf-8"),
     "a tagged field beyond the end": (Outer, 1, "00 00 ff 01 01 03 7f", "a tagged field of 127"),
     "items without bytes, by the million": (ManyNothings, 0, "7fffffff", "nothings of 2147483647"),
     "a version that there is not": (Ages, 4, "00", "has versions 0-3, not 4"),
@@ -242,3 +242,22 @@ def test_a_traceback_shows_the_generated_line() -> None:
     shown = "".join(traceback.format_exception(caught.value))
     assert "<decode Numbers v0>" in shown
     assert "o.a, o.b, o.c" in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        (b"ok \xc3\xbc", "ok \xfc"),
+        (b"\xff", "?"),
+        (b"a\xc3(", "a?("),
+        (b"\xe2\x82", "?"),
+        (b"\xc0\xaf", "??"),
+        (b"\xed\xa0\x80", "?"),
+        (b"\xed\xbf", "?"),
+        (b"\xed\xac\xf0\xac\x80", "??"),
+        (b"\xed", "?"),
+        (b"\xf4\x90\x80\x80", "????"),
+    ],
+)
+def test_bytes_that_are_no_text_are_read_as_java_reads_them(text: bytes, read: str) -> None:
+    assert str(memoryview(text), "utf-8", AS_JAVA) == read.replace("?", "\ufffd")

@@ -8,6 +8,8 @@ import pytest
 
 from protocol.api_key import ApiKey
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from protocol.types import NO_UUID
 from tests.interop.conformance.compare import Both
 from tests.interop.conformance.peers import Peer, request_frame
 
@@ -56,6 +58,14 @@ FRAMES = {
     "less than a header": b"\0\3\0",
     "a header and no body": struct.pack(">hhih", 19, 2, 1, -1),
     "a client id that is too long": struct.pack(">hhih", 3, 1, 1, 500) + b"abc",
+    "a client id cut short, before a body without a byte": struct.pack(">hhih", 18, 0, 1, 5) + b"abc",
+    "the same, of ListGroups": struct.pack(">hhih", 16, 2, 1, 5) + b"abc",
+    "the same, of a version that is flexible": struct.pack(">hhih", 18, 3, 1, 5) + b"abc",
+    "the same, of a version that is to come": struct.pack(">hhih", 18, 99, 1, 5) + b"abc",
+    "a client id that is not there": struct.pack(">hhih", 18, 0, 1, 0x7FFF),
+    "a client id that is no UTF-8": struct.pack(">hhih", 18, 0, 1, 2) + b"\xff\xed",
+    "a tag longer than its frame": struct.pack(">hhih", 18, 3, 1, -1) + b"\x01\x00\xff\xff\xff\xff\x07",
+    "a header and nothing of a flexible body": struct.pack(">hhih", 18, 3, 1, -1),
     "a client id of negative length": struct.pack(">hhih", 3, 1, 1, -2) + struct.pack(">i", -1),
     "an array that is too long": struct.pack(">hhihi", 3, 1, 1, -1, 1 << 30),
     "a body and then some": struct.pack(">hhihi", 3, 1, 1, -1, -1) + b"\0" * 9,
@@ -94,3 +104,22 @@ def test_what_is_served(both: Both) -> None:
             first, last = served[each.api_key]
             assert first <= each.min_version, each
             assert last in (each.max_version, each.max_version, NEWER.get(ApiKey(each.api_key))), each
+
+
+NOT_UTF8 = (
+    b"\xff", b"a\xc3(", b"\xed\xa0\x80", b"\xed\xbf", b"\xf0\x9f\x98", b"\xc0\xaf", b"\xf4\x90\x80\x80", b"\xe2\x82",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("version", [1, 9])
+def test_a_text_that_is_no_utf8_is_read_as_far_as_it_is(both: Both, version: int) -> None:
+    """The name of a topic, which the answer repeats."""
+
+    def script(peer: Peer) -> None:
+        for name in NOT_UTF8:
+            request = MetadataRequest(topics=[MetadataRequestTopic(name="x" * len(name), topic_id=NO_UUID)])
+            frame = request_frame(request, version)
+            at = frame.rindex(b"x" * len(name))
+            peer.try_exchange(frame[:at] + name + frame[at + len(name) :], request, version)
+
+    both(script)
