@@ -73,6 +73,16 @@ def checked_records(version: int, records: object) -> memoryview:
     return given
 
 
+def corrupt(records: object) -> Refused | None:
+    """What is wrong with records that are not even a batch, wherever they should have gone: Kafka looks for
+    transactional ones before it looks for partitions."""
+    try:
+        entry_end(records if isinstance(records, memoryview) else NOTHING, 0)
+    except Refused as error:
+        return error
+    return None
+
+
 def not_verified(error: KafkaError) -> Refused:
     """Transactional records that their coordinator did not vouch for."""
     return Refused(error.code, error.message if error.code in TOLD_OF_TRANSACTIONS else None)

@@ -19,6 +19,12 @@ Checker = Callable[[str, Texts], None]
 
 NOT_DYNAMIC = "Cannot update these configs dynamically"
 ONLY_PER_LISTENER = "These security configs can be dynamically updated only per-listener using the listener prefix"
+CLEANER_THREADS = "log.cleaner.threads"
+INVALID_DYNAMIC = (
+    "Invalid value org.apache.kafka.common.config.ConfigException: {} for configuration Invalid dynamic configuration"
+)
+TOO_MANY_THREADS = "Log cleaner threads cannot be increased to more than double the current value {}"
+TOO_FEW_THREADS = "Log cleaner threads cannot be reduced to less than half the current value {}"
 ONLY_PER_BROKER = "Cannot update these configs at default cluster level, broker id must be specified"
 
 
@@ -71,11 +77,24 @@ def check_broker(layers: Layers, configs: Texts, *, per_broker: bool) -> None:
     for name, text in new.items():
         if (option := declared(name) or declared(base_name(name))) is not None:
             option.parse(text)
+    _check_threads(layers, new)
     if not per_broker:
         _none(ONLY_PER_BROKER, filter(_per_broker, new))
     after = layers.changed(broker=configs) if per_broker else layers.changed(cluster=configs)
     if after.problems and after.problems != layers.problems:
         raise ConfigError(f"requirement failed: {after.problems[-1]}")
+
+
+def _check_threads(layers: Layers, new: Texts) -> None:
+    """The cleaner's threads are at most doubled or halved in one go (LogCleaner.validateReconfiguration)."""
+    text = new.get(CLEANER_THREADS)
+    if text is None:
+        return
+    before, after = layers.effective.log_cleaner_threads, int(text)
+    if after > 2 * before:
+        raise ConfigError(INVALID_DYNAMIC.format(TOO_MANY_THREADS.format(before)))
+    if 0 < after < before // 2:
+        raise ConfigError(INVALID_DYNAMIC.format(TOO_FEW_THREADS.format(before)))
 
 
 def _none(problem: str, names: Iterable[str]) -> None:

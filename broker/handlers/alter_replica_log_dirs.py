@@ -13,6 +13,11 @@ from protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopicResult,
 )
+from protocol.types import TopicPartition
+from storage.names import MAX_FOLDER_NAME, FolderKind, marked_folder_name
+
+UNIQUE = "0" * 32
+"""As long as what makes the name of a folder that is being filled its own."""
 
 
 async def alter_replica_log_dirs(call: Call[AlterReplicaLogDirsRequest]) -> AlterReplicaLogDirsResponse:
@@ -38,6 +43,8 @@ async def alter_replica_log_dirs(call: Call[AlterReplicaLogDirsRequest]) -> Alte
 
 def move(call: Call[AlterReplicaLogDirsRequest], topic: str, index: int, path: str) -> ErrorCode:
     try:
+        if len(marked_folder_name(TopicPartition(topic, index), FolderKind.FUTURE, UNIQUE)) > MAX_FOLDER_NAME:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic name is too long.")
         directory = call.broker.moves.directory(path)
         call.broker.moves.begin(call.broker.replicas.partition(topic, index), directory)
     except KafkaError as error:

@@ -36,9 +36,11 @@ async def delete_records(call: Call[DeleteRecordsRequest]) -> DeleteRecordsRespo
 
 
 def named_once(request: DeleteRecordsRequest) -> dict[str, dict[int, DeleteRecordsPartition]]:
-    """A partition that is named twice is cut where it was named last."""
+    """A partition that is named twice is cut where it was named last; a topic without partitions is not answered."""
     named: dict[str, dict[int, DeleteRecordsPartition]] = {}
     for topic in request.topics:
+        if not topic.partitions:
+            continue
         named.setdefault(topic.name, {}).update({each.partition_index: each for each in topic.partitions})
     return named
 

@@ -37,25 +37,36 @@ MALFORMED = (
 
 
 async def describe_configs(call: Call[DescribeConfigsRequest]) -> DescribeConfigsResponse:
+    """A type that there is not is a malformed request: nothing of it is described."""
+    if any(ResourceType.of(resource.resource_type) not in ROWS for resource in call.request.resources):
+        malformed = KafkaError(ErrorCode.INVALID_REQUEST, MALFORMED)
+        return DescribeConfigsResponse(results=[refused(resource, malformed) for resource in call.request.resources])
     return DescribeConfigsResponse(results=[describe(call, resource) for resource in call.request.resources])
 
 
 def describe(call: Call[DescribeConfigsRequest], asked: DescribeConfigsResource) -> DescribeConfigsResult:
-    result = DescribeConfigsResult(
+    try:
+        rows = ROWS[ResourceType.of(asked.resource_type)](call, asked.resource_name)
+    except KafkaError as error:
+        return refused(asked, error)
+    keys = asked.configuration_keys
+    return DescribeConfigsResult(
         error_code=0,
         error_message="",
         resource_type=asked.resource_type,
         resource_name=asked.resource_name,
+        configs=[entry(call, row) for row in rows if not keys or row.name in keys],
+    )
+
+
+def refused(asked: DescribeConfigsResource, error: KafkaError) -> DescribeConfigsResult:
+    return DescribeConfigsResult(
+        error_code=error.code,
+        error_message=error.message,
+        resource_type=asked.resource_type,
+        resource_name=asked.resource_name,
         configs=[],
     )
-    try:
-        rows = ROWS.get(ResourceType.of(asked.resource_type), unknown_type)(call, asked.resource_name)
-    except KafkaError as error:
-        result.error_code, result.error_message = error.code, error.message
-        return result
-    keys = asked.configuration_keys
-    result.configs = [entry(call, row) for row in rows if not keys or row.name in keys]
-    return result
 
 
 def topic_rows(call: Call[DescribeConfigsRequest], name: str) -> list[Row]:
@@ -103,10 +114,6 @@ def client_metrics_rows(call: Call[DescribeConfigsRequest], name: str) -> list[R
     if not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
     return describe_client_metrics(call.broker.image.configs(ConfigResource(ResourceType.CLIENT_METRICS, name)))
-
-
-def unknown_type(call: Call[DescribeConfigsRequest], name: str) -> list[Row]:
-    raise KafkaError(ErrorCode.INVALID_REQUEST, MALFORMED)
 
 
 ROWS: dict[ResourceType, Callable[[Call[DescribeConfigsRequest], str], list[Row]]] = {

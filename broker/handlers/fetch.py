@@ -21,7 +21,7 @@ from broker.fetch_sessions import (
     FetchSession,
     PartitionKey,
 )
-from broker.replica.partition import READ_COMMITTED, Fetched, Partition
+from broker.replica.partition import NO_EPOCH, READ_COMMITTED, Fetched, Partition
 from broker.waiting import ParkedCall
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.fetch import (
@@ -46,8 +46,12 @@ FIRST_WHOLE_BATCH_VERSION = 3
 FIRST_SESSION_VERSION = 7
 FIRST_TOPIC_ID_VERSION = 13
 FIRST_LEADER_VERSION = 16
+TELLING_THE_LEADER = frozenset({ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER})
 FIRST_BATCH_VERSION = 4
 """Before it, answers are message sets."""
+
+FIRST_REPLICA_STATE_VERSION = 15
+"""Since then a tag says which replica fetches."""
 
 NO_OFFSET = -1
 BATCH_LENGTH = struct.Struct(">i")
@@ -126,6 +130,10 @@ class Plan:
         request = call.request
         self.uses_topic_ids = call.version >= FIRST_TOPIC_ID_VERSION
         self.max_bytes = min(request.max_bytes, call.broker.config.fetch_max_bytes)
+        self.replica_id = (
+            request.replica_state.replica_id if call.version >= FIRST_REPLICA_STATE_VERSION else request.replica_id
+        )
+        """The broker that fetches to follow; negative for consumers."""
         self.is_warm = False
         """Whether what would have waited for a disk has been read ahead."""
         self.session: FetchSession | None = None
@@ -189,7 +197,7 @@ class Plan:
         partition.fetch_offset = asked.fetch_offset
         partition.log_start_offset = asked.log_start_offset
         partition.max_bytes = asked.partition_max_bytes
-        partition.current_leader_epoch = asked.current_leader_epoch
+        partition.current_leader_epoch = max(asked.current_leader_epoch, NO_EPOCH)
         partition.last_fetched_epoch = asked.last_fetched_epoch
         return partition
 
@@ -235,7 +243,7 @@ class Plan:
             data = self._answer(wanted, partition, fetched)
         except KafkaError as error:
             data = empty(wanted, error.code)
-            if error.code is ErrorCode.FENCED_LEADER_EPOCH and self.call.version >= FIRST_LEADER_VERSION:
+            if error.code in TELLING_THE_LEADER and self.call.version >= FIRST_LEADER_VERSION:
                 data.current_leader = LeaderIdAndEpoch(
                     leader_id=partition.leader_id, leader_epoch=partition.leader_epoch
                 )
@@ -261,8 +269,16 @@ class Plan:
         error = partition.epoch_error(wanted.current_leader_epoch)
         if error:
             raise KafkaError(error)
+        if self.replica_id >= 0 and not self._is_replica(partition):
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if self.call.version < FIRST_BATCH_VERSION and partition.config.compression_type == "zstd":
             raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+
+    def _is_replica(self, partition: Partition) -> bool:
+        """Whether the broker that fetches is one of the partition's other replicas."""
+        topic = self.call.broker.image.topic(partition.name.topic)
+        known = None if topic is None else topic.partitions.get(partition.name.partition)
+        return known is not None and self.replica_id in known.replicas and self.replica_id != partition.leader_id
 
     def _answer(self, wanted: FetchedPartition, partition: Partition, fetched: Fetched) -> PartitionData:
         data = PartitionData(
@@ -306,7 +322,9 @@ class Plan:
         return FetchResponse(session_id=session_id, responses=topics, node_endpoints=self._endpoints(topics))
 
     def _endpoints(self, topics: Iterable[FetchableTopicResponse]) -> list[NodeEndpoint]:
-        """Where the leaders are that the answer names: it saves the client a Metadata (KIP-951)."""
+        """Where the leaders are that the answer names: it saves a consumer a Metadata (KIP-951)."""
+        if self.replica_id >= 0:
+            return []
         leaders = {data.current_leader.leader_id for topic in topics for data in topic.partitions if data.error_code}
         brokers, listener = self.call.broker.image.brokers, self.call.connection.listener.name
         return [

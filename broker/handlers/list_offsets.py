@@ -32,32 +32,31 @@ CONSUMER = -1
 
 
 async def list_offsets(call: Call[ListOffsetsRequest]) -> ListOffsetsResponse:
+    """A topic that is named twice is answered once; a partition that is, is refused, once."""
     if call.version == 0:
         return ListOffsetsResponse(topics=[list_segments(call, topic) for topic in call.request.topics])
     named = Counter((topic.name, p.partition_index) for topic in call.request.topics for p in topic.partitions)
     repeated = {name for name, count in named.items() if count > 1}
-    topics = [list_topic(call, topic, repeated) for topic in call.request.topics if topic.partitions]
+    answers: dict[str, dict[int, ListOffsetsPartitionResponse]] = {}
+    for topic in call.request.topics:
+        for asked in topic.partitions:
+            of_topic, index = answers.setdefault(topic.name, {}), asked.partition_index
+            if (topic.name, index) in repeated:
+                of_topic[index] = refused(index, ErrorCode.INVALID_REQUEST)
+            else:
+                of_topic[index] = list_partition(call, topic.name, asked)
+    topics = [
+        ListOffsetsTopicResponse(name=name, partitions=list(of_topic.values())) for name, of_topic in answers.items()
+    ]
     return ListOffsetsResponse(topics=topics)
-
-
-def list_topic(
-    call: Call[ListOffsetsRequest], topic: ListOffsetsTopic, repeated: set[tuple[str, int]]
-) -> ListOffsetsTopicResponse:
-    """A partition that is asked for twice is refused, once."""
-    answers: dict[int, ListOffsetsPartitionResponse] = {}
-    for asked in topic.partitions:
-        index = asked.partition_index
-        if (topic.name, index) in repeated:
-            answers[index] = refused(index, ErrorCode.INVALID_REQUEST)
-        else:
-            answers[index] = list_partition(call, topic.name, asked)
-    return ListOffsetsTopicResponse(name=topic.name, partitions=list(answers.values()))
 
 
 def list_partition(
     call: Call[ListOffsetsRequest], topic: str, asked: ListOffsetsPartition
 ) -> ListOffsetsPartitionResponse:
     try:
+        if call.version < FIRST_VERSION_OF.get(asked.timestamp, 0) or asked.timestamp < EARLIEST_PENDING_UPLOAD:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
         partition = call.broker.replicas.partition(topic, asked.partition_index)
         error = partition.epoch_error(asked.current_leader_epoch)
         if error:
@@ -71,9 +70,7 @@ def list_partition(
 
 
 def find(call: Call[ListOffsetsRequest], partition: Partition, timestamp: int) -> tuple[int, int, int]:
-    """(timestamp, offset, leader epoch) of what a timestamp, or a special one, stands for."""
-    if call.version < FIRST_VERSION_OF.get(timestamp, 0) or timestamp < EARLIEST_PENDING_UPLOAD:
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+    """(timestamp, offset, leader epoch) of what a timestamp, or a special one of this version, stands for."""
     is_consumer = call.request.replica_id == CONSUMER
     limit = partition.fetch_limit(call.request.isolation_level) if is_consumer else partition.log_end_offset
     if timestamp == LATEST:

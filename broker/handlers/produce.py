@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 
 from broker.dispatch import Api, Call
-from broker.produce_rules import ATTRIBUTES_LOW_BYTE, Refused, checked_records, not_verified, refused
+from broker.produce_rules import ATTRIBUTES_LOW_BYTE, Refused, checked_records, corrupt, not_verified, refused
 from broker.replica.partition import Partition
 from broker.verification import NOTHING, Supports, Verified, refused_all, verify
 from coordinator.cluster.names import is_internal
@@ -47,6 +47,8 @@ FIRST_ABORTABLE_VERSION, FIRST_ADDING_VERSION = 11, 12
 async def produce(call: Call[ProduceRequest]) -> ProduceResponse | None:
     """Every partition is answered on its own: one that fails takes no other with it."""
     transactional = transactional_batches(call)
+    if transactional and call.request.transactional_id is None:
+        return refuse_all(call, Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
     verified = await verified_batches(call, transactional) if transactional else NOTHING
     request, now_ms = call.request, call.now_ms
     topics = [produce_topic(call, topic, verified, now_ms) for topic in request.topic_data if topic.partition_data]
@@ -59,6 +61,23 @@ async def produce(call: Call[ProduceRequest]) -> ProduceResponse | None:
     if errors:
         raise ProtocolError(f"Produce with acks=0 failed with {error_code(errors[0]).name}")
     return None
+
+
+def refuse_all(call: Call[ProduceRequest], error: Refused) -> ProduceResponse:
+    """The request as a whole is refused, also what it has for partitions that are not here."""
+    if call.request.acks == 0:
+        raise ProtocolError(f"Produce with acks=0 failed with {error.code.name}")
+    return ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=[refused(data.index, error) for data in topic.partition_data],
+            )
+            for topic in call.request.topic_data
+            if topic.partition_data
+        ]
+    )
 
 
 def to_be_flushed(
@@ -74,13 +93,17 @@ def to_be_flushed(
 
 
 async def verified_batches(call: Call[ProduceRequest], transactional: Mapping[TopicPartition, BatchHeader]) -> Verified:
-    """What the transaction's coordinator says of the request's batches."""
+    """What the transaction's coordinator says of the request's batches, as far as their partitions are here."""
+    transactional_id = call.request.transactional_id
+    here = {name: header for name, header in transactional.items() if is_here(call, name)}
+    if not here or transactional_id is None:
+        return NOTHING
     try:
-        transactional_id = check_one_producer(call.request.transactional_id, transactional.values())
+        check_one_producer(here.values())
     except KafkaError as error:
         return refused_all(names(call), error)
     supports = Supports.of(call.version, FIRST_ABORTABLE_VERSION, FIRST_ADDING_VERSION)
-    return await verify(call.broker, transactional_id, transactional, supports, call.now_ms)
+    return await verify(call.broker, transactional_id, here, supports, call.now_ms)
 
 
 async def flush(call: Call[ProduceRequest], unflushed: Iterable[tuple[PartitionProduceResponse, Partition]]) -> None:
@@ -113,6 +136,9 @@ def produce_partition(
 ) -> PartitionProduceResponse:
     try:
         partition = call.broker.replicas.partition(topic, data.index)
+    except KafkaError as error:
+        return refused(data.index, corrupt(data.records) or error)
+    try:
         records = checked_records(call.version, data.records)
         if call.request.acks not in VALID_ACKS:
             raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
@@ -138,7 +164,7 @@ def produce_partition(
 
 
 def transactional_batches(call: Call[ProduceRequest]) -> dict[TopicPartition, BatchHeader]:
-    """The batches that are part of a transaction, of partitions that are here; an odd one is left to the append."""
+    """The batches that are part of a transaction; an odd one is left to the append."""
     found: dict[TopicPartition, BatchHeader] = {}
     for topic in call.request.topic_data:
         for data in topic.partition_data:
@@ -149,10 +175,12 @@ def transactional_batches(call: Call[ProduceRequest]) -> dict[TopicPartition, Ba
                 and records[AT_MAGIC] == MAGIC_V2
                 and records[ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL
             ):
-                name = TopicPartition(name_of(call, topic) or "", data.index)
-                if data.index in call.broker.replicas.topic(name.topic):
-                    found[name] = read_header(records)
+                found[TopicPartition(name_of(call, topic) or "", data.index)] = read_header(records)
     return found
+
+
+def is_here(call: Call[ProduceRequest], name: TopicPartition) -> bool:
+    return name.partition in call.broker.replicas.topic(name.topic)
 
 
 def names(call: Call[ProduceRequest]) -> list[TopicPartition]:
@@ -164,15 +192,12 @@ def names(call: Call[ProduceRequest]) -> list[TopicPartition]:
     ]
 
 
-def check_one_producer(transactional_id: str | None, batches: Iterable[BatchHeader]) -> str:
-    """The transactional id, where there is one, and all batches are of its one producer. Raises KafkaError."""
-    if transactional_id is None:
-        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+def check_one_producer(batches: Iterable[BatchHeader]) -> None:
+    """Raises INVALID_PRODUCER_ID_MAPPING unless all batches are of one producer."""
     if len({(header.producer_id, header.producer_epoch) for header in batches}) > 1:
         raise KafkaError(
             ErrorCode.INVALID_PRODUCER_ID_MAPPING, "transactional records of more than one producer in a request"
         )
-    return transactional_id
 
 
 API = Api(ProduceRequest, ProduceResponse, produce)

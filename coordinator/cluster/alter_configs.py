@@ -26,6 +26,9 @@ MAX_VALUE_LENGTH = 0x7FFF
 """A config record's value has a 16-bit length in the older of its readers."""
 
 
+NO_LOGGER = "Logger {} does not exist!"
+
+
 class Operation(IntEnum):
     """What IncrementalAlterConfigs does with a config (KIP-339)."""
 
@@ -141,7 +144,9 @@ class _Alteration:
             message = f"Null value not supported for : {', '.join(asked.without_value)}"
             raise KafkaError(ErrorCode.INVALID_REQUEST, message)
         resource = ConfigResource(ResourceType.of(asked.type_code), asked.name)
-        if resource.type in (ResourceType.UNKNOWN, ResourceType.BROKER_LOGGER):
+        if resource.type is ResourceType.BROKER_LOGGER:
+            self._refuse_loggers(asked)
+        if resource.type is ResourceType.UNKNOWN:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {asked.type_code}")
         if resource.type is ResourceType.BROKER and resource.name:
             self._check_broker(resource.name)
@@ -156,6 +161,19 @@ class _Alteration:
         if int(name) != self._image.controller_id:
             message = f"Unexpected broker id, expected {self._image.controller_id}, but received {name}"
             raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+
+    def _refuse_loggers(self, asked: Asked) -> None:
+        """Loggers are a JVM's, which is not here: no name is one's (RuntimeLoggerManager)."""
+        digits = asked.name[1:] if asked.name[:1] in ("+", "-") else asked.name
+        if not digits.isdecimal():
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {asked.name}")
+        if int(asked.name) != self._image.controller_id:
+            message = f"Unexpected node id. Expected {self._image.controller_id}, but received {asked.name}"
+            raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+        message = (
+            "There are no loggers whose levels could be set." if not asked.keys else NO_LOGGER.format(asked.keys[0])
+        )
+        raise KafkaError(ErrorCode.INVALID_CONFIG, message)
 
     def all_records(self) -> list[MetadataRecord]:
         """The config records, and those that a changed min.insync.replicas brings about: who was eligible to lead by

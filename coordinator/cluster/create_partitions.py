@@ -18,6 +18,15 @@ from protocol.messages.create_partitions import (
     CreatePartitionsTopicResult,
 )
 
+FIXED = "{} keeps the number of its partitions: it says in which of them {} is, and with another it would not be found."
+MAPPED_BY_COUNT = {
+    "__consumer_offsets": "a group",
+    "__transaction_state": "a transactional id",
+    "__share_group_state": "a share partition",
+}
+"""Topics that Kafka lets grow: its coordinators go on with the old number until they start anew, and then look for what
+they have in partitions where it is not. Committed offsets seem to be gone."""
+
 
 def create_partitions(image: Image, request: CreatePartitionsRequest) -> Decided[CreatePartitionsResponse]:
     """More partitions of each topic, or an error for it, as where the request has no room left for all of its records.
@@ -50,6 +59,9 @@ def _grow(image: Image, placer: Placer, wanted: CreatePartitionsTopic, room: int
     topic = image.topic(wanted.name)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if wanted.name in MAPPED_BY_COUNT:
+        message = FIXED.format(wanted.name, MAPPED_BY_COUNT[wanted.name])
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, message)
     existing = len(topic.partitions)
     if wanted.count == existing:
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {existing} partition(s).")

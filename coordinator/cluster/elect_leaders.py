@@ -28,6 +28,8 @@ class ElectionType(IntEnum):
 
 def elect_leaders(image: Image, request: ElectLeadersRequest) -> Decided[ElectLeadersResponse]:
     """The named partitions, or all of them, and then only those are reported that had something to elect."""
+    if request.topic_partitions is not None and not request.topic_partitions:
+        return Decided((), ElectLeadersResponse(error_code=ErrorCode.NONE, replica_election_results=[]))
     if request.election_type not in (ElectionType.PREFERRED, ElectionType.UNCLEAN):
         return Decided((), _all_refused(request))
     kind = ElectionType(request.election_type)

@@ -155,3 +155,17 @@ def test_lists_have_defaults_to_append_to() -> None:
     defaults = list_defaults()
     assert (defaults["log.cleanup.policy"], defaults["log.dirs"]) == ("delete", "")
     assert "log.retention.ms" not in defaults
+
+
+INVALID = "Invalid value org.apache.kafka.common.config.ConfigException: "
+CLEANING = Layers(BrokerConfig.parse({"log.cleaner.threads": "4"}))
+
+
+@pytest.mark.parametrize("broker", ["", "1"])
+def test_the_cleaners_threads_are_doubled_or_halved_at_most(broker: str) -> None:
+    for threads in ("2", "3", "4", "8"):
+        broker_checker(lambda: CLEANING)(broker, {"log.cleaner.threads": threads})
+    more = refused(broker, {"log.cleaner.threads": "9"}, CLEANING)
+    assert more.startswith(f"{INVALID}Log cleaner threads cannot be increased to more than double the current value 4")
+    fewer = refused(broker, {"log.cleaner.threads": "1"}, CLEANING)
+    assert fewer.startswith(f"{INVALID}Log cleaner threads cannot be reduced to less than half the current value 4")

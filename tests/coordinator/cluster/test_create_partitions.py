@@ -98,3 +98,14 @@ def test_ten_thousand_partitions_are_not_too_many() -> None:
 def test_a_topic_for_which_there_is_no_room_left_in_the_request_does_not_grow() -> None:
     decided, results = grow(orders(6_002), orders(4_003, name="payments"))
     assert (len(decided.records), results) == (6_000, [(ErrorCode.NONE, None), TOO_LARGE])
+
+
+@pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state", "__share_group_state"])
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_coordinators_topic_keeps_its_number_of_partitions(name: str, count: int) -> None:
+    image = given.image(*given.topic(name, 2))
+    asked = CreatePartitionsRequest(topics=[orders(count, name=name)], timeout_ms=1000, validate_only=False)
+    decided = create_partitions(image, asked)
+    (result,) = decided.response.results
+    assert (decided.records, result.error_code) == ([], ErrorCode.INVALID_PARTITIONS)
+    assert f"{name} keeps the number of its partitions" in str(result.error_message)

@@ -121,6 +121,42 @@ GROWN: tuple[Allowed, ...] = (
 )
 """Where more partitions are asked for than one request may take."""
 
+NO_OPERATION = (
+    Allowed(
+        r"IncrementalAlterConfigsRequest .*",
+        "Kafka fails over an operation that there is not, for the whole request; here for its resource",
+        theirs=-1,
+    ),
+    Allowed(r"IncrementalAlterConfigsRequest .*\.error_message", "as above", theirs=None),
+)
+NO_LOGGERS = (
+    Allowed(
+        r"IncrementalAlterConfigsRequest .*",
+        "loggers whose levels are set are a JVM's: here there is none of any name",
+        ours=40,
+        theirs=0,
+    ),
+    Allowed(r"IncrementalAlterConfigsRequest .*\.error_message", "as above", ours="Logger root does not exist!"),
+)
+NO_REPORTERS = (
+    Allowed(
+        r"IncrementalAlterConfigsRequest .*",
+        "reporters of metrics are Java classes: the option is no other but the one it starts with",
+        ours=42,
+        theirs=0,
+    ),
+    Allowed(
+        r"IncrementalAlterConfigsRequest .*\.error_message",
+        "as above",
+        ours="Cannot update these configs dynamically: [metric.reporters]",
+    ),
+)
+GROWING = "Kafka's coordinators go on with the old number, and after a start find nothing of what they had"
+NOT_GROWN = (
+    Allowed(r"CreatePartitionsRequest .*\.error_code", GROWING, ours=37),
+    Allowed(r"CreatePartitionsRequest .*\.error_message", GROWING),
+)
+
 TWICE = (Allowed(ANYWHERE, "Kafka loses all but the last of a partition's batches, and says nothing"),)
 
 OPTIONS_OF_ITS_OWN: Mapping[str, str] = {
