@@ -231,7 +231,8 @@ class ServerConnection:
         pending, parked = self._pending, self._parked
         self._pending = self._parked = None
         if pending is not None:
-            pending.cancel()
+            # Not before its first step: the coroutine of a task that never began would be dropped with a warning.
+            asyncio.get_running_loop().call_soon(pending.cancel)
         if parked is not None:
             parked.cancel()
 

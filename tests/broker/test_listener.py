@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import struct
+import warnings
 from pathlib import Path
 
 import pytest
@@ -308,3 +310,16 @@ async def test_a_failing_handler_costs_its_own_request(
         assert isinstance(lines[0][1]["exc_info"], ZeroDivisionError)
         monkeypatch.undo()
         assert (await other.ask(MetadataRequest(topics=[]), version, MetadataResponse)).brokers
+
+
+async def test_a_request_whose_client_is_gone_before_it_has_begun_is_given_up_quietly(tmp_path: Path) -> None:
+    async with InProcess(tmp_path) as served:
+        client = served.client()
+        client.send(request_frame(InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1000), 4))
+        client.connection.connection_lost(None)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            for _ in range(3):  # turns of the loop
+                await asyncio.sleep(0)
+            gc.collect()
+        assert not told
