@@ -59,6 +59,16 @@ soak: $(SETUP) ## kill a broker under load, CYCLES times (5000)
 simulate: $(SETUP) ## run simulations: SEEDS=1000-1999, of WORLDS="log" or all; each failing seed is printed
 	$(BIN)/python -m tests.simulation $(or $(SEEDS),0-999) $(WORLDS)
 
+.PHONY: fuzz
+fuzz: $(SETUP) ## break frames for a whole broker: SEEDS=0-99 FRAMES=100000 a seed, VISITS=12,17 of it, COVERAGE=1 SHRINK=1
+	$(BIN)/python -m tests.fuzz $(or $(SEEDS),0-99) --frames $(or $(FRAMES),100000) \
+		$(if $(VISITS),--visits $(VISITS)) $(if $(COVERAGE),--coverage) $(if $(SHRINK),--shrink)
+
+.PHONY: fuzz-differential
+fuzz-differential: $(SETUP) ## ask Odradek and Apache Kafka the same random requests: REQUESTS=100000 SEED=0, one EPISODE=17
+	$(BIN)/python -m tests.fuzz.differential --requests $(or $(REQUESTS),100000) --seed $(or $(SEED),0) \
+		$(if $(EPISODE),--episode $(EPISODE))
+
 .PHONY: docs
 docs: $(SETUP) ## write the generated pages anew
 	$(BIN)/python -m docs.configuration

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import settings
 
@@ -18,6 +20,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--installed",
         action="store_true",
         help="test Odradek as a wheel of this tree installs it, with its compiled core",
+    )
+    parser.addoption(
+        "--record-frames", type=Path, metavar="DIR", help="record what clients send, for the corpus of tests/fuzz"
     )
     parser.addoption("--kill-cycles", type=int, default=200, help="how often a broker under load is killed")
 

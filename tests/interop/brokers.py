@@ -11,6 +11,7 @@ from typing import ClassVar, Protocol
 from bench.jars import APACHE_KAFKA
 from tests.interop import jvm
 from tests.interop.processes import Server, free_port, run
+from tests.interop.recording import Proxy
 
 READY_TIMEOUT_S = 30
 JVM_READY_TIMEOUT_S = 90
@@ -37,23 +38,32 @@ class Odradek(Server):
     program: ClassVar = str(Path(sys.executable).with_name("odradek"))
     """Of the source tree, unless the tests are told otherwise."""
 
+    recorded: ClassVar[Path | None] = None
+    """Where what clients send is recorded, if it is."""
+
     def __init__(self, data: Path, properties: Mapping[str, str] | None = None) -> None:
         super().__init__("odradek", data.with_name(f"{data.name}.log"))
         self.data = data
         self.properties = dict(properties or {})
         self._listen = "127.0.0.1:0"
+        self._proxy = None if self.recorded is None else Proxy(self.recorded)
+        if self._proxy is not None:
+            self._proxy.broker = ("127.0.0.1", free_port())
+            self._listen = f"127.0.0.1:{self._proxy.broker[1]}"
+            self.properties.setdefault("advertised.listeners", f"PLAINTEXT://{self._proxy.address}")
 
     @property
     def bootstrap(self) -> str:
         assert not self._listen.endswith(":0"), "not started"
-        return self._listen
+        return self._listen if self._proxy is None else self._proxy.address
 
     def command(self) -> list[str]:
         settings = [word for key, value in self.properties.items() for word in ("--set", f"{key}={value}")]
         return [self.program, "run", "--listen", self._listen, "--data", str(self.data), *settings]
 
     def start(self) -> None:
-        self._listen = self.launch(self.command(), r"^ready (\S+:\d+)$", READY_TIMEOUT_S)[1]
+        ready = self.launch(self.command(), r"^ready (\S+:\d+)$", READY_TIMEOUT_S)[1]
+        self._listen = ready if self._proxy is None else self._listen
 
     def restart(self) -> None:
         """Start again after a stop or a kill; a running one is stopped cleanly first."""

@@ -19,6 +19,7 @@ Start = Callable[..., Odradek]
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--installed"):
         Odradek.program = wheel.program()
+    Odradek.recorded = config.getoption("--record-frames")
 
 
 @pytest.hookimpl(wrapper=True)

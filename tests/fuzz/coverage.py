@@ -1,0 +1,42 @@
+"""Which branches of the handlers a run has taken: coverage.py over the broker's own process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+MEASURED: Final = ("broker", "coordinator", "storage", "protocol")
+
+
+class Coverage:
+    """Collects what brokers run into one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "coverage"
+        self.settings = folder / "coveragerc"
+        self.settings.write_text(
+            f"[run]\nbranch = True\nparallel = True\nsigterm = False\ndata_file = {self.file}\n"
+            f"source =\n{''.join(f'    {ROOT / name}{chr(10)}' for name in MEASURED)}"
+        )
+
+    def command(self) -> Sequence[str]:
+        """How a broker is started."""
+        return [sys.executable, "-m", "coverage", "run", f"--rcfile={self.settings}", "-m", "odradek"]
+
+    def report(self) -> str:
+        """A line for each handler, and the sum of each room."""
+        self.tool("combine", "--quiet")
+        handlers = self.tool("report", f"--include={ROOT}/broker/handlers/*", "--sort=cover")
+        rooms = [
+            f"{name:28} {self.tool('report', f'--include={ROOT}/{name}/*', '--format=total').strip()} %"
+            for name in ("broker/handlers", "broker/fast", *MEASURED)
+        ]
+        return "\n".join([handlers, "branches and lines taken:", *rooms])
+
+    def tool(self, *words: str) -> str:
+        command = [sys.executable, "-m", "coverage", words[0], f"--rcfile={self.settings}", *words[1:]]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout

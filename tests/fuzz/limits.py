@@ -1,0 +1,87 @@
+"""What fuzzing leaves out, because it would be right to obey: an administrator's orders to harm everybody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from broker.handlers import APIS
+from protocol.api_key import ApiKey
+from tests.fuzz.vocabulary import INTERNAL, Vocabulary
+
+MOST_PARTITIONS, TOO_MANY_PARTITIONS = 4, 20_000
+BROKER_WIDE: Final = (4, 8)
+"""Config resources: a broker, and its loggers."""
+
+
+def tame(request: Any, version: int, vocabulary: Vocabulary) -> bool:
+    """Makes a request harmless that would rightly harm those beside it; False where it must not be sent."""
+    rule = RULES.get(type(request).__name__)
+    return rule is None or rule(request, version, vocabulary)
+
+
+def spare_internal_topics(request: Any, version: int, vocabulary: Vocabulary) -> bool:
+    """Whoever deletes the offsets of all groups has done so."""
+    known = set(vocabulary.topic_ids.values())
+    for topic in request.topics or ():
+        if topic.name in INTERNAL:
+            topic.name = "nowhere"
+        if topic.topic_id not in known:
+            topic.topic_id = bytes(16)
+    request.topic_names = ["nowhere" if name in INTERNAL else name for name in request.topic_names]
+    return True
+
+
+def only_try(request: Any, version: int, vocabulary: Vocabulary) -> bool:
+    """Configs that everybody lives under, or internal topics do, are checked and not set."""
+    if any(one.resource_type in BROKER_WIDE or one.resource_name in INTERNAL for one in request.resources):
+        request.validate_only = True
+    return True
+
+
+def no_downgrade(request: Any, version: int, vocabulary: Vocabulary) -> bool:
+    """A feature that is turned off takes its groups with it."""
+    request.validate_only = True
+    return version >= 1
+
+
+def few_partitions(request: Any, version: int, vocabulary: Vocabulary) -> bool:
+    """Thousands of partitions are made if somebody wants them: it only takes long. Too many are refused."""
+    for topic in request.topics:
+        if MOST_PARTITIONS < topic.num_partitions < TOO_MANY_PARTITIONS:
+            topic.num_partitions = MOST_PARTITIONS
+    return len(request.topics) < MOST_PARTITIONS * 4
+
+
+def few_more_partitions(request: Any, version: int, vocabulary: Vocabulary) -> bool:
+    for topic in request.topics:
+        if MOST_PARTITIONS < topic.count < TOO_MANY_PARTITIONS:
+            topic.count = MOST_PARTITIONS
+    return True
+
+
+def markers_of_our_own(request: Any, version: int, vocabulary: Vocabulary) -> bool:
+    """A marker of a producer that lives beside would end that one's transaction, as it says."""
+    ours = {one.producer_id for one in vocabulary.transactionals}
+    return all(marker.producer_id in ours for marker in request.markers)
+
+
+def not_this_broker(request: Any, version: int, vocabulary: Vocabulary) -> bool:
+    return bool(request.broker_id != 1)
+
+
+Rule = Callable[[Any, int, Vocabulary], bool]
+RULES: Final[Mapping[str, Rule]] = {
+    "DeleteTopicsRequest": spare_internal_topics,
+    "AlterConfigsRequest": only_try,
+    "IncrementalAlterConfigsRequest": only_try,
+    "UpdateFeaturesRequest": no_downgrade,
+    "CreateTopicsRequest": few_partitions,
+    "CreatePartitionsRequest": few_more_partitions,
+    "WriteTxnMarkersRequest": markers_of_our_own,
+    "UnregisterBrokerRequest": not_this_broker,
+}
+KEYS: Final = frozenset(int(api.key) for api in APIS if api.request.__name__ in RULES)
+"""The APIs whose garbled frames are looked into."""
+
+assert ApiKey.DELETE_TOPICS in KEYS

@@ -1,0 +1,126 @@
+"""What fuzzing sends: visits, each a connection with its frames and its way to deliver them, all from one seed."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any, Final, NamedTuple
+
+from tests.fuzz.corpus import Corpus
+from tests.fuzz.drawing import Draw
+from tests.fuzz.frames import frame, head_of, request_of, served, sized, with_correlation_id
+from tests.fuzz.limits import KEYS, tame
+from tests.fuzz.mutations import change, garble, settle
+from tests.fuzz.vocabulary import Vocabulary
+
+FRAMES_OF_A_VISIT: Final = (1, 4, 16, 40, 40)
+GARBLED_VISITS: Final = 0.6
+"""A garbled frame mostly costs the connection: it is the last of a short visit, lest nobody reads what follows it."""
+
+FROM_CORPUS: Final = 0.5
+TRIES: Final = 5
+
+
+class Delivery(Enum):
+    """How a visit brings its frames, and what it does about the answers."""
+
+    PIPELINED = "all at once, every answer read"
+    ONE_BY_ONE = "each answered before the next"
+    CUT = "the last frame ends somewhere, and so does the connection"
+    SLOWLY = "in small pieces"
+    UNREAD = "all at once, then reset with the answers unread"
+    HALF_CLOSED = "all at once, then no more from this side"
+    RESET = "reset while answers are on their way"
+    LONGER = "the last length says more than comes"
+
+
+DELIVERIES: Final = (
+    *(Delivery.PIPELINED,) * 6, Delivery.ONE_BY_ONE, Delivery.CUT, Delivery.SLOWLY, Delivery.UNREAD,
+    Delivery.HALF_CLOSED, Delivery.RESET, Delivery.LONGER,
+)  # fmt: skip
+
+
+class Visit(NamedTuple):
+    """One connection."""
+
+    number: int
+    delivery: Delivery
+    frames: list[bytes]
+    rng: random.Random
+
+    def shown(self, most: int = 12) -> str:
+        lines = [f"visit {self.number}: {self.delivery.value}"]
+        for data in self.frames[-most:]:
+            head = head_of(data)
+            api = None if head is None else served().get(head.key)
+            name = "?" if head is None or api is None else f"{api.key.name} v{head.version}"
+            lines.append(f"    {name}: {data.hex()[:400]}\n        {str(request_of(data))[:500]}")
+        return "\n".join(lines)
+
+
+class Plan:
+    """Makes the visits of a seed. The same vocabulary gives the same visit, whatever came before."""
+
+    def __init__(self, seed: int, corpus: Corpus) -> None:
+        self.seed = seed
+        self.corpus = corpus
+        self.places = sorted(corpus)
+
+    def visit(self, number: int, vocabulary: Vocabulary) -> Visit:
+        rng = random.Random(f"{self.seed}/{number}")
+        is_garbled = rng.random() < GARBLED_VISITS
+        count = rng.randint(1, 2) if is_garbled else rng.choice(FRAMES_OF_A_VISIT)
+        delivery = rng.choice(DELIVERIES)
+        frames = [
+            self.frame(rng, vocabulary, position, is_garbled and position == count - 1) for position in range(count)
+        ]
+        return Visit(number, delivery, frames, rng)
+
+    def frame(self, rng: random.Random, vocabulary: Vocabulary, position: int, is_garbled: bool) -> bytes:
+        for _ in range(TRIES):
+            data = self.try_frame(rng, vocabulary)
+            if data is not None and is_garbled:
+                data = self.garbled(rng, data, vocabulary)
+            if data is not None:
+                return with_correlation_id(data, position)
+        return with_correlation_id(rng.choice(self.corpus[self.places[0]]), position)
+
+    def try_frame(self, rng: random.Random, vocabulary: Vocabulary) -> bytes | None:
+        """A frame; None where it is not to be sent, or cannot be written."""
+        key, version = rng.choice(self.places)
+        draw = Draw(rng, vocabulary)
+        if rng.random() < FROM_CORPUS:
+            decoded = request_of(rng.choice(self.corpus[key, version]))
+            assert decoded is not None, (key, version)
+            request: Any = decoded[0]
+            settle(request, version, draw)
+            change(request, version, draw)
+        else:
+            request = draw.request(served()[key].request, version)
+        if not tame(request, version, vocabulary):
+            return None
+        try:
+            return frame(request, version)
+        except (struct.error, OverflowError):  # longer than the version can tell
+            return None
+
+    def garbled(self, rng: random.Random, data: bytes, vocabulary: Vocabulary) -> bytes | None:
+        changed = garble(rng, data)
+        head = head_of(changed)
+        if head is None or head.key not in KEYS:
+            return changed
+        decoded = request_of(changed)
+        if decoded is None:
+            return changed
+        if not tame(*decoded, vocabulary):
+            return None
+        try:
+            return frame(*decoded)
+        except (struct.error, OverflowError):
+            return None
+
+
+def wire(frames: Sequence[bytes]) -> bytes:
+    return b"".join(map(sized, frames))

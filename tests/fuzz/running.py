@@ -1,0 +1,224 @@
+"""One run: a broker, its world, a well-behaved client beside it, and the visits of a seed; then what must be so."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from protocol.messages.delete_topics import DeleteTopicsRequest
+from tests.fuzz.corpus import Corpus
+from tests.fuzz.plan import Plan, Visit
+from tests.fuzz.sending import Sender
+from tests.fuzz.vocabulary import Vocabulary
+from tests.fuzz.watching import Log, descriptors, resident_mb
+from tests.fuzz.world import World
+from tests.interop.brokers import Odradek
+from tests.interop.conformance.peers import Peer
+from tests.interop.processes import LineClient
+
+PROPERTIES: Final = {
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "3",
+    "transaction.state.log.num.partitions": "3",
+    "share.coordinator.state.topic.num.partitions": "3",
+    "log.cleaner.backoff.ms": "1000",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
+}
+CHAPTER: Final = 2000
+"""Frames after which the log is looked into, and what fuzzing has taken from the world is put back."""
+
+WARM_UP_S: Final = 4
+SETTLE_S: Final = 3
+MEMORY_MB: Final = 400
+"""What a run may leave behind: groups, topics and producers that its requests have made, and the allocator's own."""
+
+SHOWN_VISITS: Final = 8
+PEER: Final = "odradek"
+
+
+@dataclass
+class Outcome:
+    """What a run has shown."""
+
+    seed: int
+    frames: int = 0
+    answers: int = 0
+    seconds: float = 0
+    problems: list[str] = field(default_factory=list)
+    suspects: list[int] = field(default_factory=list)
+    """The visits that a problem points at."""
+
+    sent: Counter[tuple[int, int]] = field(default_factory=Counter)
+    notes: dict[str, str] = field(default_factory=dict)
+
+    def line(self) -> str:
+        rate = self.frames / max(self.seconds, 0.001)
+        notes = ", ".join(f"{name} {value}" for name, value in self.notes.items())
+        return (
+            f"seed {self.seed}: {self.frames} frames in {self.seconds:.0f} s ({rate:.0f}/s), {self.answers} answers, "
+            f"{notes}: {'well' if not self.problems else f'{len(self.problems)} problems'}"
+        )
+
+
+class Run:
+    """A seed's run. `only` replays some visits of it."""
+
+    def __init__(
+        self, seed: int, frames: int, folder: Path, corpus: Corpus, *, only: Sequence[int] = (), beside: bool = True,
+        command: Sequence[str] = (), goes_on: bool = False,
+    ) -> None:  # fmt: skip
+        self.frames = frames
+        self.goes_on = goes_on
+        self.only = only
+        self.plan = Plan(seed, corpus)
+        self.broker = Fuzzed(folder / "data", PROPERTIES, command)
+        self.folder = folder
+        self.has_beside = beside
+        self.outcome = Outcome(seed)
+
+    def __call__(self) -> Outcome:
+        self.broker.start()
+        try:
+            self.go()
+        except Exception as error:
+            self.outcome.problems.append(f"{error!r}\n{self.broker.tail(6000)}")
+        finally:
+            self.broker.forget()
+        return self.outcome
+
+    def go(self) -> None:
+        self.log = Log(self.broker.log)
+        self.sender = Sender(self.broker.bootstrap)
+        self.peer = Peer(PEER, self.broker.bootstrap, self.broker.data)
+        self.world = World(self.peer, "f0")
+        self.chapter = 0
+        client = self.start_beside() if self.has_beside else None
+        before_mb = resident_mb(self.broker.pid)
+        began = time.monotonic()
+        try:
+            asyncio.run(self.send())
+        finally:
+            self.outcome.seconds = time.monotonic() - began
+            self.outcome.frames, self.outcome.answers = self.sender.frames, self.sender.answers
+            self.outcome.sent = self.sender.answered
+        self.peer.close()
+        if client is not None and self.broker.is_running:
+            self.outcome.notes["p99 under it"] = self.p99(client)
+            self.outcome.problems += [f"beside: {line}" for line in client.ask("finish", timeout_s=200)]
+        self.look_after(before_mb)
+        self.stop_and_verify(client)
+        if client is not None:
+            client.close()
+
+    def start_beside(self) -> LineClient:
+        command = [sys.executable, "-m", "tests.fuzz.beside", self.broker.bootstrap]
+        client = LineClient("beside", command, self.folder / "beside.log")
+        client.ask("start")
+        time.sleep(WARM_UP_S)  # its own pace is what is measured
+        client.ask("lap")
+        time.sleep(WARM_UP_S)
+        self.outcome.notes["p99 alone"] = self.p99(client)
+        return client
+
+    def p99(self, client: LineClient) -> str:
+        _, _, last = client.ask("lap")[0].split()
+        return f"{last} ms"
+
+    # Sending.
+
+    async def send(self) -> None:
+        numbers = iter(self.only) if self.only else iter(range(1 << 62))
+        while self.sender.frames < self.frames and self.broker.is_running:
+            if self.outcome.problems and not self.goes_on:
+                return
+            vocabulary = await asyncio.to_thread(self.next_world)
+            begin = self.sender.frames
+            visits = self.visits(numbers, vocabulary, begin + min(CHAPTER, self.frames - begin))
+            await self.sender.send_all(visits)
+            self.look()
+            if self.sender.frames == begin:
+                return  # all that was to be replayed
+
+    def next_world(self) -> Vocabulary:
+        """A world that fuzzing has not spoilt; the last one goes."""
+        for name in self.world.names():
+            self.peer.quietly(DeleteTopicsRequest(topic_names=[name], timeout_ms=5000), 5)
+        self.chapter += 1
+        self.world = World(self.peer, f"f{self.chapter}")
+        return self.world.build()
+
+    def visits(self, numbers: Iterator[int], vocabulary: Vocabulary, most: int) -> Iterator[Visit]:
+        while self.sender.frames < most:
+            number = next(numbers, None)
+            if number is None:
+                return
+            yield self.plan.visit(number, vocabulary)
+
+    # Looking.
+
+    def look(self) -> None:
+        for trouble in self.log.troubles():
+            visit = None if trouble.port is None else self.sender.visit_of(trouble.port)
+            shown = "" if visit is None else f"\n{visit.shown()}"
+            self.outcome.problems.append(f"{trouble.text}{shown}")
+            if visit is not None:
+                self.outcome.suspects.append(visit.number)
+        self.outcome.problems += self.sender.wrong
+        self.sender.wrong.clear()
+        if not self.broker.is_running:
+            last = "\n".join(visit.shown(3) for _, visit in list(self.sender.recent)[-SHOWN_VISITS:])
+            self.outcome.problems.append(f"the broker has ended\n{self.broker.tail(4000)}\n{last}")
+            self.outcome.suspects += [visit.number for _, visit in list(self.sender.recent)[-100:]]
+
+    def look_after(self, before_mb: int) -> None:
+        """Once nobody is connected any more."""
+        if not self.broker.is_running:
+            return
+        time.sleep(SETTLE_S)
+        self.look()
+        after_mb = resident_mb(self.broker.pid)
+        self.outcome.notes["memory"] = f"{before_mb} → {after_mb} MB"
+        self.outcome.notes["descriptors"] = str(descriptors(self.broker.pid))
+        if after_mb > before_mb + MEMORY_MB:
+            self.outcome.problems.append(f"{after_mb} MB of memory are in use, {before_mb} before")
+
+    def stop_and_verify(self, client: LineClient | None) -> None:
+        if not self.broker.is_running:
+            return
+        status = self.broker.stop()
+        if status:
+            self.outcome.problems.append(f"the broker ended with status {status}")
+        self.look_at_end()
+        checked = subprocess.run(
+            [Odradek.program, "log", "verify", str(self.broker.data)], capture_output=True, check=False
+        )
+        if checked.returncode:
+            said = (checked.stdout + checked.stderr).decode(errors="replace")
+            self.outcome.problems.append(f"odradek log verify: {said[-3000:]}")
+        self.broker.start()
+        if client is not None:
+            self.outcome.problems += [f"after a restart: {line}" for line in client.ask("kept", timeout_s=200)]
+        self.broker.stop()
+        self.look_at_end()
+
+    def look_at_end(self) -> None:
+        self.outcome.problems += [trouble.text for trouble in self.log.troubles()]
+
+
+class Fuzzed(Odradek):
+    """A broker that can be run by another command, to measure what of it was run."""
+
+    def __init__(self, data: Path, properties: dict[str, str], command: Sequence[str]) -> None:
+        super().__init__(data, properties)
+        self._by = list(command)
+
+    def command(self) -> list[str]:
+        words = super().command()
+        return [*self._by, *words[1:]] if self._by else words

@@ -1,0 +1,225 @@
+"""Carries out visits over sockets: several at once, each in its own way, and reads what the broker answers."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections import Counter, deque
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Final
+
+from protocol.api_key import ApiKey
+from protocol.codec import decode
+from protocol.errors import ProtocolError
+from protocol.schema import identity
+from tests.fuzz.frames import head_of, request_of, served
+from tests.fuzz.plan import Delivery, Visit, wire
+
+PATIENCE_S: Final = 0.12
+"""How long answers are waited for: some requests wait for what never comes."""
+
+PIECE_S: Final = 0.002
+AT_ONCE: Final = 64
+REMEMBERED: Final = 4000
+RESET: Final = struct.pack("ii", 1, 0)
+DECODED: Final = 4
+"""One of so many visits has its answers read to the last byte."""
+
+
+class Wrong(AssertionError):
+    """An answer that no client could read."""
+
+
+class Line(asyncio.Protocol):
+    """One connection, and what came back by it."""
+
+    def __init__(self) -> None:
+        self.received = bytearray()
+        self.answers = 0
+        self.expected = 0
+        self.done = asyncio.get_running_loop().create_future()
+        self.frames: list[bytes] = []
+
+    def data_received(self, data: bytes) -> None:
+        self.received += data
+        start, end = 0, len(self.received)
+        while end - start >= 4:
+            (size,) = struct.unpack_from(">i", self.received, start)
+            if end - start - 4 < size:
+                break
+            self.frames.append(bytes(self.received[start + 4 : start + 4 + size]))
+            start += 4 + size
+        del self.received[:start]
+        if len(self.frames) >= self.expected:
+            self.end()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.end()
+
+    def end(self) -> None:
+        if not self.done.done():
+            self.done.set_result(None)
+
+
+class Sender:
+    """Sends visits to one broker, `AT_ONCE` at a time."""
+
+    def __init__(self, bootstrap: str) -> None:
+        host, _, port = bootstrap.rpartition(":")
+        self.address = host, int(port)
+        self.frames = 0
+        self.answers = 0
+        self.answered: Counter[tuple[int, int]] = Counter()
+        """Frames sent by API and version."""
+
+        self.recent: deque[tuple[int, Visit]] = deque(maxlen=REMEMBERED)
+        """The latest visits, with the local port of each."""
+
+        self.wrong: list[str] = []
+
+    async def send_all(self, visits: Iterator[Visit]) -> None:
+        """Ends when the last visit has."""
+        await asyncio.gather(*(self.work(visits) for _ in range(AT_ONCE)))
+
+    async def work(self, visits: Iterator[Visit]) -> None:
+        for visit in visits:
+            with suppress(OSError):
+                await self.carry_out(visit)
+
+    async def carry_out(self, visit: Visit) -> None:
+        loop = asyncio.get_running_loop()
+        transport, line = await loop.create_connection(Line, *self.address)
+        plug: socket.socket = transport.get_extra_info("socket")
+        self.recent.append((plug.getsockname()[1], visit))
+        self.frames += len(visit.frames)
+        self.answered.update(head[:2] for head in map(head_of, visit.frames) if head is not None)
+        line.expected = len(visit.frames)
+        try:
+            await DELIVER[visit.delivery](visit, transport, line)
+            self.answers += len(line.frames)
+            if visit.number % DECODED == 0:
+                self.check(visit, line.frames)
+        finally:
+            transport.abort()
+
+    def check(self, visit: Visit, answers: list[bytes]) -> None:
+        """Each answer belongs to a request, in the order of the requests, and can be read to its end."""
+        asked = iter(visit.frames)
+        for answer in answers:
+            number = struct.unpack_from(">i", answer)[0]
+            for data in asked:
+                head = head_of(data)
+                if head is not None and head.correlation_id == number:
+                    self.read(visit, data, answer)
+                    break
+            else:
+                self.wrong.append(f"an answer {number} that was not asked for, or too late\n{visit.shown()}")
+                return
+
+    def read(self, visit: Visit, data: bytes, answer: bytes) -> None:
+        request = request_of(data)
+        if request is None:
+            return
+        cls = served()[identity(type(request[0])).key].response
+        known = identity(cls)
+        start = 5 if request[1] in known.flexible and known.key != ApiKey.API_VERSIONS else 4
+        try:
+            _, end = decode(cls, request[1], memoryview(answer), start)
+        except ProtocolError as error:
+            self.wrong.append(f"an answer that cannot be read: {error}\n{answer.hex()[:2000]}\n{visit.shown()}")
+            return
+        if end != len(answer):
+            self.wrong.append(f"{len(answer) - end} bytes behind an answer\n{visit.shown()}")
+
+    def visit_of(self, port: int) -> Visit | None:
+        """The latest visit that came from a port."""
+        return next((visit for known, visit in reversed(self.recent) if known == port), None)
+
+
+async def pipelined(visit: Visit, transport: asyncio.WriteTransport, line: Line) -> None:
+    transport.write(wire(visit.frames))
+    await answers(line)
+
+
+async def one_by_one(visit: Visit, transport: asyncio.WriteTransport, line: Line) -> None:
+    for number, data in enumerate(visit.frames, 1):
+        line.expected = number
+        line.done = asyncio.get_running_loop().create_future()
+        transport.write(wire([data]))
+        await answers(line)
+        if transport.is_closing() or len(line.frames) < number:
+            return
+
+
+async def cut(visit: Visit, transport: asyncio.WriteTransport, line: Line) -> None:
+    data = wire(visit.frames)
+    last = len(wire(visit.frames[-1:]))
+    transport.write(data[: len(data) - visit.rng.randint(1, last)])
+    await asyncio.sleep(visit.rng.choice((0, 0, PIECE_S)))
+
+
+async def slowly(visit: Visit, transport: asyncio.WriteTransport, line: Line) -> None:
+    data = wire(visit.frames[:4])
+    line.expected = len(visit.frames[:4])
+    step = max(1, len(data) // 12)
+    for start in range(0, len(data), step):
+        transport.write(data[start : start + step])
+        await asyncio.sleep(PIECE_S)
+    await answers(line)
+
+
+async def unread(visit: Visit, transport: asyncio.WriteTransport, line: Line) -> None:
+    assert isinstance(transport, asyncio.ReadTransport)
+    transport.pause_reading()
+    transport.write(wire(visit.frames))
+    await asyncio.sleep(visit.rng.choice((0, PIECE_S, 10 * PIECE_S)))
+    reset(transport)
+
+
+async def half_closed(visit: Visit, transport: asyncio.WriteTransport, line: Line) -> None:
+    transport.write(wire(visit.frames))
+    with suppress(OSError):
+        transport.write_eof()
+    await answers(line)
+
+
+async def reset_soon(visit: Visit, transport: asyncio.WriteTransport, line: Line) -> None:
+    transport.write(wire(visit.frames))
+    for _ in range(visit.rng.randrange(6)):
+        await asyncio.sleep(0)
+    reset(transport)
+
+
+async def longer(visit: Visit, transport: asyncio.WriteTransport, line: Line) -> None:
+    claimed = visit.rng.choice((1 << 10, 1 << 20, 100 << 20, (1 << 31) - 1, -1, -(1 << 31), 0))
+    transport.write(wire(visit.frames) + struct.pack(">i", claimed) + b"x" * visit.rng.choice((0, 1, 1000)))
+    await answers(line)
+
+
+def reset(transport: asyncio.WriteTransport) -> None:
+    """The kernel tells the other side at once, and drops what is on its way."""
+    plug: socket.socket = transport.get_extra_info("socket")
+    with suppress(OSError):
+        plug.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+
+
+async def answers(line: Line) -> None:
+    """Until all have come, the broker has closed, or it is long enough."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(PATIENCE_S):
+            await asyncio.shield(line.done)
+
+
+DELIVER: Final = {
+    Delivery.PIPELINED: pipelined,
+    Delivery.ONE_BY_ONE: one_by_one,
+    Delivery.CUT: cut,
+    Delivery.SLOWLY: slowly,
+    Delivery.UNREAD: unread,
+    Delivery.HALF_CLOSED: half_closed,
+    Delivery.RESET: reset_soon,
+    Delivery.LONGER: longer,
+}
+assert set(DELIVER) == set(Delivery)

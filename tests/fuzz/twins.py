@@ -1,0 +1,202 @@
+"""Two brokers that are asked the same: requests are drawn for both out of worlds of the same shape."""
+
+from __future__ import annotations
+
+import random
+import re
+import struct
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, NamedTuple
+
+from protocol.errors import ProtocolError
+from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from protocol.schema import identity
+from tests.fuzz.drawing import Draw
+from tests.fuzz.frames import frame, sized
+from tests.fuzz.learning import learn
+from tests.fuzz.limits import tame
+from tests.fuzz.vocabulary import INTERNAL, Vocabulary
+from tests.fuzz.world import World
+from tests.interop.conformance.peers import Peer, Plain, decode_response
+
+ANSWER_S: Final = 2.0
+NO_ANSWER: Final = "no answer"
+CLOSED: Final = "the connection is closed"
+UNREADABLE: Final = "an answer that cannot be read"
+FENCE: Final = "fence"
+TOPIC_RESOURCE, SET = 2, 0
+OF_AN_EPISODE: Final = re.compile(r"^(d\d+)-")
+NAMES: Final = ("name", "topic", "topic_name", "group_id", "transactional_id", "group", "resource_name")
+ORDER: Final = (*NAMES, "topic_id", "partition_index", "partition", "index", "producer_id", "member_id", "error_code")
+
+CHANGES_METADATA: Final = frozenset({
+    "CreateTopicsRequest", "DeleteTopicsRequest", "CreatePartitionsRequest", "AlterConfigsRequest", "MetadataRequest",
+    "IncrementalAlterConfigsRequest", "UpdateFeaturesRequest", "AlterPartitionReassignmentsRequest",
+    "InitializeShareGroupStateRequest", "AlterShareGroupOffsetsRequest", "DeleteShareGroupOffsetsRequest",
+})  # fmt: skip
+READS: Final = frozenset({
+    "ListOffsetsRequest", "DescribeGroupsRequest", "ListGroupsRequest", "OffsetFetchRequest", "FindCoordinatorRequest",
+    "ApiVersionsRequest", "DescribeAclsRequest", "DescribeConfigsRequest", "DescribeLogDirsRequest",
+    "ConsumerGroupDescribeRequest",
+    "OffsetForLeaderEpochRequest", "DescribeClusterRequest", "DescribeProducersRequest", "DescribeTransactionsRequest",
+    "ListTransactionsRequest", "ListPartitionReassignmentsRequest", "DescribeQuorumRequest",
+    "ListConfigResourcesRequest",
+    "DescribeTopicPartitionsRequest", "ShareGroupDescribeRequest", "DescribeShareGroupOffsetsRequest",
+    "ReadShareGroupStateSummaryRequest",
+})  # fmt: skip
+
+
+class Answers(NamedTuple):
+    """What both said, in plain words."""
+
+    request: Any
+    version: int
+    ours: Any
+    theirs: Any
+
+
+class Twins:
+    """Odradek first, Apache Kafka second."""
+
+    def __init__(self, odradek: Peer, apache: Peer) -> None:
+        self.peers = (odradek, apache)
+        self.vocabularies: list[Vocabulary] = []
+        self.prefix = ""
+        self._fences = 0
+        for peer in self.peers:
+            peer.create(FENCE)
+
+    def begin(self, prefix: str) -> None:
+        """A new world in both."""
+        self.prefix = prefix
+        for peer in self.peers:
+            peer.close()
+            peer.names.clear()
+            peer.producer_ids.clear()
+            peer.random_ids.clear()
+        with ThreadPoolExecutor(2) as pool:
+            self.vocabularies = list(pool.map(lambda peer: World(peer, prefix).build(), self.peers))
+        for peer, vocabulary in zip(self.peers, self.vocabularies, strict=True):
+            for one in vocabulary.transactionals:
+                Plain(peer).producer(one.producer_id)
+            for group in vocabulary.groups:
+                for member in group.members:
+                    Plain(peer).text("", member.member_id)
+
+    def ask(self, cls: type, version: int, seed: str) -> Answers | None:
+        """The request of a seed, to both; None where it is not to be sent."""
+        drawn = [Draw(random.Random(seed), vocabulary).request(cls, version) for vocabulary in self.vocabularies]
+        tamed = [tame(one, version, vocabulary) for one, vocabulary in zip(drawn, self.vocabularies, strict=True)]
+        if not all(tamed):
+            return None
+        try:
+            return self.put(drawn, version)
+        except struct.error:  # a string that its version has no length for
+            return None
+
+    def put(self, requests: Sequence[Any], version: int) -> Answers:
+        """A request of each to each, asked again where only time makes the difference."""
+        answers = self.once(requests, version)
+        for _ in range(3):
+            if answers.ours == answers.theirs or type(requests[0]).__name__ not in READS:
+                break
+            self.fence()
+            answers = self.once(requests, version)
+        if type(requests[0]).__name__ in CHANGES_METADATA:
+            self.fence()
+        return answers
+
+    def once(self, requests: Sequence[Any], version: int) -> Answers:
+        said = []
+        for peer, request in zip(self.peers, requests, strict=True):
+            begin(peer, sized(frame(request, version, 7)))
+        for peer, request, vocabulary in zip(self.peers, requests, self.vocabularies, strict=True):
+            answer = take(peer, request, version)
+            if not isinstance(answer, str):
+                learn(vocabulary, request, answer)
+                answer = self.of_this_episode(Plain(peer).struct(answer))
+            said.append(answer)
+        if said[0] != said[1] and (isinstance(said[0], str) or isinstance(said[1], str)):
+            for peer in self.peers:
+                peer.close()
+        return Answers(requests[0], version, *said)
+
+    def fence(self) -> None:
+        """Waits until the broker half of Apache Kafka knows what was decided before."""
+        self._fences += 1
+        value = str(1_000_000 + self._fences)
+        config = AlterableConfig(name="retention.ms", config_operation=SET, value=value)
+        resource = AlterConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=FENCE, configs=[config])
+        peer = self.peers[1]
+        peer.quietly(IncrementalAlterConfigsRequest(resources=[resource], validate_only=False), 1)
+        wanted = DescribeConfigsResource(
+            resource_type=TOPIC_RESOURCE, resource_name=FENCE, configuration_keys=["retention.ms"]
+        )
+        peer.wait_for(
+            DescribeConfigsRequest(resources=[wanted]), 4, lambda answer: answer.results[0].configs[0].value == value
+        )
+
+    def of_this_episode(self, value: Any) -> Any:
+        """The answer without what other episodes have left."""
+        if isinstance(value, dict):
+            return {name: self.of_this_episode(item) for name, item in value.items()}
+        if isinstance(value, list):
+            ours = [self.of_this_episode(item) for item in value if not self.is_foreign(item)]
+            return sorted(ours, key=about) if ours and isinstance(ours[0], dict) else ours
+        return value
+
+    def is_foreign(self, item: Any) -> bool:
+        if not isinstance(item, dict):
+            return False
+        if str(item.get("name")) in INTERNAL and "partition_size" in str(item):
+            return True  # what else is in the logs of all
+        names = (item.get(name) for name in NAMES)
+        prefixes = (OF_AN_EPISODE.match(name) for name in names if isinstance(name, str))
+        return any(match is not None and match[1] != self.prefix for match in prefixes)
+
+
+def about(item: dict[str, Any]) -> tuple[str, str]:
+    """By what an item is about, then by all of it: an order that two brokers share."""
+    return str([item.get(name) for name in ORDER]), str(item)
+
+
+def begin(peer: Peer, data: bytes) -> None:
+    """Sends; a connection that was closed since is made anew."""
+    try:
+        peer.send(data)
+    except OSError:
+        peer.close()
+        peer.send(data)
+
+
+def take(peer: Peer, request: Any, version: int) -> Any:
+    """The answer, or a word for why there is none."""
+    if type(request).__name__ == "ProduceRequest" and request.acks == 0:
+        return NO_ANSWER
+    try:
+        peer._connected().settimeout(ANSWER_S)
+        (size,) = struct.unpack(">i", peer._read(4))
+        return decode_response(peer._read(size), request, version)
+    except TimeoutError:
+        peer.close()
+        return NO_ANSWER
+    except OSError:
+        peer.close()
+        return CLOSED
+    except (ProtocolError, AssertionError):
+        return UNREADABLE
+
+
+def requests_of(served: dict[int, range], classes: Sequence[type]) -> Iterator[tuple[type, int]]:
+    """Every request and version that both serve."""
+    for cls in classes:
+        first, last = identity(cls).versions
+        for version in served.get(identity(cls).key, range(0)):
+            if first <= version <= last:
+                yield cls, version

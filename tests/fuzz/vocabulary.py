@@ -1,0 +1,87 @@
+"""What requests are about: the names, ids, epochs and batches of one broker's world, in an order that no id changes.
+
+Two brokers whose worlds were set up alike have vocabularies of the same shape. Whoever draws from them by position
+alone draws the same request for both, each with that broker's own ids.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from protocol.types import NO_UUID
+
+INTERNAL: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata")
+STRANGE_TOPICS: Final = ("nowhere", "", "not a name!", ".", "..", "n" * 249, "n" * 250, "two.words", "two_words")
+METADATA_TOPIC_ID: Final = bytes(15) + b"\x01"
+STRANGE_IDS: Final = (NO_UUID, METADATA_TOPIC_ID, b"\xff" * 16, bytes(range(16)))
+STRANGE_NAMES: Final = ("", "absent", "\x00", "é" * 8, "x" * 300, "__internal")
+
+
+@dataclass
+class Member:
+    """A member of a group, as it speaks of itself."""
+
+    member_id: str
+    epoch: int
+    instance_id: str | None = None
+
+
+@dataclass
+class Group:
+    """A group, and those of its members that the world has made."""
+
+    name: str
+    members: list[Member] = field(default_factory=list)
+
+
+@dataclass
+class Transactional:
+    """A transactional id and its producer."""
+
+    name: str
+    producer_id: int
+    epoch: int
+
+
+NOBODY: Final = Member("", -1)
+
+
+@dataclass
+class Vocabulary:
+    """All that there is to be named."""
+
+    topics: list[str]
+    topic_ids: dict[str, bytes]
+    groups: list[Group]
+    transactionals: list[Transactional]
+    batches: list[bytes] = field(default_factory=list)
+    sessions: list[int] = field(default_factory=lambda: [0])
+    prefix: str = "new"
+    """What the names of topics and groups that requests make begin with."""
+
+    internal: tuple[str, ...] = INTERNAL
+
+
+@dataclass(frozen=True)
+class Focus:
+    """What one request is mostly about, so that its fields fit together."""
+
+    topic: str
+    group: Group
+    member: Member
+    transactional: Transactional
+    wildness: float
+    """How often a field is drawn without regard for sense."""
+
+    @classmethod
+    def draw(cls, rng: random.Random, vocabulary: Vocabulary, wildness: float | None = None) -> Focus:
+        group = rng.choice(vocabulary.groups)
+        position = rng.randrange(1 << 16)
+        member = group.members[position % len(group.members)] if group.members else NOBODY
+        wild = rng.choice((0.0, 0.02, 0.1, 0.4)) if wildness is None else wildness
+        return cls(rng.choice(vocabulary.topics), group, member, rng.choice(vocabulary.transactionals), wild)
+
+    def on(self, topic: str) -> Focus:
+        return replace(self, topic=topic)

@@ -1,0 +1,73 @@
+"""What must not be in a broker's log, and what its process weighs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Final, NamedTuple
+
+BAD: Final = frozenset({"error", "critical", "exception"})
+PLAIN: Final = re.compile(r"^(\$ |ready )")
+"""Lines that are no log: the command, and what it prints once it serves."""
+
+LONGEST_TRACE: Final = 3000
+
+
+class Trouble(NamedTuple):
+    """A line of the log that should not be there, and the port of the client that it speaks of."""
+
+    text: str
+    port: int | None
+
+
+class Log:
+    """The log of a broker, read as it grows and cut off as it is read: fuzzing makes a lot of it."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.position = 0
+
+    def troubles(self) -> list[Trouble]:
+        """Of what was written since the last call."""
+        with self.file.open("rb") as log:
+            log.seek(self.position)
+            data = log.read()
+        whole = data.rfind(b"\n") + 1
+        self.position += whole
+        if self.position > 1 << 24:
+            os.truncate(self.file, 0)  # the broker appends: it goes on at the new end
+            self.position = 0
+        return list(troubles_of(data[:whole].decode(errors="replace").splitlines()))
+
+
+def troubles_of(lines: list[str]) -> list[Trouble]:
+    found: list[Trouble] = []
+    free: list[str] = []
+    for line in lines:
+        if line.startswith("{"):
+            event = json.loads(line)
+            if event.get("level") in BAD or "exception" in event:
+                found.append(Trouble(f"{event.get('event')}: {json.dumps(event, indent=1)}", port_of(event)))
+        elif line and not PLAIN.match(line):
+            free.append(line)
+    traces = re.split(r"(?m)^(?=Exception in |Task exception|Traceback )", "\n".join(free))
+    by_end = {trace.strip().splitlines()[-1]: trace for trace in reversed(traces) if trace.strip()}
+    return [*found, *(Trouble(trace[-LONGEST_TRACE:], None) for trace in by_end.values())]
+
+
+def port_of(event: dict[str, object]) -> int | None:
+    match = re.search(r":(\d+)$", str(event.get("peer", "")))
+    return None if match is None else int(match[1])
+
+
+def resident_mb(pid: int) -> int:
+    """The memory of a process."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") >> 20
+
+
+def descriptors(pid: int) -> int:
+    """The files that a process has open."""
+    return len(os.listdir(f"/proc/{pid}/fd"))
