@@ -18,7 +18,7 @@ from protocol.messages.list_transactions import ListTransactionsRequest, ListTra
 
 async def list_transactions(call: Call[ListTransactionsRequest]) -> ListTransactionsResponse:
     request = call.request
-    unknown = [text for text in request.state_filters if text not in BY_TEXT]
+    unknown = list(dict.fromkeys(text for text in request.state_filters if text not in BY_TEXT))
     try:
         is_wanted = filter_of(request, call.now_ms)
         found = [described(each) for each in call.broker.transactions.all() if is_wanted(each)]

@@ -23,7 +23,8 @@ from broker.handlers import APIS
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from tests.fuzz.aftermath import questions
-from tests.fuzz.meant import is_meant
+from tests.fuzz.meant import has_failed, is_open, reason
+from tests.fuzz.reducing import reduced
 from tests.fuzz.twins import READS, Answers, Twins, requests_of
 from tests.interop.brokers import ApacheKafka, Odradek
 from tests.interop.conformance.compare import Difference, compare
@@ -45,6 +46,8 @@ PROPERTIES: Final = {
 EPISODE: Final = 150
 """Requests to one world."""
 SHOWN: Final = 900
+REDUCTIONS: Final = 1_000_000_000
+"""Worlds in which requests are made smaller have names from here on."""
 
 
 class Counts:
@@ -52,6 +55,9 @@ class Counts:
 
     def __init__(self) -> None:
         self.rows: dict[tuple[str, int], Counter[str]] = defaultdict(Counter)
+        self.reasons: Counter[str] = Counter()
+        """Why answers differ that are meant to, by the first of their differences."""
+
         self.differences: dict[str, str] = {}
         """The first of each kind, and the request that shows it."""
 
@@ -63,17 +69,21 @@ class Counts:
     def total(self) -> Counter[str]:
         return sum(self.rows.values(), Counter())
 
+    def printed(self) -> str:
+        return "\n".join(f"{key}\n    {shown}" for key, shown in self.differences.items())
+
     def table(self) -> str:
-        lines = [f"{'request':42} {'requests':>8} {'alike':>8} {'meant':>6} {'different':>9}"]
+        lines = [f"{'request':42} {'requests':>8} {'alike':>8} {'meant':>6} {'open':>6} {'different':>9}"]
         for (name, version), row in sorted(self.rows.items()):
             lines.append(
                 f"{name.removesuffix('Request'):38} v{version:<3}{row['requests']:>8} {row['alike']:>8} "
-                f"{row['meant']:>6} {row['different']:>9}"
+                f"{row['meant']:>6} {row['open']:>6} {row['different']:>9}"
             )
+        lines += [f"{count:8} meant: {reason}" for reason, count in self.reasons.most_common()]
         total = self.total
         lines.append(
             f"{len(self.rows)} APIs × versions: {total['requests']} requests, {total['alike']} alike, "
-            f"{total['meant']} meant, {total['different']} different"
+            f"{total['meant']} meant, {total['open']} known and open, {total['different']} different"
         )
         return "\n".join(lines)
 
@@ -81,8 +91,10 @@ class Counts:
 class Fuzz:
     """Episodes over a pair of brokers."""
 
-    def __init__(self, twins: Twins, served: dict[int, range], counts: Counts) -> None:
+    def __init__(self, twins: Twins, served: dict[int, range], counts: Counts, *, reduces: bool = False) -> None:
         self.twins = twins
+        self.reduces = reduces
+        self.reductions = 0
         self.counts = counts
         self.requests = list(requests_of(served, [api.request for api in APIS]))
 
@@ -105,25 +117,47 @@ class Fuzz:
         answers = self.twins.ask(cls, version, f"{seed}/{number}")
         if answers is None:
             return True
+        before = len(self.counts.differences)
         outcome = self.judge(answers, f"{seed}, request {number}")
-        return outcome == "alike" or cls.__name__ in READS
+        if self.reduces and len(self.counts.differences) > before:
+            self.reduce(cls, version, f"{seed}/{number}", answers)
+            return False
+        return cls.__name__ in READS or (outcome in ("alike", "meant") and not has_failed(answers.theirs))
+
+    def reduce(self, cls: type, version: int, seed: str, answers: Answers) -> None:
+        """Prints the smallest request that shows the same, or that it takes what came before."""
+        kinds = {kind_of(one) for one in self.strange(answers)}
+        least = reduced(
+            self.twins, cls, version, seed,
+            lambda tried: bool(kinds & {kind_of(one) for one in self.strange(tried)}), self.fresh,
+        )  # fmt: skip
+        print(f"    least: {'it takes the requests before it' if least is None else short(least, SHOWN)}", flush=True)
+
+    def fresh(self) -> str:
+        self.reductions += 1
+        return f"d{REDUCTIONS + self.reductions}"
+
+    def strange(self, answers: Answers) -> list[Difference]:
+        """The differences that nothing explains."""
+        found = differences(answers)
+        return [one for one in found if reason(one, answers) is None]
 
     def judge(self, answers: Answers, where: str) -> str:
         name = type(answers.request).__name__
-        found = [
-            Difference(answers.request, answers.version, path, ours, theirs)
-            for path, ours, theirs in compare("", answers.ours, answers.theirs)
-        ]
-        strange = [one for one in found if not is_meant(one, answers)]
-        outcome = "different" if strange else "meant" if found else "alike"
+        found, strange = differences(answers), self.strange(answers)
+        if found and not strange:
+            self.counts.reasons[str(reason(found[0], answers))] += 1
+        outcome = "meant" if found else "alike"
+        if strange:
+            outcome = "open" if all(map(is_open, strange)) else "different"
         self.counts.add(name, answers.version, outcome)
         for one in strange[:3]:
             self.note(one, where)
         return outcome
 
     def note(self, one: Difference, where: str) -> None:
-        path = re.sub(r"\[\d+\]", "[]", one.path)
-        key = f"{type(one.request).__name__} {path}: {short(one.theirs)} | {short(one.ours)}"
+        """Prints a difference of a kind that has not been printed yet."""
+        key = f"{'(open) ' if is_open(one) else ''}{kind_of(one)}"
         if key not in self.counts.differences:
             shown = f"v{one.version}, seed {where}: {short(one.request, SHOWN)}"
             self.counts.differences[key] = shown
@@ -132,6 +166,19 @@ class Fuzz:
     def clean(self) -> None:
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(remove_topics, self.twins.peers))
+
+
+def differences(answers: Answers) -> list[Difference]:
+    return [
+        Difference(answers.request, answers.version, path, ours, theirs)
+        for path, ours, theirs in compare("", answers.ours, answers.theirs)
+    ]
+
+
+def kind_of(one: Difference) -> str:
+    """What a difference is, wherever in the answer it stands: Apache Kafka's value, then Odradek's."""
+    path = re.sub(r"\[\d+\]", "[]", one.path)
+    return f"{type(one.request).__name__} {path}: {short(one.theirs)} | {short(one.ours)}"
 
 
 def short(value: Any, most: int = 200) -> str:
@@ -168,11 +215,14 @@ def main() -> int:
     parser.add_argument("--requests", type=int, default=1500)
     parser.add_argument("--seed", type=int, default=0, help="of the first episode")
     parser.add_argument("--episode", type=int, help="only the one of this seed")
+    parser.add_argument(
+        "--shrink", action="store_true", help="make the request of each difference as small as it can be"
+    )
     parser.add_argument("--seconds", type=float, default=1e9, help="end after so long at the latest")
     options = parser.parse_args()
     counts, began = Counts(), time.monotonic()
     with tempfile.TemporaryDirectory() as folder, brokers(Path(folder)) as (twins, served):
-        fuzz = Fuzz(twins, served, counts)
+        fuzz = Fuzz(twins, served, counts, reduces=options.shrink)
         seed = options.seed if options.episode is None else options.episode
         if options.episode is not None:
             options.requests = 1

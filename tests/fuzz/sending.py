@@ -17,8 +17,10 @@ from protocol.schema import identity
 from tests.fuzz.frames import head_of, request_of, served
 from tests.fuzz.plan import Delivery, Visit, wire
 
-PATIENCE_S: Final = 0.12
-"""How long answers are waited for: some requests wait for what never comes."""
+PATIENCE_S: Final = 0.15
+"""How long the next answer is waited for: some requests wait for what never comes."""
+
+MOST_PATIENCE_S: Final = 3.0
 
 PIECE_S: Final = 0.002
 AT_ONCE: Final = 64
@@ -206,10 +208,14 @@ def reset(transport: asyncio.WriteTransport) -> None:
 
 
 async def answers(line: Line) -> None:
-    """Until all have come, the broker has closed, or it is long enough."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(PATIENCE_S):
-            await asyncio.shield(line.done)
+    """Until all have come, the broker has closed, or nothing has come for long enough."""
+    for _ in range(int(MOST_PATIENCE_S / PATIENCE_S)):
+        before = len(line.frames)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE_S):
+                await asyncio.shield(line.done)
+        if line.done.done() or len(line.frames) == before:
+            return
 
 
 DELIVER: Final = {
