@@ -94,6 +94,8 @@ class Hosted:
 
     async def load(self) -> None:
         """Reads what is stored; afterwards it is active, or has an error."""
+        if self.engine.lifecycle is Lifecycle.FENCED:  # its topic or its leadership went before this began
+            return
         self.engine.enter(Lifecycle.INITIALIZING)
         try:
             state = await self._persister.read(self.key, self._leader_epoch)
