@@ -40,7 +40,12 @@ def _check_joining(request: ConsumerGroupHeartbeatRequest) -> None:
 
 
 def _not_empty(value: str | None, name: str) -> None:
-    _require(value is None or bool(value.strip()), f"{name} can't be empty.")
+    _require(value is None or not is_blank(value), f"{name} can't be empty.")
+
+
+def is_blank(value: str) -> bool:
+    """Empty by Java's String.trim, which takes all control characters for white space, and no other space than ours."""
+    return all(letter <= " " for letter in value)
 
 
 def _require(condition: bool, message: str) -> None:

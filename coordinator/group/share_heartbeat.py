@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from coordinator.group import share_records as records
 from coordinator.group.assignment import NOTHING, Assignment
+from coordinator.group.consumer_requests import is_blank
 from coordinator.group.draft import Draft
 from coordinator.group.modern_group import Checked
 from coordinator.group.records import GroupOutcome
@@ -51,7 +52,7 @@ def heartbeat(
 def check(request: ShareGroupHeartbeatRequest) -> None:
     """Raises INVALID_REQUEST."""
     for value, name in ((request.member_id, "MemberId"), (request.group_id, "GroupId"), (request.rack_id, "RackId")):
-        _require(value is None or bool(value.strip()), f"{name} can't be empty.")
+        _require(value is None or not is_blank(value), f"{name} can't be empty.")
     if request.member_epoch == JOINING:
         _require(bool(request.subscribed_topic_names), "SubscribedTopicNames must be set in first request.")
     else:
