@@ -52,7 +52,7 @@ class Broker:
         self.cluster = cluster
         self.logs = logs
         self.apis = apis
-        self.replicas = Replicas()
+        self.replicas = Replicas(cluster.image)
         self.new_logs = NewLogs(clock)
         self.disk_work = DiskWork(logs, clock)
         self.moves = Moves(logs, cluster, clock, self.disk_work)

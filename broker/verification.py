@@ -83,7 +83,7 @@ def start_verification(
     adds = supports is Supports.ADDING
     for name, header in batches.items():
         try:
-            partition = broker.replicas.partition(*name)
+            partition = broker.replicas.leader(*name)
             guard = partition.start_verification(header, supports_epoch_bump=adds, now_ms=now_ms)
         except KafkaError as error:
             errors[name] = error
@@ -134,7 +134,7 @@ async def check_joined(
     adds it, unless the transaction is open there already. Raises KafkaError."""
     if supports is not Supports.ADDING and not broker.config.transaction_partition_verification_enable:
         return
-    if broker.replicas.partition(*name).is_in_transaction(*producer):
+    if broker.replicas.leader(*name).is_in_transaction(*producer):
         return
     errors = await ask(broker, transactional_id, producer, (name,), supports)
     if name in errors:

@@ -118,7 +118,12 @@ class Storage(Protocol[E_in]):
         ...
 
     def read(self) -> AsyncIterator[Buffer]:
-        """Everything committed, from the start of the log, as pieces of whole batches; may await between them."""
+        """Everything, from the start of the log to its end, as pieces of whole batches; may await between them."""
+        ...
+
+    @property
+    def end_offset(self) -> int:
+        """The offset behind the last record."""
         ...
 
 
@@ -265,6 +270,8 @@ class Runtime(Generic[R]):
             if loaded is not None:
                 loaded(self._clock.now_ms())
             self._activate(hosted)
+            hosted.appended_to = storage.end_offset  # until that is committed, nobody is told of what was loaded
+            self._await_commit(key, hosted, Outcome(), self._clock.now_ms())
 
     def adopt(self, key: Hashable, shard: Shard[R], storage: Storage[E], form: Form[R, E]) -> None:
         """Host a shard that its owner has loaded."""

@@ -102,6 +102,13 @@ class LogOptions(Config):
         importance="high",
         doc="How often high watermarks are written.",
     )
+    replica_lag_time_max_ms = option(
+        "replica.lag.time.max.ms",
+        LONG,
+        30_000,
+        importance="high",
+        doc="A follower that was behind its leader for this long is no longer in sync.",
+    )
     producer_id_expiration_ms = option(
         "producer.id.expiration.ms",
         INT,

@@ -104,13 +104,13 @@ class GroupCoordinator(Coordinator[GroupShard, AnyRecord]):
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
         return partial(decide, shard.state, request, client)
 
-    async def end_transaction(self, index: int, marker: EndTransaction) -> None:
+    def end_transaction(self, index: int, marker: EndTransaction) -> asyncio.Future[None]:
         """Writes a producer's marker; the offsets that it left pending are committed or void. Raises KafkaError."""
 
         def decide(ticket: Ticket[None], now_ms: int) -> GroupOutcome:
             return Outcome((marker,), (Reply(ticket, None),))
 
-        await self.ask(index, decide)
+        return self.begin(index, decide)
 
     # Shards.
 

@@ -97,6 +97,8 @@ class Place(NamedTuple, Generic[S, R]):
     load: Callable[[Runtime[R]], Coroutine[None, None, None]]
     flush: Callable[[], None]
     """Writes what was gathered."""
+    abandon: Callable[[KafkaError], None]
+    """Fails those who wait for what was gathered, which is not written any more."""
 
 
 def placed(seat: Seat[S, R, E], partition: Partition, clock: Clock, linger_ms: Callable[[], int] | None) -> Place[S, R]:
@@ -107,7 +109,7 @@ def placed(seat: Seat[S, R, E], partition: Partition, clock: Clock, linger_ms: C
     async def load(runtime: Runtime[R]) -> None:
         await runtime.load(partition.name.partition, shard, storage, seat.form, seat.loaded)
 
-    return Place(seat.shard, load, storage.flush)
+    return Place(seat.shard, load, storage.flush, storage.abandon)
 
 
 class Finder(Protocol):
@@ -142,7 +144,7 @@ class Coordinator(Generic[S, R]):
         self._place: Callable[[Partition], Place[S, R]] = lambda partition: placed(
             seat(partition), partition, broker.clock, linger_ms
         )
-        self._flush: dict[int, Callable[[], None]] = {}
+        self._places: dict[int, Place[S, R]] = {}
         self._runtime: Runtime[R] = Runtime(broker.clock, self._failed, write_timeout_ms, seen_by_client)
         self._creation: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -156,9 +158,10 @@ class Coordinator(Generic[S, R]):
         self.broker.image.subscribe(self._changed)
 
     def stop(self) -> None:
-        """Whoever waits for an answer is told to ask elsewhere."""
+        """What was gathered is written; whoever waits for an answer then is told to ask elsewhere."""
         self._stopped = True
-        for index in list(self.shards):
+        for index, place in list(self._places.items()):
+            place.flush()
             self._give_up(index)
 
     # Which partition.
@@ -218,10 +221,10 @@ class Coordinator(Generic[S, R]):
 
     def settle(self, index: int) -> None:
         """Writes what was gathered for a partition: the log has all that was decided. Raises NOT_COORDINATOR."""
-        flush = self._flush.get(index)
-        if flush is None:
+        place = self._places.get(index)
+        if place is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
-        flush()
+        place.flush()
 
     def is_active(self, index: int) -> bool:
         """Whether the partition's shard is here and loaded."""
@@ -245,7 +248,7 @@ class Coordinator(Generic[S, R]):
     def _follow(self, index: int) -> None:
         """Have a shard on the partition if, and only if, this broker leads it."""
         partition = self.broker.replicas.topic(self.topic.name).get(index)
-        if partition is None or partition.leader_id != self.broker.config.node_id:
+        if partition is None or not partition.leads:
             self._give_up(index)
         elif index not in self.shards and not self._stopped:
             self._host(partition)
@@ -253,7 +256,7 @@ class Coordinator(Generic[S, R]):
     def _host(self, partition: Partition) -> None:
         index = partition.name.partition
         place = self._place(partition)
-        self.shards[index], self._flush[index] = place.shard, place.flush
+        self.shards[index], self._places[index] = place.shard, place
         self._spawn(self._load(index, place))
 
     async def _load(self, index: int, place: Place[S, R]) -> None:
@@ -265,8 +268,9 @@ class Coordinator(Generic[S, R]):
             self._runtime.unload(index)
 
     def _give_up(self, index: int) -> None:
+        """What was gathered goes: by now another leads, or this broker in an epoch of which the shard knows nothing."""
         if self.shards.pop(index, None) is not None:
-            self._flush.pop(index)()
+            self._places.pop(index).abandon(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
             self._runtime.unload(index)
 
     def _failed(self, key: Hashable, error: KafkaError) -> None:

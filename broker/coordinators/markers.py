@@ -6,7 +6,9 @@ KafkaApis.handleWriteTxnMarkersRequest.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import asyncio
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from broker.coordinators.groups import TOPIC as OFFSETS
 from broker.logging import get_logger
@@ -43,18 +45,36 @@ def marker_of(record: EndTransaction, transaction_version: int, now_ms: int) -> 
     return Marker(record, transaction_version, bytes(batch))
 
 
-async def write_marker(broker: Broker, name: TopicPartition, marker: Marker) -> None:
-    """Returns when the partition has the marker. Raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION,
-    INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, and what a log raises."""
-    partition = broker.replicas.partition(*name)
+def begin_marker(broker: Broker, name: TopicPartition, marker: Marker) -> Coroutine[Any, Any, None] | None:
+    """Appends the marker to the partition; what then returns once it is committed, None if it is. Either raises
+    KafkaError: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS, INVALID_PRODUCER_EPOCH,
+    TRANSACTION_COORDINATOR_FENCED, REQUEST_TIMED_OUT, and what a log raises."""
+    partition = broker.replicas.leader(*name)
     batch = memoryview(bytearray(marker.batch))
     if name.topic != OFFSETS.name:
-        partition.end_transaction(batch, marker.transaction_version, broker.clock.now_ms())
-        return
+        end = partition.end_transaction(batch, marker.transaction_version, broker.clock.now_ms())
+        if end <= partition.high_watermark:
+            return None
+        return partition.committed(end, broker.config.request_timeout_ms)
     try:
         broker.groups.settle(name.partition)
         partition.check_end_of_transaction(batch, marker.transaction_version)
-        await broker.groups.end_transaction(name.partition, marker.record)
+        ended = broker.groups.end_transaction(name.partition, marker.record)
+        if ended.done():
+            return ended.result()
     except KafkaError as error:
-        code = ErrorCode.NOT_LEADER_OR_FOLLOWER if error.code in NOT_READY else error.code
-        raise KafkaError(code, error.message) from error
+        raise as_told(error) from error
+    return _awaited(ended)
+
+
+async def _awaited(ended: asyncio.Future[None]) -> None:
+    try:
+        await ended
+    except KafkaError as error:
+        raise as_told(error) from error
+
+
+def as_told(error: KafkaError) -> KafkaError:
+    """A group coordinator's error as the sender of markers understands it."""
+    code = ErrorCode.NOT_LEADER_OR_FOLLOWER if error.code in NOT_READY else error.code
+    return KafkaError(code, error.message)

@@ -132,10 +132,17 @@ class ShareCoordinator(Coordinator[ShareShard, ShareRecord]):
             return
         before = shard.redundant.before
         if before is not None and before > partition.log_start_offset:
-            try:
-                partition.advance_log_start(before)
-            except KafkaError as error:
-                log.warning("state topic not pruned", partition=index, reason=str(error))
+            self.settle(index)
+            partition.when_committed(partition.log_end_offset, lambda error: self._cut(partition, before, error))
+
+    def _cut(self, partition: Partition, before: int, error: KafkaError | None) -> None:
+        """Only once all newest snapshots are committed: until then the ones before them are what the state is."""
+        try:
+            if error is not None:
+                raise error
+            partition.advance_log_start(before)
+        except KafkaError as why:
+            log.warning("state topic not pruned", partition=str(partition.name), reason=str(why))
 
     def _topic_gone(self, change: Change) -> None:
         if isinstance(change, TopicDeleted) and change.topic.name != self.topic.name:

@@ -8,12 +8,11 @@ Source: CoordinatorRuntime's batches (KAFKA-16780, append.linger.ms).
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final, Generic, Protocol, TypeVar
 
 from broker.clock import Clock
-from broker.coordinators.reading import committed
+from broker.coordinators.reading import everything
 from broker.replica.partition import Partition
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records import batch
@@ -41,16 +40,6 @@ class Sized(Protocol):
 E = TypeVar("E", bound=Sized)
 
 
-class Waiting:
-    """Who is told once everything before the offset is committed."""
-
-    __slots__ = ("offset", "then")
-
-    def __init__(self, offset: int, then: Committed) -> None:
-        self.offset = offset
-        self.then = then
-
-
 class PartitionStorage(Generic[E]):
     """`coordinator.runtime.Storage` on a partition that this broker leads."""
 
@@ -68,13 +57,16 @@ class PartitionStorage(Generic[E]):
         self._linger_ms = linger_ms
         self._gathered: list[E] = []
         self._gathered_bytes = 0
-        self._waiting: deque[Waiting] = deque()
+        self._waiting: list[tuple[int, Committed]] = []
+        """Who waits for what is gathered, by offset."""
         self._failure: KafkaError | None = None
 
     def append(self, encoded: Sequence[E]) -> int:
         """Takes records in; the offset after the last, which they will have. Raises what an earlier write failed of,
-        and what the log has against records that are written at once."""
+        NOT_ENOUGH_REPLICAS, NOT_LEADER_OR_FOLLOWER, and what the log has against records that are written at once."""
         self._raise_failure()
+        if not self.partition.is_alone:
+            self.partition.check_in_sync()
         size = 0
         for each in encoded:
             size += each.size_bytes
@@ -88,6 +80,11 @@ class PartitionStorage(Generic[E]):
         self._gathered_bytes += size
         if len(self._gathered) == len(encoded):
             self._schedule()
+        return self.end_offset
+
+    @property
+    def end_offset(self) -> int:
+        """The offset behind the last record, gathered ones included."""
         return self.partition.log_end_offset + len(self._gathered)
 
     def _raise_failure(self) -> None:
@@ -111,10 +108,10 @@ class PartitionStorage(Generic[E]):
         """Calls `then` once everything before the offset is committed, or with the error if it won't be."""
         if self._failure is not None:
             then(self._failure)
-        elif offset > self.partition.high_watermark or self._waiting:
-            self._waiting.append(Waiting(offset, then))
+        elif offset > self.partition.log_end_offset:
+            self._waiting.append((offset, then))
         else:
-            then(None)
+            self.partition.when_committed(offset, then)
 
     def flush(self) -> None:
         """Writes what was gathered; who waits for it is told when it is committed, or now if it failed."""
@@ -127,17 +124,27 @@ class PartitionStorage(Generic[E]):
             self._failure = error
         except Exception as error:
             self._failure = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, repr(error))
-        self.release()
+        self._pass_on()
+
+    def abandon(self, error: KafkaError) -> None:
+        """The shard is given up: what was gathered is not written, which another leader might know nothing of."""
+        self._gathered, self._gathered_bytes = [], 0
+        self._failure = error
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        """Those who wait for what was gathered wait for its commit from now on; after a failure, for nothing."""
+        waiting, self._waiting = self._waiting, []
+        for offset, then in waiting:
+            if self._failure is not None:
+                then(self._failure)
+            else:
+                self.partition.when_committed(offset, then)
 
     def _write(self, encoded: Sequence[E]) -> None:
         batches = memoryview(self._batches(encoded))
         self.partition.append(batches, self._clock.now_ms(), Origin.COORDINATOR)
 
-    def release(self) -> None:
-        """Tells those who wait for what the high watermark has passed; all of them, after a failure."""
-        while self._waiting and (self._failure is not None or self._waiting[0].offset <= self.partition.high_watermark):
-            self._waiting.popleft().then(self._failure)
-
     def read(self) -> AsyncIterator[Buffer]:
-        """The log from its start to the high watermark, with a turn of the event loop between pieces."""
-        return committed(self.partition)
+        """The log from its start to its end, with a turn of the event loop between pieces."""
+        return everything(self.partition)

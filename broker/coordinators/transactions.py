@@ -7,12 +7,12 @@ Kafka's TransactionCoordinator and TransactionMarkerChannelManager.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from broker.coordinators.hosting import Coordinator, InternalTopic, Seat
-from broker.coordinators.markers import marker_of, write_marker
+from broker.coordinators.markers import begin_marker, marker_of
 from broker.logging import get_logger
 from broker.replica.partition import Partition
 from coordinator.group.records import EndTransaction
@@ -34,6 +34,9 @@ Decide = Callable[[TransactionShard, "Ticket[A]", int], TransactionOutcome]
 """A decision on a transactional id: (shard, ticket, now_ms) → Outcome."""
 
 FEATURE = "transaction.version"
+
+Waiting: TypeAlias = "list[tuple[TopicPartition, Coroutine[Any, Any, None]]]"
+"""Partitions that have a marker which is not committed, and what waits for that."""
 
 log = get_logger("broker.transactions")
 
@@ -174,37 +177,83 @@ class TransactionCoordinator(Coordinator[TransactionShard, TransactionRecord]):
         """Writes the markers of a shard's transactions as they are decided, until the shard is given up."""
         index = partition.name.partition
         done: dict[str, list[TopicPartition]] = {}
+        under_way: set[str] = set()
         while self.shards.get(index) is shard:
-            told, done = done, {}
             try:
-                work = await self.ask(index, partial(shard.write_on, told))
+                work = await self.ask(index, partial(shard.write_on, done, under_way))
             except KafkaError as error:
                 if error.code is ErrorCode.NOT_COORDINATOR:
                     return
                 await asyncio.sleep(RETRY_MS / 1000)
                 continue
+            done = {}
             for markers in work:
-                done[markers.transactional_id] = await self._write(markers, partition.leader_epoch)
+                written, waiting = self._begin(markers, partition.leader_epoch)
+                if waiting:
+                    under_way.add(markers.transactional_id)
+                    self._spawn(self._report(index, shard, markers.transactional_id, written, waiting, under_way))
+                else:
+                    done[markers.transactional_id] = written
 
-    async def _write(self, markers: Markers, coordinator_epoch: int) -> list[TopicPartition]:
-        """The partitions that have their marker now, or do not need one any more."""
+    def _begin(self, markers: Markers, coordinator_epoch: int) -> tuple[list[TopicPartition], Waiting]:
+        """Puts a transaction's markers into its partitions: those that have it now, or do not need one any more, and
+        those that have to wait for it."""
         record = EndTransaction(markers.producer_id, markers.epoch, markers.committed, coordinator_epoch)
         marker = marker_of(record, markers.transaction_version, self.broker.clock.now_ms())
-        done = []
+        written: list[TopicPartition] = []
+        waiting: Waiting = []
         for name in markers.partitions:
             try:
-                await write_marker(self.broker, name, marker)
+                wait = begin_marker(self.broker, name, marker)
             except KafkaError as error:
-                if not self._is_over(name, error):
-                    log.warning(
-                        "marker not written",
-                        transactional_id=markers.transactional_id,
-                        partition=str(name),
-                        reason=str(error),
-                    )
-                    continue
-            done.append(name)
-        return done
+                self._failed_marker(markers.transactional_id, name, error, written)
+                continue
+            if wait is None:
+                written.append(name)
+            else:
+                waiting.append((name, wait))
+        return written, waiting
+
+    async def _report(
+        self,
+        index: int,
+        shard: TransactionShard,
+        transactional_id: str,
+        written: list[TopicPartition],
+        waiting: Waiting,
+        under_way: set[str],
+    ) -> None:
+        """Tells the shard of markers that have to be waited for; meanwhile other transactions go on."""
+        results = await asyncio.gather(*(wait for _, wait in waiting), return_exceptions=True)
+        for (name, _), result in zip(waiting, results, strict=True):
+            if result is None:
+                written.append(name)
+            elif isinstance(result, KafkaError):
+                self._failed_marker(transactional_id, name, result, written)
+            else:
+                raise result
+
+        def decide(ticket: Ticket[None], now_ms: int) -> TransactionOutcome:
+            under_way.discard(transactional_id)
+            return shard.markers_written({transactional_id: written}, ticket, now_ms)
+
+        while self.shards.get(index) is shard:
+            try:
+                await self.ask(index, decide)
+            except KafkaError as error:
+                if error.code is ErrorCode.NOT_COORDINATOR:
+                    return
+                await asyncio.sleep(RETRY_MS / 1000)
+            else:
+                return
+
+    def _failed_marker(
+        self, transactional_id: str, name: TopicPartition, error: KafkaError, written: list[TopicPartition]
+    ) -> None:
+        if self._is_over(name, error):
+            written.append(name)
+        else:
+            log.warning("marker not written", transactional_id=transactional_id, partition=str(name), reason=str(error))
 
     def _is_over(self, name: TopicPartition, error: KafkaError) -> bool:
         """Whether the transaction is over in the partition without the marker: it was deleted, or a newer epoch of the

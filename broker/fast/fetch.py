@@ -16,8 +16,9 @@ from librt.strings import BytesWriter, read_i32_be, read_i64_be
 
 from broker.fast import fetch_session
 from broker.fast.reading import MOST, Bounds, ParkedFetch, begun, finished, write_partition
-from broker.replica.partition import NO_EPOCH, READ_COMMITTED
 from broker.replica.plain_read import is_quiet, read
+from broker.replica.replica import READ_COMMITTED
+from broker.replica.roles import NO_EPOCH
 from broker.waiting import Waiter
 from protocol.types import Buffer
 

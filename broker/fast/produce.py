@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 FIRST_VERSION: Final = 9
 FIRST_TOPIC_ID_VERSION: Final = 13
+ALL: Final = -1
+"""Acks of all replicas in sync."""
 UUID_BYTES: Final = 16
 
 SIZE_BYTES: Final = 4
@@ -103,7 +105,7 @@ def parse(
         return None
     acks: int = read_i16_be(front, position + 1)
     topic_count = front[position + 7]
-    if (acks != -1 and acks != 1) or topic_count > MOST:
+    if (acks != ALL and acks != 1) or topic_count > MOST:
         return None
     topics: list[tuple[bytes, list[Target]]] = []
     base, at = 0, position + 8  # `front` is the frame from `base` on
@@ -129,7 +131,7 @@ def parse(
             if unusual or front[at + AT_ATTRIBUTES + 1] & TRANSACTIONAL or length != size - LOG_OVERHEAD:
                 return None  # not one batch
             partition = partitions[index]
-            if partition.flushes:
+            if partition.answers_later and (acks == ALL or partition.flushes):
                 return None
             begin = base + at
             base, at = begin + size, 1

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from librt.strings import BytesWriter, read_i32_be, write_i16_be, write_i32_be, write_i64_be
 
-from broker.replica.partition import READ_COMMITTED
+from broker.replica.replica import READ_COMMITTED
 from broker.waiting import Parked
 from protocol.connection import JOIN_LIMIT_BYTES
 from protocol.types import Buffer

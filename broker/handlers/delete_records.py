@@ -56,7 +56,7 @@ def delete(
         partition_index=asked.partition_index, low_watermark=INVALID_LOW_WATERMARK, error_code=ErrorCode.NONE
     )
     try:
-        partition = call.broker.replicas.partition(topic, asked.partition_index)
+        partition = call.broker.replicas.leader(topic, asked.partition_index)
         result.low_watermark = partition.delete_records(asked.offset)
     except KafkaError as error:
         result.error_code = error.code

@@ -21,7 +21,10 @@ from broker.fetch_sessions import (
     FetchSession,
     PartitionKey,
 )
-from broker.replica.partition import NO_EPOCH, READ_COMMITTED, Fetched, Partition
+from broker.leaders import nodes
+from broker.replica.partition import Partition
+from broker.replica.replica import READ_COMMITTED, Fetched
+from broker.replica.roles import NO_EPOCH, LeaderMoved
 from broker.waiting import ParkedCall
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.fetch import (
@@ -207,6 +210,10 @@ class Plan:
         for wanted in self.partitions:
             try:
                 partition = self._partition(wanted)
+            except LeaderMoved as error:
+                gathered.answers.append((wanted, self._refused(wanted, error)))
+                gathered.urgent = True
+                continue
             except KafkaError as error:
                 data = empty(wanted, error.code)
                 data.aborted_transactions = []
@@ -242,17 +249,23 @@ class Plan:
             )
             data = self._answer(wanted, partition, fetched)
         except KafkaError as error:
-            data = empty(wanted, error.code)
-            if error.code in TELLING_THE_LEADER and self.call.version >= FIRST_LEADER_VERSION:
-                data.current_leader = LeaderIdAndEpoch(
-                    leader_id=partition.leader_id, leader_epoch=partition.leader_epoch
-                )
-            return data
+            return self._refused(wanted, error)
         gathered.watched.append(partition)
         if data.records and not is_first and self.call.version >= FIRST_WHOLE_BATCH_VERSION and is_cut(data.records):
             data.records = b""
         else:
             gathered.size_bytes += fetched.read.size_bytes
+        return data
+
+    def _refused(self, wanted: FetchedPartition, error: KafkaError) -> PartitionData:
+        """An error, with the leader that the client should go to (KIP-951)."""
+        data = empty(wanted, error.code)
+        if (
+            isinstance(error, LeaderMoved)
+            and error.code in TELLING_THE_LEADER
+            and self.call.version >= FIRST_LEADER_VERSION
+        ):
+            data.current_leader = LeaderIdAndEpoch(leader_id=error.leader_id, leader_epoch=error.leader_epoch)
         return data
 
     def _is_cold(self, partition: Partition, wanted: FetchedPartition, max_bytes: int, gathered: Gathered) -> bool:
@@ -266,11 +279,9 @@ class Plan:
     def _check(self, partition: Partition, wanted: FetchedPartition) -> None:
         if self.uses_topic_ids and partition.topic_id != wanted.key.topic_id:
             raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
-        error = partition.epoch_error(wanted.current_leader_epoch)
-        if error:
-            raise KafkaError(error)
+        partition.check_leads(wanted.current_leader_epoch)
         if self.replica_id >= 0 and not self._is_replica(partition):
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            raise partition.moved(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if self.call.version < FIRST_BATCH_VERSION and partition.config.compression_type == "zstd":
             raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
 
@@ -278,7 +289,7 @@ class Plan:
         """Whether the broker that fetches is one of the partition's other replicas."""
         topic = self.call.broker.image.topic(partition.name.topic)
         known = None if topic is None else topic.partitions.get(partition.name.partition)
-        return known is not None and self.replica_id in known.replicas and self.replica_id != partition.leader_id
+        return known is not None and self.replica_id in known.replicas and self.replica_id != partition.role.leader_id
 
     def _answer(self, wanted: FetchedPartition, partition: Partition, fetched: Fetched) -> PartitionData:
         data = PartitionData(
@@ -326,12 +337,10 @@ class Plan:
         if self.replica_id >= 0:
             return []
         leaders = {data.current_leader.leader_id for topic in topics for data in topic.partitions if data.error_code}
-        brokers, listener = self.call.broker.image.brokers, self.call.connection.listener.name
-        return [
-            NodeEndpoint(node_id=leader, host=endpoint.host, port=endpoint.port, rack=brokers[leader].rack)
-            for leader in leaders
-            if leader in brokers and (endpoint := brokers[leader].endpoint(listener)) is not None
-        ]
+        if not leaders:
+            return []
+        found = nodes(self.call.broker, self.call.connection, leaders)
+        return [NodeEndpoint(node_id=one.node_id, host=one.host, port=one.port, rack=one.rack) for one in found]
 
 
 def is_cut(records: Buffer) -> bool:

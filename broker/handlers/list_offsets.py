@@ -24,6 +24,7 @@ from protocol.messages.list_offsets import (
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 FIRST_VERSION_OF = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+FIRST_NOT_AVAILABLE_VERSION = 5
 UNKNOWN = (-1, -1, -1)
 """Timestamp, offset and epoch where there is no such record."""
 
@@ -57,10 +58,7 @@ def list_partition(
     try:
         if call.version < FIRST_VERSION_OF.get(asked.timestamp, 0) or asked.timestamp < EARLIEST_PENDING_UPLOAD:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-        partition = call.broker.replicas.partition(topic, asked.partition_index)
-        error = partition.epoch_error(asked.current_leader_epoch)
-        if error:
-            raise KafkaError(error)
+        partition = call.broker.replicas.leader(topic, asked.partition_index, asked.current_leader_epoch)
         timestamp, offset, epoch = find(call, partition, asked.timestamp)
     except KafkaError as error_raised:
         return refused(asked.partition_index, error_raised.code)
@@ -74,6 +72,7 @@ def find(call: Call[ListOffsetsRequest], partition: Partition, timestamp: int) -
     is_consumer = call.request.replica_id == CONSUMER
     limit = partition.fetch_limit(call.request.isolation_level) if is_consumer else partition.log_end_offset
     if timestamp == LATEST:
+        check_available(call, partition)
         return -1, limit, partition.last_leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return -1, partition.log_start_offset, partition.first_leader_epoch
@@ -81,8 +80,17 @@ def find(call: Call[ListOffsetsRequest], partition: Partition, timestamp: int) -
         return UNKNOWN
     found = partition.max_timestamp() if timestamp == MAX_TIMESTAMP else partition.offset_for_timestamp(timestamp)
     if found is None or found.offset >= limit:
+        check_available(call, partition)
         return UNKNOWN
     return found.timestamp, found.offset, -1 if found.leader_epoch is None else found.leader_epoch
+
+
+def check_available(call: Call[ListOffsetsRequest], partition: Partition) -> None:
+    """Raises OFFSET_NOT_AVAILABLE, LEADER_NOT_AVAILABLE before v5, to a client of a new leader that does not know yet
+    all that was committed before it: what consumers were told may not go back (KIP-207)."""
+    if call.request.replica_id == CONSUMER and partition.is_behind:
+        is_known = call.version >= FIRST_NOT_AVAILABLE_VERSION
+        raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE if is_known else ErrorCode.LEADER_NOT_AVAILABLE)
 
 
 def list_segments(call: Call[ListOffsetsRequest], topic: ListOffsetsTopic) -> ListOffsetsTopicResponse:
@@ -91,7 +99,7 @@ def list_segments(call: Call[ListOffsetsRequest], topic: ListOffsetsTopic) -> Li
     for asked in topic.partitions:
         answer = ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=0)
         try:
-            partition = call.broker.replicas.partition(topic.name, asked.partition_index)
+            partition = call.broker.replicas.leader(topic.name, asked.partition_index)
             if asked.timestamp < 0 and asked.timestamp not in (LATEST, EARLIEST):
                 raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
             found = offsets_before(partition, asked.timestamp, call.now_ms)

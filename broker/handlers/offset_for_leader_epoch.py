@@ -29,10 +29,7 @@ async def offset_for_leader_epoch(call: Call[OffsetForLeaderEpochRequest]) -> Of
 
 def end_of(call: Call[OffsetForLeaderEpochRequest], topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
     try:
-        partition = call.broker.replicas.partition(topic, asked.partition)
-        error = partition.epoch_error(asked.current_leader_epoch)
-        if error:
-            raise KafkaError(error)
+        partition = call.broker.replicas.leader(topic, asked.partition, asked.current_leader_epoch)
     except KafkaError as error_raised:
         return EpochEndOffset(error_code=error_raised.code, partition=asked.partition, end_offset=-1)
     epoch, end_offset = partition.end_of_epoch(asked.leader_epoch)

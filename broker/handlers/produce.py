@@ -10,15 +10,20 @@ With acks=0 nothing is answered; an error then closes the connection, which is h
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from broker.dispatch import Api, Call
+from broker.leaders import nodes
+from broker.produce_commit import ParkedProduce, Uncommitted
 from broker.produce_rules import ATTRIBUTES_LOW_BYTE, Refused, checked_records, corrupt, not_verified, refused
 from broker.replica.partition import Partition
 from broker.verification import NOTHING, Supports, Verified, refused_all, verify
 from coordinator.cluster.names import is_internal
 from protocol.errors import ErrorCode, KafkaError, ProtocolError, error_code
 from protocol.messages.produce import (
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -39,24 +44,31 @@ from protocol.types import TopicPartition
 ADMIN_CLIENT = "__admin_client"
 """The client id that may write to internal topics, as Kafka has it: whoever uses it knows what it does."""
 
-VALID_ACKS = (-1, 0, 1)
+ALL = -1
+VALID_ACKS = (ALL, 0, 1)
+FIRST_LEADER_VERSION = 10
 FIRST_TOPIC_ID_VERSION = 13
 FIRST_ABORTABLE_VERSION, FIRST_ADDING_VERSION = 11, 12
 
 
-async def produce(call: Call[ProduceRequest]) -> ProduceResponse | None:
+async def produce(call: Call[ProduceRequest]) -> ProduceResponse | ParkedProduce | None:
     """Every partition is answered on its own: one that fails takes no other with it."""
     transactional = transactional_batches(call)
     if transactional and call.request.transactional_id is None:
         return refuse_all(call, Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
     verified = await verified_batches(call, transactional) if transactional else NOTHING
     request, now_ms = call.request, call.now_ms
-    topics = [produce_topic(call, topic, verified, now_ms) for topic in request.topic_data if topic.partition_data]
+    uncommitted: list[Uncommitted] = []
+    topics = [
+        produce_topic(call, topic, verified, now_ms, uncommitted)
+        for topic in request.topic_data
+        if topic.partition_data
+    ]
     response = ProduceResponse(responses=topics)
     if request.acks != 0:
         if unflushed := [*to_be_flushed(call, response)]:
             await flush(call, unflushed)
-        return response
+        return committed(call, response, [each for each in uncommitted if not each.answer.error_code])
     errors = [p.error_code for topic in response.responses for p in topic.partition_responses if p.error_code]
     if errors:
         raise ProtocolError(f"Produce with acks=0 failed with {error_code(errors[0]).name}")
@@ -78,6 +90,47 @@ def refuse_all(call: Call[ProduceRequest], error: Refused) -> ProduceResponse:
             if topic.partition_data
         ]
     )
+
+
+def committed(
+    call: Call[ProduceRequest], response: ProduceResponse, uncommitted: Sequence[Uncommitted]
+) -> ProduceResponse | ParkedProduce:
+    """The response, or what waits for other replicas to have what was appended."""
+    finish = partial(with_leaders, call)
+    if not uncommitted:
+        return finish(response)
+    timeout_ms = call.request.timeout_ms
+    parked = ParkedProduce(response, uncommitted, finish, timeout_ms)
+    if parked.find(is_last=False) is not None:
+        parked.cancel()
+        return response
+    parked.wait(call.broker.timeouts, timeout_ms)
+    return parked
+
+
+def with_leaders(call: Call[ProduceRequest], response: ProduceResponse) -> ProduceResponse:
+    """The response with the leaders of the partitions that are led elsewhere (KIP-951)."""
+    if call.version < FIRST_LEADER_VERSION:
+        return response
+    moved = [
+        (topic, answer)
+        for topic in response.responses
+        for answer in topic.partition_responses
+        if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    ]
+    if not moved:
+        return response
+    leaders: dict[int, None] = {}
+    for topic, answer in moved:
+        name = topic.name if call.version < FIRST_TOPIC_ID_VERSION else call.broker.replicas.name_of(topic.topic_id)
+        leader_id, leader_epoch = call.broker.replicas.current_leader(name or "", answer.index)
+        answer.current_leader = LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch)
+        leaders[leader_id] = None
+    response.node_endpoints = [
+        NodeEndpoint(node_id=one.node_id, host=one.host, port=one.port, rack=one.rack)
+        for one in nodes(call.broker, call.connection, leaders)
+    ]
+    return response
 
 
 def to_be_flushed(
@@ -119,10 +172,14 @@ async def flush(call: Call[ProduceRequest], unflushed: Iterable[tuple[PartitionP
 
 
 def produce_topic(
-    call: Call[ProduceRequest], topic: TopicProduceData, verified: Verified, now_ms: int
+    call: Call[ProduceRequest],
+    topic: TopicProduceData,
+    verified: Verified,
+    now_ms: int,
+    uncommitted: list[Uncommitted],
 ) -> TopicProduceResponse:
     name = name_of(call, topic)
-    answers = [produce_partition(call, name, data, verified, now_ms) for data in topic.partition_data]
+    answers = [produce_partition(call, name, data, verified, now_ms, uncommitted) for data in topic.partition_data]
     return TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
 
 
@@ -132,10 +189,17 @@ def name_of(call: Call[ProduceRequest], topic: TopicProduceData) -> str | None:
 
 
 def produce_partition(
-    call: Call[ProduceRequest], topic: str | None, data: PartitionProduceData, verified: Verified, now_ms: int
+    call: Call[ProduceRequest],
+    topic: str | None,
+    data: PartitionProduceData,
+    verified: Verified,
+    now_ms: int,
+    uncommitted: list[Uncommitted],
 ) -> PartitionProduceResponse:
+    """Appends; what is not committed by that, and is to be, is added to `uncommitted`."""
+    for_all = call.request.acks == ALL
     try:
-        partition = call.broker.replicas.partition(topic, data.index)
+        partition = call.broker.replicas.leader(topic, data.index)
     except KafkaError as error:
         return refused(data.index, corrupt(data.records) or error)
     try:
@@ -151,16 +215,19 @@ def produce_partition(
     except KafkaError as error:
         return refused(data.index, not_verified(error))
     try:
-        appended = partition.append(records, now_ms, guard=guard)
+        appended = partition.append(records, now_ms, guard=guard, for_all=for_all)
     except KafkaError as error:
         return refused(data.index, error, partition)
-    return PartitionProduceResponse(
+    answer = PartitionProduceResponse(
         index=data.index,
         error_code=0,
         base_offset=appended.base_offset,
         log_append_time_ms=appended.log_append_time_ms,
         log_start_offset=appended.log_start_offset,
     )
+    if for_all and not partition.is_alone:
+        uncommitted.append(Uncommitted(answer, partition, appended.last_offset + 1, partition.tenure))
+    return answer
 
 
 def transactional_batches(call: Call[ProduceRequest]) -> dict[TopicPartition, BatchHeader]:

@@ -6,7 +6,11 @@ v2 says of which transaction.version the marker is, so that a late one is told f
 
 from __future__ import annotations
 
-from broker.coordinators.markers import Marker, marker_of, write_marker
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+from broker.coordinators.markers import Marker, begin_marker, marker_of
 from broker.dispatch import Api, Call
 from coordinator.group.records import EndTransaction
 from protocol.errors import ErrorCode, KafkaError
@@ -22,10 +26,16 @@ from protocol.types import TopicPartition
 
 
 async def write_txn_markers(call: Call[WriteTxnMarkersRequest]) -> WriteTxnMarkersResponse:
-    return WriteTxnMarkersResponse(markers=[await written(call, each) for each in call.request.markers])
+    """All are begun before any is waited for: a partition whose replicas lag holds up no other."""
+    waiting: list[Coroutine[Any, Any, None]] = []
+    markers = [begin(call, each, waiting) for each in call.request.markers]
+    await asyncio.gather(*waiting)
+    return WriteTxnMarkersResponse(markers=markers)
 
 
-async def written(call: Call[WriteTxnMarkersRequest], wanted: WritableTxnMarker) -> WritableTxnMarkerResult:
+def begin(
+    call: Call[WriteTxnMarkersRequest], wanted: WritableTxnMarker, waiting: list[Coroutine[Any, Any, None]]
+) -> WritableTxnMarkerResult:
     record = EndTransaction(
         wanted.producer_id, wanted.producer_epoch, wanted.transaction_result, wanted.coordinator_epoch
     )
@@ -34,7 +44,7 @@ async def written(call: Call[WriteTxnMarkersRequest], wanted: WritableTxnMarker)
         WritableTxnMarkerTopicResult(
             name=topic.name,
             partitions=[
-                await ended(call, TopicPartition(topic.name, index), marker) for index in topic.partition_indexes
+                begin_one(call, TopicPartition(topic.name, index), marker, waiting) for index in topic.partition_indexes
             ],
         )
         for topic in wanted.topics
@@ -42,15 +52,29 @@ async def written(call: Call[WriteTxnMarkersRequest], wanted: WritableTxnMarker)
     return WritableTxnMarkerResult(producer_id=wanted.producer_id, topics=topics)
 
 
-async def ended(
-    call: Call[WriteTxnMarkersRequest], name: TopicPartition, marker: Marker
+def begin_one(
+    call: Call[WriteTxnMarkersRequest],
+    name: TopicPartition,
+    marker: Marker,
+    waiting: list[Coroutine[Any, Any, None]],
 ) -> WritableTxnMarkerPartitionResult:
-    code = ErrorCode.NONE
+    """A partition's answer; what it has to wait for is added to `waiting`."""
+    result = WritableTxnMarkerPartitionResult(partition_index=name.partition, error_code=ErrorCode.NONE)
     try:
-        await write_marker(call.broker, name, marker)
+        wait = begin_marker(call.broker, name, marker)
     except KafkaError as error:
-        code = error.code
-    return WritableTxnMarkerPartitionResult(partition_index=name.partition, error_code=code)
+        result.error_code = error.code
+    else:
+        if wait is not None:
+            waiting.append(noted(result, wait))
+    return result
+
+
+async def noted(result: WritableTxnMarkerPartitionResult, wait: Coroutine[Any, Any, None]) -> None:
+    try:
+        await wait
+    except KafkaError as error:
+        result.error_code = error.code
 
 
 API = Api(WriteTxnMarkersRequest, WriteTxnMarkersResponse, write_txn_markers)

@@ -11,7 +11,9 @@ from typing import Any
 
 from broker.broker import Broker
 from broker.logging import get_logger
+from broker.replica.isr import NO_BROKER_EPOCH, Follower, Rules
 from broker.replica.partition import Partition
+from broker.replica.roles import next_role
 from coordinator.cluster import topic
 from coordinator.cluster.broker_info import ASSUMED_ONLINE
 from coordinator.cluster.changes import Change, ConfigChanged, PartitionChanged, PartitionCreated, TopicDeleted
@@ -33,6 +35,7 @@ class Assignments:
         self.image = broker.image
         self.logs = broker.logs
         self.replicas = broker.replicas
+        self.rules = Rules(self._may_be_in_sync, lambda: broker.config.replica_lag_time_max_ms)
 
     def take_over(self) -> None:
         """Everything that is assigned as the broker starts; then each change as it comes."""
@@ -69,9 +72,8 @@ class Assignments:
             log.error("partition is not served", partition=str(name), reason=str(error))
             self.replicas.set_offline(name, owner.topic_id)
             return
-        found.update_high_watermark(found.log_end_offset)
-        found.assign_leader_epoch(assigned.leader_epoch, found.log_end_offset)
-        partition = Partition(name, owner.topic_id, found, assigned.leader, assigned.leader_epoch)
+        partition = Partition(name, owner.topic_id, found, self.rules)
+        self._assign(partition, assigned)
         self.replicas.add(partition)
         self.broker.moves.resume(partition)
 
@@ -117,9 +119,19 @@ class Assignments:
             if not self.replicas.is_absent(TopicPartition(owner.name, index)):
                 self.open(owner, index, after)
             return
-        partition.leader_id, partition.leader_epoch = after.leader, after.leader_epoch
-        partition.log.assign_leader_epoch(after.leader_epoch, partition.log.log_end_offset)
-        partition.wake_all()
+        self._assign(partition, after)
+
+    def _assign(self, partition: Partition, assigned: topic.Partition) -> None:
+        """Has the partition take over the role that the metadata gives it."""
+        now_ms = self.broker.clock.now_ms()
+        role = next_role(partition.role, assigned, self.node_id, partition.log_end_offset, now_ms)
+        partition.become(role, now_ms)
+
+    def _may_be_in_sync(self, follower: Follower) -> bool:
+        """True of a follower whose broker lives, stays, and is the one that has registered (KIP-841, KIP-903)."""
+        broker = self.image.brokers.get(follower.replica_id)
+        is_current = broker is not None and follower.broker_epoch in (NO_BROKER_EPOCH, broker.epoch)
+        return broker is not None and broker.active and is_current
 
     def _deleted(self, change: TopicDeleted) -> None:
         self.broker.new_logs.forget(change.topic.name)
@@ -136,7 +148,7 @@ class Assignments:
             return
         config = self.log_config(change.resource.name)
         for partition in self.replicas.topic(change.resource.name).values():
-            partition.log.config = config
+            partition.configure(config)
 
     def _configure_broker(self) -> None:
         """The dynamic options of this broker, and those of all brokers, over what it was started with."""
@@ -147,7 +159,7 @@ class Assignments:
             log.warning("dynamic option not used", problem=problem)
         self.logs.verification_enabled = self.broker.config.transaction_partition_verification_enable
         for partition in self.replicas:
-            partition.log.config = self.log_config(partition.name.topic)
+            partition.configure(self.log_config(partition.name.topic))
             partition.log.producer_state.verification_enabled = self.logs.verification_enabled
 
 

@@ -75,10 +75,9 @@ class Moves:
             await self._disk_work.flushed(future)  # the one that it stands for will be deleted
             await self._disk_work.checkpointed(future.log_dir)
             await self._copy(name)
-            partition.log = self._logs.swap_future(name, self._clock.now_ms())
-            partition.wake_all()
-            await self._cluster.assign_directories([(name, self._cluster.directory_ids[partition.log.log_dir])])
-            log.info("replica moved", partition=str(name), log_dir=partition.log.log_dir)
+            partition.move_to(self._logs.swap_future(name, self._clock.now_ms()))
+            await self._cluster.assign_directories([(name, self._cluster.directory_ids[partition.log_dir])])
+            log.info("replica moved", partition=str(name), log_dir=partition.log_dir)
         except KafkaError as error:
             log.error("replica was not moved", partition=str(name), reason=str(error))
         finally:

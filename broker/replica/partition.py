@@ -1,118 +1,183 @@
-"""Partition: a log with its leader epoch, its in-sync replicas, its high watermark and last stable offset.
+"""Partition: a replica with its role, through which alone it is appended to, and committed.
 
-Handlers and coordinators talk to Partition, never to Log, and wait for commits through it, so that replication later
-changes this room only. On one node the in-sync set is {self} and the high watermark moves with the append.
-Source: kafka.cluster.Partition.
+Handlers and coordinators talk to Partition, never to Log, and wait for commits through it. Two kinds of waiters hang on
+it: on the log's end, as followers do, and on the high watermark, as consumers, acks=all and coordinators do. Where this
+is the only replica both move in the same call. Source: kafka.cluster.Partition.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import TYPE_CHECKING, Final, NamedTuple
+import asyncio
+from bisect import insort
+from collections.abc import Callable
+from functools import partial
+from operator import itemgetter
+from typing import Final, TypeAlias
 
+from broker.replica.isr import NO_OTHERS, Rules, committed_offset
+from broker.replica.replica import Replica
+from broker.replica.roles import NO_EPOCH, NOT_YET, Following, LeaderMoved, Leading, Role
 from broker.waiting import Waiter
 from coordinator.cluster import names
 from protocol.errors import ErrorCode, KafkaError
-from protocol.records.batch import BatchHeader
 from protocol.types import TopicPartition, Uuid
-from storage.cold import ColdRead
 from storage.config import LogConfig
-from storage.epochs import EpochEndOffset
 from storage.log import Appended, Log
-from storage.offsets_for_time import TimestampAndOffset
-from storage.producer_entry import Origin, ProducerEntry, Verification
-from storage.read import ReadResult
-from storage.txn_index import AbortedTxn
-
-if TYPE_CHECKING:
-    from broker.disk_work import DiskWork
-
-NO_EPOCH: Final = -1
-"""A client that does not know the leader epoch skips the check (KIP-320)."""
+from storage.producer_entry import Origin, Verification
 
 HIGH_WATERMARK: Final = -1
 """What DeleteRecords has for "all that there is"."""
 
-READ_UNCOMMITTED, READ_COMMITTED = 0, 1
-"""Isolation levels, as Fetch and ListOffsets carry them (KIP-98)."""
+Then: TypeAlias = "Callable[[KafkaError | None], None]"
+"""Called without an error once something is committed, with one when it won't be by this leader."""
 
 
-class Fetched(NamedTuple):
-    """What one partition answers to a Fetch."""
-
-    read: ReadResult
-    high_watermark: int
-    last_stable_offset: int
-    log_start_offset: int
+def ignore_role(_: Partition) -> None:
+    """Nobody has to know."""
 
 
-class Partition:
-    """This broker's replica of one partition, and its leader."""
+class Partition(Replica):
+    """This broker's replica of one partition, in its role."""
 
-    __slots__ = ("leader_epoch", "leader_id", "log", "name", "topic_id", "waiters")
+    __slots__ = (
+        "answers_later",
+        "append_waiters",
+        "commits",
+        "gone",
+        "is_alone",
+        "leader_epoch",
+        "on_role",
+        "role",
+        "rules",
+        "tenure",
+        "waiters",
+    )
 
-    def __init__(self, name: TopicPartition, topic_id: Uuid, log: Log, leader_id: int, leader_epoch: int) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.log = log
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
+    def __init__(self, name: TopicPartition, topic_id: Uuid, log: Log, rules: Rules = NO_OTHERS) -> None:
+        super().__init__(name, topic_id, log)
+        self.rules = rules
+        self.role: Role = NOT_YET
+        """Changed by `become` alone."""
+        self.leader_epoch = NO_EPOCH
+        self.is_alone = False
+        """True where this broker leads and has the only replica: an append commits."""
+        self.answers_later = True
+        """True where Produce may have to wait, for other replicas or for the disk."""
+        self.on_role: Callable[[Partition], None] = ignore_role
+        """Called after each change of the role."""
+        self.gone = ErrorCode.NONE
+        """Why the replica is not here any more."""
+        self.tenure = 0
+        """Counts how often another broker took over, or the replica went: what was appended before may be gone."""
         self.waiters: set[Waiter] = set()
+        """On commit."""
+        self.append_waiters: set[Waiter] = set()
+        """On append."""
+        self.commits: list[tuple[int, Then]] = []
+        """Who waits for an offset to be committed, by offset."""
+
+    def __repr__(self) -> str:
+        return f"Partition({self.name}, {self.role})"
+
+    # The role
 
     @property
-    def high_watermark(self) -> int:
-        """The offset behind the last committed record."""
-        return self.log.high_watermark
+    def leads(self) -> bool:
+        """True while this broker leads the partition."""
+        return isinstance(self.role, Leading)
+
+    def become(self, role: Role, now_ms: int) -> None:
+        """Takes a role over, unless a newer one was taken over before. A new leader's epoch begins at its log's end;
+        whoever waits for a commit goes on waiting with the same leader, and is failed with another."""
+        before = self.role
+        if role.partition_epoch < before.partition_epoch:
+            return
+        self.role, self.leader_epoch = role, role.epoch
+        self.is_alone = isinstance(role, Leading) and role.is_alone
+        self.note_config()
+        if isinstance(role, Leading):
+            if not isinstance(before, Leading) or before.epoch != role.epoch:
+                self.log.assign_leader_epoch(role.epoch, role.epoch_start)
+            self._advance(now_ms)
+        else:
+            self._fail_commits(self.moved(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+            self.tenure += 1
+        self.on_role(self)
+        self.wake_all()
+
+    def retire(self, code: ErrorCode) -> None:
+        """The replica is gone from this broker, and nobody is told its leader by it: whoever waits gets this error."""
+        self.role, self.is_alone, self.answers_later = Following(partition_epoch=self.role.partition_epoch), False, True
+        self.gone = code
+        self._fail_commits(KafkaError(code))
+        self.tenure += 1
+        self.wake_all()
+
+    def check_leads(self, current_leader_epoch: int = NO_EPOCH) -> None:
+        """Raises FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH where the client's idea of the epoch is behind or ahead
+        (KIP-320), NOT_LEADER_OR_FOLLOWER where this broker does not lead; all of them with the leader (KIP-951)."""
+        epoch = self.leader_epoch
+        if current_leader_epoch != NO_EPOCH and current_leader_epoch != epoch:
+            is_behind = current_leader_epoch < epoch
+            raise self.moved(ErrorCode.FENCED_LEADER_EPOCH if is_behind else ErrorCode.UNKNOWN_LEADER_EPOCH)
+        if not isinstance(self.role, Leading):
+            raise self.moved(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     @property
-    def last_stable_offset(self) -> int:
-        """The offset below which every transaction is decided."""
-        unstable = self.log.first_unstable_offset
-        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
+    def is_behind(self) -> bool:
+        """True of a new leader that has records of earlier epochs, and does not know yet whether they are committed."""
+        role = self.role
+        return isinstance(role, Leading) and role.epoch_start > self.log.high_watermark
 
-    @property
-    def log_start_offset(self) -> int:
-        return self.log.log_start_offset
+    def moved(self, code: ErrorCode) -> LeaderMoved:
+        """The error with the leader as this replica knows it."""
+        return LeaderMoved(code, f"{self.name}: {self.role}", self.role.leader_id, self.role.epoch)
 
-    @property
-    def log_end_offset(self) -> int:
-        """The offset that the next record gets."""
-        return self.log.log_end_offset
+    # Its log
 
-    @property
-    def log_dir(self) -> str:
-        """Which of log.dirs the replica is in."""
-        return self.log.log_dir
+    def configure(self, config: LogConfig) -> None:
+        """Replaces the topic's options."""
+        self.log.config = config
+        self.note_config()
 
-    @property
-    def config(self) -> LogConfig:
-        """The topic's options."""
-        return self.log.config
+    def move_to(self, log: Log) -> None:
+        """Goes on with a log that has all that this one has, in another directory."""
+        self.log = log
+        self.note_config()
+        self.wake_all()
 
-    @property
-    def flushes(self) -> bool:
-        """True where flush.messages may make a producer wait for the disk."""
-        return self.log.flushes
+    def note_config(self) -> None:
+        """What short cuts ask for is at hand."""
+        self.answers_later = not self.is_alone or self.log.flushes
 
-    @property
-    def must_flush(self) -> bool:
-        """True where what was appended is to be flushed before it is acknowledged."""
-        return self.log.must_flush
+    def _min_isr(self, role: Leading) -> int:
+        return role.min_isr(self.log.config.min_insync_replicas)
 
-    @property
-    def producers(self) -> Collection[ProducerEntry]:
-        """The producers that the log remembers."""
-        return self.log.producer_state.producers.values()
+    def check_in_sync(self) -> None:
+        """Raises NOT_ENOUGH_REPLICAS where fewer replicas are in sync than min.insync.replicas asks for, and
+        NOT_LEADER_OR_FOLLOWER where this broker does not lead."""
+        role = self.role
+        if not isinstance(role, Leading):
+            raise self.moved(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        needed = self._min_isr(role)
+        if len(role.isr.committed) < needed:
+            in_sync = sorted(role.isr.committed)
+            raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, f"{self.name}: in sync are {in_sync}, {needed} are needed")
 
-    def fetch_limit(self, isolation_level: int) -> int:
-        """The offset a consumer may read up to."""
-        return self.high_watermark if isolation_level == READ_UNCOMMITTED else self.last_stable_offset
+    # Appends
 
     def append(
-        self, records: memoryview, now_ms: int, origin: Origin = Origin.CLIENT, guard: Verification | None = None
+        self,
+        records: memoryview,
+        now_ms: int,
+        origin: Origin = Origin.CLIENT,
+        guard: Verification | None = None,
+        for_all: bool = False,
     ) -> Appended:
         """Appends and wakes who waits for it; raises KafkaError with nothing written. `guard` is what
-        `start_verification` gave for a transaction's first records."""
+        `start_verification` gave for a transaction's first records; `for_all` needs enough replicas in sync."""
+        if not self.is_alone:
+            return self._append_replicated(records, now_ms, origin, guard, for_all)
         log = self.log
         appended = log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin, guard=guard)
         log.update_high_watermark(log.log_end_offset)
@@ -123,32 +188,32 @@ class Partition:
                     waiter.appended(len(records))
         return appended
 
-    def start_verification(self, header: BatchHeader, *, supports_epoch_bump: bool, now_ms: int) -> Verification | None:
-        """What a transactional batch needs to be appended once its coordinator has vouched for it; None when its
-        transaction is known to be open here. Raises INVALID_PRODUCER_EPOCH (KIP-890)."""
-        return self.log.producer_state.start_verification(
-            header.producer_id,
-            header.base_sequence,
-            header.producer_epoch,
-            supports_epoch_bump=supports_epoch_bump,
-            now_ms=now_ms,
-        )
+    def _append_replicated(
+        self, records: memoryview, now_ms: int, origin: Origin, guard: Verification | None, for_all: bool
+    ) -> Appended:
+        """Where other replicas say what is committed, or another broker leads."""
+        if for_all or origin is not Origin.CLIENT:
+            self.check_in_sync()
+        else:
+            self.check_leads()
+        log = self.log
+        appended = log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin, guard=guard)
+        self._appended(len(records), now_ms)
+        return appended
 
-    def is_in_transaction(self, producer_id: int, epoch: int) -> bool:
-        """Whether a transaction of the producer is open here. Raises INVALID_PRODUCER_EPOCH if it was shut out."""
-        entry = self.log.producer_state.producers.get(producer_id)
-        if entry is not None and epoch < entry.epoch:
-            raise KafkaError(
-                ErrorCode.INVALID_PRODUCER_EPOCH, f"producer {producer_id} is at epoch {entry.epoch}, not at {epoch}"
-            )
-        return entry is not None and entry.has_ongoing_transaction(epoch)
+    def _appended(self, size_bytes: int, now_ms: int) -> None:
+        for waiter in tuple(self.append_waiters):
+            waiter.appended(size_bytes)
+        self._advance(now_ms)
 
     def end_transaction(self, marker: memoryview, transaction_version: int, now_ms: int) -> int:
         """Appends the marker that commits or aborts a producer's transaction; the offset behind it. Raises KafkaError
-        with nothing written: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED.
+        with nothing written: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, NOT_ENOUGH_REPLICAS,
+        NOT_LEADER_OR_FOLLOWER.
 
         Whoever waits looks again: what was held back until now may be all that it waits for.
         """
+        self.check_in_sync()
         log = self.log
         log.append(
             marker,
@@ -157,70 +222,17 @@ class Partition:
             origin=Origin.COORDINATOR,
             transaction_version=transaction_version,
         )
-        log.update_high_watermark(log.log_end_offset)
-        self.wake_all()
+        if self.is_alone:
+            log.update_high_watermark(log.log_end_offset)
+            self.wake_all()
+        else:
+            self._appended(len(marker), now_ms)
         return log.log_end_offset
-
-    def fetch(self, offset: int, max_bytes: int, isolation_level: int, at_least_one: bool) -> Fetched:
-        """Whole batches from the one that holds `offset` on; raises KafkaError OFFSET_OUT_OF_RANGE."""
-        limit = self.fetch_limit(isolation_level)
-        read = self.log.read(offset, max_bytes, max_offset=limit, min_one=at_least_one)
-        return Fetched(read, self.high_watermark, self.last_stable_offset, self.log.log_start_offset)
-
-    def cold_read(self, offset: int, max_bytes: int) -> ColdRead | None:
-        """What of a read would wait for the device; None when nothing is known to."""
-        return self.log.cold_read(offset, max_bytes)
-
-    def aborted_in(self, read: ReadResult) -> list[AbortedTxn]:
-        """The aborted transactions that a read-committed consumer has to leave out of what was read."""
-        return self.log.aborted_in(read)
-
-    def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
-        """The first record with this timestamp or a later one; None when there is none."""
-        return self.log.offset_for_timestamp(timestamp)
-
-    def max_timestamp(self) -> TimestampAndOffset | None:
-        """The record with the largest timestamp; None when none has one."""
-        return self.log.max_timestamp()
-
-    @property
-    def last_leader_epoch(self) -> int:
-        """The epoch of the last record, or of the leadership that has written none yet; -1 when there was none."""
-        return self.log.last_leader_epoch
-
-    @property
-    def first_leader_epoch(self) -> int:
-        """The epoch of the first record; -1 when it is not known."""
-        epoch = self.log.epochs.epoch_for_offset(self.log.log_start_offset)
-        return NO_EPOCH if epoch is None else epoch
-
-    def end_of_epoch(self, leader_epoch: int) -> EpochEndOffset:
-        """The largest epoch up to the given one, and the offset behind its last record; both -1 when unknown."""
-        return self.log.epochs.end_offset_for(leader_epoch, self.log.log_end_offset)
-
-    def segments_written(self, now_ms: int) -> list[tuple[int, int]]:
-        """Of each segment its first offset and when it was written to last, in ms; then the high watermark, as of now,
-        unless the last segment is empty."""
-        places = [(max(one.base_offset, self.log.log_start_offset), one.modified_ms()) for one in self.log.segments]
-        if self.log.segments.active.size_bytes:
-            places.append((self.high_watermark, now_ms))
-        return places
-
-    def forget_producers(self, now_ms: int) -> None:
-        """Forgets the producers that have been silent for producer.id.expiration.ms."""
-        self.log.producer_state.remove_expired(now_ms)
-
-    async def flushed(self, disk_work: DiskWork) -> None:
-        """Returns when everything that was appended is on the device. Raises LogDirFailure, LogDirFull."""
-        await disk_work.flushed(self.log)
-
-    def advance_log_start(self, offset: int) -> None:
-        """Deletes the records below the offset. Raises OFFSET_OUT_OF_RANGE beyond the high watermark."""
-        self.log.advance_log_start(offset)
 
     def delete_records(self, offset: int) -> int:
         """Moves the log start offset up to `offset`, -1 for the high watermark; the log start offset from then on.
-        Raises KafkaError: POLICY_VIOLATION on a topic that is only compacted, OFFSET_OUT_OF_RANGE beyond the end."""
+        Raises KafkaError: POLICY_VIOLATION on a topic that is only compacted, OFFSET_OUT_OF_RANGE beyond the high
+        watermark."""
         config = self.log.config
         if names.is_internal(self.name.topic):
             message = f"{self.name.topic} is internal: its records cannot be deleted"
@@ -235,21 +247,92 @@ class Partition:
         self.wake_all()
         return self.log.log_start_offset
 
-    def check_end_of_transaction(self, marker: memoryview, transaction_version: int) -> None:
-        """Raises what `end_transaction` would raise of the producer and its coordinator; writes nothing."""
-        self.log.check_marker(marker, transaction_version)
+    def advance_log_start(self, offset: int) -> None:
+        """Deletes the records below the offset. Raises OFFSET_OUT_OF_RANGE beyond the high watermark."""
+        self.log.advance_log_start(offset)
 
-    def epoch_error(self, current_leader_epoch: int) -> ErrorCode:
-        """What the client's idea of the leader epoch deserves: it is behind, ahead, or right (KIP-320)."""
-        if current_leader_epoch == NO_EPOCH or current_leader_epoch == self.leader_epoch:
-            return ErrorCode.NONE
-        return (
-            ErrorCode.FENCED_LEADER_EPOCH
-            if current_leader_epoch < self.leader_epoch
-            else ErrorCode.UNKNOWN_LEADER_EPOCH
-        )
+    # Commits
+
+    def follower_fetched(
+        self, replica_id: int, offset: int, log_start_offset: int, now_ms: int, broker_epoch: int
+    ) -> None:
+        """A follower has everything below the offset: its fetch says so. Raises NOT_LEADER_OR_FOLLOWER of a broker
+        that has no replica."""
+        self.check_leads()
+        role = self.role
+        follower = role.followers.get(replica_id) if isinstance(role, Leading) else None
+        if follower is None or not isinstance(role, Leading):
+            raise self.moved(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        end = self.log.log_end_offset
+        role.followers[replica_id] = follower.fetched(offset, log_start_offset, end, now_ms, broker_epoch)
+        self._advance(now_ms)
+
+    def _advance(self, now_ms: int) -> None:
+        """Moves the high watermark to where it may be by now, and no way back."""
+        role, log = self.role, self.log
+        assert isinstance(role, Leading)
+        end = log.log_end_offset
+        if not role.is_alone:
+            end = committed_offset(end, role.isr, role.followers.values(), self._min_isr(role), self.rules, now_ms)
+        if end > log.high_watermark:
+            log.update_high_watermark(end)
+            self._settle_commits()
+            self.wake_all()
+
+    def when_committed(self, offset: int, then: Then) -> None:
+        """Calls `then` once everything below an offset of this log is committed: at once if it is. It gets a KafkaError
+        if this broker leads no longer, since nobody can say then what becomes of it."""
+        if offset <= self.log.high_watermark:
+            then(None)
+        else:
+            insort(self.commits, (offset, then), key=itemgetter(0))
+
+    async def committed(self, offset: int, timeout_ms: int) -> None:
+        """Returns once everything below the offset is committed. Raises as that fails, and REQUEST_TIMED_OUT."""
+        if offset <= self.log.high_watermark:
+            return
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.when_committed(offset, partial(_tell, done))
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await done
+        except TimeoutError:
+            message = f"{self.name}: not committed up to {offset} within {timeout_ms} ms"
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, message) from None
+
+    def _settle_commits(self) -> None:
+        high_watermark = self.log.high_watermark
+        while self.commits and self.commits[0][0] <= high_watermark:
+            self.commits.pop(0)[1](None)
+
+    def _fail_commits(self, error: KafkaError) -> None:
+        commits, self.commits = self.commits, []
+        for _, then in commits:
+            then(error)
+
+    def commit_error(self, offset: int, tenure: int) -> ErrorCode | None:
+        """How an append with acks=all went that was made in this tenure and ends at the offset; None while that is
+        open. Fewer may be in sync by now than min.insync.replicas asks for."""
+        role = self.role
+        if self.gone:
+            return self.gone
+        if not isinstance(role, Leading) or tenure != self.tenure:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if offset > self.log.high_watermark:
+            return None
+        is_enough = len(role.isr.maximal) >= self._min_isr(role)
+        return ErrorCode.NONE if is_enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
     def wake_all(self) -> None:
         """Something other than an append happened: whoever waits looks again."""
-        for waiter in tuple(self.waiters):
+        for waiter in (*self.waiters, *self.append_waiters):
             waiter.wake()
+
+
+def _tell(done: asyncio.Future[None], error: KafkaError | None) -> None:
+    if done.done():
+        return
+    if error is None:
+        done.set_result(None)
+    else:
+        done.set_exception(error)

@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from broker.replica.partition import Partition
+from broker.replica.roles import NO_EPOCH, LeaderMoved
 from coordinator.cluster import names
+from coordinator.cluster.image import Image
+from coordinator.cluster.topic import NO_LEADER
 from protocol.errors import ErrorCode, KafkaError
 from protocol.primitives import uvarint
 from protocol.types import NO_UUID, TopicPartition, Uuid
@@ -22,15 +25,18 @@ def compact(topic: str) -> bytes:
 class Replicas:
     """The partitions that are here, ready to be read and appended to."""
 
-    def __init__(self) -> None:
+    def __init__(self, image: Image) -> None:
+        self._image = image
         self._partitions: dict[str, dict[int, Partition]] = {}
+        self._led: dict[str, dict[int, Partition]] = {}
+        """Those of them that this broker leads."""
         self._names: dict[Uuid, str] = {}
         self._absent: dict[str, dict[int, ErrorCode]] = {}
         """Partitions whose logs are not there: yet, or any more."""
         self._subscribers: list[Callable[[Partition], None]] = []
         self.by_key: dict[bytes, dict[int, Partition]] = {}
-        """The partitions of a topic that clients write to, by its id, and by its name behind a length byte, as flexible
-        requests have them."""
+        """The partitions of a topic that clients write to and this broker leads, by its id, and by its name behind a
+        length byte, as flexible requests have them: who asks for another falls out of the short cuts."""
 
     def __iter__(self) -> Iterator[Partition]:
         for partitions in self._partitions.values():
@@ -43,34 +49,46 @@ class Replicas:
     def add(self, partition: Partition) -> None:
         self._not_absent(partition.name)
         self._of(partition.name.topic, partition.topic_id)[partition.name.partition] = partition
+        partition.on_role = self._role_changed
+        self._role_changed(partition)
         for subscriber in self._subscribers:
             subscriber(partition)
 
     def _of(self, topic: str, topic_id: Uuid) -> dict[int, Partition]:
         """The partitions of a topic that is, from now on, here."""
-        partitions = self._partitions.setdefault(topic, {})
+        partitions, led = self._partitions.setdefault(topic, {}), self._led.setdefault(topic, {})
         by_clients = not names.is_internal(topic)
         if by_clients:
-            self.by_key[compact(topic)] = partitions
+            self.by_key[compact(topic)] = led
         if topic_id != NO_UUID:
             self._names[topic_id] = topic
             if by_clients:
-                self.by_key[topic_id] = partitions
+                self.by_key[topic_id] = led
         return partitions
 
+    def _role_changed(self, partition: Partition) -> None:
+        topic, index = partition.name
+        if self._partitions.get(topic, {}).get(index) is partition:
+            if partition.leads:
+                self._led[topic][index] = partition
+            else:
+                self._led[topic].pop(index, None)
+
     def remove(self, name: TopicPartition) -> Partition | None:
-        """Forgets a partition; whoever waits for it is told."""
+        """Forgets a partition that was deleted; whoever waits for it is told."""
         self._not_absent(name)
         partitions = self._partitions.get(name.topic, {})
         partition = partitions.pop(name.partition, None)
+        self._led.get(name.topic, {}).pop(name.partition, None)
         if not partitions and name.topic not in self._absent:
             self._forget(name.topic)
         if partition is not None:
-            partition.wake_all()
+            partition.retire(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return partition
 
     def _forget(self, topic: str) -> None:
         self._partitions.pop(topic, None)
+        self._led.pop(topic, None)
         self.by_key.pop(compact(topic), None)
         for topic_id in [topic_id for topic_id, name in self._names.items() if name == topic]:
             del self._names[topic_id]
@@ -87,8 +105,9 @@ class Replicas:
     def _set_absent(self, name: TopicPartition, topic_id: Uuid, code: ErrorCode) -> None:
         self._absent.setdefault(name.topic, {})[name.partition] = code
         partition = self._of(name.topic, topic_id).pop(name.partition, None)
+        self._led[name.topic].pop(name.partition, None)
         if partition is not None:
-            partition.wake_all()
+            partition.retire(code)
 
     def _not_absent(self, name: TopicPartition) -> None:
         absent = self._absent.get(name.topic)
@@ -106,19 +125,47 @@ class Replicas:
         return name.partition in self._absent.get(name.topic, ())
 
     def name_of(self, topic_id: Uuid) -> str | None:
-        """The name of a topic that is here, by its id."""
-        return self._names.get(topic_id)
+        """The name of a topic by its id."""
+        name = self._names.get(topic_id)
+        if name is not None:
+            return name
+        elsewhere = self._image.topic_by_id(topic_id)
+        return None if elsewhere is None else elsewhere.name
 
     def topic(self, topic: str) -> dict[int, Partition]:
         """The partitions of a topic that are here, by number."""
         return self._partitions.get(topic, {})
 
     def partition(self, topic: str | None, index: int) -> Partition:
-        """The partition; `topic` is None where a topic id led nowhere. Raises UNKNOWN_TOPIC_ID,
-        UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR, or NOT_LEADER_OR_FOLLOWER where it is still to be made."""
+        """The replica that is here; `topic` is None where a topic id led nowhere. Raises UNKNOWN_TOPIC_ID,
+        UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR, or NOT_LEADER_OR_FOLLOWER where it is still to be made, or on
+        other brokers only."""
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
         try:
             return self._partitions[topic][index]
         except KeyError:
-            raise KafkaError(self._absent.get(topic, {}).get(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)) from None
+            raise self._not_here(topic, index) from None
+
+    def _not_here(self, topic: str, index: int) -> KafkaError:
+        code = self._absent.get(topic, {}).get(index)
+        assigned = self._image.partition(TopicPartition(topic, index))
+        if code is ErrorCode.KAFKA_STORAGE_ERROR or assigned is None:
+            return KafkaError(code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        message = f"{topic}-{index} is led by broker {assigned.leader}"
+        return LeaderMoved(ErrorCode.NOT_LEADER_OR_FOLLOWER, message, assigned.leader, assigned.leader_epoch)
+
+    def current_leader(self, topic: str, index: int) -> tuple[int, int]:
+        """Who leads a partition, and the leader epoch, as far as is known here; -1 both if nothing is."""
+        partition = self._partitions.get(topic, {}).get(index)
+        if partition is not None:
+            return partition.role.leader_id, partition.leader_epoch
+        assigned = self._image.partition(TopicPartition(topic, index))
+        return (NO_LEADER, NO_EPOCH) if assigned is None else (assigned.leader, assigned.leader_epoch)
+
+    def leader(self, topic: str | None, index: int, current_leader_epoch: int = NO_EPOCH) -> Partition:
+        """The partition, which this broker leads, in the epoch that the client thinks of. Raises as `partition` does,
+        and LeaderMoved: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH."""
+        partition = self.partition(topic, index)
+        partition.check_leads(current_leader_epoch)
+        return partition

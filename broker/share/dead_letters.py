@@ -17,7 +17,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.logging import get_logger
-from broker.replica.partition import READ_UNCOMMITTED, Partition
+from broker.replica.partition import Partition
+from broker.replica.replica import READ_UNCOMMITTED
 from coordinator.group.config import GroupConfig
 from coordinator.share.records import ShareKey
 from coordinator.share_partition.run import Run
@@ -126,7 +127,8 @@ class DeadLetters:
             for offset in range(letter.first, letter.last + 1)
         ]
         for built in batches_of(records, target.config.max_message_bytes):
-            target.append(memoryview(built), now_ms)
+            appended = target.append(memoryview(built), now_ms, for_all=True)
+            await target.committed(appended.last_offset + 1, self._broker.config.request_timeout_ms)
 
     async def _target(self, topic: str, index: int) -> Partition:
         """The partition of the queue for one of the source's, in a topic that is made if need be and may be. Raises
@@ -137,7 +139,7 @@ class DeadLetters:
             await self._create(topic)
         await self._broker.new_logs.made((topic,))
         partitions = self._broker.replicas.topic(topic)
-        return self._broker.replicas.partition(topic, index % max(len(partitions), 1))
+        return self._broker.replicas.leader(topic, index % max(len(partitions), 1))
 
     def _check(self, topic: str, is_there: bool) -> None:
         """Raises INVALID_TOPIC_EXCEPTION, INVALID_CONFIG of a topic that may not be a queue."""

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from broker.replica.partition import READ_COMMITTED, READ_UNCOMMITTED, Fetched
+from broker.replica.replica import READ_COMMITTED, READ_UNCOMMITTED, Fetched
 from broker.share import reading
 from broker.share.groups import ShareGroups
 from broker.share.hosted import Hosted

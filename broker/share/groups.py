@@ -21,7 +21,6 @@ from coordinator.cluster.changes import Change, FeatureChanged, PartitionChanged
 from coordinator.group.config import GroupConfig
 from coordinator.group.share_initialization import Initialize
 from coordinator.share.records import ShareKey
-from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -63,10 +62,7 @@ class ShareGroups:
         """The partition, if this broker leads it. Raises UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION,
         NOT_LEADER_OR_FOLLOWER."""
         replicas = self.broker.replicas
-        partition = replicas.partition(replicas.name_of(named.topic_id), named.partition)
-        if partition.leader_id != self.broker.config.node_id:
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        return partition
+        return replicas.leader(replicas.name_of(named.topic_id), named.partition)
 
     def find(self, group_id: str, named: PartitionId) -> Hosted | None:
         """The share partition, if it is here."""

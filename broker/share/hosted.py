@@ -119,7 +119,7 @@ class Hosted:
         if reset.startswith(BY_DURATION):
             since = self._clock.now_ms() - (duration_ms(reset.removeprefix(BY_DURATION)) or 0)
             found = partition.offset_for_timestamp(since)
-            if found is not None:
+            if found is not None and found.offset < partition.high_watermark:
                 return found.offset
         return partition.high_watermark
 

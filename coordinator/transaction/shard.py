@@ -50,6 +50,8 @@ class TransactionShard:
         """What is left to do of decided transactions; unlike the rest it is not durable."""
         self._failed: set[str] = set()
         """Of these, whose markers wait for another try."""
+        self._under_way: Collection[str] = ()
+        """Of these, whose markers are written, but not committed: who writes them keeps them here."""
         self._retry_ms = NEVER
         self._writer: Ticket[list[Markers]] | None = None
         self._look_for_late_ms = 0
@@ -178,12 +180,28 @@ class TransactionShard:
             self._writer = None
         return Outcome([written(each) for each in ending], replies)
 
-    def write_on(self, done: Written, ticket: Ticket[list[Markers]], now_ms: int) -> TransactionOutcome:
+    def write_on(
+        self, done: Written, under_way: Collection[str], ticket: Ticket[list[Markers]], now_ms: int
+    ) -> TransactionOutcome:
         """The one who writes markers tells what came of the last ones, and waits for what is to be done next.
 
         Partitions that it leaves out failed, and come round again after RETRY_MS. When it starts, or after an error,
-        it has nothing to tell, and is given all that is left.
+        it has nothing to tell, and is given all that is left. `under_way` are the ids that it still waits for, and has
+        said nothing of: now, and whenever it is looked at later.
         """
+        self._under_way = under_way
+        records = self._take_written(done, now_ms)
+        work = self._markers_due(now_ms)
+        if work:
+            return Outcome(records, [reply(ticket, work)])
+        self._writer = ticket
+        return Outcome(records)
+
+    def markers_written(self, done: Written, ticket: Ticket[None], now_ms: int) -> TransactionOutcome:
+        """Markers that the writer did not wait for are written by now; what it leaves out failed."""
+        return Outcome(self._take_written(done, now_ms), [reply(ticket, None)])
+
+    def _take_written(self, done: Written, now_ms: int) -> list[TransactionRecord]:
         for transactional_id, partitions in done.items():
             left = self._without_marker.get(transactional_id)
             if left is not None:
@@ -191,16 +209,11 @@ class TransactionShard:
                 if left:
                     self._failed.add(transactional_id)
                     self._retry_ms = min(self._retry_ms, now_ms + RETRY_MS)
-        records = [
+        return [
             written(completed(self.transactions[transactional_id], now_ms))
             for transactional_id, left in self._without_marker.items()
             if not left
         ]
-        work = self._markers_due(now_ms)
-        if work:
-            return Outcome(records, [reply(ticket, work)])
-        self._writer = ticket
-        return Outcome(records)
 
     def _markers_due(self, now_ms: int) -> list[Markers]:
         if self._retry_ms <= now_ms:
@@ -209,7 +222,7 @@ class TransactionShard:
         return [
             markers_of(self.transactions[transactional_id], left)
             for transactional_id, left in self._without_marker.items()
-            if left and transactional_id not in self._failed
+            if left and transactional_id not in self._failed and transactional_id not in self._under_way
         ]
 
     # Time

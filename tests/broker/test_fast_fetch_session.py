@@ -123,6 +123,9 @@ async def test_what_becomes_unusual_while_it_waits_is_left_to_the_general_way(tm
         (partition,) = [one for one in broker.server.broker.replicas if one.name.partition == 1]
         await asyncio.sleep(0)
         broker.server.broker.replicas.remove(partition.name)
+        topic = broker.server.broker.image.topic_by_id(talking.topic_id)
+        assert topic is not None
+        del topic.partitions[1]
         for _ in range(5):
             await asyncio.sleep(0)
         await talking.produce(0)  # a partition that is unknown keeps nobody from waiting for the others

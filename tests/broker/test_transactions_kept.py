@@ -10,6 +10,7 @@ import pytest
 from protocol.errors import ErrorCode
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from tests.broker.following import led
 from tests.broker.transacting import ID, Transacting, broker_on
 
 NONE = ErrorCode.NONE
@@ -103,7 +104,7 @@ async def test_a_marker_is_tried_again_until_the_log_is_back(client: Transacting
     partition = replicas.partition("t", 0)
     replicas.remove(partition.name)
     await client.end(producer)
-    replicas.add(partition)
+    replicas.add(led(partition.name, partition.log))
     assert await client.settled() == "CompleteCommit"
     assert await client.read() == ["a"]
 

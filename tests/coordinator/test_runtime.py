@@ -109,6 +109,10 @@ class Memory:
         else:
             self.waiting.append((offset, then))
 
+    @property
+    def end_offset(self) -> int:
+        return len(self.content)
+
     def commit(self, error: KafkaError | None = None) -> None:
         waiting, self.waiting = self.waiting, []
         for _, then in waiting:

@@ -11,7 +11,7 @@ import pytest
 
 from broker.clock import SystemClock
 from broker.coordinators.storage import PartitionStorage
-from broker.replica.partition import Partition
+from broker.replica.roles import Following
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records import batch
 from protocol.records.record import Record, read_records
@@ -19,6 +19,7 @@ from protocol.types import TopicPartition
 from storage.config import LogConfig
 from storage.disk import OsDisk
 from storage.log import Log
+from tests.broker.following import acknowledge, follow, led
 
 LIMIT = 1_000
 
@@ -49,7 +50,7 @@ class Setting:
         name = TopicPartition("__consumer_offsets", 0)
         self.config = LogConfig(max_message_bytes=LIMIT)
         self.log = Log.open(str(folder / str(name)), name, self.config, disk=OsDisk(), now_ms=0, clean=True)
-        self.partition = Partition(name, bytes(16), self.log, 1, 0)
+        self.partition = led(name, self.log)
         linger = None if linger_ms is None else (lambda: linger_ms)
         self.storage: PartitionStorage[Piece] = PartitionStorage(self.partition, self.batches, SystemClock(), linger)
         self.refuses = False
@@ -143,33 +144,50 @@ async def test_a_gathered_write_that_fails_is_the_end(setting: Setting) -> None:
     assert told.heard[1] is not None
 
 
-class Followed(Partition):
-    """A partition whose followers take their time: the high watermark moves when it is told to."""
-
-    followed_to = 0
-
-    @property
-    def high_watermark(self) -> int:
-        return self.followed_to
-
-
 async def test_who_waits_is_told_in_order_as_the_high_watermark_moves(setting: Setting) -> None:
-    partition = Followed(setting.partition.name, bytes(16), setting.log, 1, 0)
-    setting.storage.partition = partition
+    follow(setting.partition)
     heard: list[str] = []
     for name in ("a", "b"):
         offset = setting.storage.append([Piece(name.encode())])
         setting.storage.when_committed(offset, lambda _, name=name: heard.append(name))  # type: ignore[misc]
     await asyncio.sleep(0)
     assert (setting.written(), heard) == ([[b"a", b"b"]], [])
-    partition.followed_to = 1
-    setting.storage.release()
+    acknowledge(setting.partition, 1)
     assert heard == ["a"]
-    setting.storage.when_committed(1, lambda _: heard.append("who asks behind another"))
+    setting.storage.when_committed(2, lambda _: heard.append("who asks behind another"))
     assert heard == ["a"]
-    partition.followed_to = 2
-    setting.storage.release()
+    acknowledge(setting.partition, 2)
     assert heard == ["a", "b", "who asks behind another"]
+
+
+async def test_nothing_is_gathered_that_too_few_replicas_would_have(setting: Setting) -> None:
+    setting.partition.configure(LogConfig(max_message_bytes=LIMIT, min_insync_replicas=2))
+    follow(setting.partition, in_sync=False)
+    with pytest.raises(KafkaError) as refused:
+        setting.storage.append([Piece(b"a")])
+    assert refused.value.code is ErrorCode.NOT_ENOUGH_REPLICAS
+    follow(setting.partition)
+    assert setting.storage.append([Piece(b"a")]) == 1
+
+
+async def test_what_was_gathered_is_not_written_once_the_shard_is_given_up(setting: Setting) -> None:
+    told = Told()
+    setting.storage.append([Piece(b"a")])
+    setting.storage.when_committed(1, told)
+    setting.storage.abandon(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+    await asyncio.sleep(0)
+    assert setting.written() == []
+    assert [error.code for error in told.heard if error is not None] == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+
+
+async def test_whose_commit_another_leader_decides_is_told_so(setting: Setting) -> None:
+    follow(setting.partition)
+    told = Told()
+    setting.storage.append([Piece(b"a")])
+    setting.storage.when_committed(1, told)
+    setting.storage.flush()
+    setting.partition.become(Following(2, 1, 1), 0)
+    assert [error.code for error in told.heard if error is not None] == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
 
 
 async def test_everything_that_was_written_is_read_in_pieces(setting: Setting) -> None:

@@ -8,7 +8,6 @@ from random import Random
 
 import pytest
 
-from broker.replica.partition import Partition
 from protocol.errors import ErrorCode
 from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -20,6 +19,7 @@ from protocol.messages.offset_commit import (
     OffsetCommitResponse,
 )
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse
+from tests.broker.following import follow
 from tests.simulation.broker_world import BrokerWorld, SimulatedConnection
 from tests.simulation.virtual_time import run
 
@@ -32,15 +32,6 @@ OPTIONS = {
     "offsets.commit.timeout.ms": str(COMMIT_TIMEOUT_MS),
     "group.initial.rebalance.delay.ms": "0",
 }
-
-
-@pytest.fixture(autouse=True)
-def no_followers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is appended to the coordinators' topics is never committed."""
-    ends = Partition.high_watermark.fget  # type: ignore[attr-defined]
-    monkeypatch.setattr(
-        Partition, "high_watermark", property(lambda self: 0 if self.name.topic.startswith("__") else ends(self))
-    )
 
 
 async def commit(client: SimulatedConnection) -> int:
@@ -88,6 +79,9 @@ async def asked(ask: Ask, timeout_ms: int) -> int:
         request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[GROUP])
         await client.ask(request, 4, FindCoordinatorResponse)
     await asyncio.sleep(0.1)
+    for partition in world.server.broker.replicas:
+        if partition.name.topic.startswith("__"):
+            follow(partition)  # by one who never has anything new
     loop = asyncio.get_running_loop()
     began_s = loop.time()
     code = await ask(client)

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from broker.replica.roles import led_alone
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchResponse, ForgottenTopic
 from protocol.records.batch import iter_batches
@@ -113,7 +114,7 @@ async def test_the_client_s_leader_epoch_is_checked(broker: InProcess, client: C
 @pytest.mark.parametrize("version", [15, 16])
 async def test_a_client_that_is_behind_is_told_the_leader(version: int, broker: InProcess, client: Client) -> None:
     topic_id = await broker.create_topic("t")
-    broker.server.broker.replicas.partition("t", 0).leader_epoch = 3
+    broker.server.broker.replicas.partition("t", 0).become(led_alone(1, 3, 0), 0)
     request = fetch_request("", topic_id=topic_id, current_leader_epoch=2, max_wait_ms=60_000)
     answer = await client.ask(request, version, FetchResponse)
     (data,) = answer.responses[0].partitions

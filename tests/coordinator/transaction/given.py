@@ -45,6 +45,8 @@ class Given:
         self.ids_at_hand = True
         self._ids = count(FIRST_PRODUCER_ID)
         self._answers: dict[object, object] = {}
+        self.under_way: set[str] = set()
+        """Transactions whose markers the writer waits for."""
         self.shard = self._shard()
         self._markers: Ticket[list[Markers]] | None = None
 
@@ -80,9 +82,13 @@ class Given:
 
         def decide(ticket: Ticket[list[Markers]]) -> Outcome[TransactionRecord]:
             self._markers = ticket
-            return self.shard.write_on(done or {}, ticket, self.now_ms)
+            return self.shard.write_on(done or {}, self.under_way, ticket, self.now_ms)
 
         return self._decide(decide)
+
+    def written(self, done: dict[str, Iterable[TopicPartition]]) -> Result:
+        """Markers that the writer had to wait for are committed, or not."""
+        return self._decide(lambda ticket: self.shard.markers_written(done, ticket, self.now_ms))
 
     def markers(self) -> object:
         """What the marker writer was given since it last asked."""
@@ -104,6 +110,8 @@ class Given:
     def restart(self) -> None:
         """Another shard, from what is in the log."""
         form = TransactionForm(lambda: self.version)
+        self.under_way: set[str] = set()
+        """Transactions whose markers the writer waits for."""
         self.shard = self._shard()
         for record in self.log:
             for read in form.decode(joined(form.encode([record], self.now_ms))):

@@ -72,6 +72,30 @@ def test_a_marker_that_failed_comes_round_again() -> None:
     assert [each.state for each in given.write_on({ID: [A]}).records if each] == [State.COMPLETE_COMMIT]
 
 
+def test_markers_that_are_written_but_not_committed_are_not_asked_for_again() -> None:
+    given = ongoing(ID, "other")
+    given.write_on()
+    given.commit(PRODUCER)
+    given.under_way.add(ID)
+    assert given.write_on() == ([], None)
+    given.commit(PRODUCER, name="other")
+    assert given.markers() == [COMMIT_A._replace(transactional_id="other")]
+    given.under_way.clear()
+    assert [each.state for each in given.written({ID: [A]}).records if each] == [State.COMPLETE_COMMIT]
+
+
+def test_a_marker_that_was_not_committed_comes_round_again() -> None:
+    given = ongoing()
+    given.write_on()
+    given.commit(PRODUCER)
+    given.under_way.add(ID)
+    given.write_on()
+    given.under_way.clear()
+    given.written({ID: []})
+    given.pass_time(RETRY_MS)
+    assert given.markers() == [COMMIT_A]
+
+
 def test_a_marker_that_failed_holds_no_other_transaction_up() -> None:
     given = ongoing(ID, "other")
     given.write_on()
@@ -103,7 +127,7 @@ def test_a_completion_that_could_not_be_written_is_tried_again() -> None:
     given = ongoing()
     given.commit(PRODUCER)
     given.write_on()
-    given.shard.write_on({ID: [A]}, object(), given.now_ms)  # type: ignore[arg-type]  # its records are lost
+    given.shard.write_on({ID: [A]}, (), object(), given.now_ms)  # type: ignore[arg-type]  # its records are lost
     assert [each.state for each in given.write_on().records if each] == [State.COMPLETE_COMMIT]
 
 

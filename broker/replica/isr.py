@@ -1,0 +1,158 @@
+"""The in-sync replicas of a partition, as its leader keeps them: who is in, who is to be, and what that commits.
+
+Values and rules without time or sockets: offsets and the time go in, the high watermark and wishes come out. Source:
+kafka.cluster.Partition (CommittedPartitionState, PendingExpandIsr, PendingShrinkIsr) and Replica (KIP-497, KIP-841,
+KIP-903).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Final, NamedTuple
+
+NO_OFFSET: Final = -1
+"""Of a follower that has not fetched since this leadership began."""
+
+NO_BROKER_EPOCH: Final = -1
+"""Of a follower whose Fetch is too old to say it (KIP-903)."""
+
+NEVER_MS: Final = -(1 << 60)
+"""Longer ago than any lag that is allowed."""
+
+NOBODY: Final[frozenset[int]] = frozenset()
+
+
+class Isr(NamedTuple):
+    """Committed by the controller, or with a change on its way there: only one at a time.
+
+    Until the controller has answered nobody knows which of the two is true, so that what must hold for either holds for
+    the larger one.
+    """
+
+    committed: frozenset[int]
+    expanding: frozenset[int] = NOBODY
+    shrinking: frozenset[int] = NOBODY
+
+    @property
+    def is_settled(self) -> bool:
+        """True while no change is on its way."""
+        return not self.expanding and not self.shrinking
+
+    @property
+    def maximal(self) -> frozenset[int]:
+        """Everybody who is in, or may be by now: what they all have is committed."""
+        return self.committed | self.expanding
+
+    @property
+    def wished(self) -> frozenset[int]:
+        """What an AlterPartition asks the controller for."""
+        return (self.committed | self.expanding) - self.shrinking
+
+    def expand(self, replica_ids: Collection[int]) -> Isr:
+        """The same with these on their way in."""
+        assert self.is_settled, f"{self}: one change at a time"
+        return Isr(self.committed, expanding=frozenset(replica_ids) - self.committed)
+
+    def shrink(self, replica_ids: Collection[int]) -> Isr:
+        """The same with these on their way out."""
+        assert self.is_settled, f"{self}: one change at a time"
+        return Isr(self.committed, shrinking=self.committed & frozenset(replica_ids))
+
+    def refused(self) -> Isr:
+        """As it was before the change, which the controller did not make."""
+        return Isr(self.committed)
+
+
+class Follower(NamedTuple):
+    """How far a replica on another broker is, as its fetches tell."""
+
+    replica_id: int
+    log_end_offset: int = NO_OFFSET
+    """It has everything below."""
+    log_start_offset: int = NO_OFFSET
+    caught_up_ms: int = NEVER_MS
+    """When it last had everything that the leader had."""
+    fetched_ms: int = NEVER_MS
+    leader_end_offset: int = NO_OFFSET
+    """The leader's end at its last fetch."""
+    broker_epoch: int = NO_BROKER_EPOCH
+
+    def fetched(
+        self, offset: int, log_start_offset: int, leader_end_offset: int, now_ms: int, broker_epoch: int
+    ) -> Follower:
+        """After a fetch from this offset, for which the leader's log ended where it says."""
+        caught_up_ms = self.caught_up_ms
+        if offset >= leader_end_offset:
+            caught_up_ms = max(caught_up_ms, now_ms)
+        elif offset >= self.leader_end_offset:  # it has by now what the leader had then
+            caught_up_ms = max(caught_up_ms, self.fetched_ms)
+        leader_end_offset = max(leader_end_offset, self.leader_end_offset)
+        return Follower(
+            self.replica_id, offset, log_start_offset, caught_up_ms, now_ms, leader_end_offset, broker_epoch
+        )
+
+    def led_again(self, leader_end_offset: int, *, in_sync: bool, now_ms: int) -> Follower:
+        """In a new epoch of the same leader: where it is stays known, and who was in sync has time to show that."""
+        since_ms = now_ms if in_sync else NEVER_MS
+        return self._replace(caught_up_ms=since_ms, fetched_ms=since_ms, leader_end_offset=leader_end_offset)
+
+    def is_caught_up(self, leader_end_offset: int, now_ms: int, max_lag_ms: int) -> bool:
+        """True where it has everything, or had not long ago (replica.lag.time.max.ms)."""
+        return self.log_end_offset == leader_end_offset or now_ms - self.caught_up_ms <= max_lag_ms
+
+
+class Rules(NamedTuple):
+    """What the leader's broker and the cluster's metadata say of followers."""
+
+    may_be_in_sync: Callable[[Follower], bool]
+    """True of one whose broker is not fenced, not shutting down, and fetches in the epoch of its registration."""
+    max_lag_ms: Callable[[], int]
+    """replica.lag.time.max.ms."""
+
+
+NO_OTHERS: Final = Rules(lambda _: False, lambda: 0)
+"""Where there is one broker."""
+
+
+def committed_offset(
+    leader_end_offset: int, isr: Isr, followers: Collection[Follower], min_isr: int, rules: Rules, now_ms: int
+) -> int:
+    """The offset below which all that count have everything; NO_OFFSET while nothing more may be committed.
+
+    Who is about to be let in counts already: else the high watermark would run ahead of it for ever (KAFKA-8722). Who
+    may not be let in does not (KAFKA-15021).
+    """
+    if len(isr.committed) < min_isr:
+        return NO_OFFSET
+    offset = leader_end_offset
+    for follower in followers:
+        if follower.log_end_offset < offset and (
+            follower.replica_id in isr.maximal
+            or (follower.is_caught_up(leader_end_offset, now_ms, rules.max_lag_ms()) and rules.may_be_in_sync(follower))
+        ):
+            offset = follower.log_end_offset
+    return offset
+
+
+def may_join(follower: Follower, isr: Isr, high_watermark: int, epoch_start: int, rules: Rules) -> bool:
+    """True of one that has all that is committed, and all that is of earlier epochs."""
+    return (
+        isr.is_settled
+        and follower.replica_id not in isr.committed
+        and follower.log_end_offset >= max(high_watermark, epoch_start)
+        and rules.may_be_in_sync(follower)
+    )
+
+
+def out_of_sync(
+    isr: Isr, followers: Collection[Follower], leader_end_offset: int, rules: Rules, now_ms: int
+) -> frozenset[int]:
+    """Those that have been behind for too long."""
+    if not isr.is_settled:
+        return NOBODY
+    max_lag_ms = rules.max_lag_ms()
+    return frozenset(
+        follower.replica_id
+        for follower in followers
+        if follower.replica_id in isr.committed and not follower.is_caught_up(leader_end_offset, now_ms, max_lag_ms)
+    )

@@ -1,0 +1,179 @@
+"""Replica: a log of this broker as the rest of the broker reads it, whoever leads its partition.
+
+Nobody outside this room names its `log`, so that nobody takes what is appended for what is committed. Source:
+kafka.log.UnifiedLog, as far as others than kafka.cluster.Partition ask it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker.replica.roles import NO_EPOCH
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records.batch import BatchHeader
+from protocol.types import TopicPartition, Uuid
+from storage.cold import ColdRead
+from storage.config import LogConfig
+from storage.epochs import EpochEndOffset
+from storage.log import Log
+from storage.offsets_for_time import TimestampAndOffset
+from storage.producer_entry import ProducerEntry, Verification
+from storage.read import ReadResult
+from storage.txn_index import AbortedTxn
+
+if TYPE_CHECKING:
+    from broker.disk_work import DiskWork
+
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+"""Isolation levels, as Fetch and ListOffsets carry them (KIP-98)."""
+
+
+class Fetched(NamedTuple):
+    """What one partition answers to a Fetch."""
+
+    read: ReadResult
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+
+
+class Replica:
+    """One partition's log, with the offsets that bound what may be read of it."""
+
+    __slots__ = ("log", "name", "topic_id")
+
+    def __init__(self, name: TopicPartition, topic_id: Uuid, log: Log) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.log = log
+
+    @property
+    def high_watermark(self) -> int:
+        """The offset behind the last committed record."""
+        return self.log.high_watermark
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The offset below which every transaction is decided."""
+        unstable = self.log.first_unstable_offset
+        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
+
+    @property
+    def log_start_offset(self) -> int:
+        return self.log.log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset that the next record gets."""
+        return self.log.log_end_offset
+
+    @property
+    def log_dir(self) -> str:
+        """Which of log.dirs the replica is in."""
+        return self.log.log_dir
+
+    @property
+    def config(self) -> LogConfig:
+        """The topic's options."""
+        return self.log.config
+
+    @property
+    def flushes(self) -> bool:
+        """True where flush.messages may make a producer wait for the disk."""
+        return self.log.flushes
+
+    @property
+    def must_flush(self) -> bool:
+        """True where what was appended is to be flushed before it is acknowledged."""
+        return self.log.must_flush
+
+    @property
+    def producers(self) -> Collection[ProducerEntry]:
+        """The producers that the log remembers."""
+        return self.log.producer_state.producers.values()
+
+    def fetch_limit(self, isolation_level: int) -> int:
+        """The offset a consumer may read up to."""
+        return self.high_watermark if isolation_level == READ_UNCOMMITTED else self.last_stable_offset
+
+    def fetch(self, offset: int, max_bytes: int, isolation_level: int, at_least_one: bool) -> Fetched:
+        """Whole batches from the one that holds `offset` on; raises KafkaError OFFSET_OUT_OF_RANGE."""
+        limit = self.fetch_limit(isolation_level)
+        read = self.log.read(offset, max_bytes, max_offset=limit, min_one=at_least_one)
+        return Fetched(read, self.high_watermark, self.last_stable_offset, self.log.log_start_offset)
+
+    def read_all(self, offset: int, max_bytes: int) -> ReadResult:
+        """Whole batches up to the log's end, committed or not, for a coordinator that loads."""
+        return self.log.read(offset, max_bytes)
+
+    def cold_read(self, offset: int, max_bytes: int) -> ColdRead | None:
+        """What of a read would wait for the device; None when nothing is known to."""
+        return self.log.cold_read(offset, max_bytes)
+
+    def aborted_in(self, read: ReadResult) -> list[AbortedTxn]:
+        """The aborted transactions that a read-committed consumer has to leave out of what was read."""
+        return self.log.aborted_in(read)
+
+    def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
+        """The first record with this timestamp or a later one; None when there is none."""
+        return self.log.offset_for_timestamp(timestamp)
+
+    def max_timestamp(self) -> TimestampAndOffset | None:
+        """The record with the largest timestamp; None when none has one."""
+        return self.log.max_timestamp()
+
+    @property
+    def last_leader_epoch(self) -> int:
+        """The epoch of the last record, or of the leadership that has written none yet; -1 when there was none."""
+        return self.log.last_leader_epoch
+
+    @property
+    def first_leader_epoch(self) -> int:
+        """The epoch of the first record; -1 when it is not known."""
+        epoch = self.log.epochs.epoch_for_offset(self.log.log_start_offset)
+        return NO_EPOCH if epoch is None else epoch
+
+    def end_of_epoch(self, leader_epoch: int) -> EpochEndOffset:
+        """The largest epoch up to the given one, and the offset behind its last record; both -1 when unknown."""
+        return self.log.epochs.end_offset_for(leader_epoch, self.log.log_end_offset)
+
+    def segments_written(self, now_ms: int) -> list[tuple[int, int]]:
+        """Of each segment its first offset and when it was written to last, in ms; then the high watermark, as of now,
+        unless the last segment is empty."""
+        places = [(max(one.base_offset, self.log.log_start_offset), one.modified_ms()) for one in self.log.segments]
+        if self.log.segments.active.size_bytes:
+            places.append((self.high_watermark, now_ms))
+        return places
+
+    def forget_producers(self, now_ms: int) -> None:
+        """Forgets the producers that have been silent for producer.id.expiration.ms."""
+        self.log.producer_state.remove_expired(now_ms)
+
+    async def flushed(self, disk_work: DiskWork) -> None:
+        """Returns when everything that was appended is on the device. Raises LogDirFailure, LogDirFull."""
+        await disk_work.flushed(self.log)
+
+    def start_verification(self, header: BatchHeader, *, supports_epoch_bump: bool, now_ms: int) -> Verification | None:
+        """What a transactional batch needs to be appended once its coordinator has vouched for it; None when its
+        transaction is known to be open here. Raises INVALID_PRODUCER_EPOCH (KIP-890)."""
+        return self.log.producer_state.start_verification(
+            header.producer_id,
+            header.base_sequence,
+            header.producer_epoch,
+            supports_epoch_bump=supports_epoch_bump,
+            now_ms=now_ms,
+        )
+
+    def is_in_transaction(self, producer_id: int, epoch: int) -> bool:
+        """Whether a transaction of the producer is open here. Raises INVALID_PRODUCER_EPOCH if it was shut out."""
+        entry = self.log.producer_state.producers.get(producer_id)
+        if entry is not None and epoch < entry.epoch:
+            raise KafkaError(
+                ErrorCode.INVALID_PRODUCER_EPOCH, f"producer {producer_id} is at epoch {entry.epoch}, not at {epoch}"
+            )
+        return entry is not None and entry.has_ongoing_transaction(epoch)
+
+    def check_end_of_transaction(self, marker: memoryview, transaction_version: int) -> None:
+        """Raises what `end_transaction` would raise of the producer and its coordinator; writes nothing."""
+        self.log.check_marker(marker, transaction_version)

@@ -1,0 +1,110 @@
+"""What a replica is to its partition: the leader, or a follower of another; and what the metadata makes of it next.
+
+Source: kafka.cluster.Partition.makeLeader and makeFollower.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple, TypeAlias
+
+from broker.replica.isr import NEVER_MS, Follower, Isr
+from coordinator.cluster import topic
+from protocol.errors import ErrorCode, KafkaError
+
+NO_EPOCH: Final = -1
+"""A client that does not know the leader epoch skips the check (KIP-320)."""
+
+
+class LeaderMoved(KafkaError):
+    """The request is for another leader, or another epoch of this one; the answer names both (KIP-951)."""
+
+    def __init__(self, code: ErrorCode, message: str, leader_id: int, leader_epoch: int) -> None:
+        super().__init__(code, message)
+        self.leader_id = leader_id
+        self.leader_epoch = leader_epoch
+
+
+class Following(NamedTuple):
+    """Another broker leads, or none does. The epochs of this log come with the leader's records."""
+
+    leader_id: int = topic.NO_LEADER
+    epoch: int = NO_EPOCH
+    partition_epoch: int = NO_EPOCH
+
+
+class Leading:
+    """This broker leads; it alone gives records their offsets and epoch, and knows how far its followers are."""
+
+    __slots__ = ("epoch", "epoch_start", "followers", "isr", "leader_id", "partition_epoch")
+
+    def __init__(
+        self,
+        leader_id: int,
+        epoch: int,
+        epoch_start: int,
+        isr: Isr,
+        followers: dict[int, Follower],
+        partition_epoch: int = 0,
+    ) -> None:
+        self.leader_id = leader_id
+        """This broker."""
+        self.epoch = epoch
+        self.epoch_start = epoch_start
+        """The log's end when the epoch began: where its first record is, or will be."""
+        self.isr = isr
+        self.followers = followers
+        """The replicas on other brokers, by broker."""
+        self.partition_epoch = partition_epoch
+
+    def __repr__(self) -> str:
+        return f"Leading(epoch {self.epoch} from {self.epoch_start}, {self.isr}, {[*self.followers.values()]})"
+
+    def with_isr(self, isr: Isr) -> Leading:
+        """The same with another set in sync."""
+        return Leading(self.leader_id, self.epoch, self.epoch_start, isr, self.followers, self.partition_epoch)
+
+    @property
+    def is_alone(self) -> bool:
+        """True where this is the only replica: what is appended is committed."""
+        return not self.followers
+
+    def min_isr(self, configured: int) -> int:
+        """min.insync.replicas as far as there are replicas (KIP-966)."""
+        return min(configured, len(self.followers) + 1)
+
+
+Role: TypeAlias = "Leading | Following"
+
+NOT_YET: Final = Following()
+"""Of a replica that the metadata has not spoken of."""
+
+
+def next_role(before: Role, assigned: topic.Partition, broker_id: int, log_end_offset: int, now_ms: int) -> Role:
+    """The role that the metadata gives this broker's replica, which goes on from the one that it has."""
+    if assigned.leader != broker_id:
+        return Following(assigned.leader, assigned.leader_epoch, assigned.partition_epoch)
+    others = [replica_id for replica_id in assigned.replicas if replica_id != broker_id]
+    isr = Isr(frozenset(assigned.isr))
+    epoch_start, known = log_end_offset, {}
+    if isinstance(before, Leading):
+        known = before.followers
+        if before.epoch == assigned.leader_epoch:
+            followers = {replica_id: known.get(replica_id) or Follower(replica_id) for replica_id in others}
+            return Leading(broker_id, before.epoch, before.epoch_start, isr, followers, assigned.partition_epoch)
+    followers = {
+        replica_id: led_anew(known.get(replica_id), replica_id, replica_id in isr.committed, log_end_offset, now_ms)
+        for replica_id in others
+    }
+    return Leading(broker_id, assigned.leader_epoch, epoch_start, isr, followers, assigned.partition_epoch)
+
+
+def led_anew(known: Follower | None, replica_id: int, in_sync: bool, log_end_offset: int, now_ms: int) -> Follower:
+    """A follower as a new epoch begins: who is in sync has time to show that."""
+    if known is None:
+        return Follower(replica_id, caught_up_ms=now_ms if in_sync else NEVER_MS)
+    return known.led_again(log_end_offset, in_sync=in_sync, now_ms=now_ms)
+
+
+def led_alone(broker_id: int, epoch: int, log_end_offset: int) -> Leading:
+    """The role of a partition's only replica."""
+    return Leading(broker_id, epoch, log_end_offset, Isr(frozenset((broker_id,))), {})

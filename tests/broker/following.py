@@ -1,0 +1,33 @@
+"""A partition with a second replica that is in sync, and acknowledges what a test has it acknowledge."""
+
+from __future__ import annotations
+
+from broker.replica.isr import NO_BROKER_EPOCH, Follower, Isr
+from broker.replica.partition import Partition
+from broker.replica.roles import Leading, led_alone
+from protocol.types import TopicPartition
+from storage.log import Log
+
+LEADER, FOLLOWER = 1, 2
+NO_LOG_START = 0
+
+
+def led(name: TopicPartition, log: Log) -> Partition:
+    """A partition that this broker leads and alone has."""
+    partition = Partition(name, bytes(16), log)
+    partition.become(led_alone(LEADER, 0, log.log_end_offset), 0)
+    return partition
+
+
+def follow(partition: Partition, *, in_sync: bool = True) -> None:
+    """Has another broker follow from now on, which has what is committed."""
+    role = partition.role
+    assert isinstance(role, Leading)
+    isr = Isr(frozenset((role.leader_id, FOLLOWER) if in_sync else (role.leader_id,)))
+    followers = {FOLLOWER: Follower(FOLLOWER, partition.high_watermark)}
+    partition.become(Leading(role.leader_id, role.epoch, role.epoch_start, isr, followers, role.partition_epoch), 0)
+
+
+def acknowledge(partition: Partition, offset: int) -> None:
+    """The follower has everything below the offset."""
+    partition.follower_fetched(FOLLOWER, offset, NO_LOG_START, 0, NO_BROKER_EPOCH)
