@@ -105,6 +105,9 @@ class Housekeeping:
     def checkpoint(self) -> None:
         self.broker.logs.write_checkpoints()
 
+    def checkpoint_high_watermarks(self) -> None:
+        self.broker.logs.write_high_watermarks()
+
     def flush(self) -> None:
         self.broker.logs.flush_due(self.broker.clock.now_ms())
 
@@ -138,6 +141,12 @@ JOBS = (
     ),
     Job("memory", lambda c: MEMORY_INTERVAL_MS, Housekeeping.give_memory_back, in_thread=True),
     Job("checkpoints", lambda c: c.log_flush_offset_checkpoint_interval_ms, Housekeeping.checkpoint, in_thread=True),
+    Job(
+        "high watermarks",
+        lambda c: max(c.replica_high_watermark_checkpoint_interval_ms, 1),
+        Housekeeping.checkpoint_high_watermarks,
+        in_thread=True,
+    ),
     Job("flushes", lambda c: FLUSH_INTERVAL_MS, Housekeeping.flush, in_thread=True),
     Job(
         "retention",

@@ -67,6 +67,7 @@ class Log(LocalLog):
         now_ms: int,
         recovery_point: int = 0,
         log_start_offset: int = 0,
+        high_watermark: int = 0,
         clean: bool = True,
         topic_id: Uuid | None = None,
         producer_expiration_ms: int = PRODUCER_EXPIRATION_MS,
@@ -74,7 +75,8 @@ class Log(LocalLog):
         report: Report = unheard,
     ) -> Log:
         """Open the log in a folder, made if it is not there. Unless `clean`, everything from the recovery point on is
-        checked first; `recovered` then says what was cut. Raises LogDirFailure, LogDirFull."""
+        checked first; `recovered` then says what was cut. The high watermark is that of the checkpoint, as far as there
+        are records. Raises LogDirFailure, LogDirFull."""
         with failing(os.path.dirname(directory), f"opening {topic_partition}", may_be_full=True, report=report):
             disk.mkdir(directory, parents=True)
             producer_state = ProducerState(
@@ -91,6 +93,7 @@ class Log(LocalLog):
                 clean=clean,
             )
             log = cls(directory, topic_partition, config, loaded, disk=disk, now_ms=now_ms, report=report)
+            log.update_high_watermark(max(log.log_start_offset, min(high_watermark, log.log_end_offset)))
             if not loaded.is_new:
                 log._load_topic_id()
         if topic_id is not None:

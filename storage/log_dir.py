@@ -41,7 +41,7 @@ class ReplicaSize(NamedTuple):
 class LogDir:
     """A directory of partitions' folders. Methods raise OSError."""
 
-    __slots__ = ("_cleaned", "_disk", "_writing", "clean", "error", "path", "stale", "warnings")
+    __slots__ = ("_cleaned", "_disk", "_high_watermarks", "_writing", "clean", "error", "path", "stale", "warnings")
 
     def __init__(self, path: str, *, disk: Disk) -> None:
         self.path = path
@@ -54,6 +54,7 @@ class LogDir:
         self._disk = disk
         self._writing = Lock()
         self._cleaned: dict[TopicPartition, int] | None = None  # as the file has it
+        self._high_watermarks: dict[TopicPartition, int] | None = None  # as the file has it
 
     @property
     def online(self) -> bool:
@@ -94,6 +95,10 @@ class LogDir:
         """Up to where compacted logs are clean; when the file is damaged, they are cleaned anew."""
         return self._offsets(checkpoint.CLEANED_OFFSETS)
 
+    def high_watermarks(self) -> dict[TopicPartition, int]:
+        """Up to where each log is known to be committed; when the file is damaged, nothing is known of any."""
+        return self._offsets(checkpoint.HIGH_WATERMARKS)
+
     def _offsets(self, name: str) -> dict[TopicPartition, int]:
         try:
             return checkpoint.read_offsets(self._disk, os.path.join(self.path, name))
@@ -126,6 +131,14 @@ class LogDir:
         if cleaned != self._cleaned:
             self._write(checkpoint.CLEANED_OFFSETS, cleaned)
             self._cleaned = cleaned
+
+    def write_high_watermarks(self, logs_in: Callable[[str], Iterable[Log]]) -> None:
+        """Up to where each log is committed, only when that has changed. For any thread."""
+        with self._writing:
+            offsets = {log.topic_partition: log.high_watermark for log in logs_in(self.path)}
+            if offsets != self._high_watermarks:
+                self._write(checkpoint.HIGH_WATERMARKS, offsets)
+                self._high_watermarks = offsets
 
     def _write(self, name: str, offsets: dict[TopicPartition, int]) -> None:
         checkpoint.write_offsets(self._disk, os.path.join(self.path, name), offsets)

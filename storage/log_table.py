@@ -109,6 +109,7 @@ class LogTable:
         try:
             folders = log_dir.open()
             points, starts, cleaned = log_dir.recovery_points(), log_dir.log_start_offsets(), log_dir.cleaned_offsets()
+            high_watermarks = log_dir.high_watermarks()
             wanted = [entry for entry in folders if self._is_wanted(entry, config_of, now_ms)]
 
             def open_one(entry: tuple[str, Folder]) -> Log:
@@ -121,6 +122,7 @@ class LogTable:
                     clean=log_dir.clean,
                     recovery_point=points.get(topic_partition, 0),
                     log_start_offset=starts.get(topic_partition, 0),
+                    high_watermark=high_watermarks.get(topic_partition, 0),
                 )
 
             threads = 1 if log_dir.clean else self._recovery_threads
@@ -158,6 +160,7 @@ class LogTable:
         clean: bool = True,
         recovery_point: int = 0,
         log_start_offset: int = 0,
+        high_watermark: int = 0,
     ) -> Log:
         return Log.open(
             path,
@@ -169,6 +172,7 @@ class LogTable:
             clean=clean,
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
+            high_watermark=high_watermark,
             producer_expiration_ms=self.producer_expiration_ms,
             verification_enabled=self.verification_enabled,
             report=lambda failed: self.on_failure(failed),

@@ -66,6 +66,7 @@ class Logs(LogTable):
     ) -> Log:
         if topic_partition in home.stale:  # a log start of the deleted one would empty the new one after a crash
             self.write_checkpoints(home.path)
+            self.write_high_watermarks(home.path)
         return self._open(path, topic_partition, config, now_ms, topic_id=topic_id)
 
     def _emptiest(self) -> LogDir:
@@ -118,14 +119,15 @@ class Logs(LogTable):
     def truncate_to(self, topic_partition: TopicPartition, offset: int, now_ms: int) -> bool:
         """Drop a log's records from this offset on; True if there were any. Raises LogDirFailure.
 
-        Also from the checkpoints, by which recovery would trust what is written in their place: without them the log
-        cannot go on.
+        Also from the checkpoints, by which recovery would trust what is written in their place, and take it for
+        committed: without them the log cannot go on.
         """
         log = self._logs[topic_partition]
         truncated = log.truncate_to(offset, now_ms)
         if truncated:
             with failing(log.log_dir, "writing the checkpoints after a truncation", report=self.on_failure):
                 self.dirs[log.log_dir].write_checkpoints(self.in_dir)
+                self.dirs[log.log_dir].write_high_watermarks(self.in_dir)
         return truncated
 
     def delete_expired(self, now_ms: int) -> list[str]:
@@ -244,6 +246,21 @@ class Logs(LogTable):
         with failing(log_dir.path, "writing the checkpoints", may_be_full=True, report=self.on_failure):
             log_dir.write_checkpoints(self.in_dir)
 
+    def write_high_watermarks(self, path: str | None = None) -> None:
+        """Write up to where the logs of one directory, or of all that are online, are committed.
+
+        Raises LogDirFailure or LogDirFull for the first directory that fails, after the others.
+        """
+        failures = Failures()
+        for log_dir in self.online_dirs():
+            if path in (None, log_dir.path):
+                failures.attempt(log_dir.path, partial(self._write_high_watermarks, log_dir))
+        failures.raise_first()
+
+    def _write_high_watermarks(self, log_dir: LogDir) -> None:
+        with failing(log_dir.path, "writing the high watermarks", may_be_full=True, report=self.on_failure):
+            log_dir.write_high_watermarks(self.in_dir)
+
     def look_for_dirs(self) -> None:
         """Find out that a directory has vanished, or is no longer mounted, before anybody's records go nowhere.
 
@@ -275,6 +292,7 @@ class Logs(LogTable):
                     pass
                 with failing(log_dir.path, "closing"):
                     log_dir.write_checkpoints(self.in_dir)
+                    log_dir.write_high_watermarks(self.in_dir)
                     log_dir.mark_clean(broker_epoch)
             except StorageError as error:
                 self.fail(log_dir.path, error)
