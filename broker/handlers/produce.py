@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from broker.dispatch import Api, Call
+from broker.eager import Waiting, begin
 from broker.leaders import nodes
 from broker.produce_commit import ParkedProduce, Uncommitted
 from broker.produce_rules import ATTRIBUTES_LOW_BYTE, Refused, checked_records, corrupt, not_verified, refused
@@ -56,7 +57,13 @@ async def produce(call: Call[ProduceRequest]) -> ProduceResponse | ParkedProduce
     transactional = transactional_batches(call)
     if transactional and call.request.transactional_id is None:
         return refuse_all(call, Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
-    verified = await verified_batches(call, transactional) if transactional else NOTHING
+    verified = NOTHING
+    if transactional:
+        vouched = begin(verified_batches(call, transactional))
+        if isinstance(vouched, Waiting):
+            hold_records(call.request)
+            vouched = await vouched
+        verified = vouched
     request, now_ms = call.request, call.now_ms
     uncommitted: list[Uncommitted] = []
     topics = [
@@ -143,6 +150,14 @@ def to_be_flushed(
         for answer in topic.partition_responses:
             if not answer.error_code and partitions[answer.index].must_flush:
                 yield answer, partitions[answer.index]
+
+
+def hold_records(request: ProduceRequest) -> None:
+    """Copies the records, which are in the listener's buffer: the next request will be there before they are used."""
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            if data.records is not None:
+                data.records = memoryview(bytearray(data.records))
 
 
 async def verified_batches(call: Call[ProduceRequest], transactional: Mapping[TopicPartition, BatchHeader]) -> Verified:

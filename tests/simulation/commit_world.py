@@ -1,0 +1,101 @@
+"""A broker whose partitions all have a second replica, which acknowledges when it likes: what is committed, and when.
+
+The lag is the model: it alone moves the follower, and so knows what is committed without asking the broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from enum import Enum
+from random import Random
+
+from broker.replica.partition import Partition
+from broker.replica.replicas import Replicas
+from protocol.types import TopicPartition
+from tests.broker.following import acknowledge, follow
+from tests.simulation.broker_world import BrokerWorld
+
+OPTIONS = {
+    "odradek.profile": "dev",
+    "transaction.state.log.num.partitions": "1",
+    "offsets.topic.num.partitions": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+    "group.share.min.record.lock.duration.ms": "1000",
+}
+PAUSE_S = 0.05
+"""How often the follower fetches, on average."""
+
+
+class Breach(Enum):
+    """What nobody may see or hear of before it is committed."""
+
+    READ = "a record that is not committed"
+    OFFSET = "a high watermark, last stable offset or end beyond what is committed"
+    ACKNOWLEDGED = "an answer to Produce with acks=all"
+    GROUP = "an answer of a group coordinator"
+    TRANSACTION = "an answer of a transaction coordinator"
+    MARKER = "a transaction that is complete without its marker"
+    SHARED = "a record of a share group, or an answer of its coordinator"
+
+
+class Lag:
+    """The followers of all partitions, and what they have."""
+
+    def __init__(self, replicas: Replicas, dice: Random) -> None:
+        self.dice = dice
+        self.committed: Counter[TopicPartition] = Counter()
+        """The offset that each follower has acknowledged."""
+        self.breaches: Counter[Breach] = Counter()
+        self.checks: Counter[Breach] = Counter()
+        self._replicas = replicas
+
+    def begin(self) -> None:
+        """Every partition that is there has a follower from now on."""
+        for partition in self._replicas:
+            self.committed[partition.name] = partition.high_watermark
+            follow(partition)
+
+    async def run(self) -> None:
+        """Followers fetch, one after the other, and do not always get everything."""
+        while True:
+            await asyncio.sleep(self.dice.expovariate(1 / PAUSE_S))
+            behind = [one for one in self._replicas if one.log_end_offset > self.committed[one.name]]
+            if behind:
+                partition = self.dice.choice(behind)
+                self.reach(partition, self.dice.randint(self.committed[partition.name] + 1, partition.log_end_offset))
+
+    def reach(self, partition: Partition, offset: int) -> None:
+        """The follower of a partition has everything below the offset."""
+        self.committed[partition.name] = offset
+        acknowledge(partition, offset)
+
+    def catch_up(self) -> None:
+        """Everything is committed."""
+        for partition in self._replicas:
+            self.reach(partition, partition.log_end_offset)
+
+    def check(self, breach: Breach, partition: Partition, offset: int) -> None:
+        """Notes a breach if not everything below the offset is committed."""
+        self.checks[breach] += 1
+        if offset > self.committed[partition.name]:
+            self.breaches[breach] += 1
+
+
+async def lagging_world(seed: int) -> tuple[BrokerWorld, Lag]:
+    """A broker with a topic of two partitions and all internal topics, whose followers lag from now on."""
+    from tests.broker.transacting import TransactionalClient
+    from tests.simulation.broker_world import SimulatedConnection
+
+    dice = Random(seed)
+    world = BrokerWorld(dice, OPTIONS)
+    await world.start()
+    await world.create_topic("t", 2)
+    client = TransactionalClient(SimulatedConnection(world))
+    await client.find("group", 0)
+    await client.find("transfers", 1)
+    await world.server.broker.auto_create_topics(["__share_group_state"])
+    await asyncio.sleep(1)
+    lag = Lag(world.server.broker.replicas, dice)
+    lag.begin()
+    return world, lag
