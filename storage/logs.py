@@ -177,6 +177,9 @@ class Logs(LogTable):
         """The future log, which has everything, becomes the current one; the old one is deleted."""
         current, future = self._logs[topic_partition], self._futures[topic_partition]
         assert future.log_end_offset == current.log_end_offset, f"{topic_partition} is not copied whole"
+        for epoch, start_offset in current.epochs.entries:  # also those that no record tells of
+            if epoch > future.last_leader_epoch:
+                future.assign_leader_epoch(epoch, start_offset)
         future.update_high_watermark(current.high_watermark)
         future.cleaned_to = current.cleaned_to
         self._move_folder(future, os.path.join(future.log_dir, folder_name(topic_partition)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -10,7 +11,9 @@ import pytest
 from protocol.errors import ErrorCode
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
-from tests.broker.following import led
+from tests.broker.asking import batch, produce_request
+from tests.broker.following import acknowledge, follow, led
+from tests.broker.inprocess import request_frame
 from tests.broker.transacting import ID, Transacting, broker_on
 
 NONE = ErrorCode.NONE
@@ -116,3 +119,21 @@ async def test_a_deleted_topic_holds_no_transaction_up(client: Transacting) -> N
     await client.broker.server.cluster.delete_topics(request, 5)
     assert (await client.end(producer)).code is NONE
     assert await client.settled() == "CompleteCommit"
+
+
+async def test_records_that_wait_for_their_coordinator_are_not_overwritten_by_the_next_request(
+    client: Transacting,
+) -> None:
+    producer = await client.producer()
+    replicas = client.broker.server.broker.replicas
+    for partition in replicas.topic("__transaction_state").values():
+        follow(partition)
+    writing = asyncio.ensure_future(client.write(producer, "a", version=12))
+    await asyncio.sleep(0)
+    other = client.broker.client()
+    other.send(request_frame(produce_request("t", (1, batch(b"other" * 100))), 12))
+    await other.frames(1)
+    assert not writing.done()
+    for partition in replicas.topic("__transaction_state").values():
+        acknowledge(partition, partition.log_end_offset)
+    assert await writing is ErrorCode.NONE

@@ -39,6 +39,20 @@ def test_a_log_moves_to_another_directory(disks: tuple[Path, Path]) -> None:
     assert contents(start(*disks), 0) == [*written[3:], "more"]
 
 
+def test_a_log_that_moves_keeps_the_epochs_in_which_nothing_was_written_yet(disks: tuple[Path, Path]) -> None:
+    logs = start(*disks)
+    create(logs, 0, "a")
+    log = logs.get(place(0))
+    assert log is not None
+    log.assign_leader_epoch(7, 1)
+    log.assign_leader_epoch(9, 1)
+    epochs = log.epochs.entries
+    logs.create_future(place(0), str(disks[1]), NOW_MS)
+    logs.copy_to_future(place(0), NOW_MS)
+    moved = logs.swap_future(place(0), NOW_MS)
+    assert (moved.epochs.entries, moved.last_leader_epoch) == (epochs, 9)
+
+
 def test_a_move_goes_on_after_a_restart(disks: tuple[Path, Path]) -> None:
     logs = start(*disks)
     create(logs, 0, "a", "b")
