@@ -3,7 +3,9 @@
 A shard is a state machine over one partition of an internal topic (or over the cluster metadata log). Its decisions
 read state and return an `Outcome`; `apply` alone changes durable state, and loading is nothing but `apply` from the
 log's start. A shard has no clock, no lock and no rollback: whatever fails, fails before `apply`, or costs the shard its
-place and it is loaded again. Source: Kafka's CoordinatorRuntime (coordinator-common), KIP-848.
+place and it is loaded again. A decision or an expiry that fails by a fault of ours fails for its own request or timer
+alone: the fault is told, and every other deadline comes at its time. Source: Kafka's CoordinatorRuntime
+(coordinator-common), KIP-848.
 
     runtime = Runtime(clock)
     await runtime.load(partition, shard, storage, form)              # COORDINATOR_LOAD_IN_PROGRESS until it is done
@@ -13,13 +15,12 @@ place and it is loaded again. Source: Kafka's CoordinatorRuntime (coordinator-co
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Sequence
-from contextlib import suppress
-from enum import Enum
 from functools import partial
-from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Final, Generic, NamedTuple, NoReturn, Protocol, TypeVar
 
+from coordinator.hosted import FAILED, NEVER_MS, REFUSALS, AsAnswer, Hosted, Status, Written
+from coordinator.refusal import HalfWritten
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import Buffer
 
@@ -87,6 +88,15 @@ class Shard(Protocol[R]):
         """When `expire` is due; asked after every outcome, so it must be cheap."""
         ...
 
+    def expire_failed(self, error: Exception, now_ms: int) -> int:
+        """The last `expire` raised, or its records could not be written. The shard sees to it that what was due comes
+        again, not too soon; returns when `expire` may be called again."""
+        ...
+
+    def tickets(self) -> Iterable[Hashable]:
+        """The tickets that its state holds, to be answered by later decisions."""
+        ...
+
 
 class Form(Protocol[R, E_out]):
     """How a shard's records are written."""
@@ -141,86 +151,13 @@ class Clock(Protocol):
     def call_at(self, when_ms: int, then: Callable[[], None]) -> Timer: ...
 
 
-class Status(Enum):
-    """A hosted shard's life: LOADING → ACTIVE → FAILED; an unloaded one is hosted no more."""
-
-    LOADING = "loading"
-    ACTIVE = "active"
-    FAILED = "failed"
+OnFault = Callable[[Hashable, Exception], None]
+"""Told the shard's key and an exception that no client's doing may cause."""
 
 
-REFUSALS = {
-    Status.LOADING: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    Status.FAILED: ErrorCode.NOT_COORDINATOR,
-}
-
-
-NEVER_MS: Final = 1 << 62
-
-AsAnswer = Callable[[KafkaError], KafkaError]
-
-
-class _Written:
-    """Answers that wait until everything before the offset is committed, and how long they wait at most."""
-
-    __slots__ = ("deadline_ms", "offset", "replies")
-
-    def __init__(self, offset: int, replies: Sequence[Reply], deadline_ms: int) -> None:
-        self.offset = offset
-        self.replies = replies
-        self.deadline_ms = deadline_ms
-
-
-class _Hosted(Generic[R]):
-    """A shard, its partition, and the requests that wait for it."""
-
-    def __init__(self, shard: Shard[R], storage: Storage[E], form: Form[R, E], as_answer: AsAnswer) -> None:
-        self.shard = shard
-        self.as_answer = as_answer
-        self.append: Callable[[Sequence[R], int], int] = lambda records, now_ms: storage.append(
-            form.encode(records, now_ms)
-        )
-        self.when_committed = storage.when_committed
-        self.decode = form.decode
-        self.status = Status.LOADING
-        self.appended_to = self.committed_to = 0
-        self.waiting: dict[object, asyncio.Future[object]] = {}
-        self.written: deque[_Written] = deque()
-        """What is not known to be committed, in the order of the offsets."""
-        self.timeout_ms = NEVER_MS
-        """When the first of them may be due; it is looked at only then."""
-
-    def release(self, replies: Iterable[Reply]) -> None:
-        for ticket, answer in replies:
-            future = self.waiting.pop(ticket, None)
-            if future is None or future.done():  # its connection is gone
-                continue
-            if isinstance(answer, KafkaError):
-                future.set_exception(self.as_answer(answer))
-            else:
-                future.set_result(answer)
-
-    def settle(self, written: _Written) -> None:
-        """It is committed, and with it what was written before."""
-        self.committed_to = written.offset
-        self.release(written.replies)
-        while self.written and self.written[0].offset <= written.offset:
-            self.written.popleft()
-
-    def time_out(self, now_ms: int) -> None:
-        """Who has waited too long is told so. What was decided stays so, and may still be committed later on."""
-        late = [written for written in self.written if written.deadline_ms <= now_ms]
-        for written in late:
-            error = KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"not committed up to {written.offset} in time")
-            self.release([Reply(ticket, error) for ticket, _ in written.replies])
-        self.timeout_ms = min(
-            (each.deadline_ms for each in self.written if each.deadline_ms > now_ms), default=NEVER_MS
-        )
-
-    def fail(self, error: KafkaError) -> None:
-        """Every waiting request gets the error; what was applied but never committed is not to be seen again."""
-        self.status = Status.FAILED
-        self.release([Reply(ticket, error) for ticket in self.waiting])
+def raise_fault(key: Hashable, error: Exception) -> None:
+    """For runtimes whose owner wants to see a fault where it happens."""
+    raise error
 
 
 class Runtime(Generic[R]):
@@ -232,15 +169,18 @@ class Runtime(Generic[R]):
         on_failure: Callable[[Hashable, KafkaError], None],
         write_timeout_ms: Callable[[Sequence[R]], int] | None = None,
         as_answer: AsAnswer = lambda error: error,
+        on_fault: OnFault = raise_fault,
     ) -> None:
         """`write_timeout_ms` tells how long answers wait at most for the commit of records, or of what was written
         before where there are none; they fail with REQUEST_TIMED_OUT then. None bounds nothing. `as_answer` makes of an
-        error what those who wait are told."""
+        error what those who wait are told. `on_fault` hears of every exception that is no KafkaError: a fault of
+        ours."""
         self._clock = clock
         self._write_timeout_ms = write_timeout_ms
         self._as_answer = as_answer
         self._on_failure = on_failure
-        self._hosted: dict[Hashable, _Hosted[R]] = {}
+        self._on_fault = on_fault
+        self._hosted: dict[Hashable, Hosted[R]] = {}
         self._timer: Timer | None = None
         self._alarm_ms = 0
 
@@ -256,7 +196,7 @@ class Runtime(Generic[R]):
 
         `loaded` is told the time when all is there, to set deadlines by it.
         """
-        hosted = self._hosted[key] = _Hosted(shard, storage, form, self._as_answer)
+        hosted = self._hosted[key] = Hosted(shard, storage, form, self._as_answer)
         try:
             async for piece in storage.read():
                 if self._hosted.get(key) is not hosted:
@@ -275,7 +215,7 @@ class Runtime(Generic[R]):
 
     def adopt(self, key: Hashable, shard: Shard[R], storage: Storage[E], form: Form[R, E]) -> None:
         """Host a shard that its owner has loaded."""
-        self._hosted[key] = hosted = _Hosted(shard, storage, form, self._as_answer)
+        self._hosted[key] = hosted = Hosted(shard, storage, form, self._as_answer)
         self._activate(hosted)
 
     def unload(self, key: Hashable) -> None:
@@ -302,13 +242,22 @@ class Runtime(Generic[R]):
         hosted = self._serving(key)
         ticket: Ticket[A] = Ticket()
         now_ms = self._clock.now_ms()
-        outcome = decision(ticket, now_ms)
+        try:
+            outcome = decision(ticket, now_ms)
+        except KafkaError:
+            raise
+        except Exception as error:
+            hosted.release_forgotten()
+            self._arm(hosted)
+            self._on_fault(key, error)
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(FAILED)) from error
         future: asyncio.Future[A] = asyncio.get_running_loop().create_future()
         hosted.waiting[ticket] = future  # type: ignore[assignment]  # the reply to a ticket has the ticket's type
         try:
             self._write(key, hosted, outcome, now_ms)
         except KafkaError:
             hosted.waiting.pop(ticket, None)
+            self._arm(hosted)
             if future.done():
                 future.exception()  # it is the one that is raised here
             raise
@@ -317,7 +266,7 @@ class Runtime(Generic[R]):
             future.add_done_callback(lambda _: hosted.waiting.pop(ticket, None))
         return future
 
-    def _serving(self, key: Hashable) -> _Hosted[R]:
+    def _serving(self, key: Hashable) -> Hosted[R]:
         hosted = self._hosted.get(key)
         if hosted is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
@@ -325,50 +274,73 @@ class Runtime(Generic[R]):
             raise KafkaError(REFUSALS[hosted.status])
         return hosted
 
-    def _activate(self, hosted: _Hosted[R]) -> None:
+    def _activate(self, hosted: Hosted[R]) -> None:
         hosted.status = Status.ACTIVE
         self._arm(hosted)
 
-    def _write(self, key: Hashable, hosted: _Hosted[R], outcome: Outcome[R], now_ms: int) -> None:
+    def _write(self, key: Hashable, hosted: Hosted[R], outcome: Outcome[R], now_ms: int) -> None:
         """Append, apply, and see to the replies. An append that fails leaves the durable state as it was: its error is
         the answer to all whom the outcome would have answered, and is raised."""
         if outcome.records:
             try:
                 hosted.appended_to = hosted.append(outcome.records, now_ms)
-            except KafkaError as error:
-                hosted.release([Reply(ticket, error) for ticket, _ in outcome.replies])
-                self._arm(hosted, now_ms + RETRY_MS)
-                raise
-            for record in outcome.records:
-                hosted.shard.apply(record)
+            except Exception as error:
+                self._not_written(key, hosted, outcome, error)
+            try:
+                for record in outcome.records:
+                    hosted.shard.apply(record)
+            except Exception as error:
+                self._not_applied(key, hosted, outcome, error)
         if hosted.appended_to <= hosted.committed_to:
             hosted.release(outcome.replies)
         elif outcome.records or outcome.replies:
             self._await_commit(key, hosted, outcome, now_ms)
         self._arm(hosted)
 
-    def _await_commit(self, key: Hashable, hosted: _Hosted[R], outcome: Outcome[R], now_ms: int) -> None:
+    def _not_written(self, key: Hashable, hosted: Hosted[R], outcome: Outcome[R], error: Exception) -> NoReturn:
+        refusal = error if isinstance(error, KafkaError) else FAILED
+        hosted.release([(ticket, refusal) for ticket, _ in outcome.replies])
+        if isinstance(error, HalfWritten):
+            self._give_up(key, hosted, error)
+        if refusal is FAILED:
+            self._on_fault(key, error)
+        raise KafkaError(refusal.code, refusal.message) from error
+
+    def _not_applied(self, key: Hashable, hosted: Hosted[R], outcome: Outcome[R], error: Exception) -> NoReturn:
+        """The state may be half changed. What was decided is in the log, and the state of the log is loaded again."""
+        hosted.release([(ticket, FAILED) for ticket, _ in outcome.replies])
+        self._give_up(key, hosted, error)
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(FAILED)) from error
+
+    def _give_up(self, key: Hashable, hosted: Hosted[R], error: Exception) -> None:
+        """The shard loses its place; who waits is told to ask again, for the one that is loaded in its stead."""
+        self._fail(key, hosted, KafkaError(ErrorCode.NOT_COORDINATOR, repr(error)))
+        self._on_fault(key, error)
+
+    def _await_commit(self, key: Hashable, hosted: Hosted[R], outcome: Outcome[R], now_ms: int) -> None:
         timeout_ms = NEVER_MS if self._write_timeout_ms is None else self._write_timeout_ms(outcome.records)
-        written = _Written(hosted.appended_to, outcome.replies, now_ms + timeout_ms)
+        written = Written(hosted.appended_to, outcome.replies, now_ms + timeout_ms)
         hosted.written.append(written)
         hosted.timeout_ms = min(hosted.timeout_ms, written.deadline_ms)
         hosted.when_committed(written.offset, partial(self._committed, key, hosted, written))
 
-    def _committed(self, key: Hashable, hosted: _Hosted[R], written: _Written, error: KafkaError | None) -> None:
+    def _committed(self, key: Hashable, hosted: Hosted[R], written: Written, error: KafkaError | None) -> None:
         if error is None:
             hosted.settle(written)
         elif hosted.status is Status.ACTIVE:
             self._fail(key, hosted, error)
 
-    def _fail(self, key: Hashable, hosted: _Hosted[R], error: KafkaError) -> None:
+    def _fail(self, key: Hashable, hosted: Hosted[R], error: KafkaError) -> None:
         hosted.fail(error)
         self._on_failure(key, error)
 
-    def _arm(self, hosted: _Hosted[R], not_before_ms: int = 0) -> None:
+    def _arm(self, hosted: Hosted[R]) -> None:
         """Bring the alarm forward if this shard needs it earlier; one that rings too early does no harm."""
+        if hosted.status is not Status.ACTIVE:
+            return
         deadline_ms = hosted.shard.next_deadline_ms()
         deadline_ms = (
-            hosted.timeout_ms if deadline_ms is None else min(max(deadline_ms, not_before_ms), hosted.timeout_ms)
+            hosted.timeout_ms if deadline_ms is None else min(max(deadline_ms, hosted.not_before_ms), hosted.timeout_ms)
         )
         if deadline_ms >= NEVER_MS:
             return
@@ -380,19 +352,33 @@ class Runtime(Generic[R]):
         self._timer = self._clock.call_at(deadline_ms, self._ring)
 
     def _ring(self) -> None:
+        """Whatever the expiry of one shard comes to, the others have their time."""
         self._timer = None
         now_ms = self._clock.now_ms()
         for key, hosted in list(self._hosted.items()):
             if hosted.status is Status.ACTIVE:
                 self._expire(key, hosted, now_ms)
 
-    def _expire(self, key: Hashable, hosted: _Hosted[R], now_ms: int) -> None:
+    def _expire(self, key: Hashable, hosted: Hosted[R], now_ms: int) -> None:
         if hosted.timeout_ms <= now_ms:
             hosted.time_out(now_ms)
         deadline_ms = hosted.shard.next_deadline_ms()
-        if deadline_ms is None or deadline_ms > now_ms:
+        if deadline_ms is None or max(deadline_ms, hosted.not_before_ms) > now_ms:
             self._arm(hosted)
             return
-        # A failed append has told whom it concerns, and the alarm is set to try again.
-        with suppress(KafkaError):
-            self._write(key, hosted, hosted.shard.expire(now_ms), now_ms)
+        try:
+            outcome = hosted.shard.expire(now_ms)
+        except Exception as error:
+            self._expire_failed(hosted, error, now_ms)
+            hosted.release_forgotten()
+            if not isinstance(error, KafkaError):
+                self._on_fault(key, error)
+            return
+        try:
+            self._write(key, hosted, outcome, now_ms)
+        except KafkaError as error:  # it has told whom it concerns
+            self._expire_failed(hosted, error, now_ms)
+
+    def _expire_failed(self, hosted: Hosted[R], error: Exception, now_ms: int) -> None:
+        hosted.not_before_ms = hosted.shard.expire_failed(error, now_ms)
+        self._arm(hosted)

@@ -16,8 +16,9 @@ from broker.coordinators.storage import PartitionStorage, Sized
 from broker.logging import get_logger
 from broker.replica.partition import Partition
 from coordinator.cluster.changes import Change, PartitionChanged, TopicDeleted
+from coordinator.hosted import Status
 from coordinator.refusal import Refusal
-from coordinator.runtime import Decision, Form, Runtime, Shard, Status
+from coordinator.runtime import Decision, Form, Runtime, Shard
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 
@@ -145,7 +146,7 @@ class Coordinator(Generic[S, R]):
             seat(partition), partition, broker.clock, linger_ms
         )
         self._places: dict[int, Place[S, R]] = {}
-        self._runtime: Runtime[R] = Runtime(broker.clock, self._failed, write_timeout_ms, seen_by_client)
+        self._runtime: Runtime[R] = Runtime(broker.clock, self._failed, write_timeout_ms, seen_by_client, self._fault)
         self._creation: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopped = False
@@ -278,6 +279,10 @@ class Coordinator(Generic[S, R]):
         log.error("coordinator failed", topic=self.topic.name, partition=key, reason=str(error))
         assert isinstance(key, int)
         self.broker.clock.call_at(self.broker.clock.now_ms() + LOAD_AGAIN_MS, lambda: self._load_again(key))
+
+    def _fault(self, key: Hashable, error: Exception) -> None:
+        """A request or a deadline failed that never should: it costs nobody else anything."""
+        log.error("coordinator's own fault", topic=self.topic.name, partition=key, exc_info=error)
 
     def _load_again(self, index: int) -> None:
         if self._runtime.status(index) is Status.FAILED:

@@ -123,7 +123,10 @@ class ShareCoordinator(Coordinator[ShareShard, ShareRecord]):
         while True:
             await asyncio.sleep(self.broker.config.share_coordinator_state_topic_prune_interval_ms / 1000)
             for index in list(self.shards):
-                self.prune(index)
+                try:
+                    self.prune(index)
+                except Exception:
+                    log.exception("state topic not pruned", partition=index)
 
     def prune(self, index: int) -> None:
         """Moves the log start of one partition up to the oldest snapshot that counts."""

@@ -188,7 +188,12 @@ class TransactionCoordinator(Coordinator[TransactionShard, TransactionRecord]):
                 continue
             done = {}
             for markers in work:
-                written, waiting = self._begin(markers, partition.leader_epoch)
+                written: list[TopicPartition] = []
+                waiting: Waiting = []
+                try:
+                    written, waiting = self._begin(markers, partition.leader_epoch)
+                except Exception:  # the partitions come round again
+                    log.exception("markers not written", transactional_id=markers.transactional_id)
                 if waiting:
                     under_way.add(markers.transactional_id)
                     self._spawn(self._report(index, shard, markers.transactional_id, written, waiting, under_way))

@@ -105,11 +105,18 @@ class Hosted:
             if self.engine.lifecycle is Lifecycle.INITIALIZING:
                 self.engine.load(start, state.batches)
                 self.bury()
-        except KafkaError as error:
+        except Exception as error:
+            self._not_loaded(error)
+        self.wake()
+
+    def _not_loaded(self, error: Exception) -> None:
+        if isinstance(error, KafkaError):
             self.error = seen_by_member(error)
             log.warning("share partition not loaded", partition=str(self.key), reason=str(error))
-            self._given_up(self)
-        self.wake()
+        else:
+            self.error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+            log.error("share partition not loaded", partition=str(self.key), exc_info=error)
+        self._given_up(self)
 
     def _beginning(self) -> int:
         """Where a group starts that has no offset yet (share.auto.offset.reset)."""
@@ -231,9 +238,14 @@ class Hosted:
         self._alarm, self._alarm_ms = None, NO_DEADLINE
         if not self.engine.is_active:
             return
-        self.refresh()
-        change = expire(self.engine, self._clock.now_ms())
-        self._settle(change, self._note)
+        try:
+            self.refresh()
+            change = expire(self.engine, self._clock.now_ms())
+            self._settle(change, self._note)
+        except Exception:  # the state may be half changed: whoever asks next gets what is stored
+            log.exception("locks of a share partition not looked after", partition=str(self.key))
+            self._given_up(self)
+            return
         self._arm()
         if change is not None or self.engine.looks_back:
             self.wake()
@@ -253,6 +265,9 @@ class Hosted:
                 await self._dead_letters.write(self.key, self.partition, letters, self._config())
                 if self.engine.is_active:
                     self._settle(buried(self.engine, ranges), self._note)
+        except Exception:
+            log.exception("records not buried", partition=str(self.key))
+            self._given_up(self)
         finally:
             self._burying = None
 

@@ -10,7 +10,7 @@ cluster.close()
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
@@ -95,6 +95,13 @@ class ClusterShard:
 
     def next_deadline_ms(self) -> int | None:
         return None
+
+    def expire_failed(self, error: Exception, now_ms: int) -> int:
+        return now_ms
+
+    def tickets(self) -> Iterable[Hashable]:
+        """Nobody waits for a later decision."""
+        return ()
 
 
 class Cluster:

@@ -10,7 +10,7 @@ anew. Source: org.apache.kafka.coordinator.group.classic.ClassicGroup.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from enum import Enum
 
 from coordinator.group.classic_member import ClassicMember, Strategy
@@ -147,6 +147,10 @@ class ClassicGroup:
     def tombstones(self) -> list[GroupRecord]:
         return [classic_group_gone(self.group_id)]
 
+    def tickets(self) -> Iterator[Hashable]:
+        for member in self.members.values():
+            yield from (ticket for ticket in (member.join_ticket, member.sync_ticket) if ticket is not None)
+
     def cancel_timers(self, timers: Timers) -> None:
         timers.cancel(join_key(self.group_id))
         timers.cancel(sync_key(self.group_id))
@@ -261,7 +265,7 @@ class ClassicGroup:
         member.strategies = strategies
 
     def _count(self, strategies: Iterable[Strategy], change: int) -> None:
-        for name, _ in strategies:
+        for name in {name for name, _ in strategies}:  # a client may name one twice
             self._supported[name] = self._supported.get(name, 0) + change
 
     def elect_joined_leader(self) -> bool:

@@ -28,6 +28,10 @@ from protocol.messages.sync_group import SyncGroupResponse
 
 NO_GENERATION = -1
 
+LEAST_WAIT_FOR_JOINS_MS = 1_000
+"""A member's rebalance timeout may be nothing, or less: a group whose static members are all away would then look for
+them without end."""
+
 
 def prepare(state: GroupState, group: ClassicGroup, draft: Draft, now_ms: int, reason: str) -> None:
     """Begin a rebalance. The first one of an empty group waits for more members to come; any other for those it has."""
@@ -214,7 +218,7 @@ def stop_waiting_for_syncs(state: GroupState, group: ClassicGroup) -> None:
 
 
 def _wait_for_joins(state: GroupState, group: ClassicGroup, now_ms: int) -> None:
-    deadline_ms = now_ms + group.rebalance_timeout_ms
+    deadline_ms = now_ms + max(group.rebalance_timeout_ms, LEAST_WAIT_FOR_JOINS_MS)
     state.timers.set(join_key(group.group_id), deadline_ms, lambda now: _joins_over(state, group.group_id, now))
 
 

@@ -49,9 +49,20 @@ def take(group: ClassicGroup, value: GroupMetadataValue) -> None:
         if known is None:
             group.add(loaded_member(each, value.protocol), value.protocol_type)
         else:
-            known.assignment = each.assignment
+            _refresh(group, known, each)
     group.leader = value.leader
     group.read_subscriptions()
+
+
+def _refresh(group: ClassicGroup, member: ClassicMember, each: MemberMetadata) -> None:
+    """A later record of the same member. One that this broker has just written says what the member is; of one that is
+    loaded, the member may have changed since the record before: its subscription, or all its strategies."""
+    loaded = loaded_member(each, group.strategy)
+    member.assignment = loaded.assignment
+    if loaded.strategies[0] not in member.strategies:
+        group.change_strategies(member, loaded.strategies)
+        member.rebalance_timeout_ms = loaded.rebalance_timeout_ms
+        member.session_timeout_ms = loaded.session_timeout_ms
 
 
 def loaded_member(each: MemberMetadata, strategy: str | None) -> ClassicMember:

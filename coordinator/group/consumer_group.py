@@ -186,12 +186,12 @@ class ConsumerGroup(ModernGroup[Member]):
             self._let_go(before.assigned, before.member_epoch)
             self._let_go(before.pending_revocation, before.member_epoch)
             self.classic_members -= before.uses_classic_protocol
-            self.classic_protocols.subtract(protocol.name for protocol in before.classic_protocols)
+            self.classic_protocols.subtract({protocol.name for protocol in before.classic_protocols})
         if after is not None:
             self._hold(after.assigned, after.member_epoch)
             self._hold(after.pending_revocation, after.member_epoch)
             self.classic_members += after.uses_classic_protocol
-            self.classic_protocols.update(protocol.name for protocol in after.classic_protocols)
+            self.classic_protocols.update({protocol.name for protocol in after.classic_protocols})
 
     def _hold(self, owned: Owned, epoch: int) -> None:
         for topic_id, partitions in owned.items():

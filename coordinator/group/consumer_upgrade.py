@@ -106,9 +106,10 @@ def _consumer_group(state: GroupState, classic: ClassicGroup) -> ConsumerGroup:
 
 
 def _member(each: ClassicMember, classic: ClassicGroup) -> Member:
-    """A member that goes on with the classic protocol. Before the first generation there is no strategy yet: then what
-    it likes best tells what it reads."""
-    subscription = subscription_of(each.metadata(classic.strategy or each.strategies[0].name))
+    """A member that goes on with the classic protocol. Before the first generation there is no strategy yet, and one
+    that has joined the next may have given the present one up: then what it likes best tells what it reads."""
+    names = [name for name, _ in each.strategies]
+    subscription = subscription_of(each.metadata(classic.strategy if classic.strategy in names else names[0]))
     protocols = [ClassicProtocol(name=name, metadata=metadata) for name, metadata in each.strategies]
     return Member(
         each.member_id,

@@ -5,7 +5,7 @@ Source: org.apache.kafka.coordinator.group.Group.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
@@ -89,6 +89,10 @@ class Group(Protocol):
 
     def tombstones(self) -> list[GroupRecord]:
         """The records that delete the group, without its offsets."""
+        ...
+
+    def tickets(self) -> Iterable[Hashable]:
+        """Of members that wait for an answer."""
         ...
 
     def cancel_timers(self, timers: Timers) -> None:

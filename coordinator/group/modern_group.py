@@ -5,6 +5,7 @@ Source: Kafka's ModernGroup (KIP-848, KIP-932).
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from coordinator.group.assignment import NOTHING, Assignment
@@ -58,6 +59,9 @@ class ModernGroup(Group, Generic[M]):
 
     def has_member(self, member_id: str) -> bool:
         return member_id in self.members
+
+    def tickets(self) -> Iterable[Hashable]:
+        return ()
 
     def check_delete(self) -> None:
         if self.members:

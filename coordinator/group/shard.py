@@ -10,7 +10,7 @@ Source: GroupCoordinatorShard.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 
 from coordinator.group import (
     classic_replay,
@@ -83,3 +83,14 @@ class GroupShard:
 
     def next_deadline_ms(self) -> int | None:
         return self.state.timers.next_deadline_ms()
+
+    def expire_failed(self, error: Exception, now_ms: int) -> int:
+        """The timer that ran last comes again; all others are due as they were."""
+        self.state.timers.failed(error, now_ms)
+        return now_ms
+
+    def tickets(self) -> Iterator[Hashable]:
+        """Of members that wait for a rebalance or an assignment."""
+        yield from self.state.timers.tickets()
+        for group in self.state.groups.values():
+            yield from group.tickets()

@@ -8,24 +8,32 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Hashable, Iterator
+from typing import Final
 
 from coordinator.group.records import GroupOutcome
-from coordinator.runtime import Outcome, Reply
+from coordinator.runtime import RETRY_MS, Outcome, Reply
+from protocol.errors import KafkaError
 
 Action = Callable[[int], GroupOutcome]
 """What to decide once the deadline has passed: (now_ms) → Outcome."""
 
 NOTHING: GroupOutcome = Outcome()
 
+MAX_RETRY_MS: Final = 60_000
+"""The most that an action waits that fails again and again by a fault of ours. It is not given up: the group may be in
+another state by then, and without its timer it would be in this one for ever."""
+
 
 class Timer:
     """What is due, and when."""
 
-    __slots__ = ("action", "deadline_ms")
+    __slots__ = ("action", "deadline_ms", "retry_ms")
 
     def __init__(self, deadline_ms: int, action: Action) -> None:
         self.deadline_ms = deadline_ms
         self.action = action
+        self.retry_ms = RETRY_MS
+        """How long it waits should it fail."""
 
 
 class Timers:
@@ -37,6 +45,12 @@ class Timers:
         self._in_heap: dict[Hashable, int] = {}
         """For each key, the earliest time at which the heap has it."""
         self._count = 0
+        self._replies: list[Reply] = []
+        """Of actions that have run, and whose outcome is yet to be returned."""
+        self._running: tuple[Hashable, Timer] | None = None
+        """What `expire` has run last."""
+        self._not_before_ms = 0
+        """While `expire` runs, later than now: an action that sets itself anew does not keep it from its end."""
 
     def __contains__(self, key: Hashable) -> bool:
         return key in self._timers
@@ -49,6 +63,7 @@ class Timers:
 
     def set(self, key: Hashable, deadline_ms: int, action: Action) -> None:
         """Have `action` decide once `deadline_ms` has come, instead of what was set under the key."""
+        deadline_ms = max(deadline_ms, self._not_before_ms)
         self._timers[key] = Timer(deadline_ms, action)
         if self._in_heap.get(key, deadline_ms + 1) > deadline_ms:
             self._push(key, deadline_ms)
@@ -75,22 +90,53 @@ class Timers:
 
     def next_deadline_ms(self) -> int | None:
         """When to come back: the earliest deadline, or a little earlier."""
+        if self._replies:
+            return 0
         return self._heap[0][0] if self._heap else None
 
     def expire(self, now_ms: int) -> GroupOutcome:
-        """Run what is due, in order, up to the first that has records: the next one decides after they are applied."""
-        replies: list[Reply] = []
-        while self._heap and self._heap[0][0] <= now_ms:
-            timer = self._pop(now_ms)
-            if timer is None:
-                continue
-            outcome = timer.action(now_ms)
-            replies += outcome.replies
-            if outcome.records:
-                return Outcome(outcome.records, replies)
-        return Outcome((), replies) if replies else NOTHING
+        """Run what is due, in order, up to the first that has records: the next one decides after they are applied.
 
-    def _pop(self, now_ms: int) -> Timer | None:
+        Where an action raises, `failed` puts it back, and the next call goes on behind it.
+        """
+        self._not_before_ms = now_ms + 1
+        try:
+            while self._heap and self._heap[0][0] <= now_ms:
+                due = self._pop(now_ms)
+                if due is None:
+                    continue
+                self._running = due
+                outcome = due[1].action(now_ms)
+                self._replies += outcome.replies
+                if outcome.records:
+                    return self._returned(outcome)
+        finally:
+            self._not_before_ms = 0
+        self._running = None
+        return self._returned(NOTHING)
+
+    def _returned(self, last: GroupOutcome) -> GroupOutcome:
+        replies, self._replies = self._replies, []
+        return Outcome(last.records, replies) if last.records or replies else NOTHING
+
+    def failed(self, error: Exception, now_ms: int) -> None:
+        """What ran last raised, or could not be written: it comes again, if it has not set itself anew."""
+        if self._running is None:
+            return
+        (key, timer), self._running = self._running, None
+        if key in self._timers:
+            return
+        timer.deadline_ms = now_ms + timer.retry_ms
+        if not isinstance(error, KafkaError):
+            timer.retry_ms = min(2 * timer.retry_ms, MAX_RETRY_MS)
+        self._timers[key] = timer
+        self._push(key, timer.deadline_ms)
+
+    def tickets(self) -> Iterator[Hashable]:
+        """Tickets that are answered, though nobody has heard of it."""
+        return (ticket for ticket, _ in self._replies)
+
+    def _pop(self, now_ms: int) -> tuple[Hashable, Timer] | None:
         """Take the heap's first entry; its timer if that is due, which is then set no more."""
         at_ms, _, key = heapq.heappop(self._heap)
         if self._in_heap.get(key) != at_ms:
@@ -103,7 +149,7 @@ class Timers:
             self._push(key, timer.deadline_ms)
             return None
         del self._timers[key]
-        return timer
+        return key, timer
 
     def _push(self, key: Hashable, deadline_ms: int) -> None:
         self._count += 1  # keys need not be comparable

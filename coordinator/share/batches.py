@@ -33,7 +33,11 @@ def combine(so_far: Iterable[StateBatch], new: Iterable[StateBatch], start_offse
 
 
 def _from(batches: Iterable[StateBatch], start_offset: int) -> Iterable[StateBatch]:
+    """What of the batches is at the start offset or beyond. One that ends before it begins, which no log should have,
+    could be cut into pieces without end."""
     for each in batches:
+        if each.first_offset > each.last_offset:
+            continue
         if each.first_offset >= start_offset:
             yield StateBatch(*each)
         elif each.last_offset >= start_offset:

@@ -7,12 +7,12 @@ then, so that the topic can be pruned. Source: ShareCoordinatorShard (KIP-932, K
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from coordinator.cluster.topic import Topic
 from coordinator.refusal import Refusal
-from coordinator.runtime import Outcome, Reply, Ticket
+from coordinator.runtime import RETRY_MS, Outcome, Reply, Ticket
 from coordinator.share.batches import NO_START_OFFSET, StateBatch, combine
 from coordinator.share.records import NOT_YET, ShareKey, ShareOutcome, ShareRecord, ShareState, Update
 from coordinator.share.redundant import Redundant
@@ -101,6 +101,8 @@ class ShareShard:
         """Raises INVALID_REQUEST of a share partition that was never initialized, FENCED_LEADER_EPOCH,
         FENCED_STATE_EPOCH, UNKNOWN_TOPIC_OR_PARTITION."""
         state = self._known(key, "Write")
+        if any(each.first_offset > each.last_offset for each in written.batches):
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "A state batch ends before it begins.")
         self._check_leader_epoch(key, written.leader_epoch)
         self._check_state_epoch(key, written.state_epoch)
         self._check_exists(key)
@@ -255,3 +257,11 @@ class ShareShard:
 
     def next_deadline_ms(self) -> int | None:
         return self._cold_at_ms
+
+    def expire_failed(self, error: Exception, now_ms: int) -> int:
+        """Share partitions stay without their snapshot until the next look."""
+        return now_ms + RETRY_MS
+
+    def tickets(self) -> Iterable[Hashable]:
+        """Nobody waits for a later decision."""
+        return ()

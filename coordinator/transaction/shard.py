@@ -8,9 +8,10 @@ markers again: to write one twice does no harm. Source: Kafka's TransactionCoord
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
+from coordinator import runtime
 from coordinator.runtime import Outcome, Reply, Ticket, reply
 from coordinator.transaction import decisions
 from coordinator.transaction.decisions import NewProducerId
@@ -54,6 +55,8 @@ class TransactionShard:
         """Of these, whose markers are written, but not committed: who writes them keeps them here."""
         self._retry_ms = NEVER
         self._writer: Ticket[list[Markers]] | None = None
+        self._fault: Exception | None = None
+        """What one of the transactions that are too late failed over, which is told once the others are aborted."""
         self._look_for_late_ms = 0
         self._look_for_expired_ms = 0
 
@@ -230,6 +233,8 @@ class TransactionShard:
     def next_deadline_ms(self) -> int | None:
         """When `expire` is due."""
         deadline_ms = self._retry_ms if self._writer is not None else NEVER
+        if self._fault is not None:
+            deadline_ms = 0
         if self._ongoing:
             deadline_ms = min(deadline_ms, self._look_for_late_ms)
         if self.transactions:
@@ -238,6 +243,9 @@ class TransactionShard:
 
     def expire(self, now_ms: int) -> TransactionOutcome:
         """Markers that failed are tried again; transactions that took too long are aborted; idle ids are forgotten."""
+        if self._fault is not None:
+            fault, self._fault = self._fault, None
+            raise fault
         if self._retry_ms <= now_ms and self._writer is not None:
             work, writer = self._markers_due(now_ms), self._writer
             if work:
@@ -248,6 +256,14 @@ class TransactionShard:
         if self._look_for_expired_ms <= now_ms:
             return self._forget_idle(now_ms)
         return Outcome()
+
+    def expire_failed(self, error: Exception, now_ms: int) -> int:
+        """What is due is decided anew; one transaction that cannot be aborted keeps no other open."""
+        return now_ms + runtime.RETRY_MS
+
+    def tickets(self) -> Iterable[Hashable]:
+        """Of the one who writes markers, if it waits."""
+        return () if self._writer is None else (self._writer,)
 
     def _abort_late(self, now_ms: int) -> TransactionOutcome:
         settings = self._world.settings()
@@ -260,6 +276,8 @@ class TransactionShard:
                     ending.append(decisions.fencing(known, version, self._world.new_producer_id, now_ms))
                 except KafkaError:  # no producer id is at hand: the next look will find one
                     continue
+                except Exception as error:
+                    self._fault = error
         return self._decided(ending, []) if ending else Outcome()
 
     def _forget_idle(self, now_ms: int) -> TransactionOutcome:

@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Sequenc
 
 import pytest
 
-from coordinator.runtime import RETRY_MS, Outcome, Runtime, Status, Ticket, reply
+from coordinator.hosted import Status
+from coordinator.runtime import RETRY_MS, Outcome, Runtime, Ticket, reply
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import Buffer
 
@@ -74,6 +75,12 @@ class Counter:
 
     def next_deadline_ms(self) -> int | None:
         return min((deadline_ms for _, deadline_ms, _ in self.waiting), default=None)
+
+    def expire_failed(self, error: Exception, now_ms: int) -> int:
+        return now_ms + RETRY_MS
+
+    def tickets(self) -> list[Ticket[int]]:
+        return [ticket for _, _, ticket in self.waiting]
 
 
 class Bytes:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from coordinator.runtime import Status
+from coordinator.hosted import Status
 from protocol.errors import ErrorCode, KafkaError
 from tests.coordinator.test_runtime import KEY, Memory, Setting, soon
 

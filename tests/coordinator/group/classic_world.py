@@ -103,6 +103,7 @@ class ClassicGroups(Groups):
         assignments: dict[str, bytes] | None = None,
         *,
         instance_id: str | None = None,
+        strategy: str = "range",
     ) -> Asked:
         given = [
             SyncGroupRequestAssignment(member_id=owner, assignment=assignment)
@@ -114,7 +115,7 @@ class ClassicGroups(Groups):
             member_id=member_id,
             group_instance_id=instance_id,
             protocol_type="consumer",
-            protocol_name="range",
+            protocol_name=strategy,
             assignments=given,
         )
         return self.ask(requests.sync_group, request, Client(5))

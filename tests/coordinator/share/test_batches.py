@@ -89,3 +89,8 @@ def test_each_offset_has_the_furthest_of_what_was_said_of_it(
 def test_what_an_overlap_leaves_joins_the_batch_before_it() -> None:
     new = [StateBatch(9, 21, 2, 1), StateBatch(10, 22, 0, 1), StateBatch(22, 22, 2, 1)]
     assert combine([], new, 0) == [StateBatch(9, 22, 2, 1)]
+
+
+@pytest.mark.parametrize("so_far", [[], [StateBatch(0, 9, 0, 1)]])
+def test_a_batch_that_ends_before_it_begins_is_no_batch(so_far: list[StateBatch]) -> None:
+    assert combine(so_far, [StateBatch(5, 2, 2, 2), StateBatch(5, -9, 0, 3)], -1) == so_far

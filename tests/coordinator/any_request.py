@@ -1,0 +1,75 @@
+"""Requests out of a seed: right in form, and in every other way what a client should not send.
+
+Fields are filled by their schema: extremes of each type, nulls, entries twice; and, where a field's name is in the
+pools, with values that mean something to whoever is asked: topics, members, epochs as they are, were, or never were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any, TypeVar
+
+from protocol.schema import Field, Kind, fields_of
+
+T = TypeVar("T")
+
+EXTREMES: Mapping[str, Sequence[Any]] = {
+    "int8": (0, 1, -1, 127, -128),
+    "int16": (0, 1, -1, 32767, -32768),
+    "uint16": (0, 1, 65535),
+    "int32": (0, 1, -1, 2**31 - 1, -(2**31)),
+    "uint32": (0, 1, 2**32 - 1),
+    "int64": (0, 1, -1, 2**63 - 1, -(2**63)),
+    "float64": (0.0, -1.0),
+    "bool": (False, True),
+    "string": ("", "a", "\x00", "é", "x" * 300),
+    "bytes": (b"", b"\x00", b"\xff" * 8, bytes(40)),
+    "records": (b"",),
+    "uuid": (bytes(16), b"\xff" * 16, bytes(15) + b"\x01"),
+}
+
+NULLS = 0.15
+TWICE = 0.2
+FROM_POOL = 0.9
+
+
+class AnyRequest:
+    """Makes requests; whoever asks puts what it hears into the pools."""
+
+    def __init__(self, seed: int, pools: Mapping[str, Sequence[Any]]) -> None:
+        self.random = Random(seed)
+        self.pools: dict[str, list[Any]] = {name: list(values) for name, values in pools.items()}
+
+    def learn(self, pool: str, value: Any) -> None:
+        """The value may be in later requests; the pool does not grow without end."""
+        values = self.pools[pool]
+        if value not in values:
+            values.append(value)
+            if len(values) > 24:
+                del values[self.random.randrange(8, len(values))]
+
+    def make(self, request: type[T], **fixed: Any) -> T:
+        """A request of the class; `fixed` fields are as they are given."""
+        values = {field.name: self._field(field) for field in fields_of(request) if field.name not in fixed}
+        return request(**values, **fixed)
+
+    def _field(self, field: Field) -> Any:
+        nullable = field.wire.nullable
+        if nullable.first <= nullable.last and self.random.random() < NULLS:
+            return None
+        return self._value(field.name, field.kind)
+
+    def _value(self, name: str, kind: Kind) -> Any:
+        if kind.name == "array":
+            assert kind.items is not None
+            items = [self._value(name, kind.items) for _ in range(self.random.choice((0, 1, 1, 2, 3)))]
+            if items and self.random.random() < TWICE:
+                items.append(self.random.choice(items))
+            return items
+        if kind.struct is not None:
+            return self.make(kind.struct)
+        pool = self.pools.get(name)
+        if pool and self.random.random() < FROM_POOL:
+            return self.random.choice(pool)
+        return self.random.choice(EXTREMES[kind.name])

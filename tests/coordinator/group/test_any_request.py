@@ -1,0 +1,266 @@
+"""Whatever a client asks of a shard of groups, and whenever: it is answered or refused, and nothing else happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any, NamedTuple
+
+import pytest
+
+from coordinator.group import (
+    consumer_describe,
+    consumer_heartbeat,
+    groups,
+    offset_commit,
+    offset_delete,
+    offset_fetch,
+    share_describe,
+    share_heartbeat,
+    share_initialization,
+    share_offsets,
+)
+from coordinator.group import requests as classic
+from coordinator.group.consumer_member import Member
+from coordinator.group.form import GroupForm
+from coordinator.group.records import AnyRecord, EndTransaction, GroupOutcome
+from coordinator.group.shard import GroupShard
+from coordinator.group.share_heartbeat import Heard
+from coordinator.group.share_initialization import Initialize
+from coordinator.group.share_offsets import Wanted
+from coordinator.group.state import Client, GroupState
+from coordinator.runtime import Outcome, Reply, Ticket
+from protocol.consumer_protocol import ConsumerProtocolSubscription, write
+from protocol.errors import KafkaError
+from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
+from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from protocol.messages.leave_group import LeaveGroupRequest
+from protocol.messages.list_groups import ListGroupsRequest
+from protocol.messages.offset_commit import OffsetCommitRequest
+from protocol.messages.offset_delete import OffsetDeleteRequest
+from protocol.messages.offset_fetch import OffsetFetchRequestGroup
+from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from protocol.messages.sync_group import SyncGroupRequest
+from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from protocol.records.compression import Compression
+from tests.coordinator.any_request import AnyRequest
+from tests.coordinator.group.consumer_world import Groups
+
+SEEDS = 40  # some seconds
+STEPS = 300
+
+GROUPS = ("classic", "consumer", "share", "any", "")
+"""The first three mostly hear their own protocol."""
+
+
+class Row(NamedTuple):
+    """A request, by whom it is decided, and the last version of its API."""
+
+    request: type
+    decide: Callable[..., GroupOutcome]
+    last_version: int
+    home: str
+    """The group that is usually asked."""
+
+
+TABLE = (
+    Row(JoinGroupRequest, classic.join_group, 9, "classic"),
+    Row(JoinGroupRequest, classic.join_group, 9, "consumer"),
+    Row(SyncGroupRequest, classic.sync_group, 5, "classic"),
+    Row(HeartbeatRequest, classic.heartbeat, 4, "classic"),
+    Row(LeaveGroupRequest, classic.leave_group, 5, "classic"),
+    Row(ConsumerGroupHeartbeatRequest, consumer_heartbeat.heartbeat, 1, "consumer"),
+    Row(ConsumerGroupHeartbeatRequest, consumer_heartbeat.heartbeat, 1, "classic"),
+    Row(ShareGroupHeartbeatRequest, share_heartbeat.heartbeat, 1, "share"),
+    Row(OffsetCommitRequest, offset_commit.commit, 10, "classic"),
+    Row(TxnOffsetCommitRequest, offset_commit.commit_transactional, 6, "consumer"),
+    Row(OffsetDeleteRequest, offset_delete.delete, 0, "any"),
+    Row(ListGroupsRequest, groups.list_groups, 5, "any"),
+)
+
+
+class Hostile:
+    """A shard, clients that stop at nothing, and a clock."""
+
+    def __init__(self, seed: int) -> None:
+        self.world = Groups(group_max_size=3, group_consumer_max_size=3, group_share_max_size=3)
+        self.topic_ids = [self.world.create_topic(name, count) for name, count in (("t", 3), ("u", 2))]
+        subscription = write(ConsumerProtocolSubscription(topics=["t", "u"]), 1)
+        self.any = AnyRequest(
+            seed,
+            {
+                "group_id": GROUPS,
+                "member_id": ("", "nobody", "m1", "m2", "m3"),
+                "group_instance_id": ("i1", "i2"),
+                "instance_id": ("i1", "i2"),
+                "generation_id": (-1, 0, 1, 2, 3),
+                "member_epoch": (0, 0, 0, -1, -2, 1, 2, 3),
+                "generation_id_or_member_epoch": (-1, 0, 1, 2, 3),
+                "protocol_type": ("consumer", "consumer", "consumer", "connect", ""),
+                "protocol_name": ("range", "sticky", None),
+                "name": ("t", "u", "absent", "range", "range", "sticky", ""),
+                "subscribed_topic_names": ("t", "u", "absent", ""),
+                "subscribed_topic_regex": ("t.*", "[", "", "(a+)+b"),
+                "server_assignor": ("uniform", "range", "none"),
+                "topic_id": (*self.topic_ids, bytes(16)),
+                "topic_names": ("t", "u", "absent"),
+                "metadata": (subscription, subscription, b"", b"\x00\x03", bytes(8)),
+                "partition_index": (0, 1, 2, -1),
+                "partition_indexes": (0, 1, 2, -1),
+                "partitions": (0, 1, 2, -1),
+                "session_timeout_ms": (6_000, 10_000, 300_000, 1),
+                "rebalance_timeout_ms": (1_000, 5_000, 60_000, -1),
+                "producer_id": (1, 2),
+                "producer_epoch": (0, 1),
+                "committed_metadata": ("", "x" * 5000, "note"),
+            },
+        )
+        self.random: Random = self.any.random
+        self.form = GroupForm(lambda: 1_048_588, lambda: Compression.NONE)
+        self.asked = ""
+        self.written: list[AnyRecord] = []
+
+    @property
+    def state(self) -> GroupState:
+        return self.world.shard.state
+
+    def step(self) -> None:
+        self.random.choice((*[self.request] * 12, self.administer, self.pass_time, self.pass_time))()
+
+    def request(self) -> None:
+        row = self.random.choice(TABLE)
+        fixed: dict[str, Any] = {}
+        if any(name == "group_id" for name in row.request.__wire__) and self.random.random() < 0.8:  # type: ignore[attr-defined]
+            fixed["group_id"] = row.home
+        request: Any = self.any.make(row.request, **fixed)
+        if self.random.random() < 0.7:
+            self.inform(request)
+        client = Client(self.random.randint(0, row.last_version), "client", "/host")
+        self.decide(request, lambda ticket, now_ms: row.decide(self.state, request, client, ticket, now_ms))
+
+    def inform(self, request: Any) -> None:
+        """Make it one of a member that the group has, and well-behaved in most ways."""
+        group: Any = self.state.groups.get(getattr(request, "group_id", ""))
+        if isinstance(request, JoinGroupRequest):
+            request.protocol_type = "consumer"
+            strategies = self.random.sample(("range", "sticky"), self.random.randint(1, 2))
+            metadata = self.any.pools["metadata"][0]
+            request.protocols = [JoinGroupRequestProtocol(name=name, metadata=metadata) for name in strategies]
+            request.session_timeout_ms = self.random.choice((6_000, 60_000))
+        if group is None or not hasattr(request, "member_id"):
+            return
+        waiting = getattr(group, "pending_joins", ())
+        ids = [*group.members, *waiting]
+        if not ids:
+            return
+        request.member_id = member_id = self.random.choice(ids)
+        member: Any = group.members.get(member_id)
+        if hasattr(request, "group_instance_id"):
+            request.group_instance_id = getattr(member, "instance_id", None)
+            if self.random.random() < 0.2 and isinstance(request, JoinGroupRequest):
+                request.member_id = ""
+        epoch = getattr(member, "member_epoch", getattr(group, "generation", 0))
+        for name in ("generation_id", "member_epoch", "generation_id_or_member_epoch"):
+            if hasattr(request, name):
+                setattr(request, name, epoch)
+        if isinstance(request, SyncGroupRequest):
+            request.protocol_type = request.protocol_name = None
+        if isinstance(request, ConsumerGroupHeartbeatRequest) and isinstance(member, Member):
+            self.acknowledge(request, member)
+
+    def acknowledge(self, request: ConsumerGroupHeartbeatRequest, member: Any) -> None:
+        """It owns what it was given, as the next heartbeat of a good client says."""
+        request.instance_id, request.server_assignor, request.subscribed_topic_regex = member.instance_id, None, None
+        request.subscribed_topic_names = self.random.choice((None, ["t"], ["t", "u"]))
+        request.topic_partitions = [
+            TopicPartitions(topic_id=topic_id, partitions=list(indexes))
+            for topic_id, indexes in member.assigned.items()
+        ]
+
+    def administer(self) -> None:
+        group_id, random = self.random.choice(GROUPS), self.random
+        client = Client(1, "client", "/host")
+        topic_ids = frozenset(random.sample(self.topic_ids, random.randint(0, 2)))
+        wanted = Initialize(group_id, 1, {topic_id: {0: -1} for topic_id in topic_ids})
+        names = random.choices(("t", "u", "absent"), k=random.randint(0, 3))
+        fetch = self.any.make(OffsetFetchRequestGroup)
+        marker = EndTransaction(random.randint(1, 2), random.randint(0, 1), random.random() < 0.5, 0)
+        work: tuple[Callable[[Any, int], GroupOutcome], ...] = (
+            lambda t, now: groups.delete_groups(self.state, [group_id, group_id], client, t, now),
+            lambda t, now: groups.describe_classic(self.state, [group_id, group_id], client, t, now),
+            lambda t, now: consumer_describe.describe(self.state, group_id, client, t, now),
+            lambda t, now: share_describe.describe(self.state, group_id, client, t, now),
+            lambda t, now: offset_fetch.fetch(self.state, fetch, random.random() < 0.5, t, now),
+            lambda t, now: share_initialization.initialized(self.state, wanted, None, t, now),
+            lambda t, now: share_initialization.uninitialized(self.state, wanted, None, t, now),
+            lambda t, now: share_offsets.begin_delete(self.state, group_id, names, t, now),
+            lambda t, now: share_offsets.begin_delete_all(self.state, group_id, None, t, now),
+            lambda t, now: share_offsets.deleted(self.state, group_id, topic_ids, t, now),
+            lambda t, now: share_offsets.initialized_partitions(self.state, group_id, None, t, now),
+            lambda t, now: share_offsets.alter(self.state, group_id, self.wanted(names), t, now),
+            lambda t, now: Outcome((marker,), (Reply(t, None),)),
+            lambda t, now: self.world.shard.topics_deleted({"u": self.topic_ids[1]}, t, now),
+        )
+        index = random.randrange(len(work))
+        self.decide(f"work {index} of {group_id}", work[index])
+
+    def wanted(self, names: list[str]) -> list[Wanted]:
+        return [Wanted(name, self.random.choice((0, 1, -1)), 5) for name in names]
+
+    def pass_time(self) -> None:
+        self.asked = "time"
+        self.world.now_ms += self.random.choice((1, 1_000, 1_000, 3_000, 6_000, 60_000, 3_600_000))
+        if self.random.random() < 0.1:
+            self.reload()
+        for _ in range(1_000):
+            due_ms = self.world.shard.next_deadline_ms()
+            if due_ms is None or due_ms > self.world.now_ms:
+                break
+            self.take(self.world.shard.expire(self.world.now_ms))
+        else:
+            raise AssertionError("deadlines without end")
+        self.world.match_patterns()
+
+    def reload(self) -> None:
+        self.world.shard = GroupShard(self.world.world)
+        for record in self.written:
+            self.world.shard.apply(record)
+        self.world.shard.activate(self.world.now_ms)
+
+    def decide(self, asked: object, decision: Callable[[Any, int], GroupOutcome]) -> None:
+        self.asked = str(asked)
+        try:
+            self.take(decision(Ticket(), self.world.now_ms))
+        except KafkaError:
+            return
+
+    def take(self, outcome: GroupOutcome) -> None:
+        if outcome.records:
+            encoded = self.form.encode(outcome.records, self.world.now_ms)
+            for record in self.form.decode(self.form.batches(encoded)):
+                self.written.append(record)
+            for record in outcome.records:
+                self.world.shard.apply(record)
+        for _, answer in outcome.replies:
+            self.learn(answer)
+
+    def learn(self, answer: object) -> None:
+        if isinstance(answer, Heard):
+            answer = answer.response
+        for name in ("member_id", "generation_id", "member_epoch"):
+            value = getattr(answer, name, None)
+            if value is not None:
+                self.any.learn(name, value)
+                if name != "member_id":
+                    self.any.learn("generation_id_or_member_epoch", value)
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_a_shard_of_groups_answers_or_refuses_whatever_is_asked(seed: int) -> None:
+    hostile = Hostile(seed)
+    for step in range(STEPS):
+        try:
+            hostile.step()
+        except Exception as error:
+            raise AssertionError(f"seed {seed}, step {step}: {hostile.asked}") from error

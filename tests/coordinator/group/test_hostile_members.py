@@ -1,0 +1,122 @@
+"""What a member of a classic group may say, once or twice or not at all, and what it costs nobody else."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator.group.classic_group import STABLE
+from coordinator.group.shard import GroupShard
+from coordinator.group.timers import MAX_RETRY_MS, Timers
+from coordinator.runtime import RETRY_MS, Outcome, Reply, Ticket
+from protocol.errors import ErrorCode, KafkaError
+from tests.coordinator.group.classic_world import ClassicGroups, joined
+
+
+def test_a_strategy_that_is_named_twice_counts_once() -> None:
+    world = ClassicGroups()
+    first = world.join(instance_id="one", strategies=("range", "range"))
+    world.sleep(10_000)
+    assert joined(first).protocol_name == "range"
+    second = world.join(instance_id="two", strategies=("sticky", "range"))
+    again = world.join(first.answer.member_id, instance_id="one", strategies=("range", "sticky"))
+    world.sleep(10_000)
+    assert [joined(asked).error_code for asked in (second, again)] == [0, 0]
+
+
+def test_no_strategy_at_all_is_refused() -> None:
+    assert joined(ClassicGroups().join(strategies=())).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+@pytest.mark.parametrize("rebalance_ms", [0, -1, -(2**31)])
+def test_a_group_of_absent_static_members_without_rebalance_timeout_is_no_endless_work(rebalance_ms: int) -> None:
+    world = ClassicGroups()
+    (member,) = world.stable(instance_id="one", session_ms=30_000)
+    again = world.join(member, instance_id="one", rebalance_ms=rebalance_ms, session_ms=30_000)
+    world.sync(member, joined(again).generation_id, {member: b""}, instance_id="one")
+    newcomer = world.join("", version=4, rebalance_ms=rebalance_ms)
+    world.join(newcomer.answer.member_id, version=4, rebalance_ms=rebalance_ms)
+    world.leave(newcomer.answer.member_id)
+    expired = 0
+    end_ms = world.now_ms + 10_000
+    while (due_ms := world.shard.next_deadline_ms()) is not None and due_ms <= end_ms:
+        world.now_ms = max(due_ms, world.now_ms)
+        world.take(world.shard.expire(world.now_ms))
+        expired += 1
+        assert expired < 50
+    assert member in world.classic.members
+
+
+def test_a_group_that_changed_its_strategy_is_loaded() -> None:
+    world = ClassicGroups()
+    (member,) = world.stable(instance_id="one")
+    world.join(member, instance_id="one", strategies=("range", "sticky"), metadata=b"other")
+    again = world.join(member, instance_id="one", strategies=("sticky",), metadata=b"other")
+    world.sync(member, joined(again).generation_id, {member: b""}, instance_id="one", strategy="sticky")
+    loaded = GroupShard(ClassicGroups().shard.state.world)
+    for record in world.log:
+        loaded.apply(record)
+    group = loaded.state.groups[world.classic.group_id]
+    assert (group.state_name, group.strategy) == (STABLE.value, "sticky")  # type: ignore[attr-defined]
+    assert group.members[member].metadata("sticky") == b"other"  # type: ignore[attr-defined]
+
+
+class Fault(Exception):
+    pass
+
+
+def failing(now_ms: int) -> Outcome[object]:
+    raise Fault
+
+
+def test_a_timer_that_fails_keeps_no_other_waiting_and_its_forerunners_replies_go_out() -> None:
+    timers, ran = Timers(), list[str]()
+    ticket: Ticket[int] = Ticket()
+    timers.set("first", 10, lambda now_ms: Outcome((), (Reply(ticket, 1),)))
+    timers.set("second", 11, failing)  # type: ignore[arg-type]
+    timers.set("third", 12, lambda now_ms: ran.append("third") or Outcome())  # type: ignore[func-returns-value]
+    with pytest.raises(Fault) as caught:
+        timers.expire(20)
+    timers.failed(caught.value, 20)
+    assert list(timers.tickets()) == [ticket]
+    assert [reply.ticket for reply in timers.expire(20).replies] == [ticket]
+    assert ran == ["third"]
+
+
+def test_a_timer_that_fails_comes_again_later_and_later() -> None:
+    timers, waits = Timers(), list[int]()
+    timers.set("faulty", 10, failing)  # type: ignore[arg-type]
+    now_ms = 10
+    for _ in range(9):
+        with pytest.raises(Fault) as caught:
+            timers.expire(now_ms)
+        timers.failed(caught.value, now_ms)
+        due_ms = timers.next_deadline_ms()
+        assert due_ms is not None
+        waits.append(due_ms - now_ms)
+        now_ms = due_ms
+    assert waits == [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, MAX_RETRY_MS]
+
+
+def test_a_timer_whose_records_cannot_be_written_comes_again_after_a_while() -> None:
+    timers = Timers()
+    timers.set("refused", 10, lambda now_ms: Outcome(("record",)))  # type: ignore[arg-type]
+    for now_ms in (10, 10 + RETRY_MS, 10 + 2 * RETRY_MS):
+        assert timers.expire(now_ms).records
+        timers.failed(KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS), now_ms)
+    assert timers.next_deadline_ms() == 10 + 3 * RETRY_MS
+    assert timers.expire(10 + 3 * RETRY_MS).records
+    assert timers.expire(10 + 9 * RETRY_MS).records == ()
+
+
+def test_a_timer_that_sets_itself_for_now_does_not_hold_the_clock() -> None:
+    timers, count = Timers(), list[int]()
+
+    def again(now_ms: int) -> Outcome[object]:
+        count.append(now_ms)
+        timers.set("again", now_ms, again)  # type: ignore[arg-type]
+        return Outcome()
+
+    timers.set("again", 10, again)  # type: ignore[arg-type]
+    timers.expire(10)
+    assert count == [10]
+    assert timers.next_deadline_ms() == 11

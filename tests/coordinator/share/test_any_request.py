@@ -1,0 +1,90 @@
+"""Whatever is asked of a shard of share partitions' states: it is answered or refused, and nothing else happens."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from coordinator.runtime import Ticket
+from coordinator.share.batches import StateBatch
+from coordinator.share.records import ShareForm, ShareKey, ShareOutcome
+from coordinator.share.shard import ShareSettings, ShareShard, Written
+from protocol.errors import KafkaError
+from protocol.records.compression import Compression
+from tests.coordinator.group.consumer_world import Groups
+
+SEEDS, STEPS = 30, 200
+
+NUMBERS = (-(2**31), -2, -1, 0, 1, 2, 5, 2**31 - 1)
+OFFSETS = (-(2**63), -2, -1, 0, 1, 5, 9, 2**63 - 1)
+
+
+class Hostile:
+    """A shard, and brokers that write what no share partition would."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        world = Groups()
+        topic_ids = [world.create_topic("t", 2), bytes(16)]
+        self.keys = [
+            ShareKey(group, topic, index) for group in ("g", "") for topic in topic_ids for index in (0, 1, -1)
+        ]
+        self.shard = ShareShard(lambda: ShareSettings(3, 10_000), world.topics)
+        self.shard.activate(1_000, 0)
+        self.form = ShareForm(lambda: Compression.NONE)
+        self.now_ms = 1_000
+        self.asked = ""
+
+    def batch(self) -> StateBatch:
+        random = self.random
+        return StateBatch(
+            random.choice(OFFSETS), random.choice(OFFSETS), random.choice((-128, -1, 0, 1, 2, 4, 127)),
+            random.choice((-(2**15), 0, 1, 2**15 - 1)),
+        )  # fmt: skip
+
+    def epoch(self) -> int:
+        return self.random.choice((0, 0, 1, 1, self.random.choice(NUMBERS)))
+
+    def step(self) -> None:
+        random, shard = self.random, self.shard
+        key = random.choice(self.keys[:2] if random.random() < 0.7 else self.keys)
+        written = Written(
+            self.epoch(), self.epoch(), random.choice(OFFSETS), random.choice(NUMBERS),
+            [self.batch() for _ in range(random.randint(0, 5))],
+        )  # fmt: skip
+        self.now_ms += random.choice((0, 1, 10_000))
+        now_ms = self.now_ms
+        ticket: Ticket[object] = Ticket()
+        steps = {
+            "initialize": lambda: shard.initialize(key, self.epoch(), random.choice(OFFSETS), ticket, now_ms),  # type: ignore[arg-type]
+            "write": lambda: shard.write(key, written, ticket, now_ms),  # type: ignore[arg-type]
+            "read": lambda: shard.read(key, self.epoch(), ticket, now_ms),  # type: ignore[arg-type]
+            "summary": lambda: shard.summary(key, ticket, now_ms),  # type: ignore[arg-type]
+            "delete": lambda: shard.delete(key, ticket, now_ms),  # type: ignore[arg-type]
+            "time": lambda: shard.expire(now_ms),
+        }
+        (kind,) = random.choices(tuple(steps), (2, 6, 2, 1, 0.5, 1))
+        self.asked = f"{kind} {key} {written}"
+        try:
+            outcome = steps[kind]()
+        except KafkaError:
+            return
+        self.take(outcome)
+
+    def take(self, outcome: ShareOutcome) -> None:
+        if outcome.records:
+            for record in self.form.decode(self.form.batches(self.form.encode(outcome.records, self.now_ms))):
+                assert record
+            for record in outcome.records:
+                self.shard.apply(record)
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_a_shard_of_share_states_answers_or_refuses_whatever_is_asked(seed: int) -> None:
+    hostile = Hostile(seed)
+    for step in range(STEPS):
+        try:
+            hostile.step()
+        except Exception as error:
+            raise AssertionError(f"seed {seed}, step {step}: {hostile.asked}") from error

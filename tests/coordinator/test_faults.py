@@ -1,0 +1,148 @@
+"""A decision, a deadline or a record that fails by a fault of ours: it fails for itself alone, and is told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable
+
+import pytest
+
+from coordinator.hosted import Status
+from coordinator.runtime import RETRY_MS, Outcome, Runtime, Ticket, reply
+from protocol.errors import ErrorCode, KafkaError
+from tests.coordinator.test_runtime import KEY, Bytes, Counter, FakeClock, Memory, soon
+
+OTHER = "another shard"
+
+
+class Fault(Exception):
+    pass
+
+
+def fail(*_: object) -> Outcome[int]:
+    raise Fault
+
+
+class Faulty:
+    """Two shards of one runtime, and what is told of them."""
+
+    def __init__(self, storage: Memory | None = None) -> None:
+        self.clock = FakeClock()
+        self.failures: list[tuple[Hashable, ErrorCode]] = []
+        self.faults: list[tuple[Hashable, type[Exception]]] = []
+        self.runtime: Runtime[int] = Runtime(
+            self.clock,
+            lambda key, error: self.failures.append((key, error.code)),
+            on_fault=lambda key, error: self.faults.append((key, type(error))),
+        )
+        self.shard, self.other = Counter(), Counter()
+        self.storage = storage or Memory()
+        self.runtime.adopt(KEY, self.shard, self.storage, Bytes())
+        self.runtime.adopt(OTHER, self.other, Memory(), Bytes())
+
+    def begin(self, decision: Callable[[Ticket[int], int], Outcome[int]], key: str = KEY) -> asyncio.Future[int]:
+        return self.runtime.begin(key, decision)
+
+    def park(self, key: str = KEY) -> asyncio.Future[int]:
+        shard = self.shard if key == KEY else self.other
+        return self.begin(lambda ticket, now_ms: shard.at_least(50, ticket, now_ms), key)
+
+    def refused(self, decision: Callable[[Ticket[int], int], Outcome[int]]) -> ErrorCode:
+        with pytest.raises(KafkaError) as caught:
+            self.begin(decision)
+        return caught.value.code
+
+
+async def test_a_decision_that_fails_fails_for_its_own_request() -> None:
+    world = Faulty()
+    parked = world.park()
+    assert world.refused(fail) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert world.faults == [(KEY, Fault)]
+    assert not await soon(parked)
+    world.clock.advance(500)
+    assert await parked == -1
+
+
+async def test_a_waiting_request_that_a_failing_decision_forgot_is_answered() -> None:
+    world = Faulty()
+    parked = world.park()
+
+    def decide(ticket: Ticket[int], now_ms: int) -> Outcome[int]:
+        world.shard.waiting.clear()
+        raise Fault
+
+    world.refused(decide)
+    with pytest.raises(KafkaError) as caught:
+        await parked
+    assert caught.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+async def test_a_deadline_that_fails_keeps_no_other_shard_waiting() -> None:
+    world = Faulty()
+    parked = [world.park(), world.park(OTHER)]
+    world.shard.expire = fail  # type: ignore[assignment,method-assign]
+    world.clock.advance(500)
+    assert await parked[1] == -1
+    assert world.faults == [(KEY, Fault)]
+    assert not parked[0].done()
+
+
+async def test_a_deadline_that_fails_comes_again_but_not_at_once() -> None:
+    world = Faulty()
+    parked, expire = world.park(), world.shard.expire
+    world.shard.expire = fail  # type: ignore[assignment,method-assign]
+    world.clock.advance(500)
+    assert [alarm.when_ms for alarm in world.clock.alarms] == [1_500 + RETRY_MS]
+    world.begin(lambda ticket, _: world.shard.read(ticket))
+    assert [alarm.when_ms for alarm in world.clock.alarms] == [1_500 + RETRY_MS]
+    world.shard.expire = expire  # type: ignore[method-assign]
+    world.clock.advance(RETRY_MS)
+    assert await parked == -1
+
+
+async def test_an_expiry_that_refuses_is_no_end_of_time() -> None:
+    world = Faulty()
+    parked, expire = world.park(), world.shard.expire
+
+    def refuse(now_ms: int) -> Outcome[int]:
+        raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+
+    world.shard.expire = refuse  # type: ignore[method-assign]
+    world.clock.advance(500)
+    world.shard.expire = expire  # type: ignore[method-assign]
+    world.clock.advance(RETRY_MS)
+    assert await parked == -1
+    assert world.faults == []
+
+
+async def test_a_record_that_cannot_be_encoded_changes_nothing() -> None:
+    world = Faulty()
+    assert world.refused(lambda ticket, _: Outcome([-1], [reply(ticket, 1)])) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert world.faults == [(KEY, ValueError)]
+    assert world.shard.total == 0
+    assert world.runtime.status(KEY) is Status.ACTIVE
+
+
+async def test_a_record_that_cannot_be_applied_costs_the_shard_its_place() -> None:
+    world = Faulty()
+    parked = world.park()
+    world.shard.apply = fail  # type: ignore[assignment,method-assign]
+    assert world.refused(lambda ticket, _: Outcome([1], [reply(ticket, 1)])) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert world.faults == [(KEY, Fault)]
+    assert world.failures == [(KEY, ErrorCode.NOT_COORDINATOR)]
+    assert world.runtime.status(KEY) is Status.FAILED
+    with pytest.raises(KafkaError) as caught:
+        await parked
+    assert caught.value.code is ErrorCode.NOT_COORDINATOR
+
+
+async def test_a_storage_that_fails_as_none_should_costs_the_shard_its_place() -> None:
+    world = Faulty(BrokenMemory())
+    assert world.refused(lambda ticket, _: world.shard.add(1, ticket)) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert world.failures == [(KEY, ErrorCode.NOT_COORDINATOR)]
+    assert world.runtime.status(KEY) is Status.FAILED
+
+
+class BrokenMemory(Memory):
+    def append(self, batches: bytearray) -> int:
+        raise OSError("the device is gone")

@@ -1,0 +1,75 @@
+"""Whatever a producer asks of a shard of transactions, and whenever: it is answered or refused, and nothing else."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from coordinator.transaction.records import TransactionForm, joined
+from coordinator.transaction.transaction import Producer
+from protocol.types import TopicPartition
+from tests.coordinator.transaction.given import Given
+
+SEEDS, STEPS = 30, 150
+
+IDS = ("a", "b", "", "x" * 300)
+EPOCHS = (-(2**15), -1, 0, 1, 32_765, 32_766, 32_767)
+TIMEOUTS = (-(2**31), -1, 0, 1, 60_000, 900_000, 2**31 - 1)
+PARTITIONS = tuple(TopicPartition(topic, index) for topic in ("a", "", "y" * 249) for index in (-1, 0, 2**31 - 1))
+
+
+class Hostile:
+    """A shard, producers that make up who they are, and whoever writes markers, as well as it goes."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.given = Given(version=self.random.choice((0, 1, 2)))
+        self.asked = ""
+
+    def producer(self, name: str) -> Producer:
+        """Often the one that it should be, or a little older, or newer."""
+        known = self.given.shard.transactions.get(name)
+        if known is None or self.random.random() < 0.3:
+            return Producer(self.random.choice((-1, 0, 7_000, 7_001, 2**63 - 1)), self.random.choice(EPOCHS))
+        return Producer(
+            known.producer_id, max(-(2**15), min(known.epoch + self.random.choice((0, 0, 0, -1, 1)), 32_767))
+        )
+
+    def step(self) -> None:
+        random, given = self.random, self.given
+        name = random.choice(IDS)
+        producer, version = self.producer(name), random.randint(0, 2)
+        names = random.choices(PARTITIONS, k=random.randint(0, 3))
+        timeout_ms = random.choice((60_000, random.choice(TIMEOUTS)))
+        given.ids_at_hand = random.random() < 0.8
+        steps = {
+            "init": lambda: given.init(random.choice((None, None, producer)), timeout_ms, name),
+            "add": lambda: given.add(producer, *names, version=version, name=name),
+            "verify": lambda: given.verify(producer, *names, name=name),
+            "commit": lambda: given.commit(producer, version, name),
+            "abort": lambda: given.abort(producer, version, name),
+            "markers": lambda: given.write_on({each: random.choice((names, PARTITIONS)) for each in IDS[:2]}),
+            "time": lambda: given.pass_time(random.choice((1, 100, 10_000, 60_000, 7_000_000))),
+            "restart": given.restart,
+        }
+        weights = (4, 6, 1, 3, 3, 4, 2, 0.2)
+        (kind,) = random.choices(tuple(steps), weights)
+        self.asked = f"{kind} {name[:9]!r} {producer} {timeout_ms} {names}"
+        before = len(given.log)
+        steps[kind]()
+        form = TransactionForm(lambda: given.version)
+        for record in given.log[before:]:
+            assert list(form.decode(joined(form.encode([record], given.now_ms)))), (
+                "what is decided can be written and read"
+            )
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_a_shard_of_transactions_answers_or_refuses_whatever_is_asked(seed: int) -> None:
+    hostile = Hostile(seed)
+    for step in range(STEPS):
+        try:
+            hostile.step()
+        except Exception as error:
+            raise AssertionError(f"seed {seed}, step {step}: {hostile.asked}") from error
