@@ -2,7 +2,8 @@
 
 v1 is as v0, v2 tells a fenced producer so (KIP-588), v3 is flexible; v4 and v5 are for brokers, which add or verify the
 partitions of several transactions at once on behalf of producers that write (KIP-890). One partition that cannot join
-keeps the others out, with OPERATION_NOT_ATTEMPTED.
+keeps the others out, with OPERATION_NOT_ATTEMPTED. The coordinators' own topics are not for producers: their markers
+would end up in those logs. Of `__consumer_offsets` AddOffsetsToTxn adds what is needed, and brokers do by v4.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Mapping
 
 from broker.dispatch import Api, Call
 from broker.handlers.init_producer_id import fenced_as
+from coordinator.cluster.names import is_internal
 from coordinator.transaction.transaction import V2, Producer
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.add_partitions_to_txn import (
@@ -34,7 +36,7 @@ async def add_partitions_to_txn(call: Call[AddPartitionsToTxnRequest]) -> AddPar
     if call.version >= FIRST_BATCHED_VERSION:
         results = [
             AddPartitionsToTxnResult(
-                transactional_id=each.transactional_id, topic_results=by_topic(each, await added(call, each))
+                transactional_id=each.transactional_id, topic_results=by_topic(await added(call, each))
             )
             for each in request.transactions
         ]
@@ -45,18 +47,17 @@ async def add_partitions_to_txn(call: Call[AddPartitionsToTxnRequest]) -> AddPar
         producer_epoch=request.v3_and_below_producer_epoch,
         topics=request.v3_and_below_topics,
     )
-    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=by_topic(only, await added(call, only)))
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=by_topic(await added(call, only)))
 
 
 async def added(call: Call[AddPartitionsToTxnRequest], wanted: AddPartitionsToTxnTransaction) -> Codes:
     """What came of each partition."""
-    names = [TopicPartition(topic.name, index) for topic in wanted.topics for index in topic.partitions]
-    unknown = {name for name in names if not exists(call, name)}
-    if unknown:
-        return {
-            name: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if name in unknown else ErrorCode.OPERATION_NOT_ATTEMPTED
-            for name in names
-        }
+    names = list(
+        dict.fromkeys(TopicPartition(topic.name, index) for topic in wanted.topics for index in topic.partitions)
+    )
+    refused = {name: code for name in names if (code := refusal(call, name))}
+    if refused:
+        return {name: refused.get(name, ErrorCode.OPERATION_NOT_ATTEMPTED) for name in names}
     transactions = call.broker.transactions
     producer = Producer(wanted.producer_id, wanted.producer_epoch)
     try:
@@ -70,25 +71,25 @@ async def added(call: Call[AddPartitionsToTxnRequest], wanted: AddPartitionsToTx
     return dict.fromkeys(names, ErrorCode.NONE)
 
 
-def exists(call: Call[AddPartitionsToTxnRequest], name: TopicPartition) -> bool:
+def refusal(call: Call[AddPartitionsToTxnRequest], name: TopicPartition) -> ErrorCode:
+    """Why the partition cannot join a transaction of this client's; NONE if it can."""
+    if call.version < FIRST_BATCHED_VERSION and is_internal(name.topic):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     topic = call.broker.image.topic(name.topic)
-    return topic is not None and name.partition in topic.partitions
+    exists = topic is not None and name.partition in topic.partitions
+    return ErrorCode.NONE if exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def by_topic(wanted: AddPartitionsToTxnTransaction, codes: Codes) -> list[AddPartitionsToTxnTopicResult]:
-    """In the order in which they were asked for."""
-    return [
-        AddPartitionsToTxnTopicResult(
-            name=topic.name,
-            results_by_partition=[
-                AddPartitionsToTxnPartitionResult(
-                    partition_index=index, partition_error_code=codes[TopicPartition(topic.name, index)]
-                )
-                for index in topic.partitions
-            ],
+def by_topic(codes: Codes) -> list[AddPartitionsToTxnTopicResult]:
+    """Each topic and partition once, in the order in which they were first named; a topic without partitions is left
+    out."""
+    topics: dict[str, AddPartitionsToTxnTopicResult] = {}
+    for (topic, index), code in codes.items():
+        result = topics.setdefault(topic, AddPartitionsToTxnTopicResult(name=topic, results_by_partition=[]))
+        result.results_by_partition.append(
+            AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
         )
-        for topic in wanted.topics
-    ]
+    return list(topics.values())
 
 
 API = Api(AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, add_partitions_to_txn)

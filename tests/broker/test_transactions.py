@@ -10,7 +10,12 @@ import pytest
 
 from coordinator.transaction.transaction import Producer
 from protocol.errors import ErrorCode
-from tests.broker.transacting import GROUP, ID, NO_PRODUCER, Answer, Transacting, broker_on, values_of
+from protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+)
+from tests.broker.transacting import GROUP, ID, NO_PRODUCER, TOPIC, Answer, Transacting, broker_on, values_of
 
 NONE = ErrorCode.NONE
 
@@ -311,3 +316,44 @@ async def test_a_marker_on_the_offsets_topic_drops_pending_offsets(client: Trans
     assert await client.committed_offset(stable=True) is ErrorCode.UNSTABLE_OFFSET_COMMIT
     assert await client.mark(producer, topic="__consumer_offsets", partition=index) is NONE
     assert await client.committed_offset(stable=True) == -1
+
+
+# The coordinators' own topics
+
+INTERNAL = ("__transaction_state", "__consumer_offsets", "__share_group_state")
+
+
+@pytest.mark.parametrize("version", range(4))
+async def test_no_client_adds_a_coordinators_own_topic(client: Transacting, version: int) -> None:
+    producer = await client.producer()
+    for topic in INTERNAL:
+        codes = await client.add(producer, 0, 1, 99, topic=topic, version=version)
+        assert codes == [ErrorCode.TOPIC_AUTHORIZATION_FAILED] * 3
+    assert (await client.describe()).transaction_state == "Empty"
+    await client.add_offsets(producer)
+    assert (await client.describe()).transaction_state == "Ongoing"
+
+
+async def test_an_internal_topic_keeps_the_other_partitions_out(client: Transacting) -> None:
+    producer = await client.producer()
+    request = AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id=ID,
+        v3_and_below_producer_id=producer.producer_id,
+        v3_and_below_producer_epoch=producer.epoch,
+        v3_and_below_topics=[
+            AddPartitionsToTxnTopic(name=name, partitions=[0]) for name in (TOPIC, INTERNAL[0], "absent")
+        ],
+    )
+    answer = await client.client.ask(request, 3, AddPartitionsToTxnResponse)
+    codes = {
+        topic.name: [each.partition_error_code for each in topic.results_by_partition]
+        for topic in answer.results_by_topic_v3_and_below
+    }
+    assert codes == {TOPIC: [55], INTERNAL[0]: [29], "absent": [3]}
+
+
+@pytest.mark.parametrize("version", range(4))
+async def test_partitions_that_are_named_twice_are_answered_once(client: Transacting, version: int) -> None:
+    producer = await client.producer()
+    assert await client.add(producer, 0, 0, 1, 0, version=version) == [NONE, NONE]
+    assert await client.add(producer, version=version) == []
