@@ -19,6 +19,10 @@ Action = Callable[[int], GroupOutcome]
 
 NOTHING: GroupOutcome = Outcome()
 
+MAX_RUNS: Final = 4
+"""Of one timer in one call of `expire`: it may set itself for now, as a rebalance without a delay does, but what did
+so without end would hold the event loop."""
+
 MAX_RETRY_MS: Final = 60_000
 """The most that an action waits that fails again and again by a fault of ours. It is not given up: the group may be in
 another state by then, and without its timer it would be in this one for ever."""
@@ -49,8 +53,6 @@ class Timers:
         """Of actions that have run, and whose outcome is yet to be returned."""
         self._running: tuple[Hashable, Timer] | None = None
         """What `expire` has run last."""
-        self._not_before_ms = 0
-        """While `expire` runs, later than now: an action that sets itself anew does not keep it from its end."""
 
     def __contains__(self, key: Hashable) -> bool:
         return key in self._timers
@@ -63,7 +65,6 @@ class Timers:
 
     def set(self, key: Hashable, deadline_ms: int, action: Action) -> None:
         """Have `action` decide once `deadline_ms` has come, instead of what was set under the key."""
-        deadline_ms = max(deadline_ms, self._not_before_ms)
         self._timers[key] = Timer(deadline_ms, action)
         if self._in_heap.get(key, deadline_ms + 1) > deadline_ms:
             self._push(key, deadline_ms)
@@ -99,19 +100,21 @@ class Timers:
 
         Where an action raises, `failed` puts it back, and the next call goes on behind it.
         """
-        self._not_before_ms = now_ms + 1
-        try:
-            while self._heap and self._heap[0][0] <= now_ms:
-                due = self._pop(now_ms)
-                if due is None:
-                    continue
-                self._running = due
-                outcome = due[1].action(now_ms)
-                self._replies += outcome.replies
-                if outcome.records:
-                    return self._returned(outcome)
-        finally:
-            self._not_before_ms = 0
+        runs: dict[Hashable, int] = {}
+        while self._heap and self._heap[0][0] <= now_ms:
+            due = self._pop(now_ms)
+            if due is None:
+                continue
+            key, timer = due
+            runs[key] = runs.get(key, 0) + 1
+            if runs[key] > MAX_RUNS:
+                self.set(key, now_ms + RETRY_MS, timer.action)
+                continue
+            self._running = due
+            outcome = timer.action(now_ms)
+            self._replies += outcome.replies
+            if outcome.records:
+                return self._returned(outcome)
         self._running = None
         return self._returned(NOTHING)
 
