@@ -12,7 +12,7 @@ from typing import Final, TypeVar, cast
 from broker.clock import Clock, Timer
 from broker.peers.address import Address
 from broker.peers.settings import Settings
-from broker.peers.waiting import done_by
+from broker.peers.waiting import done_by, retrieve
 from protocol.client import ClientConnection
 from protocol.client_states import State
 from protocol.errors import ProtocolError
@@ -44,6 +44,7 @@ async def connect(address: Address, settings: Settings, clock: Clock, *, timeout
     deadline_ms = clock.monotonic_ms() + allowed_ms
     connection = Connection(address, settings, clock, deadline_ms)
     dialing = asyncio.ensure_future(settings.dial(address, lambda: connection))
+    dialing.add_done_callback(retrieve)  # who waits may be cancelled in the turn in which it fails
     try:
         if not await done_by(clock, deadline_ms, dialing):
             raise PeerUnavailable(str(address), f"no connection within {allowed_ms} ms")

@@ -10,16 +10,11 @@ from broker.clock import Clock
 from broker.peers.address import Address
 from broker.peers.connection import Connection, connect
 from broker.peers.settings import Settings
-from broker.peers.waiting import done_by
+from broker.peers.waiting import done_by, retrieve
 from protocol.peer_errors import ConnectionClosed, HandshakeFailed, PeerError, PeerUnavailable, RequestTimedOut
 from protocol.schema import ANY_VERSION
 
 R = TypeVar("R")
-
-
-def _retrieve(dialing: asyncio.Task[None]) -> None:
-    if not dialing.cancelled():
-        dialing.exception()
 
 
 class Peer:
@@ -113,7 +108,7 @@ class Peer:
             dialing = self._dialing
             if dialing is None:
                 dialing = self._dialing = asyncio.get_running_loop().create_task(self._dial())
-                dialing.add_done_callback(_retrieve)  # those who waited may have given up
+                dialing.add_done_callback(retrieve)  # those who waited may have given up
             if not await done_by(self._clock, deadline_ms, dialing):
                 raise PeerUnavailable(str(self.address), f"{reason} within {timeout_ms} ms")
             error = None if dialing.cancelled() else dialing.exception()

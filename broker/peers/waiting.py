@@ -32,3 +32,9 @@ async def done_by(clock: Clock, deadline_ms: int, future: asyncio.Future[T]) -> 
             timer.cancel()
             future.remove_done_callback(wake)
     return True
+
+
+def retrieve(ended: asyncio.Future[T]) -> None:
+    """Takes note of what a future failed with, so that asyncio does not report it as unseen when nobody waits."""
+    if not ended.cancelled():
+        ended.exception()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import pairwise
@@ -181,6 +182,28 @@ async def test_a_connection_that_was_idle_for_long_is_not_used_again(clock: Manu
         assert (await ask(peer)).cluster_id == "1"
         clock.advance(1001)
         assert (await ask(peer)).cluster_id == "2"
+
+
+async def test_a_dial_that_fails_in_the_turn_in_which_its_peer_is_closed_is_not_reported_as_unseen(
+    clock: ManualClock,
+) -> None:
+    unseen: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unseen.append(context))
+    peers: list[Peer] = []
+
+    async def refuse(_: Address, __: Callable[[], asyncio.BufferedProtocol]) -> None:
+        await asyncio.sleep(0)
+        closing.append(asyncio.create_task(peers[0].close()))
+        raise ConnectionRefusedError("refused")
+
+    closing: list[asyncio.Task[None]] = []
+    peers.append(Peer(NOWHERE, SETTINGS._replace(dial=refuse), clock, half))
+    with pytest.raises(ConnectionClosed):
+        await ask(peers[0])
+    await asyncio.gather(*closing)
+    peers.clear()
+    gc.collect()
+    assert unseen == []
 
 
 async def test_closing_ends_who_waits_for_a_connection(clock: ManualClock) -> None:
