@@ -20,6 +20,7 @@ from broker.replica.new_logs import NewLogs
 from broker.replica.replicas import Replicas
 from broker.share.groups import ShareGroups
 from broker.waiting import Timeouts
+from broker.way_out import WayOut
 from coordinator.cluster.cluster import Cluster
 from coordinator.cluster.image import Image
 from protocol.errors import ErrorCode, error_code
@@ -71,6 +72,8 @@ class Broker:
         """The body of ApiVersions' response by version, and the metadata's offset as of which it is."""
         self.timeouts = Timeouts()
         """Of requests that are parked."""
+        self.way_out = WayOut()
+        """Of every answer."""
         self.fetch_sessions = FetchSessions(slots, lambda: secrets.randbelow(1 << 31))
 
     @property

@@ -25,6 +25,10 @@ class Clock(Protocol):
         """Milliseconds that only grow, for deadlines."""
         ...
 
+    def monotonic_ns(self) -> int:
+        """Nanoseconds that only grow, for what a request takes."""
+        ...
+
     def call_at(self, when_ms: int, then: Callable[[], None]) -> Timer:
         """Calls `then` on the event loop once `now_ms` has come to `when_ms`."""
         ...
@@ -38,6 +42,9 @@ class SystemClock:
 
     def monotonic_ms(self) -> int:
         return time.monotonic_ns() // 1_000_000
+
+    def monotonic_ns(self) -> int:
+        return time.monotonic_ns()
 
     def call_at(self, when_ms: int, then: Callable[[], None]) -> Timer:
         return asyncio.get_running_loop().call_later(max(when_ms - self.now_ms(), 0) / 1000, then)

@@ -11,15 +11,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
+from broker.context import ANONYMOUS
 from broker.logging import get_logger
 from broker.request_memory import COUNTED_BYTES, Share, cost_bytes
+from broker.running import Running
 from broker.stalls import Stall, looked_at, reason
-from broker.waiting import Parked, forget
+from broker.waiting import Parked
 from protocol.connection import FrameReader
 from protocol.errors import ProtocolError
+from protocol.primitives import AS_JAVA
 from protocol.types import Buffer
 
 if TYPE_CHECKING:
@@ -41,7 +44,7 @@ COALESCED_ANSWERS: Final = 32
 at once, which stay below the high water mark."""
 
 ANSWER: Final = 1
-"""Its request is at work: parked, or a coroutine."""
+"""Its request is at work: parked, or running."""
 PEER: Final = 2
 """The peer has answers to take first."""
 PLACE: Final = 4
@@ -59,9 +62,8 @@ NO_READING: Final = TURN | PLACE | ROOM
 """While it waits for any of these its socket is not read from. A client that waits for its answer, as most do, is: so
 the broker learns when it goes."""
 
-Later: TypeAlias = "list[Buffer] | Parked | None"
-Answer: TypeAlias = "Later | Coroutine[Any, Any, Later]"
-"""Buffers to write, None for no answer, something to await for either, or what will say it in its time."""
+Answer: TypeAlias = "list[Buffer] | Parked | Running | None"
+"""Buffers to write, None for no answer, or what will say it in its time."""
 
 log: Final = get_logger("broker.connection")
 
@@ -74,9 +76,10 @@ class ServerConnection:
     """
 
     __slots__ = (
-        "_active", "_admitted", "_awaited_bytes", "_charged_bytes", "_is_reading", "_parked", "_partial_bytes",
-        "_pending", "_queue", "_queued_bytes", "_share", "_waits", "answered", "client_software", "closed", "ip",
-        "listener", "memory", "on_close", "peer", "reader", "stall", "transport",
+        "_active", "_admitted", "_awaited_bytes", "_charged_bytes", "_client_id", "_is_reading", "_partial_bytes",
+        "_pending", "_queue", "_queued_bytes", "_raw_client_id", "_share", "_waits", "answered", "client_software",
+        "closed", "ip", "listener", "memory", "on_close", "peer", "principal", "reader", "received_ns", "stall",
+        "transport",
     )  # fmt: skip
 
     def __init__(self, listener: Listener) -> None:
@@ -103,8 +106,12 @@ class ServerConnection:
         self._partial_bytes = 0
         self._charged_bytes = 0
         self._share: Share | None = None
-        self._pending: asyncio.Future[Later] | None = None
-        self._parked: Parked | None = None
+        self._pending: Parked | Running | None = None
+        self.principal = ANONYMOUS
+        self.received_ns = 0
+        """When the last bytes came, by the monotonic clock."""
+        self._raw_client_id = b""
+        self._client_id = ""
 
     @property
     def kept_bytes(self) -> int:
@@ -144,6 +151,7 @@ class ServerConnection:
 
     def buffer_updated(self, nbytes: int) -> None:
         self._active = True
+        self.received_ns = self.listener.clock.monotonic_ns()
         reader = self.reader
         waits = self._waits
         if waits & ENDED or reader.error is not None:
@@ -159,6 +167,12 @@ class ServerConnection:
             self._answer(frames)
         if reader.held_bytes != self._partial_bytes or reader.is_full:
             self._account()
+
+    def client_id(self, raw: bytes) -> str:
+        """The client id that a request's header has. It hardly ever changes."""
+        if raw != self._raw_client_id:
+            self._client_id, self._raw_client_id = str(raw, "utf-8", AS_JAVA), raw
+        return self._client_id
 
     def hold(self) -> None:
         """Admitted later: nothing is answered until `go_on`. What comes first is kept, and stops the reading: a
@@ -228,13 +242,9 @@ class ServerConnection:
         self._queued_bytes = self._awaited_bytes = 0
         self.reader.drop()
         self._account()
-        pending, parked = self._pending, self._parked
-        self._pending = self._parked = None
+        pending, self._pending = self._pending, None
         if pending is not None:
-            # Not before its first step: the coroutine of a task that never began would be dropped with a warning.
-            asyncio.get_running_loop().call_soon(pending.cancel)
-        if parked is not None:
-            parked.cancel()
+            pending.cancel()
 
     def _answer(self, frames: Sequence[memoryview]) -> None:
         """Answers the frames that are here, until one must be awaited, the peer must read first, or others have their
@@ -269,18 +279,14 @@ class ServerConnection:
         if failed is not None:
             self.fail(failed)
 
-    def _await(self, answer: Coroutine[Any, Any, Later] | Parked) -> None:
+    def _await(self, answer: Parked | Running) -> None:
         """Goes on when the answer is there. A connection that has ended meanwhile awaits none."""
         if self._waits & ENDED:
-            forget(answer)
+            answer.cancel()
             return
         self._waits |= ANSWER
-        if isinstance(answer, Parked):
-            self._parked = answer
-            answer.begin(self._settled)
-        else:
-            self._pending = asyncio.get_running_loop().create_task(answer)
-            self._pending.add_done_callback(self._answered)
+        self._pending = answer
+        answer.begin(self._settled)
 
     def _keep(self, frames: Sequence[memoryview]) -> None:
         """Has requests wait, and stops reading more; what lies in the shared buffer, which is about to be reused, is
@@ -347,19 +353,14 @@ class ServerConnection:
             log.error("connection closed", peer=self.peer, reason=repr(error), exc_info=error)
         self.close()
 
-    def _answered(self, pending: asyncio.Future[Later]) -> None:
-        if not pending.cancelled():
-            self._settled(pending.exception() or pending.result())
-        elif pending is self._pending:  # not by us: the handler awaited what somebody else gave up
-            self._settled(ProtocolError("its request was given up", offset=0))
-
     def _settled(self, answer: Answer | BaseException) -> None:
         """What was awaited is there, or has to be awaited once more."""
         if self._waits & ENDED:
-            forget(answer)
+            if isinstance(answer, (Parked, Running)):
+                answer.cancel()
             return
         self._waits &= ~ANSWER
-        self._pending = self._parked = None
+        self._pending = None
         if self._charged_bytes:
             self.answered += 1
         if isinstance(answer, BaseException):

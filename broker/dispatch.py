@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from librt.strings import read_i16_be, read_i32_be
 
+from broker.context import Context
 from broker.eager import Waiting, begin
 from broker.logging import get_logger
+from broker.running import Running
 from broker.waiting import Parked, ParkedCall
 from protocol.api_key import ApiKey
 from protocol.codec import MALFORMED, Decoder, Encoder, decoder, encoder
 from protocol.connection import response_frame
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
-from protocol.primitives import AS_JAVA, read_uvarint
+from protocol.primitives import read_uvarint
 from protocol.schema import Versions, fields_of, identity
 from protocol.types import Buffer
 
@@ -29,12 +31,16 @@ if TYPE_CHECKING:
     from broker.fast.reading import ParkedFetch
 
 Request = TypeVar("Request")
-Fast = Callable[["Broker", int, int, memoryview, bytes, int], "list[Buffer] | ParkedFetch | None"]
-"""(broker, version, correlation id, frame, its front, position) → the answer, now or later; None leaves it to the
-general way."""
+Fast = Callable[["Broker", Context, memoryview, bytes, int], "list[Buffer] | ParkedFetch | None"]
+"""(broker, context, frame, its front, position) → the answer, now or later; None leaves it to the general way."""
 
 HEADER_BYTES: Final = 10
 """API key, API version, correlation id, length of the client id: the start of every request header since v1."""
+
+OLDEST: Final = 0
+"""The version in which ApiVersions answers who asks in one that is not served."""
+
+LATER: Final = (Parked, Running)
 
 FRONT_BYTES: Final = 448
 """A frame's first bytes are looked at as `bytes`: compiled code reads integers out of those without a call, and without
@@ -54,19 +60,22 @@ log: Final = get_logger("broker.dispatch")
 class Call(Generic[Request]):
     """One request at work: what was asked, by whom, and the broker that is asked."""
 
-    __slots__ = ("api", "broker", "client_id", "connection", "correlation_id", "request", "version")
+    __slots__ = ("api", "broker", "context", "request", "version")
 
-    def __init__(
-        self, api: Api, version: int, correlation_id: int, client_id: str | None, connection: ServerConnection,
-        broker: Broker, request: Request,
-    ) -> None:  # fmt: skip
+    def __init__(self, api: Api, context: Context, broker: Broker, request: Request) -> None:
         self.api = api
-        self.version = version
-        self.correlation_id = correlation_id
-        self.client_id = client_id
-        self.connection = connection
+        self.context = context
+        self.version = context.version
         self.broker = broker
         self.request = request
+
+    @property
+    def client_id(self) -> str | None:
+        return self.context.client_id
+
+    @property
+    def connection(self) -> ServerConnection:
+        return self.context.connection
 
     @property
     def now_ms(self) -> int:
@@ -112,7 +121,8 @@ class Route:
             found = self.decoders[version] = decoder(self.api.request, version)
         return found
 
-    def encode(self, correlation_id: int, version: int, response: object) -> list[Buffer]:
+    def encode(self, context: Context, response: object) -> list[Buffer]:
+        version = context.version
         found = self.encoders.get(version)
         if found is None:
             found = self.encoders[version] = encoder(self.api.response, version)
@@ -121,7 +131,8 @@ class Route:
             parts.append(response)
         else:
             found(response, parts.append)
-        return response_frame(correlation_id, version >= self.flexible and self.key != ApiKey.API_VERSIONS, parts)
+        has_flexible_header = version >= self.flexible and self.key != ApiKey.API_VERSIONS
+        return response_frame(context.correlation_id, has_flexible_header, parts)
 
 
 class Dispatcher:
@@ -144,24 +155,32 @@ class Dispatcher:
             version = read_i16_be(front, 2)
             correlation_id: int = read_i32_be(front, 4)
             client_id_length: int = read_i16_be(front, 8)
+            check_client_id(client_id_length, len(frame) - HEADER_BYTES)
             route = self.routes.get(key) or self._route(key)
             if route is None or not route.first <= version <= route.last:
-                return self.unsupported(key, version, correlation_id, frame)
-            position = HEADER_BYTES if client_id_length < 0 else HEADER_BYTES + client_id_length
+                context = Context(connection, key, OLDEST, correlation_id, None, len(frame))
+                return context.finish(self.unsupported(context, version))
+            position = HEADER_BYTES
+            client_id = None
+            if client_id_length >= 0:
+                position += client_id_length
+                client_id = connection.client_id(bytes(frame[HEADER_BYTES:position]))
             if version >= route.flexible:
                 position = skip_tags(frame, position) if frame[position] else position + 1
         except MALFORMED as error:
             if len(frame) < HEADER_BYTES:
                 raise ProtocolError(f"a request has a header of {HEADER_BYTES} bytes at least", offset=0) from error
             raise ProtocolError(f"{api_name(key)} v{version}: {error}", offset=position) from error
+        context = Context(connection, key, version, correlation_id, client_id, len(frame))
         if route.fast is not None and version >= route.fast_from:
-            buffers = route.fast(self.broker, version, correlation_id, frame, front, position)
+            buffers = route.fast(self.broker, context, frame, front, position)
             if isinstance(buffers, list):
-                return buffers
+                return context.finish(buffers)
             if buffers is not None:
-                buffers.otherwise = partial(self.handle, route, version, correlation_id, connection, position)
+                buffers.otherwise = partial(self.handle, route, context, position)
                 return buffers
-        return self.handle(route, version, correlation_id, connection, position, frame)
+        answer = self.handle(route, context, position, frame)
+        return answer if isinstance(answer, LATER) else context.finish(answer)
 
     def _route(self, key: int) -> Route | None:
         api = self.broker.apis.find(key)
@@ -170,28 +189,19 @@ class Dispatcher:
         route = self.routes[key] = Route(api, self._fast.get(api.key))
         return route
 
-    def handle(
-        self,
-        route: Route,
-        version: int,
-        correlation_id: int,
-        connection: ServerConnection,
-        position: int,
-        frame: memoryview,
-    ) -> Answer:
+    def handle(self, route: Route, context: Context, position: int, frame: memoryview) -> Answer:
         """The general way: decode, handler, encode."""
+        version = context.version
         if len(frame) > MAX_OTHER_REQUEST_BYTES and route.key is not ApiKey.PRODUCE:
             reason = f"a request of {len(frame)} bytes: {MAX_OTHER_REQUEST_BYTES} are the most, but for records"
             raise ProtocolError(f"{route.key.name} v{version}: {reason}", offset=0)
-        check_client_id(frame)
         try:
-            client_id = client_id_of(frame)
             request, _ = route.decoder(version)(frame, position, len(frame))
         except ProtocolError as error:
             raise ProtocolError(f"{route.key.name} v{version}: {error.message}", offset=error.offset) from error
         except MALFORMED as error:
             raise ProtocolError(f"{route.key.name} v{version}: {error}", offset=position) from error
-        call = Call(route.api, version, correlation_id, client_id, connection, self.broker, request)
+        call = Call(route.api, context, self.broker, request)
         try:
             response = begin(route.handle(call))
         except ProtocolError:
@@ -201,28 +211,28 @@ class Dispatcher:
         if response is None:
             return None
         if isinstance(response, Waiting):
-            return later(route, call, response)
+            return Running(later(route, call, response))
         if isinstance(response, ParkedCall):
             return bound(route, call, response)
-        return route.encode(correlation_id, version, response)
+        return route.encode(context, response)
 
-    def unsupported(self, key: int, version: int, correlation_id: int, frame: memoryview) -> Answer:
+    def unsupported(self, context: Context, version: int) -> list[Buffer]:
         """ApiVersions is answered at any version, so that newer clients learn what there is (KIP-511); nothing else
         is."""
-        if key != ApiKey.API_VERSIONS:
-            raise ProtocolError(f"{api_name(key)} v{version} is not served; ApiVersions tells what is", offset=0)
-        check_client_id(frame)
+        if context.key != ApiKey.API_VERSIONS:
+            raise ProtocolError(f"{api_name(context.key)} v{version} is not served; see ApiVersions", offset=0)
         from broker.handlers.api_versions import unsupported_version
 
-        return self.routes[key].encode(correlation_id, 0, unsupported_version(self.broker))
+        return self.routes[context.key].encode(context, unsupported_version(self.broker))
 
 
 def bound(route: Route, call: Call[Any], parked: ParkedCall) -> ParkedCall:
-    parked.bind(partial(route.encode, call.correlation_id, call.version), partial(failure, call))
+    parked.bind(partial(route.encode, call.context), partial(failure, call))
     return parked
 
 
-async def later(route: Route, call: Call[Any], response: Waiting[Any]) -> list[Buffer] | Parked | None:
+async def later(route: Route, call: Call[Any], response: Waiting[Any]) -> Answer:
+    """The rest of a handler that waits, and its answer, finished unless it is still to come."""
     try:
         result = await response
     except ProtocolError:
@@ -231,7 +241,7 @@ async def later(route: Route, call: Call[Any], response: Waiting[Any]) -> list[B
         result = failure(call, error)
     if isinstance(result, ParkedCall):
         return bound(route, call, result)
-    return None if result is None else route.encode(call.correlation_id, call.version, result)
+    return call.context.finish(None if result is None else route.encode(call.context, result))
 
 
 def failure(call: Call[Any], error: Exception) -> object:
@@ -241,9 +251,7 @@ def failure(call: Call[Any], error: Exception) -> object:
         code, message = error.code, error.message
     else:
         code, message = ErrorCode.UNKNOWN_SERVER_ERROR, None
-        log.error(
-            "request failed", api=call.api.key.name, version=call.version, peer=call.connection.peer, exc_info=error
-        )
+        log.error("request failed", api=call.api.key.name, version=call.version, peer=call.context.peer, exc_info=error)
     names = {field.name for field in fields_of(call.api.response) if call.version in field.wire.versions}
     if "error_code" not in names:
         raise ProtocolError(f"{call.api.key.name} v{call.version} failed: {error!r}") from error
@@ -253,17 +261,10 @@ def failure(call: Call[Any], error: Exception) -> object:
     return call.api.response(**fields)
 
 
-def check_client_id(frame: memoryview) -> None:
+def check_client_id(size: int, left: int) -> None:
     """Raises ProtocolError where the frame ends within its client id. A body without a byte would not show it."""
-    left, size = len(frame) - HEADER_BYTES, read_i16_be(bytes(frame[:HEADER_BYTES]), HEADER_BYTES - 2)
     if size > left:
         raise ProtocolError(f"a client id of {size} does not fit in the {left} bytes that are left", offset=8)
-
-
-def client_id_of(frame: memoryview) -> str | None:
-    """The client id in a request's header; None when there is none."""
-    size: int = read_i16_be(bytes(frame[:HEADER_BYTES]), HEADER_BYTES - 2)
-    return str(frame[HEADER_BYTES : HEADER_BYTES + size], "utf-8", AS_JAVA) if size >= 0 else None
 
 
 def skip_tags(frame: memoryview, position: int) -> int:

@@ -11,24 +11,30 @@ from collections.abc import Callable
 from typing import cast
 
 from broker.admission import Admission
+from broker.clock import Clock
 from broker.connection import Answer, ServerConnection
+from broker.context import Context, Sent
 from broker.request_memory import RequestMemory
 
 
 class Listener:
-    """One listening address: its name, who answers what comes in by it, its connections."""
+    """One listening address: its name, who answers what comes in by it, the way out, its connections."""
 
     def __init__(
         self,
         name: str,
         answer: Callable[[ServerConnection, memoryview], Answer],
+        finish: Callable[[Context, Sent], Sent],
         *,
+        clock: Clock,
         max_request_bytes: int,
         admission: Admission,
         memory: RequestMemory,
     ) -> None:
         self.name = name
         self.answer = answer
+        self.finish = finish
+        self.clock = clock
         self.max_request_bytes = max_request_bytes
         self.admission = admission
         self.memory = memory

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from broker.context import Context
 from broker.replica.partition import Partition
 from broker.waiting import ParkedCall, Timeouts
 from protocol.errors import ErrorCode
@@ -32,13 +33,14 @@ class ParkedProduce(ParkedCall):
 
     def __init__(
         self,
+        context: Context,
         response: ProduceResponse,
         uncommitted: Sequence[Uncommitted],
         finish: Callable[[ProduceResponse], ProduceResponse],
         timeout_ms: int,
     ) -> None:
         """`finish` sees the response last."""
-        super().__init__(max(timeout_ms, 0), 0, committed_only=False)
+        super().__init__(context, max(timeout_ms, 0), 0, committed_only=False)
         self._response = response
         self._uncommitted = uncommitted
         self._finish = finish

@@ -199,7 +199,15 @@ class Server:
         self, sock: socket.socket, told: Address, dispatcher: Dispatcher, admission: Admission, memory: RequestMemory
     ) -> None:
         size = self.config.socket_request_max_bytes
-        listener = Listener(told.name, dispatcher.answer, max_request_bytes=size, admission=admission, memory=memory)
+        listener = Listener(
+            told.name,
+            dispatcher.answer,
+            self.broker.way_out.finish,
+            clock=self._clock,
+            max_request_bytes=size,
+            admission=admission,
+            memory=memory,
+        )
         server = await asyncio.get_running_loop().create_server(listener.connection, sock=sock)
         self.listeners.append(listener)
         self._sockets.append(server)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +16,7 @@ from protocol.types import Buffer
 
 if TYPE_CHECKING:
     from broker.connection import Answer
+    from broker.context import Context
     from broker.replica.partition import Partition
 
 TIMER_RESOLUTION_S: Final = 0.0005
@@ -64,14 +65,15 @@ class Parked(Waiter):
     Whoever parks one calls `begin`; a subclass says by `look` what there is when it looks.
     """
 
-    __slots__ = ("_done", "_is_awake", "_loop", "_watched", "deadline_s", "is_over")
+    __slots__ = ("_done", "_is_awake", "_loop", "_watched", "context", "deadline_s", "is_over")
 
-    def __init__(self, max_wait_ms: int, missing_bytes: int, *, committed_only: bool) -> None:
+    def __init__(self, context: Context, max_wait_ms: int, missing_bytes: int, *, committed_only: bool) -> None:
         super().__init__(missing_bytes, committed_only=committed_only)
         self._loop = asyncio.get_running_loop()
         self._done: Callable[[Answer | Exception], None] | None = None
         self._is_awake = False
         self._watched: list[Partition] = []
+        self.context = context
         self.deadline_s = self._loop.time() + max_wait_ms / 1000
         self.is_over = False
 
@@ -87,7 +89,7 @@ class Parked(Waiter):
         for partition in partitions:
             partition.waiters.add(self)
 
-    def look(self, *, is_last: bool) -> Answer | Waiter:
+    def look(self, *, is_last: bool) -> Answer:
         """The answer; itself to go on waiting, which the last look does not."""
         return self
 
@@ -111,22 +113,17 @@ class Parked(Waiter):
         done = self._done
         if self.is_over or done is None:
             return
-        answer: Answer | Exception | Waiter
+        answer: Answer | Exception
         try:
             answer = self.look(is_last=is_last)
+            if answer is self:
+                return
+            if answer is None or isinstance(answer, list):
+                answer = self.context.finish(answer)
         except Exception as error:
             answer = error
-        if not isinstance(answer, Waiter):
-            self.cancel()
-            done(answer)
-
-
-def forget(answer: Answer | BaseException) -> None:
-    """Nobody is there any more to take an answer."""
-    if isinstance(answer, Parked):
-        answer.cancel()
-    elif isinstance(answer, Coroutine):
-        answer.close()
+        self.cancel()
+        done(answer)
 
 
 class ParkedCall(Parked):
@@ -134,8 +131,8 @@ class ParkedCall(Parked):
 
     __slots__ = ("_encode", "_fail")
 
-    def __init__(self, max_wait_ms: int, missing_bytes: int, *, committed_only: bool) -> None:
-        super().__init__(max_wait_ms, missing_bytes, committed_only=committed_only)
+    def __init__(self, context: Context, max_wait_ms: int, missing_bytes: int, *, committed_only: bool) -> None:
+        super().__init__(context, max_wait_ms, missing_bytes, committed_only=committed_only)
         self._encode: Callable[[object], list[Buffer]] | None = None
         self._fail: Callable[[Exception], object] | None = None
 
@@ -146,7 +143,7 @@ class ParkedCall(Parked):
     def find(self, *, is_last: bool) -> object | None:
         """The response; None to go on waiting, which the last look does not."""
 
-    def look(self, *, is_last: bool) -> Answer | Waiter:
+    def look(self, *, is_last: bool) -> Answer:
         assert self._encode is not None
         assert self._fail is not None
         try:

@@ -19,12 +19,12 @@ from broker.fast.reading import MOST, Bounds, ParkedFetch, begun, finished, writ
 from broker.replica.plain_read import is_quiet, read
 from broker.replica.replica import READ_COMMITTED
 from broker.replica.roles import NO_EPOCH
-from broker.waiting import Waiter
 from protocol.types import Buffer
 
 if TYPE_CHECKING:
     from broker.broker import Broker
     from broker.connection import Answer
+    from broker.context import Context
     from broker.replica.partition import Partition
 
 FIRST_VERSION: Final = 12
@@ -79,10 +79,10 @@ class Asked(Bounds):
 
 
 def fetch(
-    broker: Broker, version: int, correlation_id: int, frame: memoryview, front: bytes, position: int
+    broker: Broker, context: Context, frame: memoryview, front: bytes, position: int
 ) -> list[Buffer] | ParkedFetch | None:
     """The answer to the request whose body is at `position`."""
-    size = len(frame)
+    size, version = len(frame), context.version
     if size > MAX_REQUEST_BYTES:
         return None
     request = front if size <= len(front) else bytes(frame)
@@ -92,7 +92,7 @@ def fetch(
                 return None
             position += 4
         if read_i32_be(request, position + 13) != NO_SESSION:
-            return fetch_session.fetch(broker, version, correlation_id, request, position)
+            return fetch_session.fetch(broker, context, request, position)
     except IndexError:
         return None
     asked = parse(broker, version, request, position)
@@ -100,13 +100,13 @@ def fetch(
         return None
     size_bytes = 0
     if not asked.has_to_wait:
-        found = gather(asked, correlation_id)
+        found = gather(asked, context.correlation_id)
         if found is None:
             return None
         buffers, size_bytes = found
         if size_bytes >= asked.min_bytes or asked.max_wait_ms <= 0:
             return buffers
-    parked = ParkedWhole(broker, version, correlation_id, request, position, asked, size_bytes)
+    parked = ParkedWhole(broker, context, request, position, asked, size_bytes)
     parked.wait(asked.partitions)
     return parked
 
@@ -114,25 +114,17 @@ def fetch(
 class ParkedWhole(ParkedFetch):
     """One that names all that it wants, and reads that anew whenever it looks."""
 
-    __slots__ = ("position", "version")
+    __slots__ = ("position",)
 
     def __init__(
-        self,
-        broker: Broker,
-        version: int,
-        correlation_id: int,
-        request: bytes,
-        position: int,
-        asked: Asked,
-        size_bytes: int,
+        self, broker: Broker, context: Context, request: bytes, position: int, asked: Asked, size_bytes: int
     ) -> None:
-        super().__init__(broker, correlation_id, request, asked, size_bytes)
-        self.version = version
+        super().__init__(broker, context, request, asked, size_bytes)
         self.position = position
 
-    def look(self, *, is_last: bool) -> Answer | Waiter:
-        asked = parse(self.broker, self.version, self.request, self.position)
-        found = None if asked is None else gather(asked, self.correlation_id)
+    def look(self, *, is_last: bool) -> Answer:
+        asked = parse(self.broker, self.context.version, self.request, self.position)
+        found = None if asked is None else gather(asked, self.context.correlation_id)
         if asked is None or found is None:
             return self.leave()
         buffers, size_bytes = found

@@ -14,12 +14,12 @@ from broker.fast.reading import MOST, Bounds, ParkedFetch, begun, finished, writ
 from broker.replica.plain_read import is_quiet, read
 from broker.replica.replica import READ_COMMITTED
 from broker.replica.roles import NO_EPOCH
-from broker.waiting import Waiter
 from protocol.types import Buffer
 
 if TYPE_CHECKING:
     from broker.broker import Broker
     from broker.connection import Answer
+    from broker.context import Context
     from broker.fetch_sessions import FetchedPartition, FetchSession
     from broker.replica.partition import Partition
 
@@ -40,11 +40,9 @@ class Wanted:
         self.records: memoryview | None = None
 
 
-def fetch(
-    broker: Broker, version: int, correlation_id: int, request: bytes, at: int
-) -> list[Buffer] | ParkedFetch | None:
+def fetch(broker: Broker, context: Context, request: bytes, at: int) -> list[Buffer] | ParkedFetch | None:
     """The answer to the request whose limits are at `at`; None is the unusual."""
-    session = named_session(broker, version, request, at)
+    session = named_session(broker, context.version, request, at)
     if session is None or not update(session, request, at + 21):
         return None
     found = partitions_of(broker, session)
@@ -58,8 +56,8 @@ def fetch(
     now_ms = broker.clock.now_ms()
     broker.fetch_sessions.find(session.session_id, session.epoch, True, now_ms)
     if size_bytes >= bounds.min_bytes or bounds.max_wait_ms <= 0:
-        return answer(session, found, bounds, correlation_id)
-    parked = ParkedSession(broker, correlation_id, request, bounds, size_bytes, session)
+        return answer(session, found, bounds, context.correlation_id)
+    parked = ParkedSession(broker, context, request, bounds, size_bytes, session)
     parked.wait([each.partition for each in found])
     return parked
 
@@ -72,17 +70,17 @@ class ParkedSession(ParkedFetch):
     def __init__(
         self,
         broker: Broker,
-        correlation_id: int,
+        context: Context,
         request: bytes,
         bounds: Bounds,
         size_bytes: int,
         session: FetchSession,
     ) -> None:
-        super().__init__(broker, correlation_id, request, bounds, size_bytes)
+        super().__init__(broker, context, request, bounds, size_bytes)
         self.session = session
         self.epoch = session.epoch
 
-    def look(self, *, is_last: bool) -> Answer | Waiter:
+    def look(self, *, is_last: bool) -> Answer:
         session, bounds = self.session, self.bounds
         found = partitions_of(self.broker, session)
         size_bytes = -1 if found is None else gather(found, bounds)
@@ -91,7 +89,7 @@ class ParkedSession(ParkedFetch):
                 session.retreat()  # the general way goes on with it as if the request had just come
             return self.leave()
         if is_last or size_bytes >= bounds.min_bytes:
-            return answer(session, found, bounds, self.correlation_id)
+            return answer(session, found, bounds, self.context.correlation_id)
         self.missing_bytes = bounds.min_bytes - size_bytes
         self.watch([each.partition for each in found])
         return self

@@ -29,6 +29,7 @@ from protocol.types import Buffer
 
 if TYPE_CHECKING:
     from broker.broker import Broker
+    from broker.context import Context
     from broker.replica.partition import Partition
 
 FIRST_VERSION: Final = 9
@@ -50,10 +51,9 @@ Target: TypeAlias = "tuple[Partition, int, memoryview]"
 """A partition, its number, and the records for it."""
 
 
-def produce(
-    broker: Broker, version: int, correlation_id: int, frame: memoryview, front: bytes, position: int
-) -> list[Buffer] | None:
+def produce(broker: Broker, context: Context, frame: memoryview, front: bytes, position: int) -> list[Buffer] | None:
     """The answer to the request whose body is at `position`."""
+    version = context.version
     try:
         topics = parse(broker, version, frame, front, position)
     except (IndexError, KeyError):
@@ -63,7 +63,7 @@ def produce(
     now_ms = broker.clock.now_ms()
     answer = BytesWriter()
     write_i32_be(answer, 0)  # the size, once it is known
-    write_i32_be(answer, correlation_id)
+    write_i32_be(answer, context.correlation_id)
     answer.append(0)  # no tags
     answer.append(len(topics) + 1)
     for key, targets in topics:

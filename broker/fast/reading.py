@@ -15,6 +15,7 @@ from protocol.types import Buffer
 if TYPE_CHECKING:
     from broker.broker import Broker
     from broker.connection import Answer
+    from broker.context import Context
     from broker.replica.partition import Partition
 
 SIZE_BYTES: Final = 4
@@ -46,12 +47,13 @@ class Bounds:
 class ParkedFetch(Parked):
     """One that waits for bytes. `look` says what there is for it; partitions come and go meanwhile."""
 
-    __slots__ = ("bounds", "broker", "correlation_id", "otherwise", "request")
+    __slots__ = ("bounds", "broker", "otherwise", "request")
 
-    def __init__(self, broker: Broker, correlation_id: int, request: bytes, bounds: Bounds, size_bytes: int) -> None:
-        super().__init__(bounds.max_wait_ms, bounds.min_bytes - size_bytes, committed_only=bounds.committed_only)
+    def __init__(self, broker: Broker, context: Context, request: bytes, bounds: Bounds, size_bytes: int) -> None:
+        super().__init__(
+            context, bounds.max_wait_ms, bounds.min_bytes - size_bytes, committed_only=bounds.committed_only
+        )
         self.broker = broker
-        self.correlation_id = correlation_id
         self.request = request
         self.bounds = bounds
         self.otherwise: Callable[[memoryview], Answer] | None = None

@@ -92,7 +92,8 @@ class ParkedFetch(ParkedCall):
     def __init__(self, plan: Plan, gathered: Gathered, max_wait_ms: int) -> None:
         request = plan.call.request
         missing_bytes = request.min_bytes - gathered.size_bytes
-        super().__init__(max_wait_ms, missing_bytes, committed_only=request.isolation_level == READ_COMMITTED)
+        committed_only = request.isolation_level == READ_COMMITTED
+        super().__init__(plan.call.context, max_wait_ms, missing_bytes, committed_only=committed_only)
         self.plan = plan
         self.watch(gathered.watched)
         plan.call.broker.timeouts.add(self, max_wait_ms)

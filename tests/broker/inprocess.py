@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from broker.config import BrokerConfig
 from broker.connection import ServerConnection
+from broker.context import Context
 from broker.dispatch import FRONT_BYTES, Fast
 from broker.server import Server
 from protocol.codec import decode, encode
@@ -117,7 +118,8 @@ def request_frame(request: object, version: int) -> bytes:
 
 def take(fast: Fast, broker: InProcess, version: int, frame: memoryview, position: int) -> object:
     """What a short cut answers to a request whose body is at the position."""
-    return fast(broker.server.broker, version, CORRELATION_ID, frame, bytes(frame[:FRONT_BYTES]), position)
+    context = Context(Client(broker.server).connection, -1, version, CORRELATION_ID, None, len(frame))
+    return fast(broker.server.broker, context, frame, bytes(frame[:FRONT_BYTES]), position)
 
 
 def decode_response(frame: bytes, key: int, version: int, response: type[R]) -> R:

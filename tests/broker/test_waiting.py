@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from broker.connection import Answer
+from broker.connection import Answer, ServerConnection
+from broker.context import Context, Sent
 from broker.replica.partition import Partition
-from broker.waiting import Parked, Timeouts, Waiter
+from broker.waiting import Parked, Timeouts
+from protocol.api_key import ApiKey
 from protocol.messages.fetch import FetchResponse
 from tests.broker.inprocess import InProcess, request_frame
 from tests.broker.test_fast_fetch import ALL, filled, request
@@ -19,11 +22,26 @@ from tests.broker.test_fast_produce import request as produce_request
 LONG_MS = 3_600_000
 
 
+class Silent:
+    """Stands for a connection and its listener: what leaves is not looked at."""
+
+    received_ns = 0
+
+    def __init__(self) -> None:
+        self.listener = self
+
+    def finish(self, _: Context, answer: Sent) -> Sent:
+        return answer
+
+
+CONTEXT = Context(cast(ServerConnection, Silent()), ApiKey.FETCH, 12, 1, None, 100)
+
+
 class Scripted(Parked):
     """Answers as it is told to."""
 
     def __init__(self, max_wait_ms: int = LONG_MS) -> None:
-        super().__init__(max_wait_ms, 10, committed_only=False)
+        super().__init__(CONTEXT, max_wait_ms, 10, committed_only=False)
         self.script: list[list[bytes] | Exception | None] = []
         """What each look finds; None: nothing yet."""
         self.answers: list[Answer | Exception] = []
@@ -34,7 +52,7 @@ class Scripted(Parked):
         self.answers.append(answer)
         self.is_answered.set()
 
-    def look(self, *, is_last: bool) -> Answer | Waiter:
+    def look(self, *, is_last: bool) -> Answer:
         found = self.script.pop(0) if self.script else None
         if isinstance(found, Exception):
             raise found

@@ -63,6 +63,9 @@ class VirtualClock:
     def monotonic_ms(self) -> int:
         return int(asyncio.get_running_loop().time() * 1000)
 
+    def monotonic_ns(self) -> int:
+        return self.monotonic_ms() * 1_000_000
+
     def call_at(self, when_ms: int, then: Callable[[], None]) -> asyncio.TimerHandle:
         return asyncio.get_running_loop().call_later(max(when_ms - self.now_ms(), 0) / 1000, then)
 

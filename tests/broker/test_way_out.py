@@ -1,0 +1,167 @@
+"""Every answer leaves by one way, once, whichever way it was made; and what is known of its request goes with it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from broker.context import ANONYMOUS, Context, Sent
+from protocol.api_key import ApiKey
+from protocol.messages.api_versions import ApiVersionsRequest
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.messages.describe_groups import DescribeGroupsRequest
+from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from protocol.messages.list_groups import ListGroupsRequest
+from protocol.messages.metadata import MetadataRequest
+from tests.broker.inprocess import CORRELATION_ID, Client, InProcess, request_frame
+from tests.broker.test_fast_fetch import ALL
+from tests.broker.test_fast_fetch import request as fetch_request
+from tests.broker.test_fast_produce import batch
+from tests.broker.test_fast_produce import request as produce_request
+
+LONG_MS = 60_000
+NEW = CreatableTopic(name="new", num_partitions=1, replication_factor=1, assignments=[], configs=[])
+
+
+class Watched:
+    """A broker, a client, and what passed the way out."""
+
+    def __init__(self, broker: InProcess) -> None:
+        self.broker = broker
+        self.client = broker.client()
+        self.passed: list[tuple[Context, Sent]] = []
+        broker.server.broker.way_out.add(self.watch)
+
+    def watch(self, context: Context, answer: Sent) -> Sent:
+        self.passed.append((context, answer))
+        return answer
+
+    def take(self) -> list[tuple[ApiKey, int, int]]:
+        """API, version and size of what has passed since."""
+        passed = [(ApiKey(one.key), one.version, sum(map(len, sent or ()))) for one, sent in self.passed]
+        self.passed.clear()
+        return passed
+
+
+@pytest.fixture
+async def watched(tmp_path: Path) -> AsyncIterator[Watched]:
+    async with InProcess(tmp_path, {"group.initial.rebalance.delay.ms": "50"}) as broker:
+        yield Watched(broker)
+
+
+def waiting(topic_id: bytes, **fields: object) -> object:
+    """A Fetch that waits at the end of an empty partition."""
+    return fetch_request(topic_id, (1, 0, ALL), wait_ms=LONG_MS, **fields)
+
+
+async def asked(client: Client, request: object, version: int) -> int:
+    """The size of the answer on the wire, without its prefix."""
+    client.send(request_frame(request, version))
+    (frame,) = await client.frames(1)
+    return len(frame)
+
+
+@pytest.mark.parametrize(
+    ("request_", "version"),
+    [
+        (ApiVersionsRequest(client_software_name="x", client_software_version="1"), 3),
+        (MetadataRequest(topics=[]), 12),
+        (ListGroupsRequest(), 4),
+        (DescribeGroupsRequest(groups=["none"]), 5),
+        (HeartbeatRequest(group_id="none", generation_id=1, member_id="m"), 4),
+        (
+            CreateTopicsRequest(
+                topics=[CreatableTopic(name="new", num_partitions=1, replication_factor=1, assignments=[], configs=[])],
+                timeout_ms=1000,
+            ),
+            7,
+        ),
+    ],
+    ids=lambda value: type(value).__name__ if not isinstance(value, int) else "",
+)
+async def test_an_answer_of_the_general_way_passes_once(watched: Watched, request_: object, version: int) -> None:
+    size = await asked(watched.client, request_, version)
+    assert [(passed[1], passed[2]) for passed in watched.take()] == [(version, 4 + size)]
+
+
+async def test_answers_of_the_short_cuts_pass_once(watched: Watched) -> None:
+    topic_id = await watched.broker.create_topic("t", partitions=2)
+    watched.take()
+    produced = await asked(watched.client, produce_request(topic_id, (0, batch(3))), 13)
+    fetched = await asked(watched.client, fetch_request(topic_id, (0, 0, ALL)), 13)
+    assert watched.take() == [(ApiKey.PRODUCE, 13, 4 + produced), (ApiKey.FETCH, 13, 4 + fetched)]
+
+
+@pytest.mark.parametrize("version", [11, 13], ids=["general way", "short cut"])
+async def test_an_answer_that_waited_passes_once_it_is_there(watched: Watched, version: int) -> None:
+    topic_id = await watched.broker.create_topic("t", partitions=2)
+    consumer = watched.broker.client()
+    consumer.send(request_frame(waiting(topic_id), version))
+    await asyncio.sleep(0)
+    watched.take()
+    await asked(watched.client, produce_request(topic_id, (1, batch(3))), 13)
+    (frame,) = await consumer.frames(1)
+    assert [one for one in watched.take() if one[0] is ApiKey.FETCH] == [(ApiKey.FETCH, version, 4 + len(frame))]
+
+
+async def test_an_answer_of_a_handler_that_waited_passes_once_it_is_there(watched: Watched) -> None:
+    protocols = [JoinGroupRequestProtocol(name="range", metadata=b"")]
+    join = JoinGroupRequest(
+        group_id="g", session_timeout_ms=10_000, rebalance_timeout_ms=10_000, member_id="", protocol_type="consumer",
+        protocols=protocols,
+    )  # fmt: skip
+    size = await asked(watched.client, join, 3)
+    assert watched.take() == [(ApiKey.JOIN_GROUP, 3, 4 + size)]
+
+
+async def test_who_wants_no_answer_passes_without_one(watched: Watched) -> None:
+    topic_id = await watched.broker.create_topic("t")
+    watched.take()
+    watched.client.send(request_frame(produce_request(topic_id, (0, batch()), acks=0), 13))
+    assert watched.take() == [(ApiKey.PRODUCE, 13, 0)]
+
+
+async def test_a_version_that_is_not_served_is_answered_and_passes(watched: Watched) -> None:
+    frame = bytearray(request_frame(ApiVersionsRequest(client_software_name="x", client_software_version="1"), 3))
+    frame[6:8] = b"\x00\x7f"
+    watched.client.send(bytes(frame))
+    await watched.client.frames(1)
+    assert [passed[:2] for passed in watched.take()] == [(ApiKey.API_VERSIONS, 0)]
+
+
+async def test_what_a_watcher_gives_back_is_what_is_sent(watched: Watched) -> None:
+    watched.broker.server.broker.way_out.add(lambda _, answer: [b"\0\0\0\4else"])
+    watched.client.send(request_frame(MetadataRequest(topics=[]), 12))
+    assert await watched.client.frames(1) == [b"else"]
+
+
+async def test_a_request_s_context_says_whose_it_is_and_since_when(watched: Watched) -> None:
+    before_ns = watched.broker.server.broker.clock.monotonic_ns()
+    await asked(watched.client, MetadataRequest(topics=[]), 12)
+    ((context, _),) = watched.passed
+    assert (context.client_id, context.listener, context.peer) == ("test", "PLAINTEXT", "127.0.0.1:1")
+    assert (context.principal, str(context.principal)) == (ANONYMOUS, "User:ANONYMOUS")
+    assert context.correlation_id == CORRELATION_ID
+    assert context.size_bytes == len(request_frame(MetadataRequest(topics=[]), 12)) - 4
+    assert before_ns <= context.started_ns <= watched.broker.server.broker.clock.monotonic_ns()
+
+
+async def test_one_that_waits_beside_a_topic_that_is_deleted_goes_on_waiting(watched: Watched) -> None:
+    """The short cut leaves it to the general way, which has to wait as well."""
+    first, second = [await watched.broker.create_topic(name, partitions=2) for name in ("t", "u")]
+    both = fetch_request(first, (1, 0, ALL), wait_ms=LONG_MS)
+    both.topics += fetch_request(second, (1, 0, ALL)).topics
+    consumer = watched.broker.client()
+    consumer.send(request_frame(both, 13))
+    await asyncio.sleep(0)
+    replicas = watched.broker.server.broker.replicas
+    replicas.remove(next(one.name for one in replicas if (one.name.topic, one.name.partition) == ("u", 1)))
+    await asyncio.sleep(0)
+    assert not consumer.wire.sent
+    await asked(watched.client, produce_request(first, (1, batch(3))), 13)
+    (frame,) = await consumer.frames(1)
+    assert b"v" * 50 in frame
