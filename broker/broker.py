@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from broker.authorisation import Authorizer, Everybody
 from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.config.layers import Layers
@@ -72,6 +73,7 @@ class Broker:
         """The body of ApiVersions' response by version, and the metadata's offset as of which it is."""
         self.timeouts = Timeouts()
         """Of requests that are parked."""
+        self.authorizer: Authorizer = Everybody()
         self.way_out = WayOut()
         """Of every answer."""
         self.fetch_sessions = FetchSessions(slots, lambda: secrets.randbelow(1 << 31))

@@ -5,13 +5,14 @@ A handler that need not wait runs inside the socket's callback: one request, no 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from librt.strings import read_i16_be, read_i32_be
 
+from broker.authorisation import CLUSTER_NAME, Name, Operation, Requirement, Requires, Resource, sorted_out
 from broker.context import Context
 from broker.eager import Waiting, begin
 from broker.logging import get_logger
@@ -77,6 +78,12 @@ class Call(Generic[Request]):
     def connection(self) -> ServerConnection:
         return self.context.connection
 
+    def authorise(
+        self, operation: Operation, resource: Resource, names: Iterable[Name]
+    ) -> tuple[list[Name], list[Name]]:
+        """The names that the client may do it to, and those that it may not, in their order."""
+        return sorted_out(self.broker.authorizer, self.context, operation, resource, names)
+
     @property
     def now_ms(self) -> int:
         return self.broker.clock.now_ms()
@@ -89,6 +96,8 @@ class Api(NamedTuple):
     response: type
     handle: Callable[[Any], Coroutine[Any, Any, Any]]
     """(Call[request]) → response (or its body, encoded), None for no answer, or what is parked."""
+    requires: Requires
+    """What a client has to be allowed to do, and who asks."""
 
     @property
     def key(self) -> ApiKey:
@@ -102,12 +111,25 @@ class Api(NamedTuple):
 class Route:
     """An API with its codecs at hand, compiled at the first request of each version."""
 
-    __slots__ = ("api", "decoders", "encoders", "fast", "fast_from", "first", "flexible", "handle", "key", "last")
+    __slots__ = (
+        "api",
+        "decoders",
+        "encoders",
+        "fast",
+        "fast_from",
+        "first",
+        "flexible",
+        "handle",
+        "key",
+        "last",
+        "of_cluster",
+    )
 
     def __init__(self, api: Api, fast: tuple[Fast, int] | None) -> None:
         self.api = api
         self.key = api.key
         self.handle = api.handle
+        self.of_cluster = api.requires.of_cluster
         self.fast: Fast | None = None if fast is None else fast[0]
         self.fast_from = 0 if fast is None else fast[1]
         self.first, self.last = api.versions
@@ -203,6 +225,8 @@ class Dispatcher:
             raise ProtocolError(f"{route.key.name} v{version}: {error}", offset=position) from error
         call = Call(route.api, context, self.broker, request)
         try:
+            if route.of_cluster is not None:
+                self.check_cluster(context, route.of_cluster)
             response = begin(route.handle(call))
         except ProtocolError:
             raise
@@ -215,6 +239,11 @@ class Dispatcher:
         if isinstance(response, ParkedCall):
             return bound(route, call, response)
         return route.encode(context, response)
+
+    def check_cluster(self, context: Context, required: Requirement) -> None:
+        """Raises CLUSTER_AUTHORIZATION_FAILED."""
+        if not self.broker.authorizer.allows(context, *required, CLUSTER_NAME):
+            raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
     def unsupported(self, context: Context, version: int) -> list[Buffer]:
         """ApiVersions is answered at any version, so that newer clients learn what there is (KIP-511); nothing else

@@ -23,7 +23,8 @@ of any age connect. All versions of all messages, also of those that no handler 
 
 ## APIs
 
-ApiVersions tells clients exactly this table, and answers itself in any version.
+ApiVersions tells clients exactly this table, and answers itself in any version. What an API requires is what a client
+has to be allowed to do once there is an authorizer; today everybody may do everything.
 """
 
 CLIENTS = """
@@ -41,11 +42,11 @@ def page() -> str:
 
 
 def _apis() -> Iterator[str]:
-    yield "| key | API | versions | what it does |"
-    yield "| --- | --- | --- | --- |"
+    yield "| key | API | versions | what it does | what it requires |"
+    yield "| --- | --- | --- | --- | --- |"
     for api in sorted(APIS, key=lambda api: api.key):
         name, purpose = _header(api)
-        yield f"| {int(api.key)} | {name} | {api.versions.first}–{api.versions.last} | {purpose} |"
+        yield f"| {int(api.key)} | {name} | {api.versions.first}–{api.versions.last} | {purpose} | {api.requires} |"
 
 
 def _header(api: Api) -> tuple[str, str]:

@@ -6,6 +6,7 @@ of transactions v2 do without: TxnOffsetCommit 5 joins the transaction itself.
 
 from __future__ import annotations
 
+from broker.authorisation import READ_GROUP, WRITE_TRANSACTIONAL_ID, by_handler
 from broker.dispatch import Api, Call
 from broker.handlers.init_producer_id import fenced_as
 from coordinator.transaction.transaction import Producer
@@ -28,4 +29,5 @@ async def add_offsets_to_txn(call: Call[AddOffsetsToTxnRequest]) -> AddOffsetsTo
     return AddOffsetsToTxnResponse(error_code=0)
 
 
-API = Api(AddOffsetsToTxnRequest, AddOffsetsToTxnResponse, add_offsets_to_txn)
+REQUIRES = by_handler(WRITE_TRANSACTIONAL_ID, READ_GROUP)
+API = Api(AddOffsetsToTxnRequest, AddOffsetsToTxnResponse, add_offsets_to_txn, REQUIRES)

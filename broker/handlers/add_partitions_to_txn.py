@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from broker.authorisation import CLUSTER_ACTION_CLUSTER, WRITE_TOPIC, WRITE_TRANSACTIONAL_ID, by_handler
 from broker.dispatch import Api, Call
 from broker.handlers.init_producer_id import fenced_as
 from coordinator.cluster.names import is_internal
@@ -92,4 +93,5 @@ def by_topic(codes: Codes) -> list[AddPartitionsToTxnTopicResult]:
     return list(topics.values())
 
 
-API = Api(AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, add_partitions_to_txn)
+REQUIRES = by_handler(CLUSTER_ACTION_CLUSTER, WRITE_TRANSACTIONAL_ID, WRITE_TOPIC)
+API = Api(AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, add_partitions_to_txn, REQUIRES)

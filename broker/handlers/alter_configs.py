@@ -5,6 +5,7 @@ v1 is as v0, v2 is flexible.
 
 from __future__ import annotations
 
+from broker.authorisation import ALTER_CONFIGS_CLUSTER, ALTER_CONFIGS_GROUP, ALTER_CONFIGS_TOPIC, by_handler
 from broker.dispatch import Api, Call
 from protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 
@@ -13,4 +14,5 @@ async def alter_configs(call: Call[AlterConfigsRequest]) -> AlterConfigsResponse
     return await call.broker.cluster.alter_configs(call.request)
 
 
-API = Api(AlterConfigsRequest, AlterConfigsResponse, alter_configs)
+REQUIRES = by_handler(ALTER_CONFIGS_CLUSTER, ALTER_CONFIGS_TOPIC, ALTER_CONFIGS_GROUP)
+API = Api(AlterConfigsRequest, AlterConfigsResponse, alter_configs, REQUIRES)

@@ -5,6 +5,7 @@ v1 may forbid a change of the replication factor (KIP-860). On one node there is
 
 from __future__ import annotations
 
+from broker.authorisation import ALTER_CLUSTER, of_cluster
 from broker.dispatch import Api, Call
 from protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -18,4 +19,9 @@ async def alter_partition_reassignments(
     return await call.broker.cluster.alter_partition_reassignments(call.request)
 
 
-API = Api(AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse, alter_partition_reassignments)
+API = Api(
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    alter_partition_reassignments,
+    of_cluster(ALTER_CLUSTER),
+)

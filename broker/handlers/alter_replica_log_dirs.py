@@ -5,6 +5,7 @@ v1 is as v0, v2 is flexible. The answer says that the move began; DescribeLogDir
 
 from __future__ import annotations
 
+from broker.authorisation import ALTER_CLUSTER, by_handler
 from broker.dispatch import Api, Call
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.alter_replica_log_dirs import (
@@ -52,4 +53,4 @@ def move(call: Call[AlterReplicaLogDirsRequest], topic: str, index: int, path: s
     return ErrorCode.NONE
 
 
-API = Api(AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse, alter_replica_log_dirs)
+API = Api(AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse, alter_replica_log_dirs, by_handler(ALTER_CLUSTER))

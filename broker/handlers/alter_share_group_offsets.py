@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from broker.authorisation import READ_GROUP, READ_TOPIC, by_handler
 from broker.coordinators.hosting import seen_by_client
 from broker.dispatch import Api, Call
 from broker.share.acknowledging import code_of, message_of
@@ -63,4 +64,5 @@ def answer(
     return AlterShareGroupOffsetsResponse(error_code=0, responses=list(topics.values()))
 
 
-API = Api(AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse, alter_share_group_offsets)
+REQUIRES = by_handler(READ_GROUP, READ_TOPIC)
+API = Api(AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse, alter_share_group_offsets, REQUIRES)

@@ -7,6 +7,7 @@ never flexible, and a version that the broker does not know is answered in versi
 
 from __future__ import annotations
 
+from broker.authorisation import NOTHING
 from broker.broker import Broker
 from broker.dispatch import Api, Call
 from coordinator.cluster.features import SUPPORTED
@@ -99,4 +100,4 @@ def is_software_name(text: str) -> bool:
     return bool(text) and CLIENT_SOFTWARE_CHARACTERS.issuperset(text) and text[0] not in ".-" and text[-1] not in ".-"
 
 
-API = Api(ApiVersionsRequest, ApiVersionsResponse, api_versions)
+API = Api(ApiVersionsRequest, ApiVersionsResponse, api_versions, NOTHING)

@@ -5,6 +5,7 @@ v1 adds the protocol that each member speaks (KIP-1099).
 
 from __future__ import annotations
 
+from broker.authorisation import DESCRIBE_GROUP, DESCRIBE_TOPIC, by_handler
 from broker.coordinators.asking import client_of
 from broker.dispatch import Api, Call
 from broker.handlers.consumer_group_heartbeat import check_enabled
@@ -37,4 +38,5 @@ async def one_group(call: Call[ConsumerGroupDescribeRequest], group_id: str) -> 
     return group
 
 
-API = Api(ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse, consumer_group_describe)
+REQUIRES = by_handler(DESCRIBE_GROUP, DESCRIBE_TOPIC)
+API = Api(ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse, consumer_group_describe, REQUIRES)

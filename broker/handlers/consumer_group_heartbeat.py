@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from broker.authorisation import DESCRIBE_TOPIC, READ_GROUP, by_handler
 from broker.coordinators.asking import client_of
 from broker.dispatch import Api, Call
 from coordinator.group.consumer_heartbeat import heartbeat
@@ -44,4 +45,5 @@ def refused(error: KafkaError) -> ConsumerGroupHeartbeatResponse:
     )
 
 
-API = Api(ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, consumer_group_heartbeat)
+REQUIRES = by_handler(READ_GROUP, DESCRIBE_TOPIC)
+API = Api(ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, consumer_group_heartbeat, REQUIRES)

@@ -6,6 +6,7 @@ refused, as Apache Kafka does without one.
 
 from __future__ import annotations
 
+from broker.authorisation import ALTER_CLUSTER, of_cluster
 from broker.dispatch import Api, Call
 from protocol.errors import ErrorCode
 from protocol.messages.create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
@@ -18,4 +19,4 @@ async def create_acls(call: Call[CreateAclsRequest]) -> CreateAclsResponse:
     return CreateAclsResponse(results=[refused] * len(call.request.creations))
 
 
-API = Api(CreateAclsRequest, CreateAclsResponse, create_acls)
+API = Api(CreateAclsRequest, CreateAclsResponse, create_acls, of_cluster(ALTER_CLUSTER))

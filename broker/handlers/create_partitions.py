@@ -5,6 +5,7 @@ v1 is as v0, v2 is flexible, v3 is for quotas (KIP-599).
 
 from __future__ import annotations
 
+from broker.authorisation import ALTER_TOPIC, by_handler
 from broker.dispatch import Api, Call
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 
@@ -13,4 +14,4 @@ async def create_partitions(call: Call[CreatePartitionsRequest]) -> CreatePartit
     return await call.broker.create_partitions(call.request)
 
 
-API = Api(CreatePartitionsRequest, CreatePartitionsResponse, create_partitions)
+API = Api(CreatePartitionsRequest, CreatePartitionsResponse, create_partitions, by_handler(ALTER_TOPIC))

@@ -6,6 +6,7 @@ v5 is flexible and reports what was created (KIP-525), v6 is for quotas (KIP-599
 
 from __future__ import annotations
 
+from broker.authorisation import CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_CONFIGS_TOPIC, by_handler
 from broker.dispatch import Api, Call
 from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
@@ -14,4 +15,5 @@ async def create_topics(call: Call[CreateTopicsRequest]) -> CreateTopicsResponse
     return await call.broker.create_topics(call.request)
 
 
-API = Api(CreateTopicsRequest, CreateTopicsResponse, create_topics)
+REQUIRES = by_handler(CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_CONFIGS_TOPIC)
+API = Api(CreateTopicsRequest, CreateTopicsResponse, create_topics, REQUIRES)

@@ -6,6 +6,7 @@ refused, as Apache Kafka does without one.
 
 from __future__ import annotations
 
+from broker.authorisation import ALTER_CLUSTER, of_cluster
 from broker.dispatch import Api, Call
 from broker.handlers.create_acls import NO_AUTHORIZER
 from protocol.errors import ErrorCode
@@ -19,4 +20,4 @@ async def delete_acls(call: Call[DeleteAclsRequest]) -> DeleteAclsResponse:
     return DeleteAclsResponse(filter_results=[refused] * len(call.request.filters))
 
 
-API = Api(DeleteAclsRequest, DeleteAclsResponse, delete_acls)
+API = Api(DeleteAclsRequest, DeleteAclsResponse, delete_acls, of_cluster(ALTER_CLUSTER))

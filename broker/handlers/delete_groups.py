@@ -5,6 +5,7 @@ v2 is flexible, v3 has messages to errors (KIP-1331).
 
 from __future__ import annotations
 
+from broker.authorisation import DELETE_GROUP, by_handler
 from broker.coordinators.asking import client_of
 from broker.coordinators.hosting import seen_by_client
 from broker.dispatch import Api, Call
@@ -30,4 +31,4 @@ async def delete(call: Call[DeleteGroupsRequest], group_id: str) -> DeletableGro
     return result
 
 
-API = Api(DeleteGroupsRequest, DeleteGroupsResponse, delete_groups)
+API = Api(DeleteGroupsRequest, DeleteGroupsResponse, delete_groups, by_handler(DELETE_GROUP))

@@ -5,6 +5,7 @@ v1 is as v0, v2 is flexible. Offset -1 stands for the high watermark.
 
 from __future__ import annotations
 
+from broker.authorisation import DELETE_TOPIC, by_handler
 from broker.dispatch import Api, Call
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_records import (
@@ -65,4 +66,4 @@ def delete(
     return result
 
 
-API = Api(DeleteRecordsRequest, DeleteRecordsResponse, delete_records)
+API = Api(DeleteRecordsRequest, DeleteRecordsResponse, delete_records, by_handler(DELETE_TOPIC))

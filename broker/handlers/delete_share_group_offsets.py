@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from broker.authorisation import DELETE_GROUP, READ_TOPIC, by_handler
 from broker.coordinators.hosting import seen_by_client
 from broker.dispatch import Api, Call
 from broker.share.acknowledging import code_of, message_of
@@ -40,4 +41,5 @@ def topic(name: str, topic_id: Uuid, error: KafkaError | None) -> DeleteShareGro
     )
 
 
-API = Api(DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsResponse, delete_share_group_offsets)
+REQUIRES = by_handler(DELETE_GROUP, READ_TOPIC)
+API = Api(DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsResponse, delete_share_group_offsets, REQUIRES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from broker.authorisation import CLUSTER_ACTION_CLUSTER, by_handler
 from broker.dispatch import Api, Call
 from broker.share.state_requests import decided, named
 from coordinator.share.records import ShareKey
@@ -30,4 +31,5 @@ async def one_partition(call: Call[DeleteShareGroupStateRequest], topic_id: Uuid
     return PartitionResult(partition=index, error_code=failure.code, error_message=failure.message)
 
 
-API = Api(DeleteShareGroupStateRequest, DeleteShareGroupStateResponse, delete_share_group_state)
+REQUIRES = by_handler(CLUSTER_ACTION_CLUSTER)
+API = Api(DeleteShareGroupStateRequest, DeleteShareGroupStateResponse, delete_share_group_state, REQUIRES)

@@ -5,6 +5,7 @@ v1 adds the throttle time, v4 is flexible, v5 adds messages to errors, v6 delete
 
 from __future__ import annotations
 
+from broker.authorisation import DELETE_TOPIC, DESCRIBE_TOPIC, by_handler
 from broker.dispatch import Api, Call
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 
@@ -13,4 +14,4 @@ async def delete_topics(call: Call[DeleteTopicsRequest]) -> DeleteTopicsResponse
     return await call.broker.cluster.delete_topics(call.request, call.version)
 
 
-API = Api(DeleteTopicsRequest, DeleteTopicsResponse, delete_topics)
+API = Api(DeleteTopicsRequest, DeleteTopicsResponse, delete_topics, by_handler(DESCRIBE_TOPIC, DELETE_TOPIC))

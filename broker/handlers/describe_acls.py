@@ -6,6 +6,7 @@ is the one that Apache Kafka gives without one.
 
 from __future__ import annotations
 
+from broker.authorisation import DESCRIBE_CLUSTER, of_cluster
 from broker.dispatch import Api, Call
 from protocol.errors import ErrorCode
 from protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
@@ -19,4 +20,4 @@ async def describe_acls(_: Call[DescribeAclsRequest]) -> DescribeAclsResponse:
     )  # fmt: skip
 
 
-API = Api(DescribeAclsRequest, DescribeAclsResponse, describe_acls)
+API = Api(DescribeAclsRequest, DescribeAclsResponse, describe_acls, of_cluster(DESCRIBE_CLUSTER))

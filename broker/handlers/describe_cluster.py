@@ -6,6 +6,7 @@ v2 may include fenced brokers (KIP-1073).
 
 from __future__ import annotations
 
+from broker.authorisation import NOTHING
 from broker.dispatch import Api, Call
 from broker.operations import cluster_operations
 from protocol.errors import ErrorCode
@@ -48,4 +49,4 @@ def refused(call: Call[DescribeClusterRequest]) -> DescribeClusterResponse:
     return DescribeClusterResponse(error_code=code, error_message=message, cluster_id="", brokers=[])
 
 
-API = Api(DescribeClusterRequest, DescribeClusterResponse, describe_cluster)
+API = Api(DescribeClusterRequest, DescribeClusterResponse, describe_cluster, NOTHING)

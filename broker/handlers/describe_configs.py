@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from broker.authorisation import DESCRIBE_CONFIGS_CLUSTER, DESCRIBE_CONFIGS_GROUP, DESCRIBE_CONFIGS_TOPIC, by_handler
 from broker.config.describe import (
     Row,
     describe_all_brokers,
@@ -144,4 +145,5 @@ def entry(call: Call[DescribeConfigsRequest], row: Row) -> DescribeConfigsResour
     )
 
 
-API = Api(DescribeConfigsRequest, DescribeConfigsResponse, describe_configs)
+REQUIRES = by_handler(DESCRIBE_CONFIGS_CLUSTER, DESCRIBE_CONFIGS_TOPIC, DESCRIBE_CONFIGS_GROUP)
+API = Api(DescribeConfigsRequest, DescribeConfigsResponse, describe_configs, REQUIRES)

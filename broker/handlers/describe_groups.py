@@ -6,6 +6,7 @@ a group is not there, which before was a dead group (KIP-1043).
 
 from __future__ import annotations
 
+from broker.authorisation import DESCRIBE_GROUP, by_handler
 from broker.coordinators.asking import client_of
 from broker.dispatch import Api, Call
 from broker.operations import group_operations
@@ -30,4 +31,4 @@ async def describe(call: Call[DescribeGroupsRequest], group_id: str) -> Describe
     return described
 
 
-API = Api(DescribeGroupsRequest, DescribeGroupsResponse, describe_groups)
+API = Api(DescribeGroupsRequest, DescribeGroupsResponse, describe_groups, by_handler(DESCRIBE_GROUP))

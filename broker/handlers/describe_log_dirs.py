@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
+from broker.authorisation import DESCRIBE_CLUSTER, by_handler
 from broker.dispatch import Api, Call
 from protocol.errors import ErrorCode
 from protocol.messages.describe_log_dirs import (
@@ -70,4 +71,4 @@ def describe_replica(call: Call[DescribeLogDirsRequest], replica: ReplicaSize) -
     )
 
 
-API = Api(DescribeLogDirsRequest, DescribeLogDirsResponse, describe_log_dirs)
+API = Api(DescribeLogDirsRequest, DescribeLogDirsResponse, describe_log_dirs, by_handler(DESCRIBE_CLUSTER))

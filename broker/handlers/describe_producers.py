@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from broker.authorisation import READ_TOPIC, by_handler
 from broker.dispatch import Api, Call
 from coordinator.cluster import names
 from protocol.errors import ErrorCode, KafkaError
@@ -57,4 +58,4 @@ def describe_producer(entry: ProducerEntry) -> ProducerState:
     )
 
 
-API = Api(DescribeProducersRequest, DescribeProducersResponse, describe_producers)
+API = Api(DescribeProducersRequest, DescribeProducersResponse, describe_producers, by_handler(READ_TOPIC))

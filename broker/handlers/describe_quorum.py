@@ -5,6 +5,7 @@ v1 adds fetch and caught-up times (KIP-836), v2 directory ids, the nodes and err
 
 from __future__ import annotations
 
+from broker.authorisation import DESCRIBE_CLUSTER, of_cluster
 from broker.dispatch import Api, Call
 from coordinator.cluster.names import METADATA_TOPIC
 from protocol.errors import ErrorCode
@@ -73,4 +74,4 @@ def describe(call: Call[DescribeQuorumRequest]) -> ResponsePartitionData:
     )
 
 
-API = Api(DescribeQuorumRequest, DescribeQuorumResponse, describe_quorum)
+API = Api(DescribeQuorumRequest, DescribeQuorumResponse, describe_quorum, of_cluster(DESCRIBE_CLUSTER))

@@ -5,6 +5,7 @@ v1 adds the lag: the records that are not yet done with (KIP-1226). Without topi
 
 from __future__ import annotations
 
+from broker.authorisation import DESCRIBE_GROUP, DESCRIBE_TOPIC, by_handler
 from broker.coordinators.hosting import seen_by_client
 from broker.dispatch import Api, Call
 from broker.share.acknowledging import code_of, message_of
@@ -83,4 +84,5 @@ def answer(index: int, told: Told) -> DescribeShareGroupOffsetsResponsePartition
     )
 
 
-API = Api(DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse, describe_share_group_offsets)
+REQUIRES = by_handler(DESCRIBE_GROUP, DESCRIBE_TOPIC)
+API = Api(DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse, describe_share_group_offsets, REQUIRES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from broker.authorisation import DESCRIBE_TOPIC, by_handler
 from broker.dispatch import Api, Call
 from broker.operations import TOPIC_OPERATIONS
 from coordinator.cluster import describe_topics
@@ -16,4 +17,5 @@ async def describe_topic_partitions(call: Call[DescribeTopicPartitionsRequest]) 
     )
 
 
-API = Api(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse, describe_topic_partitions)
+REQUIRES = by_handler(DESCRIBE_TOPIC)
+API = Api(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse, describe_topic_partitions, REQUIRES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from broker.authorisation import DESCRIBE_TOPIC, DESCRIBE_TRANSACTIONAL_ID, by_handler
 from broker.dispatch import Api, Call
 from coordinator.transaction.transaction import Transaction
 from protocol.errors import ErrorCode, KafkaError
@@ -53,4 +54,5 @@ def topics_of(transaction: Transaction) -> list[TopicData]:
     return [TopicData(topic=topic, partitions=indexes) for topic, indexes in topics.items()]
 
 
-API = Api(DescribeTransactionsRequest, DescribeTransactionsResponse, describe_transactions)
+REQUIRES = by_handler(DESCRIBE_TRANSACTIONAL_ID, DESCRIBE_TOPIC)
+API = Api(DescribeTransactionsRequest, DescribeTransactionsResponse, describe_transactions, REQUIRES)

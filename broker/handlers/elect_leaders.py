@@ -5,6 +5,7 @@ v1 adds unclean elections, v2 is flexible. On one node the leader is the preferr
 
 from __future__ import annotations
 
+from broker.authorisation import ALTER_CLUSTER, of_cluster
 from broker.dispatch import Api, Call
 from protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 
@@ -13,4 +14,4 @@ async def elect_leaders(call: Call[ElectLeadersRequest]) -> ElectLeadersResponse
     return await call.broker.cluster.elect_leaders(call.request)
 
 
-API = Api(ElectLeadersRequest, ElectLeadersResponse, elect_leaders)
+API = Api(ElectLeadersRequest, ElectLeadersResponse, elect_leaders, of_cluster(ALTER_CLUSTER))

@@ -7,6 +7,7 @@ where the epochs ran out, and the answer says to what (KIP-890).
 
 from __future__ import annotations
 
+from broker.authorisation import WRITE_TRANSACTIONAL_ID, by_handler
 from broker.dispatch import Api, Call
 from broker.handlers.init_producer_id import fenced_as
 from coordinator.transaction.transaction import V2, Producer
@@ -34,4 +35,4 @@ async def end_txn(call: Call[EndTxnRequest]) -> EndTxnResponse:
     return EndTxnResponse(error_code=0, producer_id=producer.producer_id, producer_epoch=producer.epoch)
 
 
-API = Api(EndTxnRequest, EndTxnResponse, end_txn)
+API = Api(EndTxnRequest, EndTxnResponse, end_txn, by_handler(WRITE_TRANSACTIONAL_ID))

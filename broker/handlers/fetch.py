@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Sequence
 
+from broker.authorisation import CLUSTER_ACTION_CLUSTER, READ_TOPIC, by_handler
 from broker.dispatch import Api, Call
 from broker.fetch_sessions import (
     FINAL_EPOCH,
@@ -388,4 +389,4 @@ def aborted(partition: Partition, fetched: Fetched) -> list[AbortedTransaction]:
     return [AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset) for each in found]
 
 
-API = Api(FetchRequest, FetchResponse, fetch)
+API = Api(FetchRequest, FetchResponse, fetch, by_handler(CLUSTER_ACTION_CLUSTER, READ_TOPIC))

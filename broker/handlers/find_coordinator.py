@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from broker.authorisation import CLUSTER_ACTION_CLUSTER, DESCRIBE_GROUP, DESCRIBE_TRANSACTIONAL_ID, by_handler
 from broker.coordinators.hosting import Finder
 from broker.dispatch import Api, Call
 from protocol.errors import MESSAGES, ErrorCode, KafkaError, error_code
@@ -62,4 +63,5 @@ def coordinator_of(call: Call[FindCoordinatorRequest], key: str) -> Finder:
     return coordinator
 
 
-API = Api(FindCoordinatorRequest, FindCoordinatorResponse, find_coordinator)
+REQUIRES = by_handler(DESCRIBE_GROUP, DESCRIBE_TRANSACTIONAL_ID, CLUSTER_ACTION_CLUSTER)
+API = Api(FindCoordinatorRequest, FindCoordinatorResponse, find_coordinator, REQUIRES)

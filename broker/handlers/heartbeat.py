@@ -6,6 +6,7 @@ is well: their sessions begin anew after that.
 
 from __future__ import annotations
 
+from broker.authorisation import READ_GROUP, by_handler
 from broker.coordinators.asking import check_group_id, client_of
 from broker.dispatch import Api, Call
 from coordinator.group import requests
@@ -27,4 +28,4 @@ def refused(error: KafkaError) -> HeartbeatResponse:
     return HeartbeatResponse(error_code=ErrorCode.NONE if loading else error.code)
 
 
-API = Api(HeartbeatRequest, HeartbeatResponse, heartbeat)
+API = Api(HeartbeatRequest, HeartbeatResponse, heartbeat, by_handler(READ_GROUP))

@@ -5,6 +5,7 @@ v1 is flexible. Broker loggers are those of a JVM, and are refused.
 
 from __future__ import annotations
 
+from broker.authorisation import ALTER_CONFIGS_CLUSTER, ALTER_CONFIGS_GROUP, ALTER_CONFIGS_TOPIC, by_handler
 from broker.dispatch import Api, Call
 from protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 
@@ -13,4 +14,5 @@ async def incremental_alter_configs(call: Call[IncrementalAlterConfigsRequest]) 
     return await call.broker.cluster.incremental_alter_configs(call.request)
 
 
-API = Api(IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse, incremental_alter_configs)
+REQUIRES = by_handler(ALTER_CONFIGS_CLUSTER, ALTER_CONFIGS_TOPIC, ALTER_CONFIGS_GROUP)
+API = Api(IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse, incremental_alter_configs, REQUIRES)

@@ -8,6 +8,7 @@ not part of a stable version.
 
 from __future__ import annotations
 
+from broker.authorisation import IDEMPOTENT_WRITE_CLUSTER, WRITE_TOPIC, WRITE_TRANSACTIONAL_ID, by_handler
 from broker.dispatch import Api, Call
 from coordinator.transaction.transaction import NO_EPOCH, NO_PRODUCER_ID, Producer
 from protocol.errors import ErrorCode, KafkaError
@@ -54,4 +55,5 @@ def refused(code: ErrorCode) -> InitProducerIdResponse:
     return InitProducerIdResponse(error_code=code, producer_id=NO_PRODUCER_ID, producer_epoch=NO_EPOCH)
 
 
-API = Api(InitProducerIdRequest, InitProducerIdResponse, init_producer_id)
+REQUIRES = by_handler(WRITE_TRANSACTIONAL_ID, IDEMPOTENT_WRITE_CLUSTER, WRITE_TOPIC)
+API = Api(InitProducerIdRequest, InitProducerIdResponse, init_producer_id, REQUIRES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from broker.authorisation import CLUSTER_ACTION_CLUSTER, by_handler
 from broker.dispatch import Api, Call
 from broker.share.state_requests import decided, named
 from coordinator.share.records import ShareKey
@@ -39,4 +40,5 @@ async def one_partition(
     return PartitionResult(partition=wanted.partition, error_code=failure.code, error_message=failure.message)
 
 
-API = Api(InitializeShareGroupStateRequest, InitializeShareGroupStateResponse, initialize_share_group_state)
+REQUIRES = by_handler(CLUSTER_ACTION_CLUSTER)
+API = Api(InitializeShareGroupStateRequest, InitializeShareGroupStateResponse, initialize_share_group_state, REQUIRES)

@@ -7,6 +7,7 @@ v1 adds the rebalance timeout (KIP-62), v2 the throttle time, v4 makes new membe
 
 from __future__ import annotations
 
+from broker.authorisation import READ_GROUP, by_handler
 from broker.coordinators.asking import check_group_id, client_of
 from broker.dispatch import Api, Call
 from coordinator.group import requests
@@ -50,4 +51,4 @@ def refused(call: Call[JoinGroupRequest], error: KafkaError) -> JoinGroupRespons
     return fitted(call, join_refused(call.request.member_id, error.code))
 
 
-API = Api(JoinGroupRequest, JoinGroupResponse, join_group)
+API = Api(JoinGroupRequest, JoinGroupResponse, join_group, by_handler(READ_GROUP))

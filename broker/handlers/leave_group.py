@@ -6,6 +6,7 @@ v1 adds the throttle time, v3 takes several members, also by instance id (KIP-34
 
 from __future__ import annotations
 
+from broker.authorisation import READ_GROUP, by_handler
 from broker.coordinators.asking import check_group_id, client_of
 from broker.dispatch import Api, Call
 from coordinator.group import requests
@@ -44,4 +45,4 @@ def refused(call: Call[LeaveGroupRequest], error: KafkaError) -> LeaveGroupRespo
     return fitted(call, LeaveGroupResponse(error_code=0, members=members))
 
 
-API = Api(LeaveGroupRequest, LeaveGroupResponse, leave_group)
+API = Api(LeaveGroupRequest, LeaveGroupResponse, leave_group, by_handler(READ_GROUP))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from broker.authorisation import DESCRIBE_CONFIGS_CLUSTER, of_cluster
 from broker.dispatch import Api, Call
 from coordinator.cluster.image import Image
 from coordinator.cluster.resource import ResourceType
@@ -51,4 +52,6 @@ def resource_names(image: Image, kind: ResourceType) -> list[str]:
     return sorted(resource.name for resource in image.configured() if resource.type is kind)
 
 
-API = Api(ListConfigResourcesRequest, ListConfigResourcesResponse, list_config_resources)
+API = Api(
+    ListConfigResourcesRequest, ListConfigResourcesResponse, list_config_resources, of_cluster(DESCRIBE_CONFIGS_CLUSTER)
+)

@@ -5,6 +5,7 @@ v1 adds the throttle time, v3 is flexible, v4 filters by state (KIP-518), v5 by 
 
 from __future__ import annotations
 
+from broker.authorisation import DESCRIBE_CLUSTER, DESCRIBE_GROUP, by_handler
 from broker.coordinators.asking import client_of
 from broker.dispatch import Api, Call
 from coordinator.group.groups import list_groups as list_shard
@@ -25,4 +26,4 @@ async def list_groups(call: Call[ListGroupsRequest]) -> ListGroupsResponse:
     return ListGroupsResponse(error_code=0, groups=found)
 
 
-API = Api(ListGroupsRequest, ListGroupsResponse, list_groups)
+API = Api(ListGroupsRequest, ListGroupsResponse, list_groups, by_handler(DESCRIBE_CLUSTER, DESCRIBE_GROUP))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from broker.authorisation import DESCRIBE_TOPIC, by_handler
 from broker.dispatch import Api, Call
 from broker.replica.partition import Partition
 from protocol.errors import ErrorCode, KafkaError
@@ -122,4 +123,4 @@ def refused(index: int, code: ErrorCode) -> ListOffsetsPartitionResponse:
     return ListOffsetsPartitionResponse(partition_index=index, error_code=code)
 
 
-API = Api(ListOffsetsRequest, ListOffsetsResponse, list_offsets)
+API = Api(ListOffsetsRequest, ListOffsetsResponse, list_offsets, by_handler(DESCRIBE_TOPIC))

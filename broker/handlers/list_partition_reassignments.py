@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from broker.authorisation import DESCRIBE_CLUSTER, of_cluster
 from broker.dispatch import Api, Call
 from coordinator.cluster import reassignments
 from protocol.messages.list_partition_reassignments import (
@@ -16,4 +17,9 @@ async def list_partition_reassignments(
     return reassignments.list_partition_reassignments(call.broker.image, call.request)
 
 
-API = Api(ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse, list_partition_reassignments)
+API = Api(
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    list_partition_reassignments,
+    of_cluster(DESCRIBE_CLUSTER),
+)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from broker.authorisation import DESCRIBE_TRANSACTIONAL_ID, by_handler
 from broker.dispatch import Api, Call
 from coordinator.group import regex
 from coordinator.transaction.state import BY_TEXT
@@ -65,4 +66,4 @@ def matcher(pattern: str | None) -> Callable[[str], bool] | None:
     return lambda transactional_id: compiled.fullmatch(transactional_id) is not None
 
 
-API = Api(ListTransactionsRequest, ListTransactionsResponse, list_transactions)
+API = Api(ListTransactionsRequest, ListTransactionsResponse, list_transactions, by_handler(DESCRIBE_TRANSACTIONAL_ID))

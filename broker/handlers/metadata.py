@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from broker.authorisation import CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC, by_handler
 from broker.dispatch import Api, Call
 from broker.operations import cluster_operations, topic_operations
 from coordinator.cluster import names
@@ -139,4 +140,4 @@ def response(call: Call[MetadataRequest], topics: list[MetadataResponseTopic]) -
     )
 
 
-API = Api(MetadataRequest, MetadataResponse, metadata)
+API = Api(MetadataRequest, MetadataResponse, metadata, by_handler(DESCRIBE_TOPIC, CREATE_CLUSTER, CREATE_TOPIC))

@@ -7,6 +7,7 @@ v8 is flexible, v9 is for members of consumer groups (KIP-848), v10 names topics
 
 from __future__ import annotations
 
+from broker.authorisation import READ_GROUP, READ_TOPIC, by_handler
 from broker.coordinators.asking import client_of
 from broker.dispatch import Api, Call
 from coordinator.group.offset_commit import commit
@@ -84,4 +85,4 @@ def refused(
     return merged(response, unknown)
 
 
-API = Api(OffsetCommitRequest, OffsetCommitResponse, offset_commit)
+API = Api(OffsetCommitRequest, OffsetCommitResponse, offset_commit, by_handler(READ_GROUP, READ_TOPIC))

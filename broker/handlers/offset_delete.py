@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from broker.authorisation import DELETE_GROUP, READ_TOPIC, by_handler
 from broker.coordinators.asking import check_group_id, client_of
 from broker.coordinators.hosting import seen_by_client
 from broker.dispatch import Api, Call
@@ -46,4 +47,4 @@ def take_absent(call: Call[OffsetDeleteRequest], topic: OffsetDeleteRequestTopic
     return OffsetDeleteResponseTopic(name=topic.name, partitions=answers)
 
 
-API = Api(OffsetDeleteRequest, OffsetDeleteResponse, offset_delete)
+API = Api(OffsetDeleteRequest, OffsetDeleteResponse, offset_delete, by_handler(DELETE_GROUP, READ_TOPIC))

@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 
+from broker.authorisation import DESCRIBE_GROUP, DESCRIBE_TOPIC, by_handler
 from broker.coordinators.hosting import seen_by_client
 from broker.dispatch import Api, Call
 from coordinator.group.offset_fetch import INVALID_OFFSET, NO_LEADER_EPOCH, fetch
@@ -167,4 +168,4 @@ def old_form(topic: OffsetFetchResponseTopics) -> OffsetFetchResponseTopic:
     return OffsetFetchResponseTopic(name=topic.name, partitions=partitions)
 
 
-API = Api(OffsetFetchRequest, OffsetFetchResponse, offset_fetch)
+API = Api(OffsetFetchRequest, OffsetFetchResponse, offset_fetch, by_handler(DESCRIBE_GROUP, DESCRIBE_TOPIC))

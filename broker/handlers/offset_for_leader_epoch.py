@@ -6,6 +6,7 @@ id, v4 is flexible.
 
 from __future__ import annotations
 
+from broker.authorisation import CLUSTER_ACTION_CLUSTER, DESCRIBE_TOPIC, by_handler
 from broker.dispatch import Api, Call
 from protocol.errors import KafkaError
 from protocol.messages.offset_for_leader_epoch import (
@@ -36,4 +37,5 @@ def end_of(call: Call[OffsetForLeaderEpochRequest], topic: str, asked: OffsetFor
     return EpochEndOffset(error_code=0, partition=asked.partition, leader_epoch=epoch, end_offset=end_offset)
 
 
-API = Api(OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse, offset_for_leader_epoch)
+REQUIRES = by_handler(CLUSTER_ACTION_CLUSTER, DESCRIBE_TOPIC)
+API = Api(OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse, offset_for_leader_epoch, REQUIRES)

@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
+from broker.authorisation import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID, by_handler
 from broker.dispatch import Api, Call
 from broker.eager import Waiting, begin
 from broker.leaders import nodes
@@ -282,4 +283,4 @@ def check_one_producer(batches: Iterable[BatchHeader]) -> None:
         )
 
 
-API = Api(ProduceRequest, ProduceResponse, produce)
+API = Api(ProduceRequest, ProduceResponse, produce, by_handler(WRITE_TRANSACTIONAL_ID, WRITE_TOPIC))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from broker.authorisation import CLUSTER_ACTION_CLUSTER, by_handler
 from broker.dispatch import Api, Call
 from broker.share.state_requests import decided, named
 from coordinator.runtime import Ticket
@@ -55,4 +56,5 @@ async def one_partition(
     return result
 
 
-API = Api(ReadShareGroupStateRequest, ReadShareGroupStateResponse, read_share_group_state)
+REQUIRES = by_handler(CLUSTER_ACTION_CLUSTER)
+API = Api(ReadShareGroupStateRequest, ReadShareGroupStateResponse, read_share_group_state, REQUIRES)

@@ -5,6 +5,7 @@ v1 adds the delivery-complete count (KIP-1226).
 
 from __future__ import annotations
 
+from broker.authorisation import CLUSTER_ACTION_CLUSTER, by_handler
 from broker.dispatch import Api, Call
 from broker.share.state_requests import decided, named
 from coordinator.runtime import Ticket
@@ -53,4 +54,7 @@ async def one_partition(call: Call[ReadShareGroupStateSummaryRequest], topic_id:
     )
 
 
-API = Api(ReadShareGroupStateSummaryRequest, ReadShareGroupStateSummaryResponse, read_share_group_state_summary)
+REQUIRES = by_handler(CLUSTER_ACTION_CLUSTER)
+API = Api(
+    ReadShareGroupStateSummaryRequest, ReadShareGroupStateSummaryResponse, read_share_group_state_summary, REQUIRES
+)

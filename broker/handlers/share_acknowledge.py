@@ -6,6 +6,7 @@ share session.
 
 from __future__ import annotations
 
+from broker.authorisation import READ_GROUP, READ_TOPIC, by_handler
 from broker.dispatch import Api, Call
 from broker.handlers.share_fetch import session_key
 from broker.share.acknowledging import Acknowledging, Rules, by_topic, code_of, message_of
@@ -80,4 +81,4 @@ def data(index: int, error: KafkaError | None) -> PartitionData:
     )
 
 
-API = Api(ShareAcknowledgeRequest, ShareAcknowledgeResponse, share_acknowledge)
+API = Api(ShareAcknowledgeRequest, ShareAcknowledgeResponse, share_acknowledge, by_handler(READ_GROUP, READ_TOPIC))

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from broker.authorisation import READ_GROUP, READ_TOPIC, by_handler
 from broker.dispatch import Api, Call
 from broker.share.acknowledging import Acknowledging, Rules, code_of, message_of
 from broker.share.fetching import Bounds, Found, ShareFetching
@@ -224,4 +225,4 @@ def endpoints(call: Call[ShareFetchRequest]) -> list[NodeEndpoint]:
     return result
 
 
-API = Api(ShareFetchRequest, ShareFetchResponse, share_fetch)
+API = Api(ShareFetchRequest, ShareFetchResponse, share_fetch, by_handler(READ_GROUP, READ_TOPIC))

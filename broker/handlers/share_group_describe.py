@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from broker.authorisation import DESCRIBE_GROUP, DESCRIBE_TOPIC, by_handler
 from broker.coordinators.asking import client_of
 from broker.dispatch import Api, Call
 from broker.operations import group_operations
@@ -32,4 +33,5 @@ async def one_group(call: Call[ShareGroupDescribeRequest], group_id: str) -> Des
     return group
 
 
-API = Api(ShareGroupDescribeRequest, ShareGroupDescribeResponse, share_group_describe)
+REQUIRES = by_handler(DESCRIBE_GROUP, DESCRIBE_TOPIC)
+API = Api(ShareGroupDescribeRequest, ShareGroupDescribeResponse, share_group_describe, REQUIRES)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from broker.authorisation import DESCRIBE_TOPIC, READ_GROUP, by_handler
 from broker.coordinators.asking import client_of
 from broker.dispatch import Api, Call
 from coordinator.group.share_heartbeat import Heard, heartbeat
@@ -102,4 +103,5 @@ def refused(error: KafkaError) -> ShareGroupHeartbeatResponse:
     )
 
 
-API = Api(ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse, share_group_heartbeat)
+REQUIRES = by_handler(READ_GROUP, DESCRIBE_TOPIC)
+API = Api(ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse, share_group_heartbeat, REQUIRES)

@@ -6,6 +6,7 @@ v1 adds the throttle time, v3 static members (KIP-345), v4 is flexible, v5 check
 
 from __future__ import annotations
 
+from broker.authorisation import READ_GROUP, by_handler
 from broker.coordinators.asking import check_group_id, client_of
 from broker.dispatch import Api, Call
 from coordinator.group import requests
@@ -37,4 +38,4 @@ def refused(error: KafkaError) -> SyncGroupResponse:
     return SyncGroupResponse(error_code=error.code, assignment=b"")
 
 
-API = Api(SyncGroupRequest, SyncGroupResponse, sync_group)
+API = Api(SyncGroupRequest, SyncGroupResponse, sync_group, by_handler(READ_GROUP))

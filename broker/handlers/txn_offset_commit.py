@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from broker.authorisation import READ_GROUP, READ_TOPIC, WRITE_TRANSACTIONAL_ID, by_handler
 from broker.coordinators.asking import client_of
 from broker.coordinators.hosting import seen_by_client
 from broker.dispatch import Api, Call
@@ -105,4 +106,5 @@ def merged(response: TxnOffsetCommitResponse, unknown: list[TxnOffsetCommitRespo
     return response
 
 
-API = Api(TxnOffsetCommitRequest, TxnOffsetCommitResponse, txn_offset_commit)
+REQUIRES = by_handler(WRITE_TRANSACTIONAL_ID, READ_GROUP, READ_TOPIC)
+API = Api(TxnOffsetCommitRequest, TxnOffsetCommitResponse, txn_offset_commit, REQUIRES)

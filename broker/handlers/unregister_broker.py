@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from broker.authorisation import ALTER_CLUSTER, of_cluster
 from broker.dispatch import Api, Call
 from protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
@@ -11,4 +12,4 @@ async def unregister_broker(call: Call[UnregisterBrokerRequest]) -> UnregisterBr
     return UnregisterBrokerResponse(error_code=0, error_message=None)
 
 
-API = Api(UnregisterBrokerRequest, UnregisterBrokerResponse, unregister_broker)
+API = Api(UnregisterBrokerRequest, UnregisterBrokerResponse, unregister_broker, of_cluster(ALTER_CLUSTER))

@@ -5,6 +5,7 @@ v1 adds validate-only and the kind of upgrade, v2 leaves out per-feature results
 
 from __future__ import annotations
 
+from broker.authorisation import ALTER_CLUSTER, of_cluster
 from broker.dispatch import Api, Call
 from protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
@@ -13,4 +14,4 @@ async def update_features(call: Call[UpdateFeaturesRequest]) -> UpdateFeaturesRe
     return await call.broker.cluster.update_features(call.request)
 
 
-API = Api(UpdateFeaturesRequest, UpdateFeaturesResponse, update_features)
+API = Api(UpdateFeaturesRequest, UpdateFeaturesResponse, update_features, of_cluster(ALTER_CLUSTER))

@@ -5,6 +5,7 @@ v1 adds the delivery-complete count (KIP-1226).
 
 from __future__ import annotations
 
+from broker.authorisation import CLUSTER_ACTION_CLUSTER, by_handler
 from broker.dispatch import Api, Call
 from broker.share.state_requests import decided, named
 from coordinator.share.batches import StateBatch
@@ -47,4 +48,5 @@ async def one_partition(
     return PartitionResult(partition=wanted.partition, error_code=failure.code, error_message=failure.message)
 
 
-API = Api(WriteShareGroupStateRequest, WriteShareGroupStateResponse, write_share_group_state)
+REQUIRES = by_handler(CLUSTER_ACTION_CLUSTER)
+API = Api(WriteShareGroupStateRequest, WriteShareGroupStateResponse, write_share_group_state, REQUIRES)

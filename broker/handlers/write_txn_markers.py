@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
+from broker.authorisation import ALTER_CLUSTER, CLUSTER_ACTION_CLUSTER, by_handler
 from broker.coordinators.markers import Marker, begin_marker, marker_of
 from broker.dispatch import Api, Call
 from coordinator.group.records import EndTransaction
@@ -77,4 +78,5 @@ async def noted(result: WritableTxnMarkerPartitionResult, wait: Coroutine[Any, A
         result.error_code = error.code
 
 
-API = Api(WriteTxnMarkersRequest, WriteTxnMarkersResponse, write_txn_markers)
+REQUIRES = by_handler(ALTER_CLUSTER, CLUSTER_ACTION_CLUSTER)
+API = Api(WriteTxnMarkersRequest, WriteTxnMarkersResponse, write_txn_markers, REQUIRES)

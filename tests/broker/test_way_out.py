@@ -12,6 +12,7 @@ from broker.context import ANONYMOUS, Context, Sent
 from protocol.api_key import ApiKey
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -158,8 +159,7 @@ async def test_one_that_waits_beside_a_topic_that_is_deleted_goes_on_waiting(wat
     consumer = watched.broker.client()
     consumer.send(request_frame(both, 13))
     await asyncio.sleep(0)
-    replicas = watched.broker.server.broker.replicas
-    replicas.remove(next(one.name for one in replicas if (one.name.topic, one.name.partition) == ("u", 1)))
+    await asked(watched.client, DeleteTopicsRequest(topic_names=["u"], timeout_ms=1000), 5)
     await asyncio.sleep(0)
     assert not consumer.wire.sent
     await asked(watched.client, produce_request(first, (1, batch(3))), 13)

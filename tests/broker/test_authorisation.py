@@ -1,0 +1,76 @@
+"""What each API requires, and where it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from broker.authorisation import CLUSTER_NAME, NOTHING, Operation, Requires, Resource, sorted_out
+from broker.context import Context
+from broker.dispatch import Api
+from broker.handlers import APIS
+from protocol.api_key import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+from protocol.messages.metadata import MetadataRequest, MetadataResponse
+from tests.broker.inprocess import InProcess
+
+OPEN_TO_ALL = {ApiKey.API_VERSIONS, ApiKey.DESCRIBE_CLUSTER}
+"""ApiVersions comes before authentication; DescribeCluster says what is authorised, and is told to everybody."""
+
+
+class Denies:
+    """An authorizer that lets nobody do some things, and remembers what it was asked."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+        self.questions: list[tuple[str, Operation, Resource, str]] = []
+
+    def allows(self, context: Context, operation: Operation, resource: Resource, name: str) -> bool:
+        self.questions.append((str(context.principal), operation, resource, name))
+        return name not in self.names
+
+
+@pytest.fixture
+async def broker(tmp_path: Path) -> AsyncIterator[InProcess]:
+    async with InProcess(tmp_path) as broker:
+        yield broker
+
+
+@pytest.mark.parametrize("api", [*APIS], ids=lambda api: api.key.name)
+def test_an_api_requires_something_unless_it_is_open_to_all(api: Api) -> None:
+    assert (api.requires == NOTHING) is (api.key in OPEN_TO_ALL)
+
+
+def test_a_requirement_reads_as_the_documentation_has_it() -> None:
+    rows = {api.key: str(api.requires) for api in APIS}
+    assert rows[ApiKey.API_VERSIONS] == "nothing"
+    assert rows[ApiKey.CREATE_ACLS] == "ALTER on CLUSTER"
+    assert rows[ApiKey.OFFSET_COMMIT] == "READ on GROUP, READ on TOPIC"
+    assert str(Requires()) == "nothing"
+
+
+async def test_what_requires_the_cluster_is_refused_before_its_handler(broker: InProcess) -> None:
+    authorizer = broker.server.broker.authorizer = Denies(CLUSTER_NAME)
+    request = ListPartitionReassignmentsRequest(timeout_ms=1000, topics=None)
+    answer = await broker.client().ask(request, 0, ListPartitionReassignmentsResponse)
+    assert (answer.error_code, answer.topics) == (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, [])
+    assert authorizer.questions == [("User:ANONYMOUS", Operation.DESCRIBE, Resource.CLUSTER, CLUSTER_NAME)]
+
+
+async def test_everybody_may_do_everything_where_there_is_no_authorizer(broker: InProcess) -> None:
+    request = ListPartitionReassignmentsRequest(timeout_ms=1000, topics=None)
+    assert not (await broker.client().ask(request, 0, ListPartitionReassignmentsResponse)).error_code
+
+
+async def test_names_are_sorted_out_in_their_order(broker: InProcess) -> None:
+    seen: list[Context] = []
+    broker.server.broker.way_out.add(lambda context, answer: (seen.append(context), answer)[1])
+    await broker.client().ask(MetadataRequest(topics=[]), 12, MetadataResponse)
+    names = ["a", "b", "c", "b"]
+    assert sorted_out(Denies("b"), seen[0], Operation.READ, Resource.TOPIC, names) == (["a", "c"], ["b", "b"])
