@@ -43,6 +43,7 @@ class LocalLog:
         "epochs",
         "flushes",
         "high_watermark",
+        "is_doomed",
         "last_flush_ms",
         "last_leader_epoch",
         "log_end_offset",
@@ -91,6 +92,8 @@ class LocalLog:
         self._flush_failed: LogDirFailure | None = None
         self._flushing = Lock()
         self._generation = 0
+        self.is_doomed = False
+        """Whether its folder is being renamed for good, by a deletion: a flush beside it may not find its files."""
         self._named = loaded.clean
         """Whether the folder's own name and what is in it are known to be on the device: a new folder's are not,
         however often its segments were flushed, nor is the removal of a segment that could not be begun."""
@@ -209,17 +212,28 @@ class LocalLog:
 
     def _flush_files(self, end_offset: int) -> None:
         with self.failing("writing the epochs of", may_be_full=True):
-            self.epochs.flush()
+            try:
+                self.epochs.flush()
+            except FileNotFoundError:
+                if not self.is_doomed:
+                    raise
         try:
             with self.failing("flushing"):
-                self.producer_state.sync_snapshots(end_offset)
-                self.segments.flush(self.recovery_point, end_offset)
-                if not self._named:
-                    self._named = True  # before, as a roll on the event loop may fail meanwhile
-                    self._name_durably()
+                try:
+                    self._sync_files(end_offset)
+                except FileNotFoundError:
+                    if not self.is_doomed:
+                        raise
         except LogDirFailure as error:
             self._flush_failed = error  # the system would report success the next time, with the pages gone
             raise
+
+    def _sync_files(self, end_offset: int) -> None:
+        self.producer_state.sync_snapshots(end_offset)
+        self.segments.flush(self.recovery_point, end_offset)
+        if not self._named:
+            self._named = True  # before, as a roll on the event loop may fail meanwhile
+            self._name_durably()
 
     def _name_durably(self) -> None:
         """The folder's name, and whose it is."""

@@ -107,6 +107,7 @@ class Logs(LogTable):
     def _rename(self, log: Log, kind: FolderKind) -> str:
         directory = os.path.join(log.log_dir, marked_folder_name(log.topic_partition, kind, self._unique()))
         self.dirs[log.log_dir].stale.add(log.topic_partition)
+        log.is_doomed = True  # before its files are elsewhere: a worker thread may be flushing them
         self._move_folder(log, directory)
         log.segments.release()
         return directory

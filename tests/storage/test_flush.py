@@ -10,6 +10,7 @@ from threading import Event
 import pytest
 
 from storage.disk import OsDisk
+from storage.failure import LogDirFailure
 from storage.log import Log
 from tests.storage.writing import NOW_MS, base_offsets, config, open_log, read_all, values, write
 
@@ -141,3 +142,18 @@ def test_flushes_in_a_thread_disturb_nothing(tmp_path: Path) -> None:
     assert values(read_all(reopened)) == written[start:]
     assert reopened.recovered.cut is None
     assert base_offsets(reopened) == base_offsets(log)
+
+
+def test_a_flush_of_a_log_that_is_deleted_meanwhile_is_no_failure_of_its_directory(log: Log) -> None:
+    """The folder is renamed on the event loop, while a worker thread has its path in hand."""
+    write(log, "a")
+    log.is_doomed = True
+    os.rename(log.directory, f"{log.directory}.gone-delete")
+    log.flush(NOW_MS)
+
+
+def test_a_folder_that_nobody_has_deleted_is_missed(log: Log) -> None:
+    write(log, "a")
+    os.rename(log.directory, f"{log.directory}.gone")
+    with pytest.raises(LogDirFailure):
+        log.flush(NOW_MS)
