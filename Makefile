@@ -72,6 +72,7 @@ fuzz-differential: $(SETUP) ## ask Odradek and Apache Kafka the same random requ
 .PHONY: docs
 docs: $(SETUP) ## write the generated pages anew
 	$(BIN)/python -m docs.configuration
+	$(BIN)/python -m docs.limits
 	$(BIN)/python -m docs.protocol
 
 BENCH_SETUP := $(VENV)/.setup-bench

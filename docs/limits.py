@@ -1,0 +1,90 @@
+"""Writes docs/limits.md from the table below: `python -m docs.limits`.
+
+A bound is not written here: it is read from the option or the constant that holds it, and the tests that show it are
+named, and are there (tests/docs/test_limits.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
+
+from broker.config import BrokerConfig
+from coordinator.client_metrics import ClientMetricsConfig
+from coordinator.group.config import GroupConfig
+from docs.limits_table import SECTIONS, Limit
+from protocol.config import Config
+from storage.config import LogConfig
+
+PAGE = Path(__file__).with_suffix(".md")
+KINDS: Sequence[type[Config]] = (BrokerConfig, GroupConfig, LogConfig, ClientMetricsConfig)
+KIB, MIB = 1024, 1024 * 1024
+UNBOUNDED = (2**31 - 1, 2**63 - 1, -1)
+
+INTRODUCTION = """\
+# Limits
+
+<!-- Written by `python -m docs.limits` from docs/limits_table.py, the options and the constants; edit those. -->
+
+What a peer controls, how much of it, and what it gets beyond that. A bound that is an option is shown with its default;
+the others are constants, with their reasons beside them in the source. [untrusted-networks.md](untrusted-networks.md)
+says what to set where not everybody who can connect means well.
+"""
+
+
+class Bound(NamedTuple):
+    """Where a bound is held, and what it is."""
+
+    source: str
+    value: object
+
+
+def bound(source: str) -> Bound:
+    """The option's default, or the constant's value. Raises LookupError when there is neither."""
+    for kind in KINDS:
+        if source in kind.OPTIONS:
+            return Bound(source, kind.OPTIONS[source].default)
+    module, _, name = source.rpartition(".")
+    try:
+        return Bound(source, getattr(import_module(module), name))
+    except (ImportError, AttributeError, ValueError) as error:
+        raise LookupError(f"{source}: no such option, and no such constant") from error
+
+
+def shown(one: Bound) -> str:
+    """`name` = value, sizes and times in units that a person reads."""
+    value = one.value
+    if isinstance(value, Collection):
+        return f"`{one.source}`"
+    if isinstance(value, bool) or not isinstance(value, int):
+        return f"`{one.source}` = {str(value).lower()}"
+    if value in UNBOUNDED:
+        return f"`{one.source}` = {value} (none)"
+    name = one.source.lower()
+    if "bytes" in name and value >= KIB:
+        return f"`{one.source}` = {f'{value // MIB} MiB' if value % MIB == 0 else f'{value / KIB:g} KiB'}"
+    if name.endswith(".ms") and value >= 1_000:
+        return f"`{one.source}` = {value / 1_000:g} s"
+    return f"`{one.source}` = {value:,}"
+
+
+def page() -> str:
+    """The whole page."""
+    return "\n".join([INTRODUCTION, *(line for title, limits in SECTIONS.items() for line in section(title, limits))])
+
+
+def section(title: str, limits: Sequence[Limit]) -> Iterator[str]:
+    yield f"## {title}\n"
+    yield "| what the peer controls | bound | held by | beyond it | shown by |"
+    yield "| --- | --- | --- | --- | --- |"
+    for limit in limits:
+        held_by = "<br>".join(shown(bound(source)) for source in limit.held_by) or "the protocol"
+        tests = "<br>".join(f"`{test}`" for test in limit.tests)
+        yield f"| {limit.what} | {limit.bound} | {held_by} | {limit.beyond} | {tests} |"
+    yield ""
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

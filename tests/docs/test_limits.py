@@ -1,0 +1,45 @@
+"""Each bound of docs/limits.md is held somewhere, and each of its rows is shown by tests that exist."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+
+import pytest
+
+from docs.limits import bound
+from docs.limits_table import SECTIONS, Limit
+from tests.test_docs import ROOT
+
+LIMITS = [limit for limits in SECTIONS.values() for limit in limits]
+
+
+@cache
+def names_in(path: str) -> frozenset[str]:
+    """The test functions of a file."""
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    return frozenset(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+@pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: limit.what)
+def test_a_limit_is_held_by_an_option_or_a_constant(limit: Limit) -> None:
+    for source in limit.held_by:
+        assert bound(source).value is not None
+
+
+@pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: limit.what)
+def test_a_limit_is_shown_by_tests_that_are_there(limit: Limit) -> None:
+    assert limit.tests, "no test shows it"
+    for test in limit.tests:
+        path, _, name = test.partition("::")
+        assert name.partition("[")[0] in names_in(path), test
+
+
+def test_no_limit_is_told_twice() -> None:
+    told = [limit.what for limit in LIMITS]
+    assert len(told) == len(set(told))
+
+
+def test_a_bound_without_a_source_is_refused_by_name() -> None:
+    with pytest.raises(LookupError, match=r"no\.such\.option"):
+        bound("no.such.option")
