@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from coordinator.cluster.decided import MAX_RECORDS, Decided, told, too_large
+from coordinator.cluster.decided import MAX_RECORDS, Decided, out_of_time, told, too_large
 from coordinator.cluster.image import Image
 from coordinator.cluster.placement import Placer, check_assignment, check_some_active
 from coordinator.cluster.record import MetadataRecord
@@ -34,6 +34,8 @@ def create_partitions(image: Image, request: CreatePartitionsRequest) -> Decided
     There Kafka writes those that fit all the same, and answers UNKNOWN_SERVER_ERROR.
     """
     named = Counter(topic.name for topic in request.topics)
+    if 1 in named.values() and (late := out_of_time(request.timeout_ms)):
+        return Decided((), CreatePartitionsResponse(results=[_result(topic.name, late) for topic in request.topics]))
     placer = Placer(image)
     records: list[MetadataRecord] = []
     results = []

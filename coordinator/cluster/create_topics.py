@@ -10,7 +10,7 @@ from collections.abc import Callable, Container
 
 from coordinator.cluster import names
 from coordinator.cluster.config_rules import ConfigRules
-from coordinator.cluster.decided import MAX_RECORDS, Decided, told, too_large
+from coordinator.cluster.decided import MAX_RECORDS, Decided, out_of_time, told, too_large
 from coordinator.cluster.image import Image
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.placement import Placer, check_assignment, check_some_active
@@ -201,6 +201,8 @@ def create_topics(
     """
     named = Counter(topic.name for topic in request.topics)
     looked_at = [topic for topic in request.topics if named[topic.name] == 1 and topic.name != names.METADATA_TOPIC]
+    if looked_at and (late := out_of_time(request.timeout_ms)):
+        return _refused(request, late)
     if sum(_asked_for(topic, options.num_partitions) for topic in looked_at) > MAX_RECORDS:
         message = "Excessively large number of partitions per request."
         return _refused(request, KafkaError(ErrorCode.POLICY_VIOLATION, message))

@@ -19,6 +19,14 @@ def too_large() -> KafkaError:
     return KafkaError(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
 
 
+def out_of_time(timeout_ms: int) -> KafkaError | None:
+    """The error of a request that leaves no time to carry it out, for all of it; nothing of it is done.
+
+    Kafka's controller takes a request out of its queue before its deadline, or not at all (ControllerRequestContext).
+    """
+    return KafkaError(ErrorCode.REQUEST_TIMED_OUT) if timeout_ms <= 0 else None
+
+
 def told(error: KafkaError) -> str | None:
     """The message of an error in an answer: none where it says no more than its code, for which clients have words."""
     return None if error.message == error.code.message else error.message

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Container
 
 from coordinator.cluster.create_topics import EVERYTHING
-from coordinator.cluster.decided import Decided, told
+from coordinator.cluster.decided import Decided, out_of_time, told
 from coordinator.cluster.image import Image
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.record import MetadataRecord
@@ -42,6 +42,10 @@ def delete_topics(
     states = [*request.topics, *(DeleteTopicState(name=name, topic_id=NO_UUID) for name in request.topic_names)]
     named = Counter(state.name for state in states if state.name is not None and state.topic_id == NO_UUID)
     by_id = Counter(state.topic_id for state in states if state.name is None and state.topic_id != NO_UUID)
+    if 1 in (*named.values(), *by_id.values()) and (late := out_of_time(request.timeout_ms)):
+        for state in states:
+            deletion.refuse(state.name, state.topic_id, late)
+        return Decided((), DeleteTopicsResponse(responses=deletion.results))
     for state in states:
         if (state.name is None) == (state.topic_id == NO_UUID):
             neither = state.name is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import IntEnum
 
-from coordinator.cluster.decided import Decided, told
+from coordinator.cluster.decided import Decided, out_of_time, told
 from coordinator.cluster.image import Image
 from coordinator.cluster.record import MetadataRecord
 from coordinator.cluster.topic import NO_LEADER, RECOVERING, Partition
@@ -30,8 +30,11 @@ def elect_leaders(image: Image, request: ElectLeadersRequest) -> Decided[ElectLe
     """The named partitions, or all of them, and then only those are reported that had something to elect."""
     if request.topic_partitions is not None and not request.topic_partitions:
         return Decided((), ElectLeadersResponse(error_code=ErrorCode.NONE, replica_election_results=[]))
+    if late := out_of_time(request.timeout_ms):
+        return Decided((), _all_refused(request, late))
     if request.election_type not in (ElectionType.PREFERRED, ElectionType.UNCLEAN):
-        return Decided((), _all_refused(request))
+        error = KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
+        return Decided((), _all_refused(request, error))
     kind = ElectionType(request.election_type)
     records: list[MetadataRecord] = []
     results = []
@@ -43,8 +46,7 @@ def elect_leaders(image: Image, request: ElectLeadersRequest) -> Decided[ElectLe
     return Decided(records, ElectLeadersResponse(error_code=ErrorCode.NONE, replica_election_results=results))
 
 
-def _all_refused(request: ElectLeadersRequest) -> ElectLeadersResponse:
-    error = KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
+def _all_refused(request: ElectLeadersRequest, error: KafkaError) -> ElectLeadersResponse:
     results = [
         ReplicaElectionResult(topic=asked.topic, partition_result=[_result(index, error) for index in asked.partitions])
         for asked in request.topic_partitions or ()

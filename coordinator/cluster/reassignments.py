@@ -6,7 +6,7 @@ Source: Kafka's ReplicationControlManager and PartitionReassignmentReplicas.
 
 from __future__ import annotations
 
-from coordinator.cluster.decided import Decided, told
+from coordinator.cluster.decided import Decided, out_of_time, told
 from coordinator.cluster.image import Image
 from coordinator.cluster.placement import Placer, check_assignment
 from coordinator.cluster.record import MetadataRecord
@@ -37,6 +37,8 @@ def alter_partition_reassignments(
         return Decided(
             (), AlterPartitionReassignmentsResponse(error_code=ErrorCode.NONE, error_message="", responses=[])
         )
+    if late := out_of_time(request.timeout_ms):
+        return Decided((), _all_refused(request, late))
     reassignment = _Reassignment(image, request.allow_replication_factor_change)
     responses = [
         ReassignableTopicResponse(
@@ -53,6 +55,22 @@ def alter_partition_reassignments(
     return Decided(reassignment.records, response)
 
 
+def _all_refused(request: AlterPartitionReassignmentsRequest, error: KafkaError) -> AlterPartitionReassignmentsResponse:
+    responses = [
+        ReassignableTopicResponse(
+            name=topic.name, partitions=[_result(partition.partition_index, error) for partition in topic.partitions]
+        )
+        for topic in request.topics
+    ]
+    return AlterPartitionReassignmentsResponse(error_code=error.code, error_message=told(error), responses=responses)
+
+
+def _result(index: int, error: KafkaError | None) -> ReassignablePartitionResponse:
+    if error is None:
+        return ReassignablePartitionResponse(partition_index=index, error_code=ErrorCode.NONE, error_message=None)
+    return ReassignablePartitionResponse(partition_index=index, error_code=error.code, error_message=told(error))
+
+
 class _Reassignment:
     """The records of one request."""
 
@@ -67,10 +85,8 @@ class _Reassignment:
         try:
             self._alter(topic_name, index, target.replicas)
         except KafkaError as error:
-            return ReassignablePartitionResponse(
-                partition_index=index, error_code=error.code, error_message=told(error)
-            )
-        return ReassignablePartitionResponse(partition_index=index, error_code=ErrorCode.NONE, error_message=None)
+            return _result(index, error)
+        return _result(index, None)
 
     def _alter(self, topic_name: str, index: int, replicas: list[int] | None) -> None:
         topic = self._image.topic(topic_name)

@@ -293,7 +293,7 @@ BY_NAME: Final[Mapping[str, Callable[[Draw], Any]]] = {
     "states_filter": one_of("Stable", "Empty", "stable", "absent", ""),
     "subscribed_topic_names": Draw.topic,
     "subscribed_topic_regex": lambda draw: draw.one(f"{draw.focus.topic}.*", "", "(", "absent.*"),
-    "timeout_ms": one_of(1000, 1000, 5000),
+    "timeout_ms": one_of(1000, 1000, 5000, 0, -1),
     "timestamp": one_of(-1, -1, -2, -2, -3, -4, -5, -6, 0, 1_500_000_000_001, 1 << 45),
     "topic": Draw.topic,
     "topic_id": Draw.topic_id,

@@ -1,0 +1,82 @@
+"""A request that leaves no time is answered REQUEST_TIMED_OUT for all of it, and leaves no records."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator.cluster.create_partitions import create_partitions
+from coordinator.cluster.create_topics import create_topics
+from coordinator.cluster.delete_topics import delete_topics
+from coordinator.cluster.elect_leaders import elect_leaders
+from coordinator.cluster.reassignments import alter_partition_reassignments
+from protocol.errors import ErrorCode
+from protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from protocol.messages.create_topics import CreateTopicsRequest
+from protocol.messages.delete_topics import DeleteTopicsRequest
+from protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from tests.coordinator.cluster import given
+from tests.coordinator.cluster.given import NODE, OPTIONS, RULES
+
+TOO_LATE = ErrorCode.REQUEST_TIMED_OUT
+
+no_time = pytest.mark.parametrize("timeout_ms", [-(2**31), -1, 0])
+
+
+@no_time
+def test_no_topic_is_created(timeout_ms: int) -> None:
+    request = CreateTopicsRequest(topics=[given.creatable("new"), given.creatable("orders")], timeout_ms=timeout_ms)
+    decided = create_topics(given.image(*given.topic("orders")), request, OPTIONS, RULES, given.ids())
+    assert [topic.error_code for topic in decided.response.topics] == [TOO_LATE, TOO_LATE]
+    assert not decided.records
+
+
+@no_time
+def test_no_partition_is_added(timeout_ms: int) -> None:
+    topics = [CreatePartitionsTopic(name="orders", count=3, assignments=None)]
+    request = CreatePartitionsRequest(topics=topics, timeout_ms=timeout_ms, validate_only=False)
+    decided = create_partitions(given.image(*given.topic("orders")), request)
+    assert [topic.error_code for topic in decided.response.results] == [TOO_LATE]
+    assert not decided.records
+
+
+@no_time
+def test_no_topic_is_deleted(timeout_ms: int) -> None:
+    request = DeleteTopicsRequest(topic_names=["orders", "twice", "twice"], timeout_ms=timeout_ms)
+    decided = delete_topics(given.image(*given.topic("orders")), request, OPTIONS, 5)
+    assert [topic.error_code for topic in decided.response.responses] == [TOO_LATE] * 3
+    assert not decided.records
+
+
+@no_time
+def test_no_leader_is_elected(timeout_ms: int) -> None:
+    image = given.image(*given.topic("orders", replicas=(NODE, 2), isr=(NODE, 2), leader=2))
+    for asked in (None, [TopicPartitions(topic="orders", partitions=[0])]):
+        decided = elect_leaders(image, ElectLeadersRequest(topic_partitions=asked, timeout_ms=timeout_ms))
+        assert decided.response.error_code == TOO_LATE
+        assert not decided.records
+
+
+@no_time
+def test_no_replica_moves(timeout_ms: int) -> None:
+    topics = [ReassignableTopic(name="orders", partitions=[ReassignablePartition(partition_index=0, replicas=[NODE])])]
+    request = AlterPartitionReassignmentsRequest(topics=topics, timeout_ms=timeout_ms)
+    decided = alter_partition_reassignments(given.image(*given.topic("orders")), request)
+    assert decided.response.error_code == TOO_LATE
+    assert not decided.records
+
+
+def test_a_request_in_which_nothing_is_left_to_do_needs_no_time() -> None:
+    image = given.image(*given.topic("orders"))
+    assert elect_leaders(image, ElectLeadersRequest(topic_partitions=[], timeout_ms=0)).response.error_code == 0
+    twice = create_partitions(
+        image,
+        CreatePartitionsRequest(
+            topics=[CreatePartitionsTopic(name="orders", count=3, assignments=None)] * 2, timeout_ms=0
+        ),
+    )
+    assert [topic.error_code for topic in twice.response.results] == [ErrorCode.INVALID_REQUEST]
