@@ -19,6 +19,7 @@ from broker.fetch_sessions import FetchSessions
 from broker.replica.moves import Moves
 from broker.replica.new_logs import NewLogs
 from broker.replica.replicas import Replicas
+from broker.settling import RecordWork
 from broker.share.groups import ShareGroups
 from broker.waiting import Timeouts
 from broker.way_out import WayOut
@@ -68,6 +69,7 @@ class Broker:
         }
         """By the type of key that FindCoordinator has for them."""
         self.share_groups = ShareGroups(self)
+        self.record_work = RecordWork()
         slots = config.max_incremental_fetch_session_cache_slots
         self.api_versions: dict[int, tuple[int, bytes]] = {}
         """The body of ApiVersions' response by version, and the metadata's offset as of which it is."""

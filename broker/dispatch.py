@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from broker.fast.reading import ParkedFetch
 
 Request = TypeVar("Request")
-Fast = Callable[["Broker", Context, memoryview, bytes, int], "list[Buffer] | ParkedFetch | None"]
+Fast = Callable[["Broker", Context, memoryview, bytes, int], "list[Buffer] | ParkedFetch | Running | None"]
 """(broker, context, frame, its front, position) → the answer, now or later; None leaves it to the general way."""
 
 HEADER_BYTES: Final = 10
@@ -198,6 +198,8 @@ class Dispatcher:
             buffers = route.fast(self.broker, context, frame, front, position)
             if isinstance(buffers, list):
                 return context.finish(buffers)
+            if isinstance(buffers, Running):
+                return buffers
             if buffers is not None:
                 buffers.otherwise = partial(self.handle, route, context, position)
                 return buffers

@@ -13,6 +13,7 @@ from protocol.errors import ErrorCode, InvalidRecords, KafkaError
 from protocol.messages.produce import BatchIndexAndErrorMessage, PartitionProduceResponse
 from protocol.records.batch import AT_MAGIC, COMPRESSION_MASK, LOG_OVERHEAD, MAGIC_V2
 from protocol.records.compression import Compression
+from protocol.records.walk import NO_KEY
 
 if TYPE_CHECKING:
     from broker.replica.partition import Partition
@@ -122,12 +123,14 @@ def refused(index: int, error: KafkaError, partition: Partition | None = None) -
 
 
 def told_errors(error: KafkaError, partition: Partition | None) -> list[BatchIndexAndErrorMessage]:
-    """The records at fault; where a record breaks a rule of the topic, the partition is named too."""
+    """The records at fault; where a key is missing, the partition is named too."""
     if not isinstance(error, InvalidRecords):
         return []
-    where = f" in topic partition {partition.name}" if partition and error.code is ErrorCode.INVALID_RECORD else ""
+    where = f" in topic partition {partition.name}" if partition else ""
     return [
-        BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=f"{message}{where}")
+        BatchIndexAndErrorMessage(
+            batch_index=index, batch_index_error_message=f"{message}{where if message == NO_KEY else ''}"
+        )
         for index, message in error.record_errors
     ]
 

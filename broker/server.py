@@ -223,6 +223,7 @@ class Server:
         for coordinator in self.broker.coordinators.values():
             coordinator.stop()
         await self._drained()
+        await self.broker.record_work.close()
         self.housekeeping.stop()
         self.broker.moves.stop()
         self.broker.disk_work.close()

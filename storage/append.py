@@ -1,8 +1,7 @@
 """What makes a producer's bytes fit to be appended: checked, given offsets, converted where the topic asks for it.
 
-Works on the bytes in place and touches no file, so that a refusal leaves no trace. A v2 batch is trusted by its header
-once its CRC is right; its records are only looked at where a rule needs them: keys on a compacted topic, timestamps
-where the header cannot tell that all are in range, another compression. Kafka classes LogValidator and UnifiedLog.
+Works on the bytes in place and touches no file, so that a refusal leaves no trace. Of a client's batch every record is
+looked at (`records_check.py`), of others the header. Kafka classes LogValidator and UnifiedLog.
 """
 
 from __future__ import annotations
@@ -10,30 +9,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from protocol.errors import ErrorCode, InvalidRecords, KafkaError
+from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import (
     COMPRESSION_MASK,
     CONTROL,
+    HEADER_SIZE,
     LOG_OVERHEAD,
     MAGIC_V2,
     NO_TIMESTAMP,
     TIMESTAMP_TYPE,
+    TRANSACTIONAL,
     BatchHeader,
     TimestampType,
-    build,
     iter_batches,
     magic_at,
+    pack,
     read_header,
     set_max_timestamp,
     stamp,
     validate,
     validate_from_client,
 )
-from protocol.records.compression import Compression
-from protocol.records.record import iter_raw, read_records
+from protocol.records.compression import Compression, TooLarge, compress
+from protocol.records.record import MAX_INFLATED_SIZE, encode_records, read_records
+from protocol.records.walk import Rules
 from storage.batches import check, walk
 from storage.config import MAX_LONG, LogConfig
 from storage.producer_entry import Origin
+from storage.records_check import LOOP_BYTES, Looked, Target, TooLong, look, loop_limit
 
 CODECS = {
     "producer": None,
@@ -45,17 +48,18 @@ CODECS = {
 }
 """compression.type; None keeps what the producer chose."""
 
-SHOWN_ERRORS = 3
-"""How many of a batch's bad records the error message names; Produce 8 and later list all of them."""
+
+NO_RULES = Rules(keys=False, unstamped=False, times=False, earliest=0, latest=0)
 
 
 class AppendRules:
     """A topic's config as the append path wants it. `kept`: batches stay as they come, but for their offsets; `plain`:
-    and no record of a client ever needs to be looked at."""
+    and a client's records need not have keys."""
 
     __slots__ = (
         "after_ms",
         "before_ms",
+        "checked",
         "codec",
         "compact",
         "kept",
@@ -76,9 +80,17 @@ class AppendRules:
         self.codec = CODECS[config.compression_type]
         self.level: int | None = getattr(config, f"compression_{config.compression_type}_level", None)
         self.compact = config.compact
+        self.checked = config.odradek_records_check
         self.max_segment_ms = config.max_segment_ms
         self.kept = not self.log_append_time and self.codec is None and self.before_ms == MAX_LONG
         self.plain = self.kept and not self.compact
+
+
+class Settled(NamedTuple):
+    """Batches that need nothing but their offsets, and the rules that made them so."""
+
+    rules: AppendRules
+    batches: list[memoryview | bytearray]
 
 
 class Prepared(NamedTuple):
@@ -94,30 +106,58 @@ NOTHING = Prepared((), (), 0, NO_TIMESTAMP)
 
 
 def prepare(
-    records: memoryview, rules: AppendRules, origin: Origin, *, next_offset: int, leader_epoch: int, now_ms: int
+    records: memoryview,
+    rules: AppendRules,
+    origin: Origin,
+    *,
+    next_offset: int,
+    leader_epoch: int,
+    now_ms: int,
+    settled: Settled | None = None,
 ) -> Prepared:
     """Check batches or messages of any format, and give them offsets from `next_offset` on.
 
-    `records` is changed in place. Bytes after the last whole batch are left out; NOTHING when there is none. Raises
-    KafkaError, or InvalidRecords naming the records at fault.
+    `records` is changed in place. Bytes after the last whole batch are left out; NOTHING when there is none. `settled`
+    is what `settle` made of them in another thread; it counts if the topic's rules are still those. Raises KafkaError,
+    InvalidRecords naming the records at fault, or TooLong.
     """
     if origin is Origin.REPLICATION:
         return _as_given(records, next_offset)
+    if settled is None or settled.rules is not rules:
+        settled = settle(records, rules, origin, now_ms)
+    return _place(settled, next_offset, leader_epoch)
+
+
+def settle(records: memoryview, rules: AppendRules, origin: Origin, now_ms: int, *, at_length: bool = False) -> Settled:
+    """Batches or messages as they will be in the log, but for their offsets. Touches nothing but `records`.
+
+    Raises KafkaError and InvalidRecords, or unless `at_length` TooLong, when it would hold the event loop.
+    """
     if not len(records):
-        return NOTHING
+        return Settled(rules, [])
     if magic_at(records) < MAGIC_V2:
-        return _converted(records, rules, next_offset, leader_epoch, now_ms)
+        return _converted(records, rules, now_ms, at_length)
     header = read_header(records)
-    size = header.batch_length + LOG_OVERHEAD
-    if size != len(records):
-        return _several(records, rules, origin, next_offset, leader_epoch, now_ms)
+    if header.size_bytes != len(records):
+        return _several(records, rules, origin, now_ms, at_length)
     _check_batch(records, 0, header, rules, origin)
-    if rules.plain and header.max_timestamp - now_ms <= rules.after_ms and not header.attributes & TIMESTAMP_TYPE:
-        stamp(records, 0, next_offset, leader_epoch)
-        final = BatchHeader(next_offset, header.batch_length, leader_epoch, *header[3:])
-        return Prepared((records,), (final,), size, header.max_timestamp)
-    settled, final = _settle(records, 0, header, rules, origin, next_offset, leader_epoch, now_ms)
-    return _checked_size(Prepared((settled,), (final,), len(settled), final.max_timestamp), rules)
+    return _all(records, ((0, header),), rules, origin, now_ms, at_length)
+
+
+def _place(settled: Settled, next_offset: int, leader_epoch: int) -> Prepared:
+    """Gives the batches their offsets. Raises RECORD_LIST_TOO_LARGE."""
+    size = sum(map(len, settled.batches))
+    if size > settled.rules.segment_bytes:
+        raise _larger_than_segment(size, settled.rules)
+    headers = []
+    for batch in settled.batches:
+        stamp(batch, 0, next_offset, leader_epoch)
+        header = read_header(batch)
+        headers.append(header)
+        next_offset = header.next_offset
+    if not headers:
+        return NOTHING
+    return Prepared(settled.batches, headers, size, max([header.max_timestamp for header in headers]))
 
 
 def _check_batch(records: memoryview, position: int, header: BatchHeader, rules: AppendRules, origin: Origin) -> None:
@@ -134,129 +174,89 @@ def _check_batch(records: memoryview, position: int, header: BatchHeader, rules:
         raise _larger_than_segment(size, rules)
 
 
-def _several(
-    records: memoryview, rules: AppendRules, origin: Origin, next_offset: int, leader_epoch: int, now_ms: int
-) -> Prepared:
+def _several(records: memoryview, rules: AppendRules, origin: Origin, now_ms: int, at_length: bool) -> Settled:
     """More, or less, than one whole v2 batch. A client may send but one for a partition."""
-    found = list(iter_batches(records))
-    if origin is Origin.CLIENT and len(found) > 1:
-        for position, header in found:
-            _check_batch(records, position, header, rules, origin)
-        raise KafkaError(ErrorCode.INVALID_RECORD, f"{len(found)} record batches for a partition: one is allowed")
-    for position, header in found:
+    batches = list(iter_batches(records))
+    for position, header in batches:
         _check_batch(records, position, header, rules, origin)
-    return _all(records, found, rules, origin, next_offset, leader_epoch, now_ms)
+    if origin is Origin.CLIENT and len(batches) > 1:
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"{len(batches)} record batches for a partition: one is allowed")
+    return _all(records, batches, rules, origin, now_ms, at_length)
 
 
 def _all(
     records: memoryview,
-    found: Sequence[tuple[int, BatchHeader]],
+    batches: Sequence[tuple[int, BatchHeader]],
     rules: AppendRules,
     origin: Origin,
-    next_offset: int,
-    leader_epoch: int,
     now_ms: int,
-) -> Prepared:
-    buffers, headers = [], []
-    for position, header in found:
-        settled, final = _settle(records, position, header, rules, origin, next_offset, leader_epoch, now_ms)
-        buffers.append(settled)
-        headers.append(final)
-        next_offset = final.next_offset
-    maximum = max((header.max_timestamp for header in headers), default=NO_TIMESTAMP)
-    return _checked_size(Prepared(buffers, headers, sum(map(len, buffers)), maximum), rules)
-
-
-def _settle(
-    records: memoryview,
-    position: int,
-    header: BatchHeader,
-    rules: AppendRules,
-    origin: Origin,
-    base_offset: int,
-    leader_epoch: int,
-    now_ms: int,
-) -> tuple[memoryview | bytearray, BatchHeader]:
-    """One checked batch, with the topic's rules for records applied, and its place in the log: its bytes and header."""
-    _check_records(records, position, header, rules, origin, now_ms)
-    if rules.codec not in (None, header.attributes & COMPRESSION_MASK) and not header.attributes & CONTROL:
-        batch = _recompressed(records, position, header, rules, base_offset, leader_epoch, now_ms)
-        return batch, read_header(batch)
-    if rules.log_append_time:
-        set_max_timestamp(records, position, TimestampType.LOG_APPEND_TIME, now_ms)
-    elif header.attributes & TIMESTAMP_TYPE:
-        set_max_timestamp(records, position, TimestampType.CREATE_TIME, header.max_timestamp)
-    stamp(records, position, base_offset, leader_epoch)
-    return records[position : position + header.size_bytes], read_header(records, position)
-
-
-def _recompressed(
-    records: memoryview,
-    position: int,
-    header: BatchHeader,
-    rules: AppendRules,
-    base_offset: int,
-    leader_epoch: int,
-    now_ms: int,
-) -> bytearray:
-    batch = build(
-        list(read_records(records, position, header)),
-        base_offset=base_offset,
-        partition_leader_epoch=leader_epoch,
-        producer_id=header.producer_id,
-        producer_epoch=header.producer_epoch,
-        base_sequence=header.base_sequence,
-        transactional=header.is_transactional,
-        compression=rules.codec or Compression.NONE,
-        level=rules.level,
-        log_append_time_ms=now_ms if rules.log_append_time else None,
+    at_length: bool,
+) -> Settled:
+    return Settled(
+        rules,
+        [
+            _settled(records[position : position + header.size_bytes], header, rules, origin, now_ms, at_length)
+            for position, header in batches
+        ],
     )
-    if len(batch) > rules.max_message_bytes:
-        raise _too_large(len(batch), rules)
+
+
+def _settled(
+    batch: memoryview, header: BatchHeader, rules: AppendRules, origin: Origin, now_ms: int, at_length: bool
+) -> memoryview | bytearray:
+    """One checked batch, with the topic's rules for records applied."""
+    recoded = rules.codec not in (None, header.attributes & COMPRESSION_MASK) and not header.attributes & CONTROL
+    target = Target(Compression(rules.codec or 0), rules.level, rules.max_message_bytes) if recoded else None
+    if origin is Origin.CLIENT and (rules.checked or recoded or _header_leaves_open(header, rules, now_ms)):
+        looked = look(batch, header, _record_rules(header, rules, now_ms), target, at_length=at_length)
+        max_timestamp = looked.max_timestamp
+    elif recoded:
+        looked = look(batch, header, NO_RULES, target, at_length=True)
+        max_timestamp = header.max_timestamp
+    else:
+        looked, max_timestamp = None, header.max_timestamp
+    if looked is not None and looked.recoded is not None:
+        batch = memoryview(_recoded(batch, header, looked, rules))
+    if rules.log_append_time:
+        set_max_timestamp(batch, 0, TimestampType.LOG_APPEND_TIME, now_ms)
+    elif origin is Origin.CLIENT:
+        set_max_timestamp(batch, 0, TimestampType.CREATE_TIME, max_timestamp)
     return batch
 
 
-def _check_records(
-    records: memoryview, position: int, header: BatchHeader, rules: AppendRules, origin: Origin, now_ms: int
-) -> None:
-    """Refuse a batch for its records' keys or timestamps, if its header leaves that open. Raises InvalidRecords."""
-    keys_needed = rules.compact and origin is Origin.CLIENT
-    stamped_by_producer = bool(header.attributes & TIMESTAMP_TYPE)
-    if rules.log_append_time:
-        times_open = stamped_by_producer
+def _header_leaves_open(header: BatchHeader, rules: AppendRules, now_ms: int) -> bool:
+    """Whether a rule of the topic's needs a look at the records, even of a producer that is trusted."""
+    if rules.compact or header.attributes & TIMESTAMP_TYPE:
+        return True
+    return not rules.log_append_time and (rules.before_ms != MAX_LONG or header.max_timestamp - now_ms > rules.after_ms)
+
+
+def _record_rules(header: BatchHeader, rules: AppendRules, now_ms: int) -> Rules:
+    return Rules(
+        keys=rules.compact,
+        unstamped=bool(header.attributes & TIMESTAMP_TYPE),
+        times=not rules.log_append_time,
+        earliest=now_ms - rules.before_ms,
+        latest=now_ms + rules.after_ms,
+    )
+
+
+def _recoded(batch: memoryview, header: BatchHeader, looked: Looked, rules: AppendRules) -> bytearray:
+    """The batch with its records in the topic's codec. Raises MESSAGE_TOO_LARGE."""
+    assert looked.recoded is not None
+    if not looked.consecutive:  # only of records that were not compressed, which are as large as they are
+        recoded = encode_records(read_records(batch, 0, header), range(header.records_count), header.base_timestamp)
+        payload = compress(Compression(rules.codec or 0), recoded, rules.level)
     else:
-        times_open = rules.before_ms != MAX_LONG or header.max_timestamp - now_ms > rules.after_ms
-    if not keys_needed and not times_open:
-        return
-    code = ErrorCode.INVALID_RECORD
-    errors: list[tuple[int, str | None]] = []
-    earliest, latest = now_ms - rules.before_ms, now_ms + rules.after_ms
-    for index, (offset, timestamp, key_is_null) in enumerate(iter_raw(records, position, header)):
-        if keys_needed and key_is_null:
-            errors.append((index, "Compacted topic cannot accept message without key"))
-        elif rules.log_append_time:
-            if stamped_by_producer:
-                code = ErrorCode.INVALID_TIMESTAMP
-                errors.append((index, "Producer should not set timestamp type to LogAppendTime."))
-        elif timestamp != NO_TIMESTAMP and not earliest <= timestamp <= latest:
-            code = ErrorCode.INVALID_TIMESTAMP
-            errors.append(
-                (
-                    index,
-                    f"Timestamp {timestamp} of message with offset {offset} is out of range. The timestamp should be "
-                    f"within [{earliest}, {latest}]",
-                )
-            )
-    if errors:
-        raise _refused(code, errors)
+        payload = looked.recoded
+    size = HEADER_SIZE + len(payload)
+    if size > rules.max_message_bytes:
+        raise _too_large(size, rules)
+    attributes = header.attributes & (TRANSACTIONAL | TIMESTAMP_TYPE) | Compression(rules.codec or 0)
+    return pack(header._replace(attributes=attributes), payload)
 
 
-def _refused(code: ErrorCode, errors: list[tuple[int, str | None]]) -> InvalidRecords:
-    shown = "; ".join(f"record {index}: {message}" for index, message in errors[:SHOWN_ERRORS])
-    return InvalidRecords(code, f"{len(errors)} records are refused: {shown}", errors)
-
-
-def _converted(records: memoryview, rules: AppendRules, next_offset: int, leader_epoch: int, now_ms: int) -> Prepared:
+def _converted(records: memoryview, rules: AppendRules, now_ms: int, at_length: bool) -> Settled:
     """Messages of v0 or v1, as v2 batches."""
     from protocol.records.legacy import up_convert
 
@@ -268,9 +268,22 @@ def _converted(records: memoryview, rules: AppendRules, next_offset: int, leader
             raise _too_large(header.size_bytes, rules)
         size += header.size_bytes
     if not size:
-        return NOTHING
-    batches = memoryview(up_convert(records[:size], compression=rules.codec, level=rules.level))
-    return _all(batches, list(iter_batches(batches)), rules, Origin.CLIENT, next_offset, leader_epoch, now_ms)
+        return Settled(rules, [])
+    if size > LOOP_BYTES and not at_length:
+        raise TooLong
+    try:
+        batch = up_convert(
+            records[:size],
+            compression=rules.codec,
+            level=rules.level,
+            max_size=MAX_INFLATED_SIZE if at_length else loop_limit(size),
+        )
+    except TooLarge:
+        if at_length:
+            raise
+        raise TooLong from None
+    view = memoryview(batch)
+    return _all(view, list(iter_batches(view)), rules, Origin.CLIENT, now_ms, at_length)
 
 
 def _as_given(records: memoryview, next_offset: int) -> Prepared:
@@ -288,12 +301,6 @@ def _as_given(records: memoryview, next_offset: int) -> Prepared:
         size += header.size_bytes
     maximum = max((header.max_timestamp for header in headers), default=NO_TIMESTAMP)
     return Prepared((records[:size],), headers, size, maximum) if headers else NOTHING
-
-
-def _checked_size(prepared: Prepared, rules: AppendRules) -> Prepared:
-    if prepared.size_bytes > rules.segment_bytes:
-        raise _larger_than_segment(prepared.size_bytes, rules)
-    return prepared
 
 
 def _too_large(size: int, rules: AppendRules) -> KafkaError:

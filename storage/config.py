@@ -247,6 +247,16 @@ class LogConfig(Config):
         synonyms=("min.insync.replicas",),
         doc="In-sync replicas, the leader among them, without which a produce with acks=all is refused.",
     )
+    odradek_records_check = option(
+        "odradek.records.check",
+        BOOLEAN,
+        True,
+        internal=True,
+        synonyms=("odradek.records.check",),
+        doc="Look at every record that a producer sends, inside its compression, before it is appended. Off, a batch "
+        "is taken by its header and its checksum, and records are looked at only where another option needs it: for "
+        "producers that are trusted not to write what no consumer can read.",
+    )
     preallocate = option(
         "preallocate",
         BOOLEAN,

@@ -15,7 +15,7 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import CONTROL, BatchHeader, read_header
 from protocol.types import TopicPartition, Uuid
 from storage import checkpoint
-from storage.append import Prepared, prepare
+from storage.append import Prepared, Settled, prepare
 from storage.appended import Appended as Appended
 from storage.checkpoint import CorruptCheckpoint
 from storage.cold import ColdRead, cold_read
@@ -126,18 +126,26 @@ class Log(LocalLog):
         origin: Origin = Origin.CLIENT,
         guard: Verification | None = None,
         transaction_version: int = 0,
+        settled: Settled | None = None,
     ) -> Appended:
         """Append batches (or messages of v0 and v1) at the end; they are stamped in place.
 
-        Base offset -1 says that there was no whole batch. Raises KafkaError, InvalidRecords, LogDirFailure or
-        LogDirFull, and has then written nothing.
+        Base offset -1 says that there was no whole batch. `settled` is what `settle` has made of the records meanwhile,
+        after TooLong. Raises KafkaError, InvalidRecords, LogDirFailure, LogDirFull or TooLong, and has then written
+        nothing.
         """
-        if guard is None and self._may_be_plain(origin):
-            appended = append_plain(self, records, leader_epoch, now_ms)
+        if guard is None and settled is None and self._may_be_plain(origin):
+            appended = append_plain(self, records, leader_epoch, now_ms, origin is Origin.CLIENT)
             if appended is not None:
                 return appended
         prepared = prepare(
-            records, self.rules, origin, next_offset=self.log_end_offset, leader_epoch=leader_epoch, now_ms=now_ms
+            records,
+            self.rules,
+            origin,
+            next_offset=self.log_end_offset,
+            leader_epoch=leader_epoch,
+            now_ms=now_ms,
+            settled=settled,
         )
         batches = prepared.batches
         if not batches:

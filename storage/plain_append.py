@@ -16,6 +16,7 @@ from protocol.records.batch import (
     AT_ATTRIBUTES,
     AT_BASE_OFFSET,
     AT_BASE_SEQUENCE,
+    AT_BASE_TIMESTAMP,
     AT_CRC,
     AT_LAST_OFFSET_DELTA,
     AT_LENGTH,
@@ -33,6 +34,7 @@ from protocol.records.batch import (
 from protocol.records.checksum import crc32c
 from storage.appended import Appended
 from storage.index import MAX_RELATIVE_OFFSET
+from storage.records_check import usual
 
 if TYPE_CHECKING:
     from storage.log import Log
@@ -44,10 +46,12 @@ LAST_CODEC: Final = 4
 UINT32: Final = 0xFFFFFFFF
 
 
-def append_plain(log: Log, records: memoryview, leader_epoch: int, now_ms: int) -> Appended | None:
-    """Where the batch went; None when it is unusual, and nothing has been done.
+def append_plain(
+    log: Log, records: memoryview, leader_epoch: int, now_ms: int, from_client: bool = True
+) -> Appended | None:
+    """Where the batch went; None when it is unusual, and nothing has been done. A client's records are looked at.
 
-    Raises LogDirFailure and LogDirFull as `Log.append` does.
+    Raises LogDirFailure, LogDirFull and TooLong as `Log.append` does.
     """
     header = bytes(records[:HEADER_SIZE])
     if len(header) < HEADER_SIZE:
@@ -85,6 +89,12 @@ def append_plain(log: Log, records: memoryview, leader_epoch: int, now_ms: int) 
     producer = None
     producer_id: int = read_i64_be(header, AT_PRODUCER_ID)
     sequence: int = read_i32_be(header, AT_BASE_SEQUENCE)
+    if (
+        from_client
+        and rules.checked
+        and not usual(records, attributes, count, timestamp, read_i64_be(header, AT_BASE_TIMESTAMP))
+    ):
+        return None
     if producer_id >= 0:
         producer = log.producer_state.next_in_line(producer_id, read_i16_be(header, AT_PRODUCER_EPOCH), sequence)
         if producer is None:

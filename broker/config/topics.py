@@ -142,6 +142,15 @@ class TopicDefaults(Config):
         update=CLUSTER_WIDE,
         doc="With tiered storage, time that records stay on local disk; -2 takes log.retention.ms.",
     )
+    odradek_records_check = option(
+        "odradek.records.check",
+        BOOLEAN,
+        True,
+        internal=True,
+        update=CLUSTER_WIDE,
+        doc="Look at every record that a producer sends, inside its compression, before it is appended; off for topics "
+        "whose producers are all trusted.",
+    )
     log_message_timestamp_after_max_ms = option(
         "log.message.timestamp.after.max.ms",
         LONG,

@@ -7,13 +7,15 @@ so are they written. Source of the layout: protocol/messages/produce.py, whose c
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from librt.strings import BytesWriter, read_i16_be, read_i32_be, write_i16_be, write_i32_be, write_i64_be
 
 from broker.produce_rules import refused
+from broker.running import Running
 from protocol.codec import part_encoder
-from protocol.errors import KafkaError
+from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.produce import PartitionProduceResponse, ProduceResponse
 from protocol.primitives import read_uvarint_tail
 from protocol.records.batch import (
@@ -26,6 +28,8 @@ from protocol.records.batch import (
     TRANSACTIONAL,
 )
 from protocol.types import Buffer
+from storage.append import Settled
+from storage.records_check import TooLong
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -51,8 +55,10 @@ Target: TypeAlias = "tuple[Partition, int, memoryview]"
 """A partition, its number, and the records for it."""
 
 
-def produce(broker: Broker, context: Context, frame: memoryview, front: bytes, position: int) -> list[Buffer] | None:
-    """The answer to the request whose body is at `position`."""
+def produce(
+    broker: Broker, context: Context, frame: memoryview, front: bytes, position: int
+) -> list[Buffer] | Running | None:
+    """The answer to the request whose body is at `position`; later, if records take long to look at."""
     version = context.version
     try:
         topics = parse(broker, version, frame, front, position)
@@ -66,12 +72,23 @@ def produce(broker: Broker, context: Context, frame: memoryview, front: bytes, p
     write_i32_be(answer, context.correlation_id)
     answer.append(0)  # no tags
     answer.append(len(topics) + 1)
-    for key, targets in topics:
+    for number, (key, targets) in enumerate(topics):
         answer.write(key)
         answer.append(len(targets) + 1)
-        for partition, index, records in targets:
-            append(partition, index, records, now_ms, version, answer)
+        for first, (partition, index, records) in enumerate(targets):
+            try:
+                append(partition, index, records, now_ms, version, answer)
+            except TooLong:
+                rest = [(key, targets[first:]), *topics[number + 1 :]]
+                acks: int = read_i16_be(front, position + 1)
+                work = broker.record_work.to_its_end(continued(broker, version, acks, answer, copied(rest)))
+                return Running(finished(context, work))
         answer.append(0)
+    return ended(answer)
+
+
+def ended(answer: BytesWriter) -> list[Buffer]:
+    """The whole answer, with its size."""
     answer.write(END)
     size = len(answer) - SIZE_BYTES
     for n in range(SIZE_BYTES):
@@ -79,12 +96,73 @@ def produce(broker: Broker, context: Context, frame: memoryview, front: bytes, p
     return [answer.getvalue()]
 
 
-def append(
-    partition: Partition, index: int, records: memoryview, now_ms: int, version: int, answer: BytesWriter
+async def finished(context: Context, work: Awaitable[list[Buffer]]) -> list[Buffer] | None:
+    """An answer that takes its time, on its way out."""
+    return context.finish(await work)
+
+
+def copied(topics: list[tuple[bytes, list[Target]]]) -> list[tuple[bytes, list[Target]]]:
+    """The same with records of their own: the buffer that they came in is about to be read into."""
+    return [
+        (key, [(partition, index, memoryview(bytearray(records))) for partition, index, records in targets])
+        for key, targets in topics
+    ]
+
+
+async def continued(
+    broker: Broker, version: int, acks: int, answer: BytesWriter, topics: list[tuple[bytes, list[Target]]]
+) -> list[Buffer]:
+    """The rest of an answer, of which the first topic has begun, one partition after the other."""
+    begun = True
+    for key, targets in topics:
+        if not begun:
+            answer.write(key)
+            answer.append(len(targets) + 1)
+        begun = False
+        for target in targets:
+            await append_at_length(broker, key, target, version, acks, answer)
+        answer.append(0)
+    return ended(answer)
+
+
+async def append_at_length(
+    broker: Broker, key: bytes, target: Target, version: int, acks: int, answer: BytesWriter
 ) -> None:
-    """Appends to one partition, and writes its part of the answer."""
+    """`append` with as much time as it takes. The topic's rules may change meanwhile; where the partition is gone, or has
+    others to wait for by now, nothing is appended, and its client asks anew."""
+    partition, index, records = target
+    settled: Settled | None = None
+    while True:
+        now_ms = broker.clock.now_ms()
+        try:
+            if broker.replicas.by_key.get(key, {}).get(index) is not partition or is_slow(partition, acks):
+                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            append(partition, index, records, now_ms, version, answer, settled)
+            return
+        except TooLong:
+            rules = partition.append_rules
+        except KafkaError as error:
+            refuse(version, index, error, partition, answer)
+            return
+        try:
+            settled = await broker.record_work.settled(records, rules, now_ms)
+        except KafkaError as error:
+            refuse(version, index, error, partition, answer)
+            return
+
+
+def append(
+    partition: Partition,
+    index: int,
+    records: memoryview,
+    now_ms: int,
+    version: int,
+    answer: BytesWriter,
+    settled: Settled | None = None,
+) -> None:
+    """Appends to one partition, and writes its part of the answer. Raises TooLong, with nothing done."""
     try:
-        appended = partition.append(records, now_ms)
+        appended = partition.append(records, now_ms, settled=settled)
     except KafkaError as error:
         refuse(version, index, error, partition, answer)
         return
@@ -131,7 +209,7 @@ def parse(
             if unusual or front[at + AT_ATTRIBUTES + 1] & TRANSACTIONAL or length != size - LOG_OVERHEAD:
                 return None  # not one batch
             partition = partitions[index]
-            if partition.answers_later and (acks == ALL or partition.flushes):
+            if is_slow(partition, acks):
                 return None
             begin = base + at
             base, at = begin + size, 1
@@ -144,6 +222,11 @@ def parse(
         at += 1
         topics.append((key, targets))
     return topics if base + at + 1 == len(frame) and not front[at] else None
+
+
+def is_slow(partition: Partition, acks: int) -> bool:
+    """True where an append waits for other replicas, or the disk."""
+    return partition.answers_later and (acks == ALL or partition.flushes)
 
 
 def refuse(version: int, index: int, error: KafkaError, partition: Partition, answer: BytesWriter) -> None:

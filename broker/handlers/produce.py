@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from broker.authorisation import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID, by_handler
 from broker.dispatch import Api, Call
@@ -42,6 +43,8 @@ from protocol.records.batch import (
     read_header,
 )
 from protocol.types import TopicPartition
+from storage.append import Settled
+from storage.records_check import TooLong
 
 ADMIN_CLIENT = "__admin_client"
 """The client id that may write to internal topics, as Kafka has it: whoever uses it knows what it does."""
@@ -51,6 +54,22 @@ VALID_ACKS = (ALL, 0, 1)
 FIRST_LEADER_VERSION = 10
 FIRST_TOPIC_ID_VERSION = 13
 FIRST_ABORTABLE_VERSION, FIRST_ADDING_VERSION = 11, 12
+
+
+class Late(NamedTuple):
+    """Records that take long to look at, and the place that their answer takes."""
+
+    answers: list[PartitionProduceResponse]
+    position: int
+    topic: str | None
+    data: PartitionProduceData
+
+
+class Appends(NamedTuple):
+    """What a request's appends leave to be done."""
+
+    late: list[Late]
+    uncommitted: list[Uncommitted]
 
 
 async def produce(call: Call[ProduceRequest]) -> ProduceResponse | ParkedProduce | None:
@@ -65,15 +84,53 @@ async def produce(call: Call[ProduceRequest]) -> ProduceResponse | ParkedProduce
             hold_records(call.request)
             vouched = await vouched
         verified = vouched
-    request, now_ms = call.request, call.now_ms
-    uncommitted: list[Uncommitted] = []
+    now_ms = call.now_ms
+    appends = Appends([], [])
     topics = [
-        produce_topic(call, topic, verified, now_ms, uncommitted)
-        for topic in request.topic_data
+        produce_topic(call, topic, verified, now_ms, appends)
+        for topic in call.request.topic_data
         if topic.partition_data
     ]
     response = ProduceResponse(responses=topics)
-    if request.acks != 0:
+    if appends.late:
+        hold_records(call.request)
+        await call.broker.record_work.to_its_end(append_at_length(call, verified, appends))
+    return await acknowledged(call, response, appends.uncommitted)
+
+
+async def append_at_length(call: Call[ProduceRequest], verified: Verified, appends: Appends) -> None:
+    """Appends what takes long, one partition after the other; an answer takes the place that was left for it."""
+    for answers, position, topic, data in appends.late:
+        answers[position] = await settled_and_produced(call, topic, data, verified, appends.uncommitted)
+
+
+async def settled_and_produced(
+    call: Call[ProduceRequest],
+    topic: str | None,
+    data: PartitionProduceData,
+    verified: Verified,
+    uncommitted: list[Uncommitted],
+) -> PartitionProduceResponse:
+    """A partition's answer. The topic's rules may change meanwhile, and the topic may go."""
+    settled: Settled | None = None
+    while True:
+        now_ms = call.now_ms
+        try:
+            return produce_partition(call, topic, data, verified, now_ms, uncommitted, settled)
+        except TooLong:
+            partition = call.broker.replicas.partition(topic, data.index)
+        records = checked_records(call.version, data.records)
+        try:
+            settled = await call.broker.record_work.settled(records, partition.append_rules, now_ms)
+        except KafkaError as error:
+            return refused(data.index, error, partition)
+
+
+async def acknowledged(
+    call: Call[ProduceRequest], response: ProduceResponse, uncommitted: Sequence[Uncommitted]
+) -> ProduceResponse | ParkedProduce | None:
+    """What a producer with these acks is answered, once the disk has what it must have."""
+    if call.request.acks != 0:
         if unflushed := [*to_be_flushed(call, response)]:
             await flush(call, unflushed)
         return committed(call, response, [each for each in uncommitted if not each.answer.error_code])
@@ -157,7 +214,7 @@ def hold_records(request: ProduceRequest) -> None:
     """Copies the records, which are in the listener's buffer: the next request will be there before they are used."""
     for topic in request.topic_data:
         for data in topic.partition_data:
-            if data.records is not None:
+            if isinstance(data.records, memoryview):
                 data.records = memoryview(bytearray(data.records))
 
 
@@ -188,14 +245,19 @@ async def flush(call: Call[ProduceRequest], unflushed: Iterable[tuple[PartitionP
 
 
 def produce_topic(
-    call: Call[ProduceRequest],
-    topic: TopicProduceData,
-    verified: Verified,
-    now_ms: int,
-    uncommitted: list[Uncommitted],
+    call: Call[ProduceRequest], topic: TopicProduceData, verified: Verified, now_ms: int, appends: Appends
 ) -> TopicProduceResponse:
+    """A topic's answer, with places left for the partitions that go to `late`."""
     name = name_of(call, topic)
-    answers = [produce_partition(call, name, data, verified, now_ms, uncommitted) for data in topic.partition_data]
+    answers: list[PartitionProduceResponse] = []
+    for data in topic.partition_data:
+        try:
+            if any(each.topic == name and each.data.index == data.index for each in appends.late):
+                raise TooLong  # it comes after the records that do take long
+            answers.append(produce_partition(call, name, data, verified, now_ms, appends.uncommitted))
+        except TooLong:
+            appends.late.append(Late(answers, len(answers), name, data))
+            answers.append(PartitionProduceResponse(index=data.index, error_code=0, base_offset=-1))
     return TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
 
 
@@ -211,8 +273,10 @@ def produce_partition(
     verified: Verified,
     now_ms: int,
     uncommitted: list[Uncommitted],
+    settled: Settled | None = None,
 ) -> PartitionProduceResponse:
-    """Appends; what is not committed by that, and is to be, is added to `uncommitted`."""
+    """Appends, and answers for it; what is not committed by that, and is to be, is added to `uncommitted`. Raises
+    TooLong, with nothing done."""
     for_all = call.request.acks == ALL
     try:
         partition = call.broker.replicas.leader(topic, data.index)
@@ -231,7 +295,7 @@ def produce_partition(
     except KafkaError as error:
         return refused(data.index, not_verified(error))
     try:
-        appended = partition.append(records, now_ms, guard=guard, for_all=for_all)
+        appended = partition.append(records, now_ms, guard=guard, for_all=for_all, settled=settled)
     except KafkaError as error:
         return refused(data.index, error, partition)
     answer = PartitionProduceResponse(

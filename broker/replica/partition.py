@@ -21,6 +21,7 @@ from broker.waiting import Waiter
 from coordinator.cluster import names
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition, Uuid
+from storage.append import AppendRules, Settled
 from storage.config import LogConfig
 from storage.log import Appended, Log
 from storage.producer_entry import Origin, Verification
@@ -166,6 +167,11 @@ class Partition(Replica):
 
     # Appends
 
+    @property
+    def append_rules(self) -> AppendRules:
+        """What the topic asks of batches, as of now."""
+        return self.log.rules
+
     def append(
         self,
         records: memoryview,
@@ -173,13 +179,17 @@ class Partition(Replica):
         origin: Origin = Origin.CLIENT,
         guard: Verification | None = None,
         for_all: bool = False,
+        settled: Settled | None = None,
     ) -> Appended:
-        """Appends and wakes who waits for it; raises KafkaError with nothing written. `guard` is what
-        `start_verification` gave for a transaction's first records; `for_all` needs enough replicas in sync."""
+        """Appends and wakes who waits for it; raises KafkaError or TooLong with nothing written. `guard` is what
+        `start_verification` gave for a transaction's first records; `for_all` needs enough replicas in sync; `settled`
+        is what became of the records after TooLong."""
         if not self.is_alone:
-            return self._append_replicated(records, now_ms, origin, guard, for_all)
+            return self._append_replicated(records, now_ms, origin, guard, for_all, settled)
         log = self.log
-        appended = log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin, guard=guard)
+        appended = log.append(
+            records, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin, guard=guard, settled=settled
+        )
         log.update_high_watermark(log.log_end_offset)
         if self.waiters:
             held_back = log.first_unstable_offset is not None
@@ -189,7 +199,13 @@ class Partition(Replica):
         return appended
 
     def _append_replicated(
-        self, records: memoryview, now_ms: int, origin: Origin, guard: Verification | None, for_all: bool
+        self,
+        records: memoryview,
+        now_ms: int,
+        origin: Origin,
+        guard: Verification | None,
+        for_all: bool,
+        settled: Settled | None,
     ) -> Appended:
         """Where other replicas say what is committed, or another broker leads."""
         if for_all or origin is not Origin.CLIENT:
@@ -197,7 +213,9 @@ class Partition(Replica):
         else:
             self.check_leads()
         log = self.log
-        appended = log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin, guard=guard)
+        appended = log.append(
+            records, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin, guard=guard, settled=settled
+        )
         self._appended(len(records), now_ms)
         return appended
 

@@ -37,6 +37,7 @@ AT_MAGIC: Final = 16  # the same place in v0, v1 and v2
 AT_CRC: Final = 17
 AT_ATTRIBUTES: Final = 21  # the CRC covers the batch from here on
 AT_LAST_OFFSET_DELTA: Final = 23
+AT_BASE_TIMESTAMP: Final = 27
 AT_MAX_TIMESTAMP: Final = 35
 AT_PRODUCER_ID: Final = 43
 AT_PRODUCER_EPOCH: Final = 51
@@ -281,8 +282,13 @@ def assemble(header: BatchHeader, records: bytes | bytearray, level: int | None 
     """A batch of encoded records, compressed as the header's attributes say, with length and CRC filled in."""
     if header.attributes & COMPRESSION_MASK:
         records = compress(header.compression, records, level)
+    return pack(header, records)
+
+
+def pack(header: BatchHeader, payload: bytes | bytearray) -> bytearray:
+    """A batch of records as they are stored, with length and CRC filled in."""
     batch = bytearray(HEADER_SIZE)
-    batch += records
+    batch += payload
     length = len(batch) - LOG_OVERHEAD
     HEADER.pack_into(batch, 0, header.base_offset, length, *header[2:])
     seal(batch, 0, length)

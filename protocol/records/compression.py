@@ -14,7 +14,7 @@ from protocol.errors import ErrorCode, KafkaError
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 
-_GZIP_CONTAINER = 16 + zlib.MAX_WBITS
+GZIP_CONTAINER = 16 + zlib.MAX_WBITS
 
 
 class Compression(IntEnum):
@@ -40,7 +40,7 @@ def compress(codec: Compression, data: Bytes, level: int | None = None, *, magic
     `magic` is the format of the records around it: LZ4 in magic 0 has a header checksum that is wrong (KAFKA-3160).
     """
     if codec is Compression.GZIP:
-        return zlib.compress(data, -1 if level is None else level, wbits=_GZIP_CONTAINER)
+        return zlib.compress(data, -1 if level is None else level, wbits=GZIP_CONTAINER)
     if codec is Compression.SNAPPY:
         from protocol.records import snappy
 
@@ -52,18 +52,18 @@ def compress(codec: Compression, data: Bytes, level: int | None = None, *, magic
     if codec is Compression.ZSTD:
         import zstandard
 
-        return zstandard.ZstdCompressor(level=_ZSTD_LEVEL if level is None else level).compress(data)
+        return zstandard.ZstdCompressor(level=ZSTD_LEVEL if level is None else level).compress(data)
     return bytes(data)
 
 
-_ZSTD_LEVEL = 3
+ZSTD_LEVEL = 3
 
 
 def decompress(codec: Compression, data: Bytes, *, max_size: int, magic: int = 2) -> bytes:
     """`data` inflated, at most `max_size` bytes of it.
 
-    Raises KafkaError(CORRUPT_MESSAGE) when the bytes are not of the codec, are cut, have others after them or inflate
-    to more than `max_size` (then as TooLarge).
+    Raises KafkaError(CORRUPT_MESSAGE) when the bytes are not of the codec, are cut, have others after them (where the
+    codec's readers do not ignore those) or inflate to more than `max_size` (then as TooLarge).
     """
     if codec is Compression.GZIP:
         return _gunzip(data, max_size)
@@ -83,17 +83,16 @@ def decompress(codec: Compression, data: Bytes, *, max_size: int, magic: int = 2
 
 
 def _gunzip(data: Bytes, max_size: int) -> bytes:
-    inflater = zlib.decompressobj(_GZIP_CONTAINER)
+    inflater = zlib.decompressobj(GZIP_CONTAINER)
     try:
         inflated = inflater.decompress(data, max_size + 1)
     except zlib.error as error:
         raise damaged("gzip", str(error)) from None
     if len(inflated) > max_size:
         raise TooLarge(max_size)
-    # One member is all that any client writes. Following members could be empty, by the million.
-    if not inflater.eof or inflater.unused_data:
-        raise damaged("gzip", "bytes follow its end" if inflater.eof else "it is cut")
-    return inflated
+    if not inflater.eof:
+        raise damaged("gzip", "it is cut")
+    return _joined(Compression.GZIP, data, max_size) if inflater.unused_data else inflated
 
 
 def _unzstd(data: Bytes, max_size: int) -> bytes:
@@ -104,8 +103,22 @@ def _unzstd(data: Bytes, max_size: int) -> bytes:
             raise TooLarge(max_size)
         # The buffer of max_size is address space until it is written to, and shrinks to fit.
         return zstandard.ZstdDecompressor().decompress(data, max_output_size=max_size, allow_extra_data=False)
-    except zstandard.ZstdError as error:
-        raise damaged("zstd", str(error)) from None
+    except zstandard.ZstdError:
+        return _joined(Compression.ZSTD, data, max_size)
+
+
+def _joined(codec: Compression, data: Bytes, max_size: int) -> bytes:
+    """Of several members or frames, or damaged ones."""
+    from protocol.records.inflating import pieces
+
+    inflated: list[bytes] = []
+    left = max_size
+    for piece in pieces(codec, data):
+        inflated.append(piece)
+        left -= len(piece)
+        if left < 0:
+            raise TooLarge(max_size)
+    return b"".join(inflated)
 
 
 def damaged(codec: str, reason: str) -> KafkaError:

@@ -7,9 +7,14 @@ Source: org.apache.kafka.common.compress.Lz4BlockOutputStream; the LZ4 frame for
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 from protocol.records.compression import Bytes, TooLarge, damaged
 
-_FRAME_MAGIC_SIZE = 4
+_FRAME_MAGIC = b"\x04\x22\x4d\x18"
+_FRAME_MAGIC_SIZE = len(_FRAME_MAGIC)
+_INDEPENDENT_BLOCKS = 0x20
+_RESERVED_OR_DICTIONARY = 0x03
 _HAS_CONTENT_SIZE = 0x08
 _HAS_DICTIONARY_ID = 0x01
 
@@ -42,32 +47,67 @@ def compress(data: Bytes, level: int | None, *, broken_checksum: bool) -> bytes:
     return frame[:end] + _header_checksum(frame[:end]) + frame[end + 1 :]
 
 
+def stream(level: int | None) -> tuple[Callable[[bytes], bytes], Callable[[], bytes]]:
+    """A frame that is made piece by piece: what takes a piece, and what ends it."""
+    import lz4.frame
+
+    compressor = lz4.frame.LZ4FrameCompressor(
+        compression_level=_liblz4_level(level), block_size=lz4.frame.BLOCKSIZE_MAX64KB, block_linked=False
+    )
+    begin: list[bytes] = [compressor.begin()]
+
+    def write(piece: bytes) -> bytes:
+        compressed: bytes = compressor.compress(piece)
+        return begin.pop() + compressed if begin else compressed
+
+    def end() -> bytes:
+        last: bytes = compressor.flush()
+        return begin.pop() + last if begin else last
+
+    return write, end
+
+
 def decompress(data: Bytes, max_size: int, *, any_checksum: bool) -> bytes:
-    """The content of one frame. Raises KafkaError(CORRUPT_MESSAGE)."""
+    """The content of one frame; what follows it is ignored. Raises KafkaError(CORRUPT_MESSAGE)."""
+    step = min(_MAX_STEP, _MIN_STEP + _MAX_RATIO * len(data), max_size + 1)
+    inflated: list[bytes] = []
+    size = 0
+    for piece in pieces(data, step, len(data), any_checksum=any_checksum):
+        inflated.append(piece)
+        size += len(piece)
+        if size > max_size:
+            raise TooLarge(max_size)
+    return inflated[0] if len(inflated) == 1 else b"".join(inflated)
+
+
+def pieces(data: Bytes, step: int, input_step: int, *, any_checksum: bool) -> Iterator[bytes]:
+    """The content in pieces of at most `step` bytes; `input_step` are taken of `data` at a time. Raises as above."""
     import lz4.frame
 
     if any_checksum:
         end = _descriptor_end(data)
         data = b"".join((data[:end], _header_checksum(data[_FRAME_MAGIC_SIZE:end]), data[end + 1 :]))
-    step = min(_MAX_STEP, _MIN_STEP + _MAX_RATIO * len(data), max_size + 1)
     inflater = lz4.frame.LZ4FrameDecompressor()
-    pieces: list[bytes] = []
-    size = 0
-    try:
-        while not inflater.eof:
-            piece = inflater.decompress(data, max_length=step)
-            if not piece and inflater.needs_input and not inflater.eof:
-                raise damaged("lz4", "it is cut")
-            pieces.append(piece)
-            size += len(piece)
-            if size > max_size:
-                raise TooLarge(max_size)
-            data = b""
-    except (RuntimeError, ValueError) as error:
-        raise damaged("lz4", str(error)) from None
-    if inflater.unused_data:
-        raise damaged("lz4", "bytes follow its end")
-    return b"".join(pieces)
+    at = 0
+    while not inflater.eof:
+        given = data[at : at + input_step] if inflater.needs_input else b""
+        at += len(given)
+        starved = inflater.needs_input and not given
+        try:
+            piece = inflater.decompress(given, max_length=step)
+        except (RuntimeError, ValueError) as error:
+            raise damaged("lz4", str(error)) from None
+        if not piece and starved and not inflater.eof:
+            raise damaged("lz4", "it is cut")
+        yield piece
+
+
+def check_descriptor(data: Bytes) -> None:
+    """Whether it is a frame of the kind that Kafka's clients read, of those that LZ4 knows."""
+    if data[:_FRAME_MAGIC_SIZE] != _FRAME_MAGIC or len(data) <= _FRAME_MAGIC_SIZE:
+        raise damaged("lz4", "no frame begins here")
+    if data[_FRAME_MAGIC_SIZE] & _RESERVED_OR_DICTIONARY or not data[_FRAME_MAGIC_SIZE] & _INDEPENDENT_BLOCKS:
+        raise damaged("lz4", "Kafka's clients read independent blocks, without a dictionary")
 
 
 def _liblz4_level(level: int | None) -> int:

@@ -7,15 +7,21 @@ not begin with the header as one raw block, and writes the framing, which every 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from protocol.records.compression import Bytes, TooLarge, damaged
 
 _MAGIC = b"\x82SNAPPY\x00"
 _HEADER = _MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"  # version, and the oldest version that reads it
+HEADER_BYTES = len(_HEADER)
 _BLOCK_SIZE = 32 * 1024
 
 # The densest element of the format is a copy: three bytes that stand for 64. A block that claims more than that lies,
 # and would have its buffer allocated before it is found out.
 _MAX_RATIO = 22
+
+_SIZE_BYTES = 4
+_MAX_SIZE = 1 << 62
 
 
 def compress(data: Bytes) -> bytes:
@@ -32,34 +38,34 @@ def compress(data: Bytes) -> bytes:
 
 def decompress(data: Bytes, max_size: int) -> bytes:
     """The content of a xerial stream or a raw block. Raises KafkaError(CORRUPT_MESSAGE)."""
+    return b"".join(blocks(data, max_size))
+
+
+def blocks(data: Bytes, max_size: int = _MAX_SIZE) -> Iterator[bytes]:
+    """The content block by block. Raises KafkaError(CORRUPT_MESSAGE)."""
     view = memoryview(data)
     if view[: len(_MAGIC)] != _MAGIC:
-        return _block(view, max_size)
+        if len(view):
+            yield _block(view, max_size)
+        return
     if len(view) < len(_HEADER):
         raise damaged("snappy", "its header is cut")
-    return b"".join(_blocks(view, max_size))
-
-
-def _blocks(view: memoryview, left: int) -> list[bytes]:
-    blocks: list[bytes] = []
-    at = len(_HEADER)
-    max_size = left
-    while at < len(view):
+    at, left = len(_HEADER), max_size
+    while len(view) - at >= _SIZE_BYTES:
         if view[at : at + len(_MAGIC)] == _MAGIC:
             at += len(_HEADER)
             continue
-        size = int.from_bytes(view[at : at + 4], "big")
-        at += 4
+        size = int.from_bytes(view[at : at + _SIZE_BYTES], "big")
+        at += _SIZE_BYTES
         if size > len(view) - at:
-            raise damaged("snappy", f"a block of {size} bytes, where {max(len(view) - at, 0)} are left")
+            raise damaged("snappy", f"a block of {size} bytes, where {len(view) - at} are left")
         try:
             block = _block(view[at : at + size], left)
         except TooLarge:
             raise TooLarge(max_size) from None
-        blocks.append(block)
+        yield block
         left -= len(block)
         at += size
-    return blocks
 
 
 def _block(block: memoryview, max_size: int) -> bytes:

@@ -11,8 +11,10 @@ from broker.fast import produce as fast
 from protocol.api_key import ApiKey
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from protocol.records.batch import build
+from protocol.records.compression import Compression
 from protocol.records.record import Record
 from tests.broker.inprocess import InProcess, request_frame, take
+from tests.interop.conformance.bytes_of import header_changed
 
 NOW_MS = 1_700_000_000_000
 
@@ -37,6 +39,9 @@ VERSIONS = (fast.FIRST_VERSION, fast.FIRST_TOPIC_ID_VERSION)
 
 BAD_CRC = batch()[:-1] + b"!"
 
+LONG = bytes(build([Record(timestamp=NOW_MS, value=bytes(20_000_000))], compression=Compression.GZIP))
+LIE = header_changed(LONG, records_count=2, last_offset_delta=1)
+
 CASES = {
     "one record": [(0, batch())],
     "several partitions": [(0, batch(3)), (2, batch(200)), (1, batch())],
@@ -48,6 +53,9 @@ CASES = {
     "too few bytes": [(0, b"\0" * 30)],
     "larger than a name's length byte": [(0, batch(400))],
     "no partitions": [],
+    "records that take long": [(0, LONG)],
+    "some that take long": [(1, batch()), (0, LONG), (2, batch(3)), (0, batch(2)), (1, LONG)],
+    "some that take long, and lie": [(1, batch()), (0, LIE), (2, BAD_CRC), (1, LONG)],
 }
 
 

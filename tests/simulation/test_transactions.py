@@ -15,6 +15,7 @@ import pytest
 from broker.handlers import fetch as fetch_handler
 from broker.replica.partition import Partition
 from broker.replica.replica import Fetched
+from storage.append import Settled
 from storage.log import Appended
 from storage.producer_entry import Origin, ProducerEntry, Verification
 from tests.simulation.broker_world import BrokerWorld
@@ -108,11 +109,11 @@ def lose_writes(patch: pytest.MonkeyPatch) -> None:
 
     def forgetful(
         self: Partition, records: memoryview, now_ms: int, origin: Origin = Origin.CLIENT,
-        guard: Verification | None = None, for_all: bool = False,
+        guard: Verification | None = None, for_all: bool = False, settled: Settled | None = None,
     ) -> Appended:  # fmt: skip
         if origin is Origin.CLIENT and not next(calls) % 10:
             return Appended(self.log.log_end_offset, self.log.log_end_offset, -1, 0, False)
-        return append(self, records, now_ms, origin, guard, for_all)
+        return append(self, records, now_ms, origin, guard, for_all, settled)
 
     patch.setattr(Partition, "append", forgetful)
 

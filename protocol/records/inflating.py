@@ -1,0 +1,132 @@
+"""Compressed records, inflated piece by piece: whoever looks at them holds one piece, however much there is in all.
+
+What counts as a whole stream is what Apache Kafka's clients and broker read as one. Gzip: members, one after the other;
+other bytes behind are ignored. LZ4: one frame of independent blocks, and what is behind is ignored. Zstd: frames,
+whole ones, and nothing behind. Snappy: xerial's blocks, or one raw block.
+Source: java.util.zip.GZIPInputStream, org.apache.kafka.common.compress.Lz4BlockInputStream,
+com.github.luben.zstd.ZstdInputStreamNoFinalizer, org.xerial.snappy.SnappyInputStream.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from protocol.records.compression import GZIP_CONTAINER, Bytes, Compression, damaged
+
+if TYPE_CHECKING:
+    import zstandard
+
+PIECE_BYTES = 256 * 1024
+"""What is inflated in one step: under half a millisecond's work for the slowest codec, and larger than most batches."""
+
+INPUT_BYTES = 16 * 1024
+"""What a decompressor is given in one step. What it leaves is copied, by the library, at each step."""
+
+_GZIP_START = b"\x1f\x8b\x08"
+_SMALLEST_MEMBER = 18
+
+_ZSTD_MAGIC = 0xFD2FB528
+_ZSTD_SKIPPABLE = 0x184D2A50
+_ZSTD_SIZES_OF_CONTENT_SIZE = (0, 2, 4, 8)
+_ZSTD_SIZES_OF_DICTIONARY_ID = (0, 1, 2, 4)
+_ZSTD_RAW, _ZSTD_RLE, _ZSTD_COMPRESSED = 0, 1, 2
+_ZSTD_MAX_WINDOW = 1 << 27
+"""What Java's decompressor takes: the window of level 22. It is touched as far as the data goes, and no further."""
+
+
+def pieces(codec: Compression, data: Bytes, *, magic: int = 2) -> Iterator[bytes]:
+    """What `data` inflates to, some of it possibly empty. Raises KafkaError(CORRUPT_MESSAGE) where it is damaged."""
+    if codec is Compression.GZIP:
+        return _gunzip(memoryview(data))
+    if codec is Compression.SNAPPY:
+        from protocol.records import snappy
+
+        return snappy.blocks(data)
+    if codec is Compression.LZ4:
+        from protocol.records import lz4
+
+        return lz4.pieces(data, PIECE_BYTES, INPUT_BYTES, any_checksum=magic == 0)
+    if codec is Compression.ZSTD:
+        return _unzstd(bytes(data))
+    return (bytes(data[at : at + PIECE_BYTES]) for at in range(0, len(data), PIECE_BYTES))
+
+
+def _gunzip(data: memoryview) -> Iterator[bytes]:
+    at, size = 0, len(data)
+    while True:
+        inflater = zlib.decompressobj(GZIP_CONTAINER)
+        while not inflater.eof:
+            given = inflater.unconsumed_tail
+            if not given:
+                given = bytes(data[at : at + INPUT_BYTES])
+                at += len(given)
+            try:
+                piece = inflater.decompress(given, PIECE_BYTES)
+            except zlib.error as error:
+                raise damaged("gzip", str(error)) from None
+            if not piece and not given:
+                raise damaged("gzip", "it is cut")
+            yield piece
+        at -= len(inflater.unused_data)
+        if size - at <= _SMALLEST_MEMBER or data[at : at + len(_GZIP_START)] != _GZIP_START:
+            return
+
+
+def _unzstd(data: bytes) -> Iterator[bytes]:
+    import zstandard
+
+    check_zstd_frames(data)
+    reader = zstandard.ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW).stream_reader(data, read_across_frames=True)
+    while True:
+        try:
+            piece = _read(reader)
+        except zstandard.ZstdError as error:
+            raise damaged("zstd", str(error)) from None
+        if not piece:
+            return
+        yield piece
+
+
+def _read(reader: zstandard.ZstdDecompressionReader) -> bytes:
+    return reader.read(PIECE_BYTES)
+
+
+def check_zstd_frames(data: bytes) -> None:
+    """Whether the data is whole frames and nothing else, by their headers: the library's reader takes a cut one for
+    the end. Raises KafkaError(CORRUPT_MESSAGE). Source: RFC 8878."""
+    at, size = 0, len(data)
+    try:
+        while at < size:
+            number = int.from_bytes(data[at : at + 4], "little")
+            if number & ~0xF == _ZSTD_SKIPPABLE:
+                at += 8 + _little(data, at + 4, 4)
+            elif number == _ZSTD_MAGIC:
+                at = _zstd_frame_end(data, at + 4)
+            else:
+                raise damaged("zstd", f"no frame begins at byte {at}")
+    except IndexError:
+        raise damaged("zstd", "it is cut") from None
+    if at > size:
+        raise damaged("zstd", "it is cut")
+
+
+def _zstd_frame_end(data: bytes, at: int) -> int:
+    """Where the frame ends whose descriptor is at `at`. IndexError past the end."""
+    flags = data[at]
+    single_segment = flags >> 5 & 1
+    content_size = _ZSTD_SIZES_OF_CONTENT_SIZE[flags >> 6] or single_segment
+    at += 1 + (1 - single_segment) + content_size + _ZSTD_SIZES_OF_DICTIONARY_ID[flags & 3]
+    while True:
+        block = _little(data, at, 3)
+        kind, length = block >> 1 & 3, block >> 3
+        at += 3 + (1 if kind == _ZSTD_RLE else length)
+        if block & 1:
+            return at + 4 * (flags >> 2 & 1)
+
+
+def _little(data: bytes, at: int, size: int) -> int:
+    if at + size > len(data):
+        raise IndexError
+    return int.from_bytes(data[at : at + size], "little")

@@ -1,0 +1,66 @@
+"""Records into a codec, piece by piece: what `compress` does, for who does not have all of them at once."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+
+from protocol.records.compression import GZIP_CONTAINER, ZSTD_LEVEL, Compression
+
+
+class Recoder:
+    """Takes pieces of encoded records, gives pieces of them compressed; what `end` gives is the last."""
+
+    def __init__(self, codec: Compression, level: int | None) -> None:
+        """`level` is as for `compress`."""
+        self.write: Callable[[bytes], bytes]
+        self.end: Callable[[], bytes]
+        self.write, self.end = _STREAMS[codec](level)
+
+
+_Stream = tuple[Callable[[bytes], bytes], Callable[[], bytes]]
+
+
+def _plain(_level: int | None) -> _Stream:
+    return bytes, bytes
+
+
+def _gzip(level: int | None) -> _Stream:
+    stream = zlib.compressobj(-1 if level is None else level, wbits=GZIP_CONTAINER)
+    return stream.compress, stream.flush
+
+
+def _snappy(_level: int | None) -> _Stream:
+    from protocol.records import snappy
+
+    begun = False
+
+    def write(piece: bytes) -> bytes:
+        nonlocal begun
+        stream = snappy.compress(piece)  # streams may follow one another, and blocks do
+        begun, header = True, snappy.HEADER_BYTES if begun else 0
+        return stream[header:]
+
+    return write, bytes
+
+
+def _lz4(level: int | None) -> _Stream:
+    from protocol.records import lz4
+
+    return lz4.stream(level)
+
+
+def _zstd(level: int | None) -> _Stream:
+    import zstandard
+
+    stream = zstandard.ZstdCompressor(level=ZSTD_LEVEL if level is None else level).compressobj()
+    return stream.compress, stream.flush
+
+
+_STREAMS: dict[Compression, Callable[[int | None], _Stream]] = {
+    Compression.NONE: _plain,
+    Compression.GZIP: _gzip,
+    Compression.SNAPPY: _snappy,
+    Compression.LZ4: _lz4,
+    Compression.ZSTD: _zstd,
+}

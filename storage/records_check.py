@@ -1,0 +1,138 @@
+"""The records inside a client's batch, all looked at: as one piece where that is soon done, else piece by piece.
+
+The event loop looks at a megabyte of records, which takes it a few milliseconds at most. More than that is for another
+thread: a batch of a megabyte may inflate to a thousand, which is legitimate, and Kafka sets no bound to it. There it is
+inflated and walked in pieces, so that memory is bounded, and neither the library nor the walk keeps the interpreter's
+lock for longer than a piece takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records.batch import COMPRESSION_MASK, HEADER_SIZE, TIMESTAMP_TYPE, BatchHeader
+from protocol.records.compression import Compression, TooLarge, compress, decompress
+from protocol.records.inflating import pieces
+from protocol.records.recoding import Recoder
+from protocol.records.walk import UNUSUAL, Rules, Walk, invalid, largest_timestamp
+
+LOOP_BYTES: Final = 1024 * 1024
+"""What the event loop inflates and walks of one batch at most: max.request.size of Java's producers, which counts
+records before compression. Gzip, the slowest, takes three milliseconds for it."""
+
+ALWAYS_BYTES: Final = 64 * 1024
+USUAL_RATIO: Final = 16
+"""And no more than so much, and so many times what arrived: a read of half a megabyte can hold hundreds of batches that
+are small and inflate a thousandfold. Logs and JSON compress to a tenth."""
+
+
+CODECS: Final = tuple(Compression)
+
+
+class TooLong(Exception):
+    """The event loop has no time for these records; `settle` them in another thread."""
+
+
+class Target(NamedTuple):
+    """What records are recoded to."""
+
+    codec: Compression
+    level: int | None
+    max_bytes: int
+
+
+class Looked(NamedTuple):
+    """What was seen: the largest timestamp, whether offset deltas are 0, 1, 2 and on, and the records recoded."""
+
+    max_timestamp: int
+    consecutive: bool
+    recoded: bytes | None
+
+
+def usual(batch: memoryview, codec: int, count: int, max_timestamp: int, base_timestamp: int) -> bool:
+    """Whether the records of a batch are as nearly all are: sound, and their largest timestamp the one that the header
+    has. All else is for `look` to say. Raises TooLong."""
+    payload = batch[HEADER_SIZE:]
+    try:
+        data = _inflated(codec, payload)
+    except KafkaError:
+        return False
+    return largest_timestamp(data, count, base_timestamp) == max_timestamp
+
+
+def look(batch: memoryview, header: BatchHeader, rules: Rules, target: Target | None, *, at_length: bool) -> Looked:
+    """Looks at all records of a batch whose header and CRC are right.
+
+    Raises KafkaError(INVALID_RECORD) where they are not records, InvalidRecords naming those that break a rule, and
+    unless `at_length` TooLong.
+    """
+    payload = header.payload(batch, 0)
+    codec = header.compression
+    if at_length:
+        return _by_pieces(_pieces(codec, payload), header, rules, target)
+    try:
+        data = _inflated(codec, payload)
+    except KafkaError as error:
+        raise invalid(error.message) from None
+    max_timestamp = UNUSUAL
+    if not rules.keys and not rules.unstamped:
+        max_timestamp = largest_timestamp(data, header.records_count, header.base_timestamp)
+    if max_timestamp == UNUSUAL or (rules.times and (rules.earliest > -1 or max_timestamp > rules.latest)):
+        return _by_pieces(iter((data,)), header, rules, target)
+    return Looked(max_timestamp, True, None if target is None else compress(target.codec, data, target.level))
+
+
+def _inflated(codec: int, payload: memoryview) -> bytes:
+    """The records as one piece. Raises TooLong, and KafkaError(CORRUPT_MESSAGE) where they are damaged."""
+    limit = loop_limit(len(payload))
+    if not codec and len(payload) <= LOOP_BYTES:
+        return bytes(payload)
+    check_descriptor(codec, payload)
+    try:
+        return decompress(CODECS[codec], payload, max_size=limit)
+    except TooLarge:
+        raise TooLong from None
+
+
+def loop_limit(size: int) -> int:
+    """How much the event loop inflates of so many bytes."""
+    return min(LOOP_BYTES, ALWAYS_BYTES + USUAL_RATIO * size)
+
+
+def _pieces(codec: Compression, payload: memoryview) -> Iterator[bytes]:
+    check_descriptor(codec, payload)
+    yield from pieces(codec, payload)
+
+
+def check_descriptor(codec: int, payload: memoryview) -> None:
+    """Whether an LZ4 frame is one that Kafka's consumers read. Raises KafkaError(CORRUPT_MESSAGE)."""
+    if codec == Compression.LZ4:
+        from protocol.records import lz4
+
+        lz4.check_descriptor(payload)
+
+
+def _by_pieces(inflated: Iterator[bytes], header: BatchHeader, rules: Rules, target: Target | None) -> Looked:
+    stamp = header.max_timestamp if header.attributes & TIMESTAMP_TYPE else None
+    walk = Walk(header.records_count, header.base_offset, header.base_timestamp, stamp, rules)
+    recoder = None if target is None else Recoder(target.codec, target.level)
+    output: list[bytes] = []
+    size = 0
+    try:
+        for piece in inflated:
+            walk.feed(piece)
+            if recoder is not None and target is not None and size <= target.max_bytes:
+                output.append(recoder.write(piece))
+                size += len(output[-1])
+    except KafkaError as error:
+        if error.code is ErrorCode.CORRUPT_MESSAGE:  # of the codec
+            raise invalid(error.message) from None
+        raise
+    walk.end()
+    if not walk.consecutive and header.attributes & COMPRESSION_MASK and target is None:
+        raise invalid("the offset deltas of compressed records are not 0, 1, 2 and on")
+    if recoder is not None:
+        output.append(recoder.end())
+    return Looked(walk.max_timestamp, walk.consecutive, None if recoder is None else b"".join(output))

@@ -1,0 +1,97 @@
+"""Records that take long to look at: what their connection, and others, see of it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from broker.fast import FAST
+from protocol.api_key import ApiKey
+from protocol.messages.produce import ProduceResponse
+from tests.broker.inprocess import Client, InProcess, request_frame
+from tests.broker.test_fast_produce import LIE, LONG, batch, request
+
+VERSION = 13
+
+
+@pytest.fixture(params=["fast", "general"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "general":
+        monkeypatch.setitem(FAST, ApiKey.PRODUCE, (lambda *_: None, 0))
+
+
+def ends(broker: InProcess) -> list[int]:
+    return sorted(partition.log.log_end_offset for partition in broker.server.broker.replicas)
+
+
+async def end_reached(broker: InProcess, offset: int) -> None:
+    async with asyncio.timeout(60):
+        while max(ends(broker)) < offset:  # noqa: ASYNC110 (the loop is the clock)
+            await asyncio.sleep(0)
+
+
+@pytest.mark.usefixtures("way")
+async def test_the_buffer_that_they_came_in_is_read_into_meanwhile(tmp_path: Path) -> None:
+    async with InProcess(tmp_path) as broker:
+        topic_id = await broker.create_topic("t", partitions=2)
+        first, second = broker.client(), broker.client()
+        first.send(request_frame(request(topic_id, (0, LONG), (1, batch())), VERSION))
+        assert not first.wire.sent
+        await second.ask(request(topic_id, (1, batch(300))), VERSION, ProduceResponse)
+        assert await offsets(first) in ([0, 300], [0, 0])
+
+
+async def offsets(client: Client) -> list[int]:
+    (frame,) = await client.frames(1)
+    from tests.broker.inprocess import decode_response
+
+    answer = decode_response(frame, ApiKey.PRODUCE, VERSION, ProduceResponse)
+    parts = answer.responses[0].partition_responses
+    assert not any(part.error_code for part in parts)
+    return [part.base_offset for part in parts]
+
+
+@pytest.mark.usefixtures("way")
+async def test_a_connections_requests_stay_in_their_order(tmp_path: Path) -> None:
+    async with InProcess(tmp_path) as broker:
+        topic_id = await broker.create_topic("t")
+        client = broker.client()
+        frames = [request_frame(request(topic_id, (0, data)), VERSION) for data in (LONG, batch(3), LONG, batch())]
+        client.send(b"".join(frames))
+        await end_reached(broker, 6)
+        partition = next(iter(broker.server.broker.replicas))
+        sizes = [len(view) for view in partition.log.read(0, 1 << 30).parts]
+        assert sum(sizes) == len(LONG) * 2 + len(batch(3)) + len(batch())
+
+
+@pytest.mark.usefixtures("way")
+async def test_they_are_appended_when_their_client_is_gone(tmp_path: Path) -> None:
+    async with InProcess(tmp_path) as broker:
+        topic_id = await broker.create_topic("t")
+        client = broker.client()
+        client.send(request_frame(request(topic_id, (0, LONG)), VERSION))
+        client.connection.connection_lost(None)
+        await end_reached(broker, 1)
+    assert not client.wire.sent
+
+
+async def test_a_producer_that_wants_no_answer_is_told_by_a_closed_connection(tmp_path: Path) -> None:
+    async with InProcess(tmp_path) as broker:
+        topic_id = await broker.create_topic("t")
+        client = broker.client()
+        client.send(request_frame(request(topic_id, (0, LONG), acks=0), VERSION))
+        await end_reached(broker, 1)
+        client.send(request_frame(request(topic_id, (0, LIE), acks=0), VERSION))
+        assert await client.frames(1) == []
+        assert client.wire.closing
+
+
+async def test_a_broker_that_stops_ends_what_has_begun(tmp_path: Path) -> None:
+    async with InProcess(tmp_path) as broker:
+        topic_id = await broker.create_topic("t")
+        client = broker.client()
+        client.send(request_frame(request(topic_id, (0, LONG)), VERSION))
+        client.connection.connection_lost(None)
+    assert ends(broker) == [1]
