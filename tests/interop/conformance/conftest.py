@@ -31,6 +31,10 @@ PROPERTIES = {
 }
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--write-page", action="store_true", default=False, help="write docs/records.md anew")
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Tests that are marked `before_4` compare the versions that Apache Kafka 4 has dropped with 3.9 as well."""
     if "pair" in metafunc.fixturenames:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from bench.jars import APACHE_KAFKA
 from tests.interop.conformance.compare import Both
 from tests.interop.conformance.meant import POISONED, STRICTER
 from tests.interop.conformance.peers import Peer
 from tests.interop.conformance.poison import POISON
+from tests.interop.conformance.poison_page import PAGE, Outcome, page
 from tests.interop.conformance.producing import fetch_all, produce
 
 VERSIONS = (3, 7, 8, 13)
 """The first with batches, the last without record errors, the first with them, the newest."""
+
+PAGE_VERSION = 8
 
 
 @pytest.mark.parametrize("case", POISON)
@@ -24,3 +30,27 @@ def test_poison(both: Both, case: str) -> None:
         fetch_all(peer, name, len(VERSIONS))
 
     both(script, allowed=(*POISONED, *STRICTER.get(case.partition(": ")[2], ())))
+
+
+def test_the_page_has_what_both_answered(both: Both, pytestconfig: pytest.Config) -> None:
+    """docs/records.md; --write-page writes it anew."""
+
+    def script(peer: Peer) -> None:
+        for number, poison in enumerate(POISON.values()):
+            name = f"page-{number}"
+            produce(peer, PAGE_VERSION, name, peer.create(name, **poison.configs), (0, poison.data))
+
+    ours, theirs = both.traces(script)
+    outcomes = {
+        case: (outcome(their.answer), outcome(our.answer))
+        for case, our, their in zip(POISON, ours, theirs, strict=True)
+    }
+    written = page(outcomes, APACHE_KAFKA)
+    if pytestconfig.getoption("--write-page", default=False):
+        PAGE.write_text(written)
+    assert PAGE.read_text() == written
+
+
+def outcome(answer: Any) -> Outcome:
+    partition = answer["responses"][0]["partition_responses"][0]
+    return Outcome(partition["error_code"], len(partition["record_errors"] or ()))
