@@ -128,8 +128,8 @@ async def continued(
 async def append_at_length(
     broker: Broker, key: bytes, target: Target, version: int, acks: int, answer: BytesWriter
 ) -> None:
-    """`append` with as much time as it takes. The topic's rules may change meanwhile; where the partition is gone, or has
-    others to wait for by now, nothing is appended, and its client asks anew."""
+    """`append` with as much time as it takes. The topic's rules may change meanwhile; where the partition is gone, or
+    has others to wait for by now, nothing is appended, and its client asks anew."""
     partition, index, records = target
     settled: Settled | None = None
     while True:
