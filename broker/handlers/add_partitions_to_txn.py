@@ -36,9 +36,7 @@ async def add_partitions_to_txn(call: Call[AddPartitionsToTxnRequest]) -> AddPar
     request = call.request
     if call.version >= FIRST_BATCHED_VERSION:
         results = [
-            AddPartitionsToTxnResult(
-                transactional_id=each.transactional_id, topic_results=by_topic(await added(call, each))
-            )
+            AddPartitionsToTxnResult(transactional_id=each.transactional_id, topic_results=await added(call, each))
             for each in request.transactions
         ]
         return AddPartitionsToTxnResponse(results_by_transaction=results)
@@ -48,28 +46,49 @@ async def add_partitions_to_txn(call: Call[AddPartitionsToTxnRequest]) -> AddPar
         producer_epoch=request.v3_and_below_producer_epoch,
         topics=request.v3_and_below_topics,
     )
-    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=by_topic(await added(call, only)))
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=await added(call, only))
 
 
-async def added(call: Call[AddPartitionsToTxnRequest], wanted: AddPartitionsToTxnTransaction) -> Codes:
+async def added(
+    call: Call[AddPartitionsToTxnRequest], wanted: AddPartitionsToTxnTransaction
+) -> list[AddPartitionsToTxnTopicResult]:
     """What came of each partition."""
     names = list(
         dict.fromkeys(TopicPartition(topic.name, index) for topic in wanted.topics for index in topic.partitions)
     )
     refused = {name: code for name in names if (code := refusal(call, name))}
     if refused:
-        return {name: refused.get(name, ErrorCode.OPERATION_NOT_ATTEMPTED) for name in names}
+        return by_topic({name: refused.get(name, ErrorCode.OPERATION_NOT_ATTEMPTED) for name in names})
     transactions = call.broker.transactions
     producer = Producer(wanted.producer_id, wanted.producer_epoch)
     try:
         if wanted.verify_only:
             found = await transactions.verify_partitions(wanted.transactional_id, producer, names)
-            return {name: ErrorCode.NONE if name in found else ErrorCode.TRANSACTION_ABORTABLE for name in names}
+            return by_topic({name: verified(name in found) for name in names})
         client_version = V2 if call.version >= FIRST_BATCHED_VERSION else 0
         await transactions.add_partitions(wanted.transactional_id, producer, names, client_version)
     except KafkaError as error:
-        return dict.fromkeys(names, fenced_as(error.code, is_known=call.version >= FIRST_FENCED_VERSION))
-    return dict.fromkeys(names, ErrorCode.NONE)
+        code = fenced_as(error.code, is_known=call.version >= FIRST_FENCED_VERSION)
+        return by_topic(dict.fromkeys(names, code)) if wanted.verify_only else as_named(wanted, code)
+    return as_named(wanted, ErrorCode.NONE)
+
+
+def verified(is_part: bool) -> ErrorCode:
+    return ErrorCode.NONE if is_part else ErrorCode.TRANSACTION_ABORTABLE
+
+
+def as_named(wanted: AddPartitionsToTxnTransaction, code: ErrorCode) -> list[AddPartitionsToTxnTopicResult]:
+    """The coordinator's answer for each topic and partition as the request names them, be it twice."""
+    return [
+        AddPartitionsToTxnTopicResult(
+            name=topic.name,
+            results_by_partition=[
+                AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
+                for index in topic.partitions
+            ],
+        )
+        for topic in wanted.topics
+    ]
 
 
 def refusal(call: Call[AddPartitionsToTxnRequest], name: TopicPartition) -> ErrorCode:
@@ -82,8 +101,8 @@ def refusal(call: Call[AddPartitionsToTxnRequest], name: TopicPartition) -> Erro
 
 
 def by_topic(codes: Codes) -> list[AddPartitionsToTxnTopicResult]:
-    """Each topic and partition once, in the order in which they were first named; a topic without partitions is left
-    out."""
+    """An answer of the partitions' own: each topic and partition once, in the order in which they were first named; a
+    topic without partitions is left out."""
     topics: dict[str, AddPartitionsToTxnTopicResult] = {}
     for (topic, index), code in codes.items():
         result = topics.setdefault(topic, AddPartitionsToTxnTopicResult(name=topic, results_by_partition=[]))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from broker.authorisation import READ_GROUP, READ_TOPIC, by_handler
 from broker.coordinators.hosting import seen_by_client
 from broker.dispatch import Api, Call
 from broker.share.acknowledging import code_of, message_of
 from broker.share.administration import alter
-from coordinator.group.share_offsets import Wanted
 from coordinator.group.share_offsets import alter as alter_group
 from coordinator.share.records import ShareKey
 from protocol.errors import ErrorCode, KafkaError
@@ -22,11 +23,10 @@ from protocol.types import NO_UUID
 
 async def alter_share_group_offsets(call: Call[AlterShareGroupOffsetsRequest]) -> AlterShareGroupOffsetsResponse:
     request = call.request
-    wanted = [
-        Wanted(topic.topic_name, each.partition_index, each.start_offset)
-        for topic in request.topics
-        for each in topic.partitions
-    ]
+    wanted: dict[str, dict[int, int]] = {}
+    for topic in request.topics:
+        starts = {each.partition_index: each.start_offset for each in topic.partitions}
+        wanted.setdefault(topic.topic_name, {}).update(starts)
     try:
         if not call.broker.share_groups.is_enabled:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
@@ -34,34 +34,42 @@ async def alter_share_group_offsets(call: Call[AlterShareGroupOffsetsRequest]) -
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
         altered = await call.broker.groups.decided(request.group_id, alter_group, request.group_id, wanted)
         failed = await alter(call.broker.share_groups, altered.initialize)
-    except KafkaError as error:
-        seen = seen_by_client(error)
+    except KafkaError as refusal:
+        seen = seen_by_client(refusal)
         return AlterShareGroupOffsetsResponse(error_code=seen.code, error_message=seen.message, responses=[])
     errors = dict(altered.errors)
-    for name, index, _ in wanted:
-        topic = call.broker.image.topic(name)
-        key = ShareKey(request.group_id, NO_UUID if topic is None else topic.topic_id, index)
-        if key in failed:
-            errors[name, index] = failed[key]
-    return answer(call, wanted, errors)
+    for name, starts in wanted.items():
+        named = call.broker.image.topic(name)
+        topic_id = NO_UUID if named is None else named.topic_id
+        for index in starts:
+            if (error := failed.get(ShareKey(request.group_id, topic_id, index))) is not None:
+                errors[name, index] = error
+    return answer(call, errors)
 
 
 def answer(
-    call: Call[AlterShareGroupOffsetsRequest], wanted: list[Wanted], errors: dict[tuple[str, int], KafkaError]
+    call: Call[AlterShareGroupOffsetsRequest], errors: Mapping[tuple[str, int], KafkaError]
 ) -> AlterShareGroupOffsetsResponse:
+    """Each topic once, with its partitions as they are named, be it twice."""
     topics: dict[str, AlterShareGroupOffsetsResponseTopic] = {}
-    for name, index, _ in wanted:
-        if name not in topics:
-            found = call.broker.image.topic(name)
-            topic_id = NO_UUID if found is None else found.topic_id
-            topics[name] = AlterShareGroupOffsetsResponseTopic(topic_name=name, topic_id=topic_id, partitions=[])
-        error = errors.get((name, index))
-        topics[name].partitions.append(
-            AlterShareGroupOffsetsResponsePartition(
-                partition_index=index, error_code=code_of(error), error_message=message_of(error)
-            )
-        )
+    for asked in call.request.topics:
+        name = asked.topic_name
+        topic = call.broker.image.topic(name)
+        if topic is None and not asked.partitions:
+            continue
+        topic_id = NO_UUID if topic is None else topic.topic_id
+        new = AlterShareGroupOffsetsResponseTopic(topic_name=name, topic_id=topic_id, partitions=[])
+        topics.setdefault(name, new).partitions += [
+            answer_partition(each.partition_index, errors.get((name, each.partition_index)))
+            for each in asked.partitions
+        ]
     return AlterShareGroupOffsetsResponse(error_code=0, responses=list(topics.values()))
+
+
+def answer_partition(index: int, error: KafkaError | None) -> AlterShareGroupOffsetsResponsePartition:
+    return AlterShareGroupOffsetsResponsePartition(
+        partition_index=index, error_code=code_of(error), error_message=message_of(error)
+    )
 
 
 REQUIRES = by_handler(READ_GROUP, READ_TOPIC)

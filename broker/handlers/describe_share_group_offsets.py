@@ -54,17 +54,21 @@ async def one_group(
 async def wanted(
     call: Call[DescribeShareGroupOffsetsRequest], asked: DescribeShareGroupOffsetsRequestGroup
 ) -> list[tuple[str, Uuid, list[int]]]:
-    """Topics by name and id, with partitions. Raises KafkaError."""
+    """Topics by name and id, with partitions, each once if it is there. Raises KafkaError."""
     image = call.broker.image
     if asked.topics is None:
         found = await call.broker.groups.decided(asked.group_id, initialized_partitions, asked.group_id, None)
         named = ((image.topic_by_id(topic_id), partitions) for topic_id, partitions in found.items())
         return [(topic.name, topic.topic_id, sorted(indexes)) for topic, indexes in named if topic is not None]
-    result = []
+    absent: list[tuple[str, Uuid, list[int]]] = []
+    there: dict[tuple[str, Uuid], dict[int, None]] = {}
     for each in asked.topics:
         topic = image.topic(each.topic_name)
-        result.append((each.topic_name, NO_UUID if topic is None else topic.topic_id, each.partitions))
-    return result
+        if topic is None:
+            absent.append((each.topic_name, NO_UUID, each.partitions))
+        else:
+            there.setdefault((topic.name, topic.topic_id), {}).update(dict.fromkeys(each.partitions))
+    return [*absent, *((name, topic_id, list(indexes)) for (name, topic_id), indexes in there.items())]
 
 
 async def tell(call: Call[DescribeShareGroupOffsetsRequest], group_id: str, topic_id: Uuid, index: int) -> Told:

@@ -7,10 +7,12 @@ ABORTABLE errors (KIP-890), v6 share partitions as keys (KIP-932). The internal 
 from __future__ import annotations
 
 import re
+from typing import Final
 
 from broker.authorisation import CLUSTER_ACTION_CLUSTER, DESCRIBE_GROUP, DESCRIBE_TRANSACTIONAL_ID, by_handler
 from broker.coordinators.hosting import Finder
 from broker.dispatch import Api, Call
+from coordinator.group.consumer_requests import is_blank
 from protocol.errors import MESSAGES, ErrorCode, KafkaError, error_code
 from protocol.messages.find_coordinator import Coordinator as Found
 from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
@@ -22,8 +24,12 @@ NO_NODE = -1
 FOUND = "NONE"
 """The error message of an answer without error."""
 
-SHARE_KEY = re.compile(r"[^:]*[^:\s][^:]*:[A-Za-z0-9_-]{22}:\d+")
-"""Group, topic id and partition (org.apache.kafka.server.share.SharePartitionKey)."""
+TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}(==)?")
+PARTITION = re.compile(r"[+-]?\d+")
+MAX_DIGITS: Final = 100
+"""Of a partition, with leading zeros: a number of thousands is not worth its reading."""
+
+INT32: Final = range(-(1 << 31), 1 << 31)
 
 
 async def find_coordinator(call: Call[FindCoordinatorRequest]) -> FindCoordinatorResponse:
@@ -58,9 +64,22 @@ def coordinator_of(call: Call[FindCoordinatorRequest], key: str) -> Finder:
     coordinator = call.broker.coordinators.get(key_type)
     if coordinator is None or (key_type == SHARE and call.version < FIRST_SHARE_VERSION):
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"no coordinator has keys of type {key_type}")
-    if key_type == SHARE and SHARE_KEY.fullmatch(key) is None:
+    if key_type == SHARE and not is_share_partition(key):
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"{key} is no share partition")
     return coordinator
+
+
+def is_share_partition(key: str) -> bool:
+    """Whether the key is a group, a topic id and a partition, as Java reads them (SharePartitionKey); the group's name
+    may have colons."""
+    group, topic_id, partition = ["", "", *key.rsplit(":", 2)][-3:]
+    return (
+        not is_blank(group)
+        and TOPIC_ID.fullmatch(topic_id) is not None
+        and PARTITION.fullmatch(partition) is not None
+        and len(partition) <= MAX_DIGITS
+        and int(partition) in INT32
+    )
 
 
 REQUIRES = by_handler(DESCRIBE_GROUP, DESCRIBE_TRANSACTIONAL_ID, CLUSTER_ACTION_CLUSTER)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from broker.authorisation import CLUSTER_ACTION_CLUSTER, by_handler
 from broker.dispatch import Api, Call
-from broker.share.state_requests import decided, named
+from broker.share.state_requests import answered, decided
 from coordinator.share.records import ShareKey
 from protocol.messages.initialize_share_group_state import (
     InitializeShareGroupStateRequest,
     InitializeShareGroupStateResponse,
-    InitializeStateData,
     InitializeStateResult,
     PartitionData,
     PartitionResult,
@@ -20,12 +21,11 @@ from protocol.types import Uuid
 async def initialize_share_group_state(
     call: Call[InitializeShareGroupStateRequest],
 ) -> InitializeShareGroupStateResponse:
-    return InitializeShareGroupStateResponse(results=[await one_topic(call, topic) for topic in named(call.request)])
-
-
-async def one_topic(call: Call[InitializeShareGroupStateRequest], topic: InitializeStateData) -> InitializeStateResult:
-    partitions = [await one_partition(call, topic.topic_id, each) for each in topic.partitions]
-    return InitializeStateResult(topic_id=topic.topic_id, partitions=partitions)
+    results = [
+        InitializeStateResult(topic_id=topic_id, partitions=partitions)
+        for topic_id, partitions in await answered(call.request, partial(one_partition, call))
+    ]
+    return InitializeShareGroupStateResponse(results=results)
 
 
 async def one_partition(

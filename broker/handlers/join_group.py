@@ -25,9 +25,12 @@ async def join_group(call: Call[JoinGroupRequest]) -> JoinGroupResponse:
         request.rebalance_timeout_ms = request.session_timeout_ms
     try:
         check(call)
+    except KafkaError as error:
+        return fitted(call, join_refused(request.member_id, error.code))
+    try:
         response = await call.broker.groups.decide(request.group_id, requests.join_group, request, client_of(call))
     except KafkaError as error:
-        return refused(call, error)
+        return fitted(call, join_refused("", error.code))
     return fitted(call, response)
 
 
@@ -41,14 +44,9 @@ def check(call: Call[JoinGroupRequest]) -> None:
 
 
 def fitted(call: Call[JoinGroupRequest], response: JoinGroupResponse) -> JoinGroupResponse:
-    """Older versions have no null."""
-    if call.version < FIRST_NULL_PROTOCOL_VERSION and response.protocol_name is None:
-        response.protocol_name = ""
+    """Older versions have no null; newer ones have it for a protocol without a name too."""
+    response.protocol_name = response.protocol_name or (None if call.version >= FIRST_NULL_PROTOCOL_VERSION else "")
     return response
-
-
-def refused(call: Call[JoinGroupRequest], error: KafkaError) -> JoinGroupResponse:
-    return fitted(call, join_refused(call.request.member_id, error.code))
 
 
 API = Api(JoinGroupRequest, JoinGroupResponse, join_group, by_handler(READ_GROUP))

@@ -7,7 +7,10 @@ v8 is flexible, v9 is for members of consumer groups (KIP-848), v10 names topics
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from broker.authorisation import READ_GROUP, READ_TOPIC, by_handler
+from broker.coordinators.answering import merged
 from broker.coordinators.asking import client_of
 from broker.dispatch import Api, Call
 from coordinator.group.offset_commit import commit
@@ -20,6 +23,7 @@ from protocol.messages.offset_commit import (
     OffsetCommitResponseTopic,
 )
 
+NAME_AND_ID = attrgetter("name", "topic_id")
 FIRST_TOPIC_ID_VERSION = 10
 
 
@@ -29,12 +33,13 @@ async def offset_commit(call: Call[OffsetCommitRequest]) -> OffsetCommitResponse
     unknown: list[OffsetCommitResponseTopic] = []
     request.topics = [topic for each in request.topics if (topic := known(call, each, unknown)) is not None]
     if not request.topics:
-        return OffsetCommitResponse(topics=unknown)
+        return OffsetCommitResponse(topics=merged(unknown, [], NAME_AND_ID))
     try:
         response = await call.broker.groups.decide(request.group_id, commit, request, client_of(call))
     except KafkaError as error:
-        return refused(request, unknown, error)
-    return merged(response, unknown)
+        response = OffsetCommitResponse(topics=[failed(topic, error.code) for topic in request.topics])
+    response.topics = merged(unknown, response.topics, NAME_AND_ID)
+    return response
 
 
 def known(
@@ -63,26 +68,6 @@ def failed(topic: OffsetCommitRequestTopic, code: ErrorCode) -> OffsetCommitResp
         for each in topic.partitions
     ]
     return OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
-
-
-def merged(response: OffsetCommitResponse, unknown: list[OffsetCommitResponseTopic]) -> OffsetCommitResponse:
-    """One answer for each topic, what is not there first."""
-    if not unknown:
-        return response
-    merged = {(topic.name, topic.topic_id): topic for topic in unknown}
-    for topic in response.topics:
-        known = merged.setdefault((topic.name, topic.topic_id), topic)
-        if known is not topic:
-            known.partitions += topic.partitions
-    response.topics = list(merged.values())
-    return response
-
-
-def refused(
-    request: OffsetCommitRequest, unknown: list[OffsetCommitResponseTopic], error: KafkaError
-) -> OffsetCommitResponse:
-    response = OffsetCommitResponse(topics=[failed(topic, error.code) for topic in request.topics])
-    return merged(response, unknown)
 
 
 API = Api(OffsetCommitRequest, OffsetCommitResponse, offset_commit, by_handler(READ_GROUP, READ_TOPIC))

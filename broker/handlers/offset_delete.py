@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from broker.authorisation import DELETE_GROUP, READ_TOPIC, by_handler
+from broker.coordinators.answering import merged
 from broker.coordinators.asking import check_group_id, client_of
 from broker.coordinators.hosting import seen_by_client
 from broker.dispatch import Api, Call
@@ -17,31 +20,31 @@ from protocol.messages.offset_delete import (
     OffsetDeleteResponseTopic,
 )
 
+NAME = attrgetter("name")
+
 
 async def offset_delete(call: Call[OffsetDeleteRequest]) -> OffsetDeleteResponse:
     """Partitions that are not there are answered here, the rest by the group's shard."""
     request = call.request
-    unknown = [absent for topic in request.topics if (absent := take_absent(call, topic)).partitions]
+    unknown = [absent for topic in request.topics if (absent := take_absent(call, topic)) is not None]
     request.topics = [topic for topic in request.topics if topic.partitions]
     try:
         check_group_id(request.group_id)
         response = await call.broker.groups.decided(request.group_id, delete, request, client_of(call))
     except KafkaError as error:
         return OffsetDeleteResponse(error_code=seen_by_client(error).code, topics=[])
-    answered = {topic.name: topic for topic in unknown}
-    for topic in response.topics:
-        if answered.setdefault(topic.name, topic) is not topic:
-            answered[topic.name].partitions += topic.partitions
-    response.topics = list(answered.values())
+    response.topics = merged(unknown, response.topics, NAME)
     return response
 
 
-def take_absent(call: Call[OffsetDeleteRequest], topic: OffsetDeleteRequestTopic) -> OffsetDeleteResponseTopic:
-    """The answer of partitions that are not there, which leave the request."""
+def take_absent(call: Call[OffsetDeleteRequest], topic: OffsetDeleteRequestTopic) -> OffsetDeleteResponseTopic | None:
+    """The answer of a topic, or of partitions, that are not there, which leave the request; None if all are."""
     found = call.broker.image.topic(topic.name)
     there = () if found is None else found.partitions
     absent: list[OffsetDeleteRequestPartition] = [p for p in topic.partitions if p.partition_index not in there]
     topic.partitions = [p for p in topic.partitions if p.partition_index in there]
+    if found is not None and not absent:
+        return None
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     answers = [OffsetDeleteResponsePartition(partition_index=p.partition_index, error_code=code) for p in absent]
     return OffsetDeleteResponseTopic(name=topic.name, partitions=answers)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from broker.authorisation import CLUSTER_ACTION_CLUSTER, by_handler
 from broker.dispatch import Api, Call
-from broker.share.state_requests import decided, named
+from broker.share.state_requests import answered, decided, is_whole
 from coordinator.runtime import Ticket
 from coordinator.share.records import ShareKey, ShareOutcome, ShareState
 from coordinator.share.shard import ShareShard
@@ -13,7 +15,6 @@ from protocol.messages.read_share_group_state import (
     PartitionResult,
     ReadShareGroupStateRequest,
     ReadShareGroupStateResponse,
-    ReadStateData,
     ReadStateResult,
     StateBatch,
 )
@@ -21,12 +22,13 @@ from protocol.types import Uuid
 
 
 async def read_share_group_state(call: Call[ReadShareGroupStateRequest]) -> ReadShareGroupStateResponse:
-    return ReadShareGroupStateResponse(results=[await one_topic(call, topic) for topic in named(call.request)])
-
-
-async def one_topic(call: Call[ReadShareGroupStateRequest], topic: ReadStateData) -> ReadStateResult:
-    partitions = [await one_partition(call, topic.topic_id, each) for each in topic.partitions]
-    return ReadStateResult(topic_id=topic.topic_id, partitions=partitions)
+    if not is_whole(call.request):
+        return ReadShareGroupStateResponse(results=[])
+    results = [
+        ReadStateResult(topic_id=topic_id, partitions=partitions)
+        for topic_id, partitions in await answered(call.request, partial(one_partition, call))
+    ]
+    return ReadShareGroupStateResponse(results=results)
 
 
 async def one_partition(
@@ -37,8 +39,8 @@ async def one_partition(
     def decide(shard: ShareShard, ticket: Ticket[ShareState], now_ms: int) -> ShareOutcome:
         return shard.read(key, wanted.leader_epoch, ticket, now_ms)
 
-    answered = await decided(call.broker.shares, key, decide)
-    state, failure = answered
+    outcome = await decided(call.broker.shares, key, decide)
+    state, failure = outcome
     result = PartitionResult(
         partition=wanted.partition,
         error_code=failure.code,

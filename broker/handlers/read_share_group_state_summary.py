@@ -5,17 +5,19 @@ v1 adds the delivery-complete count (KIP-1226).
 
 from __future__ import annotations
 
+from functools import partial
+
 from broker.authorisation import CLUSTER_ACTION_CLUSTER, by_handler
 from broker.dispatch import Api, Call
-from broker.share.state_requests import decided, named
+from broker.share.state_requests import answered, decided, is_whole
 from coordinator.runtime import Ticket
 from coordinator.share.records import ShareKey, ShareOutcome
 from coordinator.share.shard import ShareShard, Summary
 from protocol.messages.read_share_group_state_summary import (
+    PartitionData,
     PartitionResult,
     ReadShareGroupStateSummaryRequest,
     ReadShareGroupStateSummaryResponse,
-    ReadStateSummaryData,
     ReadStateSummaryResult,
 )
 from protocol.types import Uuid
@@ -24,27 +26,28 @@ from protocol.types import Uuid
 async def read_share_group_state_summary(
     call: Call[ReadShareGroupStateSummaryRequest],
 ) -> ReadShareGroupStateSummaryResponse:
-    return ReadShareGroupStateSummaryResponse(results=[await one_topic(call, topic) for topic in named(call.request)])
+    if not is_whole(call.request):
+        return ReadShareGroupStateSummaryResponse(results=[])
+    results = [
+        ReadStateSummaryResult(topic_id=topic_id, partitions=partitions)
+        for topic_id, partitions in await answered(call.request, partial(one_partition, call))
+    ]
+    return ReadShareGroupStateSummaryResponse(results=results)
 
 
-async def one_topic(
-    call: Call[ReadShareGroupStateSummaryRequest], topic: ReadStateSummaryData
-) -> ReadStateSummaryResult:
-    partitions = [await one_partition(call, topic.topic_id, each.partition) for each in topic.partitions]
-    return ReadStateSummaryResult(topic_id=topic.topic_id, partitions=partitions)
-
-
-async def one_partition(call: Call[ReadShareGroupStateSummaryRequest], topic_id: Uuid, index: int) -> PartitionResult:
-    key = ShareKey(call.request.group_id, topic_id, index)
+async def one_partition(
+    call: Call[ReadShareGroupStateSummaryRequest], topic_id: Uuid, wanted: PartitionData
+) -> PartitionResult:
+    key = ShareKey(call.request.group_id, topic_id, wanted.partition)
 
     def decide(shard: ShareShard, ticket: Ticket[Summary], now_ms: int) -> ShareOutcome:
         return shard.summary(key, ticket, now_ms)
 
-    answered = await decided(call.broker.shares, key, decide)
-    found, failure = answered
+    outcome = await decided(call.broker.shares, key, decide)
+    found, failure = outcome
     summary = found or Summary(start_offset=0)
     return PartitionResult(
-        partition=index,
+        partition=wanted.partition,
         error_code=failure.code,
         error_message=failure.message,
         state_epoch=summary.state_epoch,

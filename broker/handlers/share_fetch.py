@@ -43,6 +43,8 @@ async def share_fetch(
 ) -> ShareFetchResponse:
     try:
         key = session_key(call)
+        if not key.group_id:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid group id in the request.")
         check_renewal(call.request)
         session = open_session(call, key)
     except KafkaError as error:
@@ -75,11 +77,9 @@ def session_key(call: Call[ShareFetchRequest] | Call[ShareAcknowledgeRequest]) -
     request = call.request
     if not call.broker.share_groups.is_enabled:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-    if not request.group_id:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid group id in the request.")
     if not request.member_id or len(request.member_id) > MAX_MEMBER_ID_LENGTH:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid member id in the request.")
-    return SessionKey(request.group_id, request.member_id)
+    return SessionKey(request.group_id or "", request.member_id)
 
 
 def check_renewal(request: ShareFetchRequest) -> None:

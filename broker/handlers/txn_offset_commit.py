@@ -8,8 +8,10 @@ TRANSACTION_ABORTABLE, v5 joins the transaction by itself, without AddOffsetsToT
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import attrgetter
 
 from broker.authorisation import READ_GROUP, READ_TOPIC, WRITE_TRANSACTIONAL_ID, by_handler
+from broker.coordinators.answering import merged
 from broker.coordinators.asking import client_of
 from broker.coordinators.hosting import seen_by_client
 from broker.dispatch import Api, Call
@@ -29,6 +31,7 @@ from protocol.types import TopicPartition
 
 FIRST_LOADING_VERSION = 2
 FIRST_ABORTABLE_VERSION, FIRST_ADDING_VERSION = 4, 5
+NAME_AND_ID = attrgetter("name", "topic_id")
 FIRST_TOPIC_ID_VERSION = 6
 
 
@@ -38,13 +41,14 @@ async def txn_offset_commit(call: Call[TxnOffsetCommitRequest]) -> TxnOffsetComm
     unknown: list[TxnOffsetCommitResponseTopic] = []
     request.topics = [topic for each in request.topics if (topic := known(call, each, unknown)) is not None]
     if not request.topics:
-        return TxnOffsetCommitResponse(topics=unknown)
+        return TxnOffsetCommitResponse(topics=merged(unknown, [], NAME_AND_ID))
     try:
         response = await committed(call)
     except KafkaError as error:
         code = understood(seen_by_client(error).code, call.version)
         response = TxnOffsetCommitResponse(topics=[failed(topic, topic.partitions, code) for topic in request.topics])
-    return merged(response, unknown)
+    response.topics = merged(unknown, response.topics, NAME_AND_ID)
+    return response
 
 
 async def committed(call: Call[TxnOffsetCommitRequest]) -> TxnOffsetCommitResponse:
@@ -92,18 +96,6 @@ def failed(
         TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code) for each in partitions
     ]
     return TxnOffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answers)
-
-
-def merged(response: TxnOffsetCommitResponse, unknown: list[TxnOffsetCommitResponseTopic]) -> TxnOffsetCommitResponse:
-    """One answer for each topic."""
-    for topic in unknown:
-        same = (each for each in response.topics if (each.name, each.topic_id) == (topic.name, topic.topic_id))
-        answered = next(same, None)
-        if answered is None:
-            response.topics.append(topic)
-        else:
-            answered.partitions += topic.partitions
-    return response
 
 
 REQUIRES = by_handler(WRITE_TRANSACTIONAL_ID, READ_GROUP, READ_TOPIC)

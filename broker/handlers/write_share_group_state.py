@@ -5,9 +5,11 @@ v1 adds the delivery-complete count (KIP-1226).
 
 from __future__ import annotations
 
+from functools import partial
+
 from broker.authorisation import CLUSTER_ACTION_CLUSTER, by_handler
 from broker.dispatch import Api, Call
-from broker.share.state_requests import decided, named
+from broker.share.state_requests import answered, decided, is_whole
 from coordinator.share.batches import StateBatch
 from coordinator.share.records import ShareKey
 from coordinator.share.shard import Written
@@ -16,19 +18,19 @@ from protocol.messages.write_share_group_state import (
     PartitionResult,
     WriteShareGroupStateRequest,
     WriteShareGroupStateResponse,
-    WriteStateData,
     WriteStateResult,
 )
 from protocol.types import Uuid
 
 
 async def write_share_group_state(call: Call[WriteShareGroupStateRequest]) -> WriteShareGroupStateResponse:
-    return WriteShareGroupStateResponse(results=[await one_topic(call, topic) for topic in named(call.request)])
-
-
-async def one_topic(call: Call[WriteShareGroupStateRequest], topic: WriteStateData) -> WriteStateResult:
-    partitions = [await one_partition(call, topic.topic_id, each) for each in topic.partitions]
-    return WriteStateResult(topic_id=topic.topic_id, partitions=partitions)
+    if not is_whole(call.request):
+        return WriteShareGroupStateResponse(results=[])
+    results = [
+        WriteStateResult(topic_id=topic_id, partitions=partitions)
+        for topic_id, partitions in await answered(call.request, partial(one_partition, call))
+    ]
+    return WriteShareGroupStateResponse(results=results)
 
 
 async def one_partition(

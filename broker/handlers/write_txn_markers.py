@@ -7,7 +7,7 @@ v2 says of which transaction.version the marker is, so that a late one is told f
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from typing import Any
 
 from broker.authorisation import ALTER_CLUSTER, CLUSTER_ACTION_CLUSTER, by_handler
@@ -31,7 +31,7 @@ async def write_txn_markers(call: Call[WriteTxnMarkersRequest]) -> WriteTxnMarke
     waiting: list[Coroutine[Any, Any, None]] = []
     markers = [begin(call, each, waiting) for each in call.request.markers]
     await asyncio.gather(*waiting)
-    return WriteTxnMarkersResponse(markers=markers)
+    return WriteTxnMarkersResponse(markers=by_producer(markers))
 
 
 def begin(
@@ -45,12 +45,33 @@ def begin(
         WritableTxnMarkerTopicResult(
             name=topic.name,
             partitions=[
-                begin_one(call, TopicPartition(topic.name, index), marker, waiting) for index in topic.partition_indexes
+                begin_one(call, TopicPartition(topic.name, index), marker, waiting)
+                for index in dict.fromkeys(topic.partition_indexes)
             ],
         )
         for topic in wanted.topics
     ]
     return WritableTxnMarkerResult(producer_id=wanted.producer_id, topics=topics)
+
+
+def by_producer(markers: Iterable[WritableTxnMarkerResult]) -> list[WritableTxnMarkerResult]:
+    """Each producer, topic and partition once, with what came of the last marker; who has no partitions is left out."""
+    results: dict[int, dict[str, dict[int, WritableTxnMarkerPartitionResult]]] = {}
+    for marker in markers:
+        for topic in marker.topics:
+            if topic.partitions:
+                partitions = results.setdefault(marker.producer_id, {}).setdefault(topic.name, {})
+                partitions.update((each.partition_index, each) for each in topic.partitions)
+    return [
+        WritableTxnMarkerResult(
+            producer_id=producer_id,
+            topics=[
+                WritableTxnMarkerTopicResult(name=name, partitions=list(partitions.values()))
+                for name, partitions in topics.items()
+            ],
+        )
+        for producer_id, topics in results.items()
+    ]
 
 
 def begin_one(

@@ -56,7 +56,7 @@ def lag(groups: ShareGroups, key: ShareKey, found: Summary) -> int:
 
 async def alter(groups: ShareGroups, wanted: Initialize) -> Mapping[ShareKey, KafkaError]:
     """Makes the state anew; the errors of what could not be made."""
-    if not wanted.offsets:
+    if not any(wanted.offsets.values()):
         return {}
     groups.forget_group(wanted.group_id)
     return await initialize(groups, wanted)

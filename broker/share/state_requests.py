@@ -1,35 +1,69 @@
 """What the handlers of share partitions' state have in common: every partition is asked for, and answered on its own.
+A partition that is named twice is asked for twice, and has the last answer.
 
 Source: ShareCoordinatorService (KIP-932).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from broker.coordinators.hosting import seen_by_client
 from broker.coordinators.shares import Decide, ShareCoordinator
 from coordinator.share.records import ShareKey
 from protocol.errors import ErrorCode, KafkaError
+from protocol.types import Uuid
 
 A = TypeVar("A")
-T_co = TypeVar("T_co", covariant=True)
+R = TypeVar("R")
 
 
-class StateRequest(Protocol[T_co]):
+class NamedPartition(Protocol):
+    """A partition of a request, with what is wanted of it."""
+
+    @property
+    def partition(self) -> int: ...
+
+
+P_co = TypeVar("P_co", bound=NamedPartition, covariant=True)
+
+
+class NamedTopic(Protocol[P_co]):
+    """A topic of a request."""
+
+    @property
+    def topic_id(self) -> Uuid: ...
+
+    @property
+    def partitions(self) -> Sequence[P_co]: ...
+
+
+class StateRequest(Protocol[P_co]):
     """One of the five requests."""
 
     @property
     def group_id(self) -> str: ...
 
     @property
-    def topics(self) -> Sequence[T_co]: ...
+    def topics(self) -> Sequence[NamedTopic[P_co]]: ...
 
 
-def named(request: StateRequest[T_co]) -> Sequence[T_co]:
-    """The topics that are asked for: none of a group without a name."""
-    return request.topics if request.group_id else ()
+def is_whole(request: StateRequest[P_co]) -> bool:
+    """Whether each topic has partitions: all but InitializeShareGroupState answer nothing otherwise."""
+    return all(topic.partitions for topic in request.topics)
+
+
+async def answered(
+    request: StateRequest[P_co], answer: Callable[[Uuid, P_co], Awaitable[R]]
+) -> list[tuple[Uuid, list[R]]]:
+    """What came of each partition, by topic id; nothing of a group without a name, or a topic without partitions."""
+    results: dict[Uuid, dict[int, R]] = {}
+    for topic in request.topics if request.group_id else ():
+        for wanted in topic.partitions:
+            by_partition = results.setdefault(topic.topic_id, {})
+            by_partition[wanted.partition] = await answer(topic.topic_id, wanted)
+    return [(topic_id, list(by_partition.values())) for topic_id, by_partition in results.items()]
 
 
 class Failure(NamedTuple):

@@ -11,7 +11,7 @@ from coordinator.group.offsets import NO_OFFSETS, ByTopic, Offset
 from coordinator.group.records import GroupOutcome
 from coordinator.group.state import GroupState
 from coordinator.runtime import Outcome, Reply, Ticket
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchResponseGroup,
@@ -31,10 +31,16 @@ def fetch(
     ticket: Ticket[OffsetFetchResponseGroup],
     now_ms: int,
 ) -> GroupOutcome:
-    """The answer of one group. Raises KafkaError for a member that is none, or of another epoch (KIP-848)."""
+    """The answer of one group. Raises KafkaError for a member that is none, or of another epoch (KIP-848). A group of
+    a type that has no offsets is as one that is not there."""
     group = state.groups.get(request.group_id)
     if group is not None:
-        group.check_offset_fetch(request.member_id, request.member_epoch)
+        try:
+            group.check_offset_fetch(request.member_id, request.member_epoch)
+        except KafkaError as error:
+            if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
+                raise
+            group = None
     if request.topics is None:
         topics = _everything(state, group, request.group_id, require_stable)
     else:

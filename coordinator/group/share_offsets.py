@@ -20,13 +20,8 @@ from coordinator.runtime import Outcome, Reply, Ticket
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import Uuid
 
-
-class Wanted(NamedTuple):
-    """A share partition's new start offset."""
-
-    topic: str
-    partition: int
-    start_offset: int
+Wanted = Mapping[str, Mapping[int, int]]
+"""New start offsets of share partitions, by topic."""
 
 
 class Altered(NamedTuple):
@@ -44,11 +39,9 @@ class Deletion(NamedTuple):
     errors: Mapping[str, KafkaError]
 
 
-def alter(
-    state: GroupState, group_id: str, wanted: Sequence[Wanted], ticket: Ticket[Altered], now_ms: int
-) -> GroupOutcome:
-    """Notes that state is being made anew, in a group that may not be there yet. Raises NON_EMPTY_GROUP,
-    GROUP_ID_NOT_FOUND for a group of another type."""
+def alter(state: GroupState, group_id: str, wanted: Wanted, ticket: Ticket[Altered], now_ms: int) -> GroupOutcome:
+    """Notes that state is being made anew, in a group that may not be there yet; of a topic without partitions, only
+    that the group is there. Raises NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND for a group of another type."""
     group = state.groups.get(group_id) or ShareGroup(group_id)
     if not isinstance(group, ShareGroup):
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a share group.")
@@ -56,13 +49,14 @@ def alter(
     offsets: dict[Uuid, dict[int, int]] = {}
     topics: dict[Uuid, InitTopic] = {}
     errors: dict[tuple[str, int], KafkaError] = {}
-    for name, partition, start_offset in wanted:
+    for name, starts in wanted.items():
         topic = state.world.topics.topic(name)
-        if topic is None or partition not in topic.partitions:
+        there = () if topic is None else topic.partitions
+        for partition in starts.keys() - there:
             errors[name, partition] = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            continue
-        offsets.setdefault(topic.topic_id, {})[partition] = start_offset
-        topics[topic.topic_id] = InitTopic(name, frozenset(offsets[topic.topic_id]))
+        if topic is not None:
+            offsets[topic.topic_id] = {partition: start for partition, start in starts.items() if partition in there}
+            topics[topic.topic_id] = InitTopic(name, frozenset(offsets[topic.topic_id]))
     draft = Draft()
     if topics:
         state.state_asked_ms.update(((group_id, topic_id), now_ms) for topic_id in topics)

@@ -6,7 +6,14 @@ from typing import Any, Final
 
 from tests.fuzz.twins import CLOSED, NO_ANSWER, ORDER, Answers, error_codes
 from tests.interop.conformance.compare import Allowed, Difference
-from tests.interop.conformance.meant import AT_ONCE, MEANT
+from tests.interop.conformance.meant import (
+    AT_ONCE,
+    MEANT,
+    NO_PARTITION_OF_A_SHARE_GROUP,
+    NOTHING_TO_TELL,
+    ONE_TRANSACTION_TWICE,
+    SHARE_GROUP_WITHOUT_NAME,
+)
 
 UNKNOWN_SERVER_ERROR = -1
 FAILED: Final = "Apache Kafka has failed over it: no answer, or UNKNOWN_SERVER_ERROR"
@@ -28,28 +35,25 @@ MEANT_HERE: Final[tuple[Allowed, ...]] = (
         "every such request is refused here by its error",
         theirs=CLOSED,
     ),
+    *NOTHING_TO_TELL,
+    *NO_PARTITION_OF_A_SHARE_GROUP,
+    *SHARE_GROUP_WITHOUT_NAME,
+    *ONE_TRANSACTION_TWICE,
+    Allowed(
+        r"ShareGroup(Describe|Heartbeat)Request .*_epoch",
+        "a member that joins a share group is answered once it has partitions, with the epoch that they have",
+    ),
 )
 
 
 OPEN: Final[tuple[Allowed, ...]] = (
-    Allowed(r"OffsetFetchRequest .*", "a share group has no offsets of its own: GROUP_ID_NOT_FOUND"),
     Allowed(r"FetchRequest .*", "a Fetch of a replica that is none, or a leader epoch of -2"),
-    Allowed(r"ShareGroup(Describe|Heartbeat)Request .*_epoch", "epochs of a share group that one member has joined"),
-    Allowed(r"(Share|Consumer)GroupHeartbeatRequest .*", "what is an empty string: Java trims control characters"),
-    Allowed(r"JoinGroupRequest .*\.(member_id|generation_id)", "a classic member that joins a consumer group"),
-    Allowed(r"JoinGroupRequest .*\.protocol_name", "a protocol of no name: null or empty", "", None),
     Allowed(r"ListGroupsRequest .*\.groups", "whether a consumer group that is empty is still there"),
-    Allowed(r"AddPartitionsToTxnRequest .*", "a transactional id twice in one request; coordinators' own topics"),
     Allowed(r"(Alter|Describe|IncrementalAlter)ConfigsRequest .*", "one resource of no type spoils all, and its text"),
-    Allowed(r".*ShareGroupState(Summary)?Request .*\.results.*", "one topic without partitions empties all results"),
     Allowed(r"AlterReplicaLogDirsRequest .*", "a directory that is none and a name that is too long", 57, 17),
-    Allowed(r"TxnOffsetCommitRequest .*", "which of the transaction's and the group's errors comes first"),
     Allowed(r"ProduceRequest .*", "which error comes first, and what records may lie about"),
     Allowed(r"ListOffsetsRequest .*", "which error comes first", theirs=35),
     Allowed(r"ElectLeadersRequest .*|AlterPartitionReassignmentsRequest .*", "an unknown type, an echo"),
-    Allowed(r"(ShareFetch|ShareAcknowledge|DescribeShareGroupOffsets|AlterShareGroupOffsets)Request .*", "no group id"),
-    Allowed(r"FindCoordinatorRequest .*", "a partition of -1"),
-    Allowed(r"OffsetCommitRequest .*", "which of a member's and a topic's errors comes first"),
     Allowed(r"DescribeTopicPartitionsRequest .*\.is_internal", "an internal topic that is not there yet"),
 )
 """What is known to differ and stays open."""

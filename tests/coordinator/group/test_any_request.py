@@ -205,8 +205,8 @@ class Hostile:
         index = random.randrange(len(work))
         self.decide(f"work {index} of {group_id}", work[index])
 
-    def wanted(self, names: list[str]) -> list[Wanted]:
-        return [Wanted(name, self.random.choice((0, 1, -1)), 5) for name in names]
+    def wanted(self, names: list[str]) -> Wanted:
+        return {name: {} if self.random.random() < 0.2 else {self.random.choice((0, 1, -1)): 5} for name in names}
 
     def pass_time(self) -> None:
         self.asked = "time"

@@ -13,7 +13,7 @@ from coordinator.group.share_describe import described
 from coordinator.group.share_group import ShareGroup
 from coordinator.group.share_heartbeat import Heard, heartbeat
 from coordinator.group.share_initialization import initialized, topics_deleted, uninitialized
-from coordinator.group.share_offsets import Altered, Deletion, Wanted, alter, begin_delete, begin_delete_all, deleted
+from coordinator.group.share_offsets import Altered, Deletion, alter, begin_delete, begin_delete_all, deleted
 from coordinator.group.state import Client
 from coordinator.runtime import Outcome, Ticket
 from protocol.errors import ErrorCode, KafkaError
@@ -186,7 +186,7 @@ def test_a_group_is_described() -> None:
 def test_offsets_of_a_group_without_members_are_altered() -> None:
     groups = ShareGroups()
     groups.join("m1", "topic")
-    wanted = [Wanted("topic", 1, 7), Wanted("topic", 9, 7), Wanted("nothing", 0, 7)]
+    wanted = {"topic": {1: 7, 9: 7}, "nothing": {0: 7}}
     state, now_ms = groups.world.shard.state, groups.world.now_ms
     with pytest.raises(KafkaError) as refused:
         alter(state, GROUP, wanted, Ticket(), now_ms)
@@ -199,6 +199,16 @@ def test_offsets_of_a_group_without_members_are_altered() -> None:
         ("topic", 9): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ("nothing", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
+
+
+def test_a_topic_without_partitions_makes_a_group_and_one_that_is_not_there_makes_none() -> None:
+    groups = ShareGroups()
+    state, now_ms = groups.world.shard.state, groups.world.now_ms
+    groups.decide(lambda ticket: alter(state, GROUP, {"nothing": {0: 7}}, ticket, now_ms))
+    assert GROUP not in state.groups
+    altered: Altered = groups.decide(lambda ticket: alter(state, GROUP, {"topic": {}}, ticket, now_ms))
+    assert altered.initialize.offsets == {groups.topic_id: {}}
+    assert groups.group.state_name == "Empty"
 
 
 def test_offsets_are_deleted_in_two_steps() -> None:

@@ -171,6 +171,35 @@ NOT_GROWN = (
     Allowed(r"CreatePartitionsRequest .*\.error_message", GROWING),
 )
 
+NOTHING_TO_TELL = (
+    Allowed(
+        r"DescribeShareGroupOffsetsRequest .*\.groups\[0\]\..*",
+        "a group without a name, or a topic without partitions, has nothing to tell; Apache Kafka fails over it",
+        where_so=lambda ours, theirs: theirs in ([], -1) or (ours is None and isinstance(theirs, str)),
+    ),
+)
+NO_PARTITION_OF_A_SHARE_GROUP = (
+    Allowed(
+        r"AlterShareGroupOffsetsRequest .*",
+        "a partition below 0 is not there, like others that are not; Apache Kafka fails over it for the whole request",
+        where_so=lambda ours, theirs: theirs in ([], -1) or (ours is None and isinstance(theirs, str)),
+    ),
+)
+SHARE_GROUP_WITHOUT_NAME = (
+    Allowed(
+        r"ShareFetchRequest .*",
+        "a group without a name is refused at once; Apache Kafka opens a session, and then fails over it",
+        where_so=lambda ours, theirs: ours in (42, 0, []),
+    ),
+)
+ONE_TRANSACTION_TWICE = (
+    Allowed(
+        r"AddPartitionsToTxnRequest v[45] .*",
+        "a transactional id that is named twice has both lists of partitions added, and each answered; Apache Kafka "
+        "adds those of the last, and answers those of the first",
+    ),
+)
+
 TWICE = (Allowed(ANYWHERE, "Kafka loses all but the last of a partition's batches, and says nothing"),)
 
 OPTIONS_OF_ITS_OWN: Mapping[str, str] = {

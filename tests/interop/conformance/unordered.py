@@ -35,6 +35,23 @@ UNORDERED = frozenset(
         "AlterShareGroupOffsetsResponse.responses",
         "DeleteShareGroupOffsetsResponse.responses",
         "DescribeShareGroupOffsetsResponseGroup.topics",
+        "AddPartitionsToTxnResponse.results_by_topic_v3_and_below",
+        "AddPartitionsToTxnResponse.results_by_transaction",
+        "AddPartitionsToTxnResult.topic_results",
+        "AddPartitionsToTxnTopicResult.results_by_partition",
+        "WritableTxnMarkerResult.topics",
+        "WritableTxnMarkerTopicResult.partitions",
+        "ReadShareGroupStateResponse.results",
+        "ReadShareGroupStateSummaryResponse.results",
+        "WriteShareGroupStateResponse.results",
+        "InitializeShareGroupStateResponse.results",
+        "DeleteShareGroupStateResponse.results",
+        "ReadStateResult.partitions",
+        "ReadStateSummaryResult.partitions",
+        "WriteStateResult.partitions",
+        "InitializeStateResult.partitions",
+        "DeleteStateResult.partitions",
+        "DescribeShareGroupOffsetsResponseTopic.partitions",
     }
 )
 """Lists that Apache Kafka makes of a hash map."""

@@ -1,0 +1,31 @@
+"""Answers of a coordinator, put together with those that its broker has given itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import TypeVar
+
+from protocol.messages.offset_commit import OffsetCommitResponseTopic
+from protocol.messages.offset_delete import OffsetDeleteResponseTopic
+from protocol.messages.txn_offset_commit import TxnOffsetCommitResponseTopic
+
+T = TypeVar("T", OffsetCommitResponseTopic, TxnOffsetCommitResponseTopic, OffsetDeleteResponseTopic)
+
+
+def merged(absent: Iterable[T], answered: list[T], key: Callable[[T], Hashable]) -> list[T]:
+    """What is not there first, and a topic that was named again once; the coordinator's answer as it is where all is
+    there. Source: the builders of OffsetCommitResponse, TxnOffsetCommitResponse and OffsetDeleteResponse."""
+    topics: dict[Hashable, T] = {}
+    for topic in absent:
+        add(topics, topic, key)
+    if not topics:
+        return answered
+    for topic in answered:
+        add(topics, topic, key)
+    return list(topics.values())
+
+
+def add(topics: dict[Hashable, T], topic: T, key: Callable[[T], Hashable]) -> None:
+    first = topics.setdefault(key(topic), topic)
+    if first is not topic:
+        first.partitions += topic.partitions

@@ -1,0 +1,361 @@
+"""Requests of groups, transactions and share groups that no client sends, but that anybody can."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator.transaction.transaction import Producer
+from protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from protocol.messages.find_coordinator import FindCoordinatorRequest
+from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from protocol.messages.offset_commit import OffsetCommitRequest
+from protocol.messages.offset_fetch import OffsetFetchRequest
+from protocol.messages.share_acknowledge import ShareAcknowledgeRequest
+from protocol.messages.share_fetch import ShareFetchRequest
+from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from protocol.types import uuid_to_text
+from tests.interop.conformance.compare import Allowed, Both
+from tests.interop.conformance.grouping import Groups, Member
+from tests.interop.conformance.meant import NOTHING_TO_TELL, ONE_TRANSACTION_TWICE, SHARE_GROUP_WITHOUT_NAME
+from tests.interop.conformance.peers import Peer
+from tests.interop.conformance.sharing import OWN_WORDS, ShareMember, alter_offsets, describe, tell_offsets
+from tests.interop.conformance.test_doubled_in_groups import find_coordinators, offset_commit, offset_fetch
+from tests.interop.conformance.test_share_groups import member_of
+from tests.interop.conformance.test_share_state import state_of
+from tests.interop.conformance.transacting import Transacting
+
+NO_TOPIC = b"\x01" * 16
+
+
+@pytest.fixture(autouse=True)
+def coordinators(both: Both) -> None:
+    for peer in (both.pair.odradek, both.pair.apache):
+        find_coordinators(peer)
+
+
+def test_offsets_of_a_share_group(both: Both, topic: str) -> None:
+    def script(peer: Peer) -> None:
+        state_of(peer, topic)
+        member = member_of(peer, f"{topic}-s")
+        ids = {name: topic_id for topic_id, name in peer.names.items()}
+        for version in both.pair.versions(OffsetFetchRequest):
+            for named in ([(topic, [0])], [(topic, [])], [], [(f"{topic}-absent", [0, 9])]):
+                peer.try_ask(offset_fetch(member.group, named, ids), version)
+            if version >= 2:
+                Groups(peer).fetch({member.group: None}, version)
+            if version >= 9:
+                for epoch in (-1, 0, 1, 9):
+                    fields = {"member_id": member.name, "member_epoch": epoch}
+                    Groups(peer).fetch({member.group: {topic: [0]}}, version, ids=ids, **fields)
+        for version in both.pair.versions(OffsetCommitRequest):
+            peer.try_ask(offset_commit(member.group, [(topic, [0])], ids), version)
+            peer.try_ask(offset_commit(member.group, [(topic, [0, 9])], ids), version)
+
+    both(script, allowed=OWN_WORDS)
+
+
+def test_a_share_group_of_nothing_is_made(both: Both, topic: str) -> None:
+    def listed(peer: Peer, group: str) -> None:
+        request = ListGroupsRequest(states_filter=[], types_filter=["share"])
+        answer = peer.quietly(request, 5)
+        assert isinstance(answer, ListGroupsResponse)
+        answer.groups = [each for each in answer.groups if each.group_id == group]
+        peer.note(request, 5, answer)
+
+    def script(peer: Peer) -> None:
+        state_of(peer, topic)
+        wishes = {
+            "none": {},
+            "no-partition": {topic: {}},
+            "absent": {f"{topic}-absent": {0: 3}},
+            "not-there": {topic: {9: 3}},
+        }
+        for name, wish in wishes.items():
+            group = f"{topic}-{name}"
+            alter_offsets(peer, group, wish)
+            describe(peer, group)
+            listed(peer, group)
+            tell_offsets(peer, 1, group, None)
+            alter_offsets(peer, group, wish)
+            Groups(peer).delete(group)
+            describe(peer, group)
+
+    both(script, allowed=OWN_WORDS)
+
+
+@pytest.mark.parametrize("group", ["", " ", "\0"])
+def test_a_share_group_without_a_name(both: Both, topic: str, group: str) -> None:
+    def script(peer: Peer) -> None:
+        member = member_of(peer, topic, 3)
+        for version in both.pair.versions(ShareFetchRequest):
+            for epoch in (0, 1, -1):
+                member.fetch(group_id=group, share_session_epoch=epoch, version=version, max_wait_ms=0)
+        for version in both.pair.versions(ShareAcknowledgeRequest):
+            for epoch in (0, 1, -1):
+                member.acknowledge((0, 1, [1]), group_id=group, share_session_epoch=epoch, version=version)
+        for version in (0, 1):
+            for topics in (None, {}, {topic: [0]}, {f"{topic}-absent": [0]}):
+                tell_offsets(peer, version, group, topics)
+        alter_offsets(peer, group, {topic: {0: 1}})
+        describe(peer, group)
+
+    both(script, allowed=(*OWN_WORDS, *NOTHING_TO_TELL, *SHARE_GROUP_WITHOUT_NAME))
+
+
+@pytest.mark.parametrize("member_id", ["", " ", "x" * 36, "x" * 37])
+def test_a_share_member_without_a_name(both: Both, topic: str, member_id: str) -> None:
+    def script(peer: Peer) -> None:
+        member = member_of(peer, topic, 3)
+        for version in both.pair.versions(ShareFetchRequest):
+            for epoch in (0, 1, 5, -1, -2):
+                member.fetch(member_id=member_id, share_session_epoch=epoch, version=version, max_wait_ms=0)
+        for version in both.pair.versions(ShareAcknowledgeRequest):
+            for epoch in (0, 1, 5, -1, -2):
+                member.acknowledge((0, 1, [1]), member_id=member_id, share_session_epoch=epoch, version=version)
+
+    both(script, allowed=OWN_WORDS)
+
+
+def test_errors_of_a_share_fetch(both: Both, topic: str) -> None:
+    def script(peer: Peer) -> None:
+        member = member_of(peer, topic, 3)
+        for version in both.pair.versions(ShareFetchRequest):
+            one = ShareMember(peer, topic, member.topic_id, f"member-{version}")
+            one.fetch(index=9, version=version, max_wait_ms=0)
+            one.fetch(index=9, version=version, max_wait_ms=0, named=True)
+            one.fetch((0, 1, [1]), version=version, max_wait_ms=0)
+            one.fetch((5, 1, [1]), version=version, max_wait_ms=0)
+            one.fetch((0, 1, [1]), index=9, version=version, max_wait_ms=0)
+            one.fetch((0, 1, [7]), version=version, max_wait_ms=0, share_session_epoch=77)
+            one.acknowledge((0, 1, [1]), index=9, version=version)
+            one.acknowledge((0, 1, [1]), topic_id=NO_TOPIC, version=version)
+            one.acknowledge((0, 1, [9]), version=version)
+            one.acknowledge((70, 71, [1]), version=version)
+            one.acknowledge((0, 1, [1]), share_session_epoch=88, version=version)
+
+    both(script, allowed=OWN_WORDS)
+
+
+def test_texts_of_share_state(both: Both, topic: str) -> None:
+    def script(peer: Peer) -> None:
+        state = state_of(peer, topic)
+        for index in (0, 9, -1):
+            state.partition = index
+            state.write(5, 0, 0)
+            state.initialize(3, 0)
+            state.initialize(2, 0)
+            state.write(1, 0, 0)
+            state.read(4)
+            state.read(2)
+            state.write(3, 1, 0)
+            state.summary()
+            state.delete()
+
+    both(script, allowed=OWN_WORDS)
+
+
+KEYS = (":-1", ":-2147483648", ":2147483647", ":2147483648", ":+1", ":00", ":x", ":", "", ":0:0", ":٣", ": 0")
+
+
+def test_coordinators_of_odd_keys(both: Both, topic: str) -> None:
+    def script(peer: Peer) -> None:
+        topic_id = uuid_to_text(state_of(peer, topic).topic_id)
+        for version in both.pair.versions(FindCoordinatorRequest):
+            keys = [(2, f"g:{topic_id}{end}") for end in KEYS]
+            keys += [
+                (2, key)
+                for key in (f":{topic_id}:0", f" :{topic_id}:0", f"\0:{topic_id}:0", "g:short:0", f"a:b:{topic_id}:0")
+            ]
+            keys += [(2, f"g:{'A' * 22}:0"), (2, f"g:{'!' * 22}:0"), (2, f"g:{topic_id}==:0"), (2, f"g:{topic_id}A:0")]
+            keys += [(kind, key) for kind in (-1, 0, 1, 3, 127) for key in ("", "g")]
+            for kind, key in keys:
+                peer.try_ask(FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=[key]), version)
+            peer.try_ask(FindCoordinatorRequest(key="g", key_type=0, coordinator_keys=[]), version)
+            peer.try_ask(FindCoordinatorRequest(key="g", key_type=0, coordinator_keys=["g", "g"]), version)
+
+    both(script, allowed=OWN_WORDS)
+
+
+def test_offsets_of_a_transaction_that_is_another_s(both: Both, topic: str) -> None:
+    def script(peer: Peer) -> None:
+        txn = Transacting(peer, topic)
+        txn.add_offsets()
+        member = Member(peer, txn.group).stable()
+        right = txn.producer
+        producers = (
+            right,
+            Producer(right.producer_id, right.epoch + 1),
+            Producer(right.producer_id, -1),
+            Producer(-1, -1),
+            Producer(right.producer_id + 777, 0),
+        )
+        for version in both.pair.versions(TxnOffsetCommitRequest):
+            for name in (txn.name, "another", ""):
+                for producer in producers:
+                    for group in (txn.group, "", f"{topic}-absent"):
+                        for generation, member_id in ((-1, ""), (9, ""), (1, member.member_id), (1, "nobody")):
+                            part = TxnOffsetCommitRequestPartition(
+                                partition_index=0, committed_offset=1, committed_metadata="m"
+                            )
+                            request = TxnOffsetCommitRequest(
+                                transactional_id=name,
+                                group_id=group,
+                                producer_id=producer.producer_id,
+                                producer_epoch=producer.epoch,
+                                generation_id_or_member_epoch=generation,
+                                member_id=member_id,
+                                topics=[TxnOffsetCommitRequestTopic(name=topic, partitions=[part])],
+                            )
+                            peer.try_ask(request, version)
+        member.close()
+        txn.end()
+
+    both(script, allowed=OWN_WORDS)
+
+
+def test_commits_of_strangers(both: Both, topic: str) -> None:
+    def script(peer: Peer) -> None:
+        peer.create(topic)
+        ids = {name: topic_id for topic_id, name in peer.names.items()}
+        member = Member(peer, f"{topic}-g").stable()
+        stranger = Member(peer, f"{topic}-g")
+        stranger.member_id, stranger.generation = "nobody", 1
+        late = Member(peer, f"{topic}-g")
+        late.member_id, late.generation = member.member_id, 7
+        for version in both.pair.versions(OffsetCommitRequest):
+            for one in (stranger, late, None):
+                for topics in (
+                    {topic: {0: 1}},
+                    {f"{topic}-absent": {0: 1}},
+                    {topic: {9: 1}},
+                    {topic: {0: 1, 9: 1}},
+                    {},
+                    {topic: {}},
+                ):
+                    for group in (f"{topic}-g", f"{topic}-none", ""):
+                        Groups(peer).commit(group, topics, version, member=one, ids=ids)
+        member.close()
+
+    both(script, allowed=OWN_WORDS)
+
+
+def test_classic_members_of_a_consumer_group(both: Both, topic: str) -> None:
+    def script(peer: Peer) -> None:
+        peer.create(topic)
+        group = f"{topic}-g"
+        beat = ConsumerGroupHeartbeatRequest(
+            group_id=group,
+            member_id="m",
+            member_epoch=0,
+            rebalance_timeout_ms=5000,
+            subscribed_topic_names=[topic],
+            topic_partitions=[],
+        )
+        peer.try_ask(beat, 0)
+        for version in range(10):
+            for member_id in ("nobody", "m"):
+                for strategies in (("range",), (), ("",), ("roundrobin",)):
+                    stranger = Member(peer, group)
+                    stranger.join(version, member_id=member_id, strategies=strategies, session_ms=6000)
+                    stranger.close()
+                stranger = Member(peer, group)
+                stranger.join(version, member_id=member_id, protocol_type="connect")
+                stranger.close()
+
+    both(script, allowed=OWN_WORDS)
+
+
+def test_protocols_without_a_name(both: Both, topic: str) -> None:
+    def script(peer: Peer) -> None:
+        for version in range(10):
+            member = Member(peer, f"{topic}-{version}")
+            member.enter(version, strategies=("",))
+            member.sync(5, protocol_name="", assignments={member.member_id: b"all"})
+            Groups(peer).describe(f"{topic}-{version}")
+            member.leave()
+            member.close()
+
+    both(script, allowed=OWN_WORDS)
+
+
+BLANK = ("", " ", "\0", "\t", "\x1f", "\u00a0", "\u2003", "\u0085")
+JOINED = (
+    Allowed(
+        r"ShareGroupHeartbeatRequest .*\.(member_epoch|assignment\..*)",
+        "who joins is answered once it has partitions; Apache Kafka tells of them five seconds later",
+    ),
+)
+
+
+@pytest.mark.parametrize("blank", BLANK, ids=repr)
+def test_what_is_an_empty_string_of_a_share_member(both: Both, topic: str, blank: str) -> None:
+    def script(peer: Peer) -> None:
+        peer.create(topic)
+        fields = {"member_id": "m", "member_epoch": 0, "rack_id": None, "subscribed_topic_names": [topic]}
+        for name, value in (("member_id", blank), ("rack_id", blank), ("subscribed_topic_names", [blank])):
+            heartbeat = {**fields, "group_id": f"{topic}-{name}", name: value}
+            peer.try_ask(ShareGroupHeartbeatRequest(**heartbeat), 1)
+        peer.try_ask(ShareGroupHeartbeatRequest(**fields, group_id=blank), 1)
+        peer.try_ask(ShareGroupHeartbeatRequest(**{**fields, "member_epoch": -1}, group_id=blank), 1)
+
+    both(script, allowed=(*OWN_WORDS, *JOINED))
+
+
+@pytest.mark.parametrize("blank", BLANK, ids=repr)
+def test_what_is_an_empty_string_of_a_consumer(both: Both, topic: str, blank: str) -> None:
+    def script(peer: Peer) -> None:
+        peer.create(topic)
+        fields = {
+            "member_id": "m", "member_epoch": 0, "rebalance_timeout_ms": 5000, "subscribed_topic_names": [topic],
+            "topic_partitions": [],
+        }  # fmt: skip
+        for version in (0, 1):
+            for name in (
+                "group_id",
+                "member_id",
+                "rack_id",
+                "instance_id",
+                "server_assignor",
+                "subscribed_topic_names",
+            ):
+                if name == "member_id" and not blank and not version:
+                    continue  # it is given one
+                value = [blank] if name == "subscribed_topic_names" else blank
+                heartbeat = {**fields, "group_id": f"{topic}-{name}-{version}", name: value}
+                peer.try_ask(ConsumerGroupHeartbeatRequest(**heartbeat), version)
+
+    both(script, allowed=OWN_WORDS)
+
+
+def test_one_transactional_id_twice(both: Both, topic: str) -> None:
+    def script(peer: Peer) -> None:
+        txn = Transacting(peer, topic)
+        other = Producer(txn.producer.producer_id, txn.producer.epoch + 1)
+        for version in (4, 5):
+            for verify in (False, True):
+                for first, second in (([0], [1]), ([0], [9]), ([9], [0]), ([], [0]), ([0], [])):
+                    for one, two in ((txn.producer, txn.producer), (other, txn.producer), (txn.producer, other)):
+                        asked = [
+                            AddPartitionsToTxnTransaction(
+                                transactional_id=txn.name,
+                                producer_id=producer.producer_id,
+                                producer_epoch=producer.epoch,
+                                verify_only=verify,
+                                topics=[AddPartitionsToTxnTopic(name=topic, partitions=partitions)],
+                            )
+                            for producer, partitions in ((one, first), (two, second))
+                        ]
+                        peer.try_ask(AddPartitionsToTxnRequest(transactions=asked), version)
+            txn.end(version=4)
+
+    both(script, allowed=ONE_TRANSACTION_TWICE)
