@@ -181,3 +181,9 @@ def test_records_come_back_from_the_log_as_they_were() -> None:
     ]
     encoded = form.batches(form.encode(records, NOW_MS))
     assert [record._replace(offset=-1) for record in form.decode(memoryview(encoded))] == records
+
+
+def test_a_batch_that_ends_before_it_begins_is_refused() -> None:
+    state = shard()
+    initialize(state)
+    assert refusal(state, written(StateBatch(9, 8, 2, 1))) is ErrorCode.INVALID_REQUEST
