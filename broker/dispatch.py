@@ -19,7 +19,7 @@ from broker.logging import get_logger
 from broker.running import Running
 from broker.waiting import Parked, ParkedCall
 from protocol.api_key import ApiKey
-from protocol.codec import MALFORMED, Decoder, Encoder, decoder, encoder
+from protocol.codec import MALFORMED, Decoder, Encoder, bounded_decoder, decoder, encoder
 from protocol.connection import response_frame
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.primitives import read_uvarint
@@ -51,9 +51,16 @@ MAX_HEADER_TAGS: Final = 100
 """Tags in a request's header. No client sends one; a hundred megabytes of empty ones would take seconds to skip."""
 
 MAX_OTHER_REQUEST_BYTES: Final = 16 * 1024 * 1024
-"""A request other than Produce becomes objects: some forty bytes of memory for each of its bytes, at worst. The largest
-that clients send have four megabytes (a Fetch of a hundred thousand partitions); groups as large as this do not fit
-into the records in which they are kept. Records are never taken apart, and have socket.request.max.bytes alone."""
+"""Of a request other than Produce: what it says in texts and bytes is copied. The largest that clients send have four
+megabytes (a Fetch of a hundred thousand partitions); groups as large as this do not fit into the records in which they
+are kept. Records are never taken apart, and have socket.request.max.bytes alone."""
+
+MAX_REQUEST_ITEMS: Final = 256 * 1024
+"""Items of arrays, and tags, in a request, nested ones among them. Each becomes an object, and most an object of the
+answer too, though it may be a byte or two of the frame: sixteen megabytes of empty topics took the event loop half a
+minute, and gigabytes. A hundred thousand partitions, each in a topic of its own, have two hundred thousand items; a
+cluster of Apache Kafka has about as many partitions at most. A frame of no more bytes has no more items, and they are
+not counted."""
 
 log: Final = get_logger("broker.dispatch")
 
@@ -113,6 +120,7 @@ class Route:
 
     __slots__ = (
         "api",
+        "bounded_decoders",
         "decoders",
         "encoders",
         "fast",
@@ -135,12 +143,23 @@ class Route:
         self.first, self.last = api.versions
         self.flexible = identity(api.request).flexible.first
         self.decoders: dict[int, Decoder] = {}
+        self.bounded_decoders: dict[int, Decoder] = {}
+        """For frames that have room for more items than a request may have."""
         self.encoders: dict[int, Encoder] = {}
 
-    def decoder(self, version: int) -> Decoder:
+    def decoder(self, version: int, size_bytes: int) -> Decoder:
+        """For a frame of that size."""
+        if size_bytes > MAX_REQUEST_ITEMS:
+            return self.bounded_decoder(version)
         found = self.decoders.get(version)
         if found is None:
             found = self.decoders[version] = decoder(self.api.request, version)
+        return found
+
+    def bounded_decoder(self, version: int) -> Decoder:
+        found = self.bounded_decoders.get(version)
+        if found is None:
+            found = self.bounded_decoders[version] = bounded_decoder(self.api.request, version, MAX_REQUEST_ITEMS)
         return found
 
     def encode(self, context: Context, response: object) -> list[Buffer]:
@@ -220,7 +239,7 @@ class Dispatcher:
             reason = f"a request of {len(frame)} bytes: {MAX_OTHER_REQUEST_BYTES} are the most, but for records"
             raise ProtocolError(f"{route.key.name} v{version}: {reason}", offset=0)
         try:
-            request, _ = route.decoder(version)(frame, position, len(frame))
+            request, _ = route.decoder(version, len(frame))(frame, position, len(frame))
         except ProtocolError as error:
             raise ProtocolError(f"{route.key.name} v{version}: {error.message}", offset=error.offset) from error
         except MALFORMED as error:

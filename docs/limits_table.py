@@ -173,6 +173,24 @@ REQUESTS = (
         (f"{GARBAGE}[four thousand million tags]",),
     ),
     Limit(
+        "items of arrays, and tags, in a request: topics, partitions, groups, names",
+        "the constant, of all arrays together",
+        ("broker.dispatch.MAX_REQUEST_ITEMS",),
+        f"{CLOSED}, once so many were read",
+        (
+            f"{LISTENER}test_a_request_has_no_more_items_than_a_constant",
+            f"{LISTENER}test_a_produce_of_empty_topics_or_tags_is_not_taken_apart",
+            "tests/protocol/test_codec.py::test_a_bounded_decoder_counts_the_items_of_all_arrays_and_the_tags",
+        ),
+    ),
+    Limit(
+        "topics and partitions in a consumer's subscription or assignment",
+        "the constant",
+        ("protocol.consumer_protocol.MAX_ITEMS",),
+        "as bytes that are no subscription",
+        ("tests/protocol/test_consumer_protocol.py::test_a_subscription_of_more_topics_than_there_can_be_is_refused",),
+    ),
+    Limit(
         "length of the client id",
         "an int16, and what is left of the frame",
         (),

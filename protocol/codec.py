@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from protocol import primitives
+from protocol.budget import Budget
 from protocol.errors import ProtocolError
 from protocol.schema import IMPLICIT, Field, Kind, fields_of, identity
 from protocol.types import Buffer
@@ -54,6 +55,19 @@ def decoder(cls: type, version: int) -> Decoder:
     return _compile("decode", cls, version)  # type: ignore[no-any-return]
 
 
+def bounded_decoder(cls: type, version: int, most_items: int) -> Decoder:
+    """One that gives up, by ProtocolError, once a message has more items of arrays and tags than `most_items`: what it
+    makes of a frame is bounded, however little of the frame an item takes. Not to be called by two threads."""
+    budget = Budget(most_items)
+    inner = _compile("decode", cls, version, spend=budget.spend)
+
+    def decode_within(buffer: Buffer, position: int, end: int) -> tuple[Any, int]:
+        budget.left = most_items
+        return inner(buffer, position, end)  # type: ignore[no-any-return]
+
+    return decode_within
+
+
 @cache
 def encoder(cls: type, version: int) -> Encoder:
     """The compiled encoder of a message class at a version; ValueError where there is no such version."""
@@ -66,11 +80,15 @@ def part_encoder(cls: type, part: type, version: int) -> Encoder:
     return _compile("encode", cls, version, part)  # type: ignore[no-any-return]
 
 
-def _compile(direction: str, cls: type, version: int, part: type | None = None) -> Any:
+def _compile(
+    direction: str, cls: type, version: int, part: type | None = None, spend: Callable[[int], None] | None = None
+) -> Any:
     known = identity(cls)
     if version not in known.versions:
         raise ValueError(f"{cls.__name__} has versions {known.versions}, not {version}")
     source = (_DecoderSource if direction == "decode" else _EncoderSource)(version, version in known.flexible)
+    if spend is not None:
+        source.scope["spend"] = spend
     source.struct(cls)
     text = "\n".join(source.lines) + "\n"
     filename = f"<{direction} {cls.__name__} v{version}>"
@@ -210,6 +228,8 @@ class _DecoderSource(_Source):
         size = max(1, self.min_size(items, compact))  # items without a byte would be a count without a bound
         body.append(f"{pad}elif n * {size} > {end} - p: raise overrun('{name}', n, p, {end})")
         body.append(f"{pad}else:")
+        if "spend" in self.scope:
+            body.append(f"{pad} spend(n)")
         if items.name == "uuid":  # one struct for all would be a format as long as the array
             body.append(f"{pad} q = p + n * {SIZES['uuid']}")
             body.append(f"{pad} o.{name} = [bytes(b[i:i + {SIZES['uuid']}]) for i in range(p, q, {SIZES['uuid']})]")
@@ -245,7 +265,10 @@ class _DecoderSource(_Source):
 
     def tags(self, body: list[str], tagged: list[Field]) -> None:
         """The tag section: known tags are read within their own size, unknown ones skipped (KIP-482)."""
-        body += [" k = b[p]; p += 1", " if k > 127: k, p = tail(b, p, k)", " for _ in range(k):"]
+        body += [" k = b[p]; p += 1", " if k > 127: k, p = tail(b, p, k)"]
+        if "spend" in self.scope:
+            body.append(" spend(k)")
+        body.append(" for _ in range(k):")
         body += ["  t = b[p]; p += 1", "  if t > 127: t, p = tail(b, p, t)"]
         body += ["  s = b[p]; p += 1", "  if s > 127: s, p = tail(b, p, s)"]
         body += ["  z = p + s", "  if z > e: raise overrun('a tagged field', s, p, e)"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct as struct_module
 from typing import Final, TypeVar
 
-from protocol.codec import decode, encode
+from protocol.codec import MALFORMED, bounded_decoder, decode, encode
 from protocol.errors import ProtocolError
 from protocol.schema import IMPLICIT, identity, message, struct, wire
 from protocol.types import Buffer, int32
@@ -18,6 +18,9 @@ T = TypeVar("T")
 
 PROTOCOL_TYPE: Final = "consumer"
 """The protocol type of groups whose metadata and assignments are these."""
+
+MAX_ITEMS: Final = 256 * 1024
+"""Topics and partitions of a subscription or an assignment: as many as a request may have (broker.dispatch)."""
 
 NO_API_KEY: Final = -1
 _VERSION = struct_module.Struct(">h")
@@ -53,8 +56,14 @@ def read(cls: type[T], data: Buffer) -> T:
 
     A version from the future is read as the newest known one: the format only ever grows at its end.
     """
-    value, _ = decode(cls, version_of(data), data, _VERSION.size)
-    return value
+    version = version_of(data)
+    if len(data) <= MAX_ITEMS:  # no more bytes, no more items
+        return decode(cls, version, data, _VERSION.size)[0]
+    try:
+        value, _ = bounded_decoder(cls, version, MAX_ITEMS)(data, _VERSION.size, len(data))
+    except MALFORMED as error:
+        raise ProtocolError(f"{cls.__name__} v{version}: {error}", offset=_VERSION.size) from error
+    return value  # type: ignore[no-any-return]
 
 
 def write(value: ConsumerProtocolSubscription | ConsumerProtocolAssignment, version: int) -> bytes:

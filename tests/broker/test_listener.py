@@ -14,14 +14,16 @@ import broker.connection
 import broker.dispatch
 from broker.connection import REQUESTS_PER_TURN
 from broker.descriptors import WAITING_CONNECTIONS
-from broker.dispatch import MAX_OTHER_REQUEST_BYTES
+from broker.dispatch import MAX_OTHER_REQUEST_BYTES, MAX_REQUEST_ITEMS
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from protocol.messages.init_producer_id import InitProducerIdRequest
-from protocol.messages.metadata import MetadataRequest, MetadataResponse
+from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from protocol.primitives import uvarint
 from protocol.records.batch import build
 from protocol.records.record import Record
+from protocol.types import NO_UUID
 from tests.broker.inprocess import Client, InProcess, decode_response, request_frame
 
 HELLO = ApiVersionsRequest(client_software_name="test", client_software_version="1")
@@ -214,6 +216,39 @@ async def test_only_records_may_be_large(tmp_path: Path) -> None:
         size = MAX_OTHER_REQUEST_BYTES + 1
         client.send(struct.pack(">ihhihi", size, 3, 1, 1, -1, -1) + bytes(size - 14))
         assert client.wire.is_closing()
+
+
+def crowd(items: int, *, tags: bool = False) -> bytes:
+    """A Produce of so many empty topics, or tags that nobody reads."""
+    topics = b"\1" + uvarint(items) + b"\7\0" * items if tags else uvarint(items + 1) + b"\1\1\0" * items + b"\0"
+    body = struct.pack(">hhihb", 0, 12, 1, -1, 0) + b"\0" + struct.pack(">hi", 1, 1000) + topics
+    return struct.pack(">i", len(body)) + body
+
+
+async def test_a_request_has_no_more_items_than_a_constant(tmp_path: Path, lines: Lines) -> None:
+    async with InProcess(tmp_path) as served:
+        names = [MetadataRequestTopic(name="", topic_id=NO_UUID)] * MAX_REQUEST_ITEMS
+        client = served.client()
+        client.send(request_frame(MetadataRequest(topics=names, allow_auto_topic_creation=False), 9))
+        assert len(await client.frames(1)) == 1
+        assert not client.wire.is_closing()
+        names.append(names[0])
+        client.send(request_frame(MetadataRequest(topics=names, allow_auto_topic_creation=False), 9))
+        assert client.wire.is_closing()
+    ((_, fields),) = lines
+    assert f"METADATA v9: more than {MAX_REQUEST_ITEMS} items" in str(fields["reason"])
+
+
+@pytest.mark.parametrize("tags", [False, True])
+async def test_a_produce_of_empty_topics_or_tags_is_not_taken_apart(tags: bool, tmp_path: Path, lines: Lines) -> None:
+    async with InProcess(tmp_path) as served:
+        client = served.client()
+        client.send(crowd(MAX_REQUEST_ITEMS, tags=tags))
+        assert not client.wire.is_closing()
+        client.send(crowd(1_000_000, tags=tags))
+        assert client.wire.is_closing()
+    ((_, fields),) = lines
+    assert f"PRODUCE v12: more than {MAX_REQUEST_ITEMS} items" in str(fields["reason"])
 
 
 async def test_connections_of_an_address_are_limited(tmp_path: Path) -> None:

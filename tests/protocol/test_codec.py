@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from protocol.codec import decode, encode, encoder
+from protocol.codec import bounded_decoder, decode, encode, encoder
 from protocol.errors import ProtocolError
 from protocol.primitives import AS_JAVA
 from protocol.schema import IMPLICIT, message, struct, wire
@@ -261,3 +261,40 @@ def test_a_traceback_shows_the_generated_line() -> None:
 )
 def test_bytes_that_are_no_text_are_read_as_java_reads_them(text: bytes, read: str) -> None:
     assert str(memoryview(text), "utf-8", AS_JAVA) == read.replace("?", "\ufffd")
+
+
+@message(900, versions="0-1", flexible="1+")
+class Crowd:
+    names: list[str] = wire()
+    ids: list[int32] = wire()
+    uuids: list[uuid] = wire()
+    groups: list[CrowdGroup] | None = wire(nullable="0+")
+    late: list[str] = wire(versions="1+", tag=0, default=IMPLICIT)
+
+
+@struct
+class CrowdGroup:
+    members: list[str] = wire()
+
+
+CROWD = Crowd(
+    names=["", ""], ids=[1], uuids=[bytes(16)], groups=[CrowdGroup(members=["a"]), CrowdGroup(members=[])], late=["z"]
+)
+CROWD_ITEMS = 7
+
+
+@pytest.mark.parametrize(("version", "items"), [(0, CROWD_ITEMS), (1, CROWD_ITEMS + 2)])
+def test_a_bounded_decoder_counts_the_items_of_all_arrays_and_the_tags(version: int, items: int) -> None:
+    data = encode(CROWD, version)
+    decode_within = bounded_decoder(Crowd, version, items)
+    for _ in range(2):
+        assert decode_within(data, 0, len(data)) == decode(Crowd, version, data)
+    with pytest.raises(ProtocolError, match=f"more than {items - 1} items"):
+        bounded_decoder(Crowd, version, items - 1)(data, 0, len(data))
+
+
+def test_a_bounded_decoder_gives_up_over_tags_that_nobody_reads() -> None:
+    data = encode(Crowd(names=[], ids=[], uuids=[], groups=None), 1)[:-1] + b"\x85\x01" + b"\x09\0" * 133
+    assert decode(Crowd, 1, data)[1] == len(data)
+    with pytest.raises(ProtocolError, match="more than 132 items"):
+        bounded_decoder(Crowd, 1, 132)(data, 0, len(data))

@@ -7,6 +7,7 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment as Their
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription as TheirSubscription
 
 from protocol.consumer_protocol import (
+    MAX_ITEMS,
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     TopicPartition,
@@ -51,3 +52,18 @@ def test_a_version_from_the_future_is_read_as_the_newest_known() -> None:
 def test_other_bytes_are_refused(data: bytes) -> None:
     with pytest.raises(ProtocolError):
         read(ConsumerProtocolSubscription, data)
+
+
+def test_a_subscription_of_more_topics_than_there_can_be_is_refused() -> None:
+    many = ConsumerProtocolSubscription(topics=[""] * MAX_ITEMS, user_data=None)
+    assert len(read(ConsumerProtocolSubscription, write(many, 0)).topics) == MAX_ITEMS
+    many.topics.append("")
+    with pytest.raises(ProtocolError, match="items"):
+        read(ConsumerProtocolSubscription, write(many, 0))
+
+
+def test_a_large_subscription_that_is_cut_short_is_refused() -> None:
+    large = ConsumerProtocolSubscription(topics=["a"], user_data=bytes(MAX_ITEMS))
+    assert read(ConsumerProtocolSubscription, write(large, 0)) == large
+    with pytest.raises(ProtocolError):
+        read(ConsumerProtocolSubscription, write(large, 1)[:-2])
