@@ -16,6 +16,9 @@ from broker.coordinators.shares import ShareCoordinator
 from broker.coordinators.transactions import TransactionCoordinator
 from broker.disk_work import DiskWork
 from broker.fetch_sessions import FetchSessions
+from broker.metadata.log import MetadataLog
+from broker.metadata.node import Node
+from broker.metadata.opening import Metadata
 from broker.replica.moves import Moves
 from broker.replica.new_logs import NewLogs
 from broker.replica.replicas import Replicas
@@ -23,8 +26,10 @@ from broker.settling import RecordWork
 from broker.share.groups import ShareGroups
 from broker.waiting import Timeouts
 from broker.way_out import WayOut
-from coordinator.cluster.cluster import Cluster
+from coordinator.cluster.controller import Controller
 from coordinator.cluster.image import Image
+from coordinator.cluster.loader import MetadataLoader
+from coordinator.cluster.producer_ids import ProducerIdPool
 from protocol.errors import ErrorCode, error_code
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
@@ -46,19 +51,25 @@ class Broker:
     """One running broker, as its handlers see it."""
 
     def __init__(
-        self, config: BrokerConfig, layers: Layers, clock: Clock, cluster: Cluster, logs: Logs, apis: Apis
+        self, config: BrokerConfig, layers: Layers, clock: Clock, metadata: Metadata, logs: Logs, apis: Apis
     ) -> None:
         self.layers = layers
         """The configuration in force; replaced as a whole when a dynamic option changes."""
         self.static_config = config
         self.clock = clock
-        self.cluster = cluster
+        self.image: Image = metadata.image
+        """The cluster, as of the last committed record that is here."""
+        self.loader: MetadataLoader = metadata.loader
+        self.controller: Controller = metadata.controller
+        self.node: Node = metadata.node
+        self.metadata_log: MetadataLog = metadata.metadata_log
         self.logs = logs
         self.apis = apis
-        self.replicas = Replicas(cluster.image)
+        self.replicas = Replicas(self.image)
         self.new_logs = NewLogs(clock)
         self.disk_work = DiskWork(logs, clock)
-        self.moves = Moves(logs, cluster, clock, self.disk_work)
+        self.moves = Moves(logs, self.node, clock, self.disk_work)
+        self.producer_ids = ProducerIdPool(self.node.allocate_producer_ids)
         self.groups = GroupCoordinator(self)
         self.transactions = TransactionCoordinator(self)
         self.shares = ShareCoordinator(self)
@@ -85,19 +96,15 @@ class Broker:
         """What is in force now."""
         return self.layers.effective
 
-    @property
-    def image(self) -> Image:
-        return self.cluster.image
-
     async def create_topics(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
         """CreateTopics, answered once the topics can be written to."""
-        response = await self.cluster.create_topics(request)
+        response = await self.controller.create_topics(request)
         await self.new_logs.made(topic.name for topic in response.topics)
         return response
 
     async def create_partitions(self, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
         """CreatePartitions, answered once the partitions can be written to."""
-        response = await self.cluster.create_partitions(request)
+        response = await self.controller.create_partitions(request)
         await self.new_logs.made(topic.name for topic in response.results)
         return response
 

@@ -41,7 +41,7 @@ class DiskFailures:
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
         broker.logs.on_failure = self.report
-        broker.cluster.log.log.report = self.report
+        broker.metadata_log.report_failures(self.report)
 
     def report(self, error: LogDirFailure | LogDirFull) -> None:
         """A failure, from any thread."""
@@ -51,7 +51,7 @@ class DiskFailures:
     def _act(self, error: LogDirFailure | LogDirFull) -> None:
         if isinstance(error, LogDirFull):
             self._refuse(error)
-        elif error.log_dir == self.broker.cluster.node.metadata_dir:
+        elif error.log_dir == self.broker.node.metadata_dir:
             if self._stopping:  # which closes what is open, and that fails again
                 return
             self._stopping = True
@@ -87,7 +87,7 @@ class DiskFailures:
 
     async def _tell_cluster(self, path: str) -> None:
         try:
-            await self.broker.cluster.directory_failed(path)
+            await self.broker.node.directory_failed(path)
         except KafkaError as error:
             log.error("the metadata does not know of the failed directory", log_dir=path, reason=str(error))
 

@@ -29,12 +29,12 @@ from broker.handlers import APIS
 from broker.housekeeping import Housekeeping
 from broker.listener import Listener
 from broker.lock import DirectoryInUse, DirectoryLock
+from broker.metadata.opening import Metadata, Settings, open_metadata
 from broker.open_logs import open_logs
 from broker.replica.assignments import Assignments
 from broker.request_memory import RequestMemory
 from broker.workers import Workers
 from coordinator.cluster.broker_info import Endpoint
-from coordinator.cluster.cluster import Cluster, Node
 from coordinator.cluster.formatting import WrongOwner
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.resource import ResourceType
@@ -143,12 +143,13 @@ class Server:
         """Sockets are bound first, so that a port in use costs nothing; they are served last."""
         bound = [bind(listener, self.config) for listener in self.config.bound_listeners]
         self.told = [advertised(listener, self.config.advertised) for _, listener in bound]
-        self.cluster = self._open_cluster()
+        self.metadata = self._open_metadata()
         now_ms = self._clock.now_ms()
-        self.logs = open_logs(self.config, self.cluster.image, self._disk, now_ms, self._failed_dirs)
-        self.broker = Broker(self.config, self._layers, self._clock, self.cluster, self.logs, APIS)
+        self.logs = open_logs(self.config, self.metadata.image, self._disk, now_ms, self._failed_dirs)
+        self.broker = Broker(self.config, self._layers, self._clock, self.metadata, self.logs, APIS)
         offline = [log_dir.path for log_dir in self.logs.dirs.values() if not log_dir.online]
-        self.cluster.register([Endpoint(one.name, one.host, one.port) for one in self.told], offline)
+        await self.metadata.node.register([Endpoint(one.name, one.host, one.port) for one in self.told], offline)
+        await self.metadata.node.unfence()
         assignments = Assignments(self.broker)
         assignments.take_over()
         for coordinator in self.broker.coordinators.values():
@@ -166,8 +167,8 @@ class Server:
         gc.set_threshold(OBJECTS_PER_COLLECTION)
         gc.enable()
 
-    def _open_cluster(self) -> Cluster:
-        node = Node(
+    def _open_metadata(self) -> Metadata:
+        settings = Settings(
             log_dirs=tuple(self.config.data_dirs),
             options=cluster_options(self.config, self.told),
             metadata_log_dir=self.config.metadata_dir,
@@ -178,18 +179,22 @@ class Server:
             },
             list_options={ResourceType.BROKER: list_defaults()},
         )
-        return Cluster.open(
-            node,
+        return open_metadata(
+            settings,
             disk=self._disk,
             clock=self._clock,
             worker=self._metadata_worker,
             random_bytes=os.urandom,
             on_failure=self._metadata_failed,
+            on_fault=self._subscriber_failed,
         )
 
     def _metadata_failed(self, error: KafkaError) -> None:
         log.error("the metadata log failed; stopping", reason=str(error))
         self._failed()
+
+    def _subscriber_failed(self, error: Exception) -> None:
+        log.error("a change of the cluster was not carried out", exc_info=error)
 
     def _failed(self) -> None:
         self.exit_code = CANNOT_START
@@ -228,13 +233,14 @@ class Server:
         self.broker.moves.stop()
         self.broker.disk_work.close()
         self._workers.close()
-        self._metadata_worker.close()  # first: a flush that has begun is not to meet a closed log
-        broker_epoch = self.cluster.broker_epoch
         try:
-            self.cluster.close()
+            await self.metadata.node.leave()
+            self._metadata_worker.close()  # a flush that has begun is not to meet a closed log
+            self.metadata.close()
         except KafkaError as error:
             log.error("the metadata log was not closed in order", reason=str(error))
-        self.logs.close(self._clock.now_ms(), broker_epoch)
+        self._metadata_worker.close()
+        self.logs.close(self._clock.now_ms(), self.metadata.node.broker_epoch)
         log.info("stopped")
 
     async def _drained(self) -> None:

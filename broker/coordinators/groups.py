@@ -12,7 +12,7 @@ from broker.coordinators.hosting import Coordinator, InternalTopic, Seat
 from broker.coordinators.patterns import PatternMatcher
 from broker.logging import get_logger
 from broker.replica.partition import Partition
-from coordinator.cluster.changes import Change, TopicDeleted
+from coordinator.cluster.changes import Change, TopicDeleted, by_change
 from coordinator.cluster.formatting import random_uuid
 from coordinator.cluster.resource import ConfigResource, ResourceType
 from coordinator.group.config import GroupConfig
@@ -75,9 +75,9 @@ class GroupCoordinator(Coordinator[GroupShard, AnyRecord]):
     def start(self) -> None:
         image = self.broker.image
         self._watch = TopicWatch(image, self._rack_of, lambda: image.offset)
-        image.subscribe(self._watch.note)
+        self.broker.loader.subscribe(by_change(self._watch.note))
         super().start()
-        self.broker.image.subscribe(self._topic_gone)
+        self.broker.loader.subscribe(by_change(self._topic_gone))
 
     def stop(self) -> None:
         super().stop()

@@ -15,7 +15,7 @@ from broker.coordinators.java_hash import java_hash
 from broker.coordinators.storage import PartitionStorage, Sized
 from broker.logging import get_logger
 from broker.replica.partition import Partition
-from coordinator.cluster.changes import Change, PartitionChanged, TopicDeleted
+from coordinator.cluster.changes import Change, PartitionChanged, TopicDeleted, by_change
 from coordinator.hosted import Status
 from coordinator.refusal import Refusal
 from coordinator.runtime import Decision, Form, Runtime, Shard
@@ -156,7 +156,7 @@ class Coordinator(Generic[S, R]):
         for partition in self.broker.replicas.topic(self.topic.name).values():
             self._follow(partition.name.partition)
         self.broker.replicas.subscribe(self._arrived)
-        self.broker.image.subscribe(self._changed)
+        self.broker.loader.subscribe(by_change(self._changed))
 
     def stop(self) -> None:
         """What was gathered is written; whoever waits for an answer then is told to ask elsewhere."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from broker.coordinators.hosting import Coordinator, InternalTopic, Seat
 from broker.logging import get_logger
 from broker.replica.partition import Partition
-from coordinator.cluster.changes import Change, TopicDeleted
+from coordinator.cluster.changes import Change, TopicDeleted, by_change
 from coordinator.runtime import Ticket
 from coordinator.share.records import Encoded, ShareForm, ShareKey, ShareOutcome, ShareRecord
 from coordinator.share.shard import ShareSettings, ShareShard
@@ -72,7 +72,7 @@ class ShareCoordinator(Coordinator[ShareShard, ShareRecord]):
 
     def start(self) -> None:
         super().start()
-        self.broker.image.subscribe(self._topic_gone)
+        self.broker.loader.subscribe(by_change(self._topic_gone))
         self._pruning = asyncio.ensure_future(self._prune())
 
     def stop(self) -> None:

@@ -86,7 +86,7 @@ class TransactionCoordinator(Coordinator[TransactionShard, TransactionRecord]):
 
     async def init_producer_id(self, transactional_id: str, timeout_ms: int, expected: Producer | None) -> Producer:
         """InitProducerId of a transactional producer. Raises KafkaError."""
-        await self.broker.cluster.producer_ids.stock()
+        await self.broker.producer_ids.stock()
         return await self.begin_on(
             transactional_id,
             lambda shard, ticket, now_ms: shard.init_producer_id(
@@ -116,7 +116,7 @@ class TransactionCoordinator(Coordinator[TransactionShard, TransactionRecord]):
 
     async def end(self, transactional_id: str, producer: Producer, *, committed: bool, client_version: int) -> Producer:
         """EndTxn. Raises KafkaError."""
-        await self.broker.cluster.producer_ids.stock()
+        await self.broker.producer_ids.stock()
         return await self.begin_on(
             transactional_id,
             lambda shard, ticket, now_ms: shard.end(
@@ -164,7 +164,7 @@ class TransactionCoordinator(Coordinator[TransactionShard, TransactionRecord]):
         return self.broker.image.features.get(FEATURE, 0)
 
     def _new_producer_id(self) -> int:
-        producer_ids = self.broker.cluster.producer_ids
+        producer_ids = self.broker.producer_ids
         try:
             return producer_ids.take()
         except KafkaError:

@@ -11,7 +11,7 @@ from protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsRes
 
 
 async def alter_configs(call: Call[AlterConfigsRequest]) -> AlterConfigsResponse:
-    return await call.broker.cluster.alter_configs(call.request)
+    return await call.broker.controller.alter_configs(call.request)
 
 
 REQUIRES = by_handler(ALTER_CONFIGS_CLUSTER, ALTER_CONFIGS_TOPIC, ALTER_CONFIGS_GROUP)

@@ -16,7 +16,7 @@ from protocol.messages.alter_partition_reassignments import (
 async def alter_partition_reassignments(
     call: Call[AlterPartitionReassignmentsRequest],
 ) -> AlterPartitionReassignmentsResponse:
-    return await call.broker.cluster.alter_partition_reassignments(call.request)
+    return await call.broker.controller.alter_partition_reassignments(call.request)
 
 
 API = Api(

@@ -11,7 +11,7 @@ from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsRes
 
 
 async def delete_topics(call: Call[DeleteTopicsRequest]) -> DeleteTopicsResponse:
-    return await call.broker.cluster.delete_topics(call.request, call.version)
+    return await call.broker.controller.delete_topics(call.request, call.version)
 
 
 API = Api(DeleteTopicsRequest, DeleteTopicsResponse, delete_topics, by_handler(DESCRIBE_TOPIC, DELETE_TOPIC))

@@ -54,11 +54,11 @@ def unknown_topic(topic: TopicData) -> ResponseTopicData:
 
 
 def describe(call: Call[DescribeQuorumRequest]) -> ResponsePartitionData:
-    cluster, now_ms = call.broker.cluster, call.now_ms
+    node, log, now_ms = call.broker.node, call.broker.metadata_log, call.now_ms
     voter = ReplicaState(
-        replica_id=cluster.options.node_id,
-        replica_directory_id=cluster.identity.directory_ids[cluster.node.metadata_dir],
-        log_end_offset=cluster.log.end_offset,
+        replica_id=node.node_id,
+        replica_directory_id=node.identity.directory_ids[node.metadata_dir],
+        log_end_offset=log.end_offset,
         last_fetch_timestamp=now_ms,
         last_caught_up_timestamp=now_ms,
     )
@@ -66,9 +66,9 @@ def describe(call: Call[DescribeQuorumRequest]) -> ResponsePartitionData:
         partition_index=0,
         error_code=0,
         error_message=NO_MESSAGE,
-        leader_id=cluster.options.node_id,
-        leader_epoch=cluster.log.epoch,
-        high_watermark=cluster.log.flushed_to,
+        leader_id=node.node_id,
+        leader_epoch=log.epoch,
+        high_watermark=log.high_watermark,
         current_voters=[voter],
         observers=[],
     )

@@ -11,7 +11,7 @@ from protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersRes
 
 
 async def elect_leaders(call: Call[ElectLeadersRequest]) -> ElectLeadersResponse:
-    return await call.broker.cluster.elect_leaders(call.request)
+    return await call.broker.controller.elect_leaders(call.request)
 
 
 API = Api(ElectLeadersRequest, ElectLeadersResponse, elect_leaders, of_cluster(ALTER_CLUSTER))

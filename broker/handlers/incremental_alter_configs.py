@@ -11,7 +11,7 @@ from protocol.messages.incremental_alter_configs import IncrementalAlterConfigsR
 
 
 async def incremental_alter_configs(call: Call[IncrementalAlterConfigsRequest]) -> IncrementalAlterConfigsResponse:
-    return await call.broker.cluster.incremental_alter_configs(call.request)
+    return await call.broker.controller.incremental_alter_configs(call.request)
 
 
 REQUIRES = by_handler(ALTER_CONFIGS_CLUSTER, ALTER_CONFIGS_TOPIC, ALTER_CONFIGS_GROUP)

@@ -38,7 +38,7 @@ async def producer_of(
     call: Call[InitProducerIdRequest], transactional_id: str | None, expected: Producer | None
 ) -> Producer:
     if transactional_id is None:
-        return Producer(await call.broker.cluster.next_producer_id(), FIRST_EPOCH)
+        return Producer(await call.broker.producer_ids.next_id(), FIRST_EPOCH)
     if not transactional_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     return await call.broker.transactions.init_producer_id(

@@ -8,7 +8,7 @@ from protocol.messages.unregister_broker import UnregisterBrokerRequest, Unregis
 
 
 async def unregister_broker(call: Call[UnregisterBrokerRequest]) -> UnregisterBrokerResponse:
-    await call.broker.cluster.unregister_broker(call.request.broker_id)
+    await call.broker.controller.unregister_broker(call.request)
     return UnregisterBrokerResponse(error_code=0, error_message=None)
 
 

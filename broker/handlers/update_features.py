@@ -11,7 +11,7 @@ from protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeatu
 
 
 async def update_features(call: Call[UpdateFeaturesRequest]) -> UpdateFeaturesResponse:
-    return await call.broker.cluster.update_features(call.request)
+    return await call.broker.controller.update_features(call.request)
 
 
 API = Api(UpdateFeaturesRequest, UpdateFeaturesResponse, update_features, of_cluster(ALTER_CLUSTER))

@@ -16,7 +16,7 @@ from broker.replica.partition import Partition
 from broker.replica.roles import next_role
 from coordinator.cluster import topic
 from coordinator.cluster.broker_info import ASSUMED_ONLINE
-from coordinator.cluster.changes import Change, ConfigChanged, PartitionChanged, PartitionCreated, TopicDeleted
+from coordinator.cluster.changes import ConfigChanged, Delta, PartitionChanged, PartitionCreated, TopicDeleted
 from coordinator.cluster.resource import DEFAULT_BROKER, ConfigResource, ResourceType
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition, Uuid, uuid_to_text
@@ -44,7 +44,7 @@ class Assignments:
                 self.open(each, index, partition)
         self._set_aside_strays()
         self._configure_broker()
-        self.image.subscribe(self.changed)
+        self.broker.loader.subscribe(self.changed)
 
     def _set_aside_strays(self) -> None:
         """Logs that the metadata does not know: kept on disk under another name, and not served."""
@@ -53,10 +53,12 @@ class Assignments:
             log.warning("stray log set aside", partition=str(name))
             self.logs.set_stray_aside(name)
 
-    def changed(self, change: Change) -> None:
-        handle = HANDLERS.get(type(change))
-        if handle is not None:
-            handle(self, change)
+    def changed(self, delta: Delta) -> None:
+        """Carry out what a committed batch has changed."""
+        for change in delta.changes:
+            handle = HANDLERS.get(type(change))
+            if handle is not None:
+                handle(self, change)
 
     def log_config(self, name: str) -> LogConfig:
         return self.broker.config.log_config(self.image.topic_configs(name))
@@ -92,7 +94,7 @@ class Assignments:
         """
         log_dir = None
         if directory_id is not None and directory_id not in ASSUMED_ONLINE and self.logs.get(name) is None:
-            log_dir = self.broker.cluster.directory_of(directory_id)
+            log_dir = self.broker.node.directory_of(directory_id)
             if log_dir is None:
                 message = f"it is in log directory {uuid_to_text(directory_id)}, which is none of this broker's now"
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)

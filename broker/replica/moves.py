@@ -8,8 +8,8 @@ import os
 from broker.clock import Clock
 from broker.disk_work import DiskWork
 from broker.logging import get_logger
+from broker.metadata.node import Node
 from broker.replica.partition import Partition
-from coordinator.cluster.cluster import Cluster
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
 from storage.logs import Logs
@@ -20,9 +20,9 @@ log = get_logger("broker.moves")
 class Moves:
     """One task per replica that moves; each step copies about a megabyte, between which clients are served."""
 
-    def __init__(self, logs: Logs, cluster: Cluster, clock: Clock, disk_work: DiskWork) -> None:
+    def __init__(self, logs: Logs, node: Node, clock: Clock, disk_work: DiskWork) -> None:
         self._logs = logs
-        self._cluster = cluster
+        self._node = node
         self._clock = clock
         self._disk_work = disk_work
         self._tasks: dict[TopicPartition, asyncio.Task[None]] = {}
@@ -76,7 +76,7 @@ class Moves:
             await self._disk_work.checkpointed(future.log_dir)
             await self._copy(name)
             partition.move_to(self._logs.swap_future(name, self._clock.now_ms()))
-            await self._cluster.assign_directories([(name, self._cluster.directory_ids[partition.log_dir])])
+            await self._node.assign_directories([(name, self._node.directory_ids[partition.log_dir])])
             log.info("replica moved", partition=str(name), log_dir=partition.log_dir)
         except KafkaError as error:
             log.error("replica was not moved", partition=str(name), reason=str(error))

@@ -17,7 +17,7 @@ from broker.share.hosted import Hosted
 from broker.share.initializing import initialize
 from broker.share.persister import make_persister
 from broker.share.sessions import PartitionId, SessionKey, ShareSession, ShareSessions
-from coordinator.cluster.changes import Change, FeatureChanged, PartitionChanged, TopicDeleted
+from coordinator.cluster.changes import Change, FeatureChanged, PartitionChanged, TopicDeleted, by_change
 from coordinator.group.config import GroupConfig
 from coordinator.group.share_initialization import Initialize
 from coordinator.share.records import ShareKey
@@ -43,7 +43,7 @@ class ShareGroups:
 
     def start(self) -> None:
         """Follow the image from now on."""
-        self.broker.image.subscribe(self._changed)
+        self.broker.loader.subscribe(by_change(self._changed))
 
     def stop(self) -> None:
         for hosted in list(self._hosted.values()):

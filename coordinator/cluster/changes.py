@@ -1,7 +1,8 @@
-"""What a subscriber of the image is told, record by record, after it was applied."""
+"""What committed records changed of the image: a subscriber gets one `Delta` per batch, after all of it was applied."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from coordinator.cluster.resource import ConfigResource
@@ -74,3 +75,25 @@ Change = (
     | BrokerChanged
     | KeptChanged
 )
+
+
+class Delta(NamedTuple):
+    """The changes that one committed batch made, in the order of its records. A topic in it is as it is by now."""
+
+    offset: int
+    """Of the batch's last record."""
+    epoch: int
+    changes: Sequence[Change]
+
+
+Subscriber = Callable[[Delta], None]
+
+
+def by_change(note: Callable[[Change], None]) -> Subscriber:
+    """A subscriber that takes a delta's changes one by one."""
+
+    def noted(delta: Delta) -> None:
+        for change in delta.changes:
+            note(change)
+
+    return noted

@@ -95,18 +95,21 @@ class ConfigRules:
 
     def effective_topic_configs(self, own: Texts, image: Image) -> list[ConfigEntry]:
         """Every config of a topic, by name: its own come before this broker's, all brokers', static ones, defaults."""
-        layers = (
-            (image.configs(self._this_broker), ConfigSource.BROKER),
-            (image.configs(DEFAULT_BROKER), ConfigSource.DEFAULT_BROKER),
-            (self._static_configs, ConfigSource.STATIC_BROKER),
-        )
+        layers = self._layers(image)
         options = sorted(LogConfig.OPTIONS.values(), key=lambda option: option.name)
         return [_effective(option, own, layers) for option in options if not option.internal]
 
     def effective_topic_config(self, name: str, own: Texts, image: Image) -> str:
         """The text in force of one topic config, empty for one without a value."""
-        entries = self.effective_topic_configs(own, image)
-        return next((entry.value or "" for entry in entries if entry.name == name), "")
+        option = LogConfig.OPTIONS.get(name)
+        return "" if option is None else _effective(option, own, self._layers(image)).value or ""
+
+    def _layers(self, image: Image) -> tuple[tuple[Texts, ConfigSource], ...]:
+        return (
+            (image.configs(self._this_broker), ConfigSource.BROKER),
+            (image.configs(DEFAULT_BROKER), ConfigSource.DEFAULT_BROKER),
+            (self._static_configs, ConfigSource.STATIC_BROKER),
+        )
 
 
 def _effective(option: Option, own: Texts, layers: tuple[tuple[Texts, ConfigSource], ...]) -> ConfigEntry:

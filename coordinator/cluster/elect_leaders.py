@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import IntEnum
 
+from coordinator.cluster.config_rules import ConfigRules
 from coordinator.cluster.decided import Decided, out_of_time, told
 from coordinator.cluster.image import Image
+from coordinator.cluster.partition_change import Election, Target
+from coordinator.cluster.partition_changes import PartitionChanges
 from coordinator.cluster.record import MetadataRecord
-from coordinator.cluster.topic import NO_LEADER, RECOVERING, Partition
+from coordinator.cluster.topic import NO_LEADER
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.elect_leaders import (
     ElectLeadersRequest,
@@ -16,7 +19,6 @@ from protocol.messages.elect_leaders import (
     PartitionResult,
     ReplicaElectionResult,
 )
-from protocol.metadata_records.topics import PartitionChangeRecord
 
 
 class ElectionType(IntEnum):
@@ -26,7 +28,14 @@ class ElectionType(IntEnum):
     UNCLEAN = 1
 
 
-def elect_leaders(image: Image, request: ElectLeadersRequest) -> Decided[ElectLeadersResponse]:
+ELECTIONS = {ElectionType.PREFERRED: Election.PREFERRED, ElectionType.UNCLEAN: Election.UNCLEAN}
+NOT_AVAILABLE = {
+    ElectionType.PREFERRED: ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+    ElectionType.UNCLEAN: ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+}
+
+
+def elect_leaders(image: Image, request: ElectLeadersRequest, configs: ConfigRules) -> Decided[ElectLeadersResponse]:
     """The named partitions, or all of them, and then only those are reported that had something to elect."""
     if request.topic_partitions is not None and not request.topic_partitions:
         return Decided((), ElectLeadersResponse(error_code=ErrorCode.NONE, replica_election_results=[]))
@@ -36,10 +45,11 @@ def elect_leaders(image: Image, request: ElectLeadersRequest) -> Decided[ElectLe
         error = KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
         return Decided((), _all_refused(request, error))
     kind = ElectionType(request.election_type)
+    changes = PartitionChanges(image, configs)
     records: list[MetadataRecord] = []
     results = []
     for name, indexes in _asked_for(image, request):
-        elected = [(index, _elect(image, name, index, kind, records)) for index in indexes]
+        elected = [(index, _elect(image, changes, name, index, kind, records)) for index in indexes]
         if request.topic_partitions is None:
             elected = [(index, error) for index, error in elected if _is_news(error)]
         results.append(ReplicaElectionResult(topic=name, partition_result=[_result(*one) for one in elected]))
@@ -73,7 +83,14 @@ def _result(index: int, error: KafkaError | None) -> PartitionResult:
     return PartitionResult(partition_id=index, error_code=error.code, error_message=told(error))
 
 
-def _elect(image: Image, name: str, index: int, kind: ElectionType, records: list[MetadataRecord]) -> KafkaError | None:
+def _elect(
+    image: Image,
+    changes: PartitionChanges,
+    name: str,
+    index: int,
+    kind: ElectionType,
+    records: list[MetadataRecord],
+) -> KafkaError | None:
     topic = image.topic(name)
     if topic is None:
         return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
@@ -84,32 +101,8 @@ def _elect(image: Image, name: str, index: int, kind: ElectionType, records: lis
         return KafkaError(ErrorCode.ELECTION_NOT_NEEDED, NOT_NEEDED)
     if kind is ElectionType.UNCLEAN and partition.leader != NO_LEADER:
         return KafkaError(ErrorCode.ELECTION_NOT_NEEDED, NOT_NEEDED)
-    record = PartitionChangeRecord(partition_id=index, topic_id=topic.topic_id)
-    if kind is ElectionType.PREFERRED:
-        if not _may_lead(image, partition, partition.preferred_leader):
-            return KafkaError(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE)
-        record.leader = partition.preferred_leader
-    elif not _elect_any(image, partition, record):
-        return KafkaError(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE)
+    record = changes.change(topic, index, Target(), ELECTIONS[kind])
+    if record is None:
+        return KafkaError(NOT_AVAILABLE[kind])
     records.append(record)
     return None
-
-
-def _may_lead(image: Image, partition: Partition, broker_id: int) -> bool:
-    return broker_id in (partition.isr or partition.elr) and image.is_active(broker_id)
-
-
-def _elect_any(image: Image, partition: Partition, record: PartitionChangeRecord) -> bool:
-    """A clean leader if there is one, else any replica that is up, whose log then is the truth."""
-    active = [broker_id for broker_id in partition.replicas if image.is_active(broker_id)]
-    if not active:
-        return False
-    clean = [broker_id for broker_id in active if _may_lead(image, partition, broker_id)]
-    record.leader = (clean or active)[0]
-    if record.leader not in partition.isr:
-        record.isr = [record.leader]
-        record.eligible_leader_replicas = [] if partition.elr else None
-        record.last_known_elr = [] if partition.last_known_elr else None
-    if not clean:
-        record.leader_recovery_state = RECOVERING
-    return True

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from coordinator.cluster.broker_info import Endpoint
 from coordinator.cluster.features import LATEST_METADATA_VERSION, bootstrap_records
-from coordinator.cluster.metadata_log import FOLDER, KRAFT_VERSION, sole_voter
+from coordinator.cluster.quorum import FOLDER, KRAFT_VERSION, sole_voter
 from coordinator.cluster.snapshot import BOOTSTRAP, SnapshotId, snapshot_path, write_snapshot
 from protocol.records.control import KRaftVersionRecord
 from protocol.types import Uuid, uuid_to_text

@@ -1,8 +1,8 @@
-"""The cluster as its metadata log tells it: the fold of the log's records, and lookups in it.
+"""The cluster as records of its metadata tell it: their fold, and lookups in it.
 
-`apply` is the only writer. Everything else of the broker reads, and subscribes to changes: the composition root creates
-and deletes logs, replaces their configs, and moves leaders when it is told. Source: Kafka's MetadataImage and the
-replay methods of its controller's managers.
+`apply` is the only writer. What a broker sees is the fold of all committed records, which the loader keeps; a
+controller decides on one of its own, which is ahead of that by what it has written. Source: Kafka's MetadataImage and
+the replay methods of its controller's managers.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ ELR_VERSION = "eligible.leader.replicas.version"
 
 NO_CONFIGS: Mapping[str, str] = MappingProxyType({})
 
-Subscriber = Callable[[Change], None]
+SCALARS = ("offset", "epoch", "controller_id", "controller_epoch", "kraft_version", "producer_ids")
+TABLES = ("brokers", "controllers", "features", "kept", "partitions_in")
+"""What a copy takes over as it is, and what it has its own table of."""
 
 
 class ProducerIds(NamedTuple):
@@ -59,12 +61,15 @@ class ProducerIds(NamedTuple):
 
 
 class Image:
-    """Brokers, topics, partitions, configs, features: what is true as of the record at `offset`."""
+    """Brokers, topics, partitions, configs, features: what is true as of the batch that ends at `offset`."""
 
     def __init__(self, cluster_id: str) -> None:
         self.cluster_id = cluster_id
         self.offset = -1
-        """Offset of the last record applied; ApiVersions gives it as the epoch of the finalized features."""
+        """Of the last record of the last batch that is in it, as whoever applies batches notes it; ApiVersions gives it
+        as the epoch of the finalized features."""
+        self.epoch = 0
+        """The quorum's epoch that this batch was written in."""
         self.controller_id = -1
         self.controller_epoch = -1
         self.brokers: dict[int, Broker] = {}
@@ -81,7 +86,6 @@ class Image:
         self._topics_by_id: dict[Uuid, Topic] = {}
         self._colliding: dict[str, set[str]] = {}
         self._configs: dict[ConfigResource, dict[str, str]] = {}
-        self._subscribers: list[Subscriber] = []
 
     # Lookups.
 
@@ -134,24 +138,31 @@ class Image:
         broker = self.brokers.get(broker_id)
         return broker is not None and broker.active
 
-    def subscribe(self, subscriber: Subscriber) -> None:
-        """Have every later change told, in order, inside `apply`: a subscriber must not fail, nor wait."""
-        self._subscribers.append(subscriber)
+    def copy(self) -> Image:
+        """Another image of the same: what is applied to one does not show in the other."""
+        other = Image(self.cluster_id)
+        for name in SCALARS:
+            setattr(other, name, getattr(self, name))
+        for name in TABLES:
+            setattr(other, name, getattr(self, name).copy())
+        other._topics = {name: topic.copy() for name, topic in self._topics.items()}
+        other._topics_by_id = {topic.topic_id: topic for topic in other._topics.values()}
+        other._colliding = {name: set(names_of) for name, names_of in self._colliding.items()}
+        other._configs = {resource: dict(configs) for resource, configs in self._configs.items()}
+        return other
 
     # The only writer.
 
-    def apply(self, record: MetadataRecord) -> None:
-        """Take a record in. KeyError for one that speaks of what is not there: the log is damaged, or applied twice."""
-        self.offset += 1
+    def apply(self, record: MetadataRecord) -> Change | None:
+        """Take a record in; what it changed, if that is of interest.
+
+        KeyError for one that speaks of what is not there: the log is damaged, or applied twice.
+        """
         kind = type(record)
         if kind in APPLY:
-            change: Change | None = APPLY[kind](self, record)
-        else:
-            key = fold(self.kept, record)
-            change = None if key is None else KeptChanged(key)
-        if change is not None:
-            for subscriber in self._subscribers:
-                subscriber(change)
+            return APPLY[kind](self, record)
+        key = fold(self.kept, record)
+        return None if key is None else KeptChanged(key)
 
     def _topic_record(self, record: topic_records.TopicRecord) -> Change:
         if record.name in self._topics:

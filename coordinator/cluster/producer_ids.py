@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
+from coordinator.cluster.broker_heartbeat import check_broker_epoch
 from coordinator.cluster.decided import Decided
 from coordinator.cluster.image import Image
 from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from protocol.metadata_records.settings import ProducerIdsRecord
 
 BLOCK_SIZE = 1_000
@@ -23,18 +25,20 @@ class ProducerIdBlock(NamedTuple):
     size: int = BLOCK_SIZE
 
 
-def next_block(image: Image, broker_id: int) -> Decided[ProducerIdBlock]:
-    """AllocateProducerIds: the next block is this broker's. Raises KafkaError when it is not registered."""
-    broker = image.brokers.get(broker_id)
-    if broker is None:
-        message = f"No broker registration found for broker id {broker_id}"
-        raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, message)
+def allocate_producer_ids(image: Image, request: AllocateProducerIdsRequest) -> Decided[AllocateProducerIdsResponse]:
+    """AllocateProducerIds: the next block is this broker's. Raises KafkaError(STALE_BROKER_EPOCH)."""
+    broker = check_broker_epoch(image, request.broker_id, request.broker_epoch)
     first = image.producer_ids.next_id
     if first > MAX_INT64 - BLOCK_SIZE:
         message = "every producer id has been handed out"
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message)
-    record = ProducerIdsRecord(broker_id=broker_id, broker_epoch=broker.epoch, next_producer_id=first + BLOCK_SIZE)
-    return Decided([record], ProducerIdBlock(first))
+    record = ProducerIdsRecord(
+        broker_id=broker.broker_id, broker_epoch=broker.epoch, next_producer_id=first + BLOCK_SIZE
+    )
+    response = AllocateProducerIdsResponse(
+        error_code=ErrorCode.NONE, producer_id_start=first, producer_id_len=BLOCK_SIZE
+    )
+    return Decided([record], response)
 
 
 class ProducerIdPool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from protocol.types import NO_UUID, uuid_to_text
+from protocol.types import NO_UUID, Uuid, uuid_from_text, uuid_to_text
 from storage.checkpoint import CorruptCheckpoint
 from storage.disk import Disk
 
@@ -22,6 +22,8 @@ class QuorumState(NamedTuple):
     leader_id: int = NOBODY
     leader_epoch: int = 0
     voted_id: int = NOBODY
+    voted_directory_id: Uuid = NO_UUID
+    """Of whom this node voted for: a vote is for a directory, since a node may come back with an empty one."""
 
 
 def read_quorum_state(disk: Disk, directory: str) -> QuorumState:
@@ -34,8 +36,14 @@ def read_quorum_state(disk: Disk, directory: str) -> QuorumState:
     except FileNotFoundError:
         return QuorumState()
     try:
-        found = json.loads(text)
-        return QuorumState(int(found["leaderId"]), int(found["leaderEpoch"]), int(found.get("votedId", NOBODY)))
+        state = json.loads(text)
+        directory_id = state.get("votedDirectoryId")  # of version 1
+        return QuorumState(
+            int(state["leaderId"]),
+            int(state["leaderEpoch"]),
+            int(state.get("votedId", NOBODY)),
+            NO_UUID if directory_id is None else uuid_from_text(directory_id),
+        )
     except (ValueError, TypeError, KeyError, AttributeError):
         raise CorruptCheckpoint(path, 1, repr(text), "a JSON object with leaderId and leaderEpoch") from None
 
@@ -44,6 +52,6 @@ def write_quorum_state(disk: Disk, directory: str, state: QuorumState) -> None:
     """Replace the file, atomically and durably: an epoch that this node has led in is never led in again."""
     text = (
         f'{{"leaderId":{state.leader_id},"leaderEpoch":{state.leader_epoch},"votedId":{state.voted_id},'
-        f'"votedDirectoryId":"{uuid_to_text(NO_UUID)}","data_version":{DATA_VERSION}}}'
+        f'"votedDirectoryId":"{uuid_to_text(state.voted_directory_id)}","data_version":{DATA_VERSION}}}'
     )
     disk.write_atomically(os.path.join(directory, QUORUM_STATE), text.encode())

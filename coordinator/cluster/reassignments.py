@@ -6,9 +6,12 @@ Source: Kafka's ReplicationControlManager and PartitionReassignmentReplicas.
 
 from __future__ import annotations
 
+from coordinator.cluster.config_rules import ConfigRules
 from coordinator.cluster.decided import Decided, out_of_time, told
 from coordinator.cluster.image import Image
-from coordinator.cluster.placement import Placer, check_assignment
+from coordinator.cluster.partition_change import Election, Target
+from coordinator.cluster.partition_changes import PartitionChanges
+from coordinator.cluster.placement import check_assignment
 from coordinator.cluster.record import MetadataRecord
 from coordinator.cluster.topic import Partition, Topic
 from protocol.errors import ErrorCode, KafkaError
@@ -26,11 +29,10 @@ from protocol.messages.list_partition_reassignments import (
     OngoingTopicReassignment,
 )
 from protocol.metadata_records.topics import PartitionChangeRecord
-from protocol.types import Uuid
 
 
 def alter_partition_reassignments(
-    image: Image, request: AlterPartitionReassignmentsRequest
+    image: Image, request: AlterPartitionReassignmentsRequest, configs: ConfigRules
 ) -> Decided[AlterPartitionReassignmentsResponse]:
     """A new assignment for each partition, or the end of one that is under way; each with its own result."""
     if not request.topics:  # Kafka answers the schema's defaults, which are no echo
@@ -39,7 +41,7 @@ def alter_partition_reassignments(
         )
     if late := out_of_time(request.timeout_ms):
         return Decided((), _all_refused(request, late))
-    reassignment = _Reassignment(image, request.allow_replication_factor_change)
+    reassignment = _Reassignment(image, configs, request.allow_replication_factor_change)
     responses = [
         ReassignableTopicResponse(
             name=topic.name, partitions=[reassignment.alter(topic.name, partition) for partition in topic.partitions]
@@ -74,10 +76,10 @@ def _result(index: int, error: KafkaError | None) -> ReassignablePartitionRespon
 class _Reassignment:
     """The records of one request."""
 
-    def __init__(self, image: Image, may_change_factor: bool) -> None:
+    def __init__(self, image: Image, configs: ConfigRules, may_change_factor: bool) -> None:
         self._image = image
         self._may_change_factor = may_change_factor
-        self._placer = Placer(image)
+        self._changes = PartitionChanges(image, configs)
         self.records: list[MetadataRecord] = []
 
     def alter(self, topic_name: str, target: ReassignablePartition) -> ReassignablePartitionResponse:
@@ -107,13 +109,14 @@ class _Reassignment:
             raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
         original = [one for one in partition.replicas if one not in partition.adding_replicas]
         isr = [one for one in partition.isr if one in original]
-        if not isr:
+        if not isr and not self._changes.unclean_enabled(topic):
             message = (
                 f"Unable to revert partition assignment for {topic.name}:{index} because it would require an unclean "
                 "leader election."
             )
             raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
-        self._become(topic, index, partition, original, isr)
+        target = Target(isr=isr, replicas=original, adding_replicas=[], removing_replicas=[])
+        self._append(self._changes.change(topic, index, target))
 
     def _change(self, topic: Topic, index: int, partition: Partition, target: list[int]) -> None:
         check_assignment(self._image, target, None)
@@ -122,43 +125,15 @@ class _Reassignment:
             if before != len(target):
                 message = f"The replication factor is changed from {before} to {len(target)}"
                 raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, message)
-        isr = [one for one in partition.isr if one in target]
-        if set(target) <= set(isr):
-            self._become(topic, index, partition, target, isr)
-            return
         adding = sorted(set(target) - set(partition.replicas))
         removing = sorted(set(partition.replicas) - set(target))
-        record = self._record(topic, index, partition, [*target, *removing])
-        record.adding_replicas = adding or None
-        record.removing_replicas = removing or None
-        self._append(record)
+        becoming = Target(
+            replicas=[*target, *removing], adding_replicas=adding or None, removing_replicas=removing or None
+        )
+        self._append(self._changes.change(topic, index, becoming, Election.ONLINE))
 
-    def _become(self, topic: Topic, index: int, partition: Partition, replicas: list[int], isr: list[int]) -> None:
-        """The partition has these replicas from now on, led by one that is in sync."""
-        record = self._record(topic, index, partition, replicas)
-        if tuple(isr) != partition.isr:
-            record.isr = isr
-        if partition.leader not in isr:
-            record.leader = next(one for one in replicas if one in isr)
-        if partition.adding_replicas:
-            record.adding_replicas = []
-        if partition.removing_replicas:
-            record.removing_replicas = []
-        self._append(record)
-
-    def _record(self, topic: Topic, index: int, partition: Partition, replicas: list[int]) -> PartitionChangeRecord:
-        record = PartitionChangeRecord(partition_id=index, topic_id=topic.topic_id)
-        if tuple(replicas) != partition.replicas:
-            record.replicas = replicas
-            record.directories = [self._directory(partition, broker_id) for broker_id in replicas]
-        return record
-
-    def _directory(self, partition: Partition, broker_id: int) -> Uuid:
-        known = partition.directory_of(broker_id)
-        return self._placer.directory(broker_id) if known is None else known
-
-    def _append(self, record: PartitionChangeRecord) -> None:
-        if record != PartitionChangeRecord(partition_id=record.partition_id, topic_id=record.topic_id):
+    def _append(self, record: PartitionChangeRecord | None) -> None:
+        if record is not None:
             self.records.append(record)
 
 

@@ -6,11 +6,12 @@ A record is the value of a log record without a key, in the frame that `protocol
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeAlias
 
 from protocol.metadata_records import decode_record, encode_record, nodes, topics
 from protocol.records import batch
+from protocol.records.control import QuorumRecord, decode_quorum_record
 from protocol.records.record import Record, read_records
 from protocol.types import Buffer
 
@@ -47,20 +48,40 @@ def log_record(record: MetadataRecord, metadata_version: int, now_ms: int) -> Re
     return Record(timestamp=now_ms, value=encode_record(record, version_of(record, metadata_version)))
 
 
-class MetadataForm:
-    """How the runtime writes the records of an outcome: in one batch, so that they are there all or none."""
+class MetadataBatch(NamedTuple):
+    """A batch of the metadata log: records of the cluster, or, as a control batch, of its quorum."""
 
-    def __init__(self, metadata_version: Callable[[], int]) -> None:
-        self._metadata_version = metadata_version
+    base_offset: int
+    last_offset: int
+    epoch: int
+    size_bytes: int
+    records: Sequence[MetadataRecord] = ()
+    quorum: Sequence[QuorumRecord] = ()
 
-    def encode(self, records: Sequence[MetadataRecord], now_ms: int) -> bytearray:
-        """One batch of all of the records."""
-        level = self._metadata_version()
-        return batch.build([log_record(record, level, now_ms) for record in records])
+    @property
+    def next_offset(self) -> int:
+        """The offset of the batch that follows."""
+        return self.last_offset + 1
 
-    def decode(self, batches: Buffer) -> Iterator[MetadataRecord]:
-        """The metadata records of whole batches; control batches have none. Raises ProtocolError and KafkaError."""
-        for position, header in batch.iter_batches(batches):
-            if not header.is_control:
-                for record in read_records(batches, position, header):
-                    yield decode_record(record.value or b"")
+
+def encode_batch(records: Sequence[MetadataRecord], metadata_version: int, now_ms: int) -> bytearray:
+    """One batch of all of the records, so that they are there all or none."""
+    return batch.build([log_record(record, metadata_version, now_ms) for record in records])
+
+
+def decode_batches(data: Buffer) -> Iterator[MetadataBatch]:
+    """The batches of the metadata log. Raises ProtocolError and KafkaError."""
+    for position, header in batch.iter_batches(data):
+        records = read_records(data, position, header)
+        yield MetadataBatch(
+            header.base_offset,
+            header.last_offset,
+            header.partition_leader_epoch,
+            header.size_bytes,
+            () if header.is_control else [decode_record(record.value or b"") for record in records],
+            _quorum_records(records) if header.is_control else (),
+        )
+
+
+def _quorum_records(records: Iterable[Record]) -> list[QuorumRecord]:
+    return [said for said in map(decode_quorum_record, records) if said is not None]

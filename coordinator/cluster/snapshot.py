@@ -55,9 +55,11 @@ class Snapshot(NamedTuple):
 
 
 def find_snapshots(names: Iterable[str]) -> list[SnapshotId]:
-    """The snapshots among a folder's files, oldest first."""
-    found = (CHECKPOINT.fullmatch(name) for name in names)
-    return sorted(SnapshotId(int(match[1]), int(match[2])) for match in found if match)
+    """The snapshots among a folder's files, oldest first: by epoch, since a log that was truncated may have had offsets
+    that a later epoch has again."""
+    matches = (CHECKPOINT.fullmatch(name) for name in names)
+    ids = (SnapshotId(int(match[1]), int(match[2])) for match in matches if match)
+    return sorted(ids, key=lambda snapshot_id: (snapshot_id.epoch, snapshot_id.offset))
 
 
 def read_snapshot(disk: Disk, path: str) -> Snapshot:

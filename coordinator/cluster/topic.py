@@ -42,9 +42,10 @@ class Partition(NamedTuple):
 
     def directory_of(self, broker_id: int) -> Uuid | None:
         """The directory that holds this broker's replica; None when it has none, or the record is too old to say."""
-        if broker_id not in self.replicas or not self.directories:
+        if broker_id not in self.replicas:
             return None
-        return self.directories[self.replicas.index(broker_id)]
+        at = self.replicas.index(broker_id)
+        return self.directories[at] if at < len(self.directories) else None
 
     def to_record(self, topic_id: Uuid, index: int) -> PartitionRecord:
         """The record that makes this partition."""
@@ -110,7 +111,7 @@ def _or(new: list[int] | None, old: tuple[int, ...]) -> tuple[int, ...]:
 
 
 class Topic:
-    """A topic and its partitions by index. Only the image, applying a record, changes it."""
+    """A topic and its partitions by index. Only the image that it is in, applying a record, changes it."""
 
     __slots__ = ("name", "partitions", "topic_id")
 
@@ -118,6 +119,12 @@ class Topic:
         self.name = name
         self.topic_id = topic_id
         self.partitions: dict[int, Partition] = {}
+
+    def copy(self) -> Topic:
+        """The topic of another image."""
+        other = Topic(self.name, self.topic_id)
+        other.partitions = self.partitions.copy()
+        return other
 
     @property
     def replication_factor(self) -> int:

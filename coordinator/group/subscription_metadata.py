@@ -37,7 +37,7 @@ RackOf = Callable[[int], str | None]
 class TopicWatch:
     """Hashes of topics, computed once until the topic changes, and two marks by which a group knows that it is behind.
 
-    One serves all shards of a broker; `note` is a subscriber of the image.
+    One serves all shards of a broker; `note` takes each change of the image.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class TopicWatch:
         return self._version()
 
     def note(self, change: Change) -> None:
-        """A record of the metadata log was applied."""
+        """Committed records have changed the image."""
         if isinstance(change, TopicCreated):
             self.newest_topic_at = self._version()
         elif isinstance(change, PartitionChanged):

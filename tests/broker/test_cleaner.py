@@ -93,7 +93,7 @@ async def test_a_topic_may_be_deleted_while_it_is_cleaned(tmp_path: Path) -> Non
             while not log.cleaning:  # noqa: ASYNC110 (another process works)
                 await asyncio.sleep(0.01)
         request = DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000)
-        await broker.server.cluster.delete_topics(request, 5)
+        await broker.server.broker.controller.delete_topics(request, 5)
         await broker.create_topic("u", 1, **CONFIGS)
         await fill(broker, "u", 1)
     assert not (tmp_path / "t-0").exists()

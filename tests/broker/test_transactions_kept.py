@@ -116,7 +116,7 @@ async def test_a_deleted_topic_holds_no_transaction_up(client: Transacting) -> N
     producer = await client.producer()
     await client.add(producer, 0, 1)
     request = DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000)
-    await client.broker.server.cluster.delete_topics(request, 5)
+    await client.broker.server.broker.controller.delete_topics(request, 5)
     assert (await client.end(producer)).code is NONE
     assert await client.settled() == "CompleteCommit"
 

@@ -282,7 +282,7 @@ class Transacting(TransactionalClient):
 
     async def start(self) -> None:
         """The coordinators' topics are there, and loaded."""
-        if self.broker.server.cluster.image.topic(TOPIC) is None:
+        if self.broker.server.broker.image.topic(TOPIC) is None:
             await self.broker.create_topic(TOPIC, partitions=2)
         await self.find(ID, 1)
         await self.find(GROUP, 0)

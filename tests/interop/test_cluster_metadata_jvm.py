@@ -14,8 +14,8 @@ from protocol.messages.create_topics import CreateTopicsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.types import uuid_to_text
 from storage.disk import OsDisk
+from tests.broker.metadata.worlds import World
 from tests.coordinator.cluster.given import creatable
-from tests.coordinator.cluster.worlds import World
 from tests.interop import jvm
 from tests.interop.brokers import ApacheKafka, cluster_id
 
@@ -90,9 +90,9 @@ async def fill(world: World) -> None:
     """Topics and what else a session of ours writes."""
     cluster = world.open()
     topics = [creatable("orders", 3, 1, {"retention.ms": "864000000"}), creatable("pay.ments", 1, 1), creatable("gone")]
-    await cluster.create_topics(CreateTopicsRequest(topics=topics))
-    await cluster.delete_topics(DeleteTopicsRequest(topic_names=["gone"], timeout_ms=1000), version=5)
-    await cluster.next_producer_id()
+    await cluster.controller.create_topics(CreateTopicsRequest(topics=topics))
+    await cluster.controller.delete_topics(DeleteTopicsRequest(topic_names=["gone"], timeout_ms=1000), version=5)
+    await cluster.node.allocate_producer_ids()
     world.stop(cluster)
 
 
@@ -108,7 +108,7 @@ def test_a_directory_is_formatted_as_kafka_storage_formats_it(tmp_path: Path) ->
     name = f"__cluster_metadata-0/{0:020}-{0:010}.checkpoint"
     mine, other = (read_snapshot(DISK, str(folder / name)) for folder in (ours, theirs))
     assert (mine.records, len(mine.quorum)) == (other.records, len(other.quorum))
-    told = repr(mine.quorum[2]).replace(repr(cluster.directory_ids[str(ours)]), "…")
+    told = repr(mine.quorum[2]).replace(repr(cluster.node.directory_ids[str(ours)]), "…")
     assert told == re.sub(r"voter_directory_id=b(['\"]).*?\1,", "voter_directory_id=…,", repr(other.quorum[2]))
     assert (ours / name).stat().st_size == (theirs / name).stat().st_size
 
@@ -177,7 +177,7 @@ async def test_a_log_whose_beginning_is_only_in_a_snapshot_of_kafka_is_read(tmp_
     after = topics_known(world)
     assert {name: one[:2] for name, one in after.items()} == {name: one[:2] for name, one in before.items()}
     cluster = world.open()
-    await cluster.create_topics(CreateTopicsRequest(topics=[creatable("third")]))
+    await cluster.controller.create_topics(CreateTopicsRequest(topics=[creatable("third")]))
     world.stop(cluster)
     again = ApacheKafka(tmp_path / "data", settings, formatted=True)
     again.start()

@@ -50,7 +50,7 @@ async def test_the_client_s_name_is_remembered(client: Client) -> None:
 
 
 async def test_whom_a_client_takes_this_broker_for(broker: InProcess, client: Client) -> None:
-    cluster_id, node_id = broker.server.cluster.image.cluster_id, 1
+    cluster_id, node_id = broker.server.broker.image.cluster_id, 1
     for asked, code in (
         (request(cluster_id=cluster_id, node_id=node_id), ErrorCode.NONE),
         (request(cluster_id=cluster_id, node_id=2), ErrorCode.REBOOTSTRAP_REQUIRED),

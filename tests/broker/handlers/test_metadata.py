@@ -105,7 +105,7 @@ async def test_the_cluster(broker: InProcess, client: Client) -> None:
     answer = await client.ask(
         DescribeClusterRequest(include_cluster_authorized_operations=False), 2, DescribeClusterResponse
     )
-    assert answer.cluster_id == broker.server.cluster.image.cluster_id
+    assert answer.cluster_id == broker.server.broker.image.cluster_id
     assert [(node.broker_id, node.is_fenced) for node in answer.brokers] == [(1, False)]
 
 

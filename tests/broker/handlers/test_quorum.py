@@ -49,7 +49,7 @@ async def update(client: Client, name: str, level: int, kind: int, *, validate_o
 
 
 async def test_a_feature_goes_down_only_when_told_to(broker: InProcess, client: Client) -> None:
-    image = broker.server.cluster.image
+    image = broker.server.broker.image
     assert await update(client, "group.version", 0, UPGRADE) == ErrorCode.INVALID_UPDATE_VERSION
     assert await update(client, "group.version", 0, SAFE_DOWNGRADE, validate_only=True) == ErrorCode.NONE
     assert image.features["group.version"] == 1

@@ -181,7 +181,7 @@ async def test_partitions_that_follow_have_the_leader_epoch_of_then(broker: Slow
     leader = topic.partitions[LAST].leader
     for index in (LAST, 0):
         change = PartitionChangeRecord(partition_id=index, topic_id=topic.topic_id, leader=leader)
-        await broker.server.cluster.write([change])
+        await broker.server.broker.controller.write([change])
     await created(creating)
     assert [broker.replicas.partition("t", index).leader_epoch for index in (0, 1, LAST)] == [1, 0, 1]
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
-from coordinator.cluster.broker_info import Endpoint
+from coordinator.cluster.activation import controller_records
+from coordinator.cluster.broker_heartbeat import broker_heartbeat
 from coordinator.cluster.config_rules import ConfigRules
-from coordinator.cluster.features import bootstrap_records
+from coordinator.cluster.features import SUPPORTED, bootstrap_records
 from coordinator.cluster.image import Image
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.record import MetadataRecord
-from coordinator.cluster.registration import registration_records
+from coordinator.cluster.registration import register_broker
 from coordinator.cluster.resource import ResourceType
 from coordinator.cluster.topic import Partition
+from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from protocol.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
 from protocol.messages.create_topics import CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig
 from protocol.metadata_records.settings import ConfigRecord
 from protocol.metadata_records.topics import PartitionRecord, TopicRecord
@@ -30,15 +33,52 @@ def image(*records: MetadataRecord, options: ClusterOptions = OPTIONS) -> Image:
     """The image of a registered, unfenced broker, and then these records."""
     made = Image("the-cluster")
     made.controller_id = NODE
-    for record in bootstrap_records():
-        made.apply(record)
-    endpoints = [Endpoint(LISTENER, "127.0.0.1", 9092)]
-    ids = b"controller-inc--", b"broker-inc------"
-    for record in registration_records(made, options, endpoints, [DIRECTORY], ids, clean=True):
-        made.apply(record)
-    for record in records:
-        made.apply(record)
+    apply(made, bootstrap_records())
+    apply(made, controller_records(made, NODE, b"controller-inc--", options.controller_listener))
+    apply(made, register_broker(made, registration(), RULES).records)
+    apply(made, broker_heartbeat(made, heartbeat(made), RULES).records)
+    apply(made, records)
     return made
+
+
+def apply(image: Image, records: Iterable[MetadataRecord]) -> None:
+    """Take the records in as one batch."""
+    for record in records:
+        image.apply(record)
+        image.offset += 1
+
+
+def registration(broker_id: int = NODE, **fields: object) -> BrokerRegistrationRequest:
+    """A broker that starts, with one directory; `fields` replaces what it says."""
+    request = BrokerRegistrationRequest(
+        broker_id=broker_id,
+        cluster_id="the-cluster",
+        incarnation_id=b"broker-inc------",
+        listeners=[Listener(name=LISTENER, host="127.0.0.1", port=9092, security_protocol=0)],
+        features=[
+            Feature(name=name, min_supported_version=levels.min_level, max_supported_version=levels.max_level)
+            for name, levels in SUPPORTED.items()
+        ],
+        rack=None,
+        log_dirs=[DIRECTORY],
+    )
+    for name, value in fields.items():
+        setattr(request, name, value)
+    return request
+
+
+def heartbeat(image: Image, broker_id: int = NODE, **fields: object) -> BrokerHeartbeatRequest:
+    """A broker that lives, and has read all that there is; `fields` replaces what it says."""
+    request = BrokerHeartbeatRequest(
+        broker_id=broker_id,
+        broker_epoch=image.brokers[broker_id].epoch,
+        current_metadata_offset=image.offset,
+        want_fence=False,
+        want_shut_down=False,
+    )
+    for name, value in fields.items():
+        setattr(request, name, value)
+    return request
 
 
 def topic(name: str, partitions: int = 1, topic_id: Uuid = TOPIC_ID, **state: object) -> list[MetadataRecord]:
@@ -48,6 +88,8 @@ def topic(name: str, partitions: int = 1, topic_id: Uuid = TOPIC_ID, **state: ob
 
 def partition(index: int, topic_id: Uuid = TOPIC_ID, **state: object) -> PartitionRecord:
     """A partition's record on the one broker."""
+    if "replicas" in state:
+        state = {"directories": (), **state}
     alone = Partition(replicas=(NODE,), isr=(NODE,), leader=NODE, directories=(DIRECTORY,))
     return alone._replace(**state).to_record(topic_id, index)  # type: ignore[arg-type]  # fields by their names
 

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from contextlib import suppress
 
-import pytest
 from hypothesis import given as for_any
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from coordinator.cluster import snapshots
 from coordinator.cluster.image import Image
 from coordinator.cluster.image_records import records_of
-from coordinator.cluster.record import MetadataForm, MetadataRecord
-from coordinator.cluster.snapshot import find_snapshots, read_snapshot, snapshot_path
-from protocol.messages.create_topics import CreateTopicsRequest
+from coordinator.cluster.record import MetadataRecord, decode_batches, encode_batch
 from protocol.metadata_records.security import AccessControlEntryRecord, UserScramCredentialRecord
 from protocol.metadata_records.settings import ClientQuotaRecord, EntityData, FeatureLevelRecord, ProducerIdsRecord
 from protocol.metadata_records.topics import ClearElrRecord, PartitionChangeRecord, RemoveTopicRecord
-from protocol.records.control import KRaftVersionRecord, VotersRecord
 from tests.coordinator.cluster import given
 from tests.coordinator.cluster.given import NODE
-from tests.coordinator.cluster.worlds import World
 
 NAMES = ("a", "b.c", "b_c", "__consumer_offsets")
 small = st.integers(min_value=0, max_value=3)
@@ -98,31 +92,22 @@ def changes(name: str, topic_id: bytes, partitions: int) -> st.SearchStrategy[Me
 @for_any(histories())
 def test_an_image_is_all_that_there_is(history: list[MetadataRecord]) -> None:
     image = given.image(*history)
-    form = MetadataForm(lambda: 30)
     again = Image("the-cluster")
-    for record in form.decode(form.encode(list(records_of(image)), 0)):
-        again.apply(record)
+    for batch in decode_batches(encode_batch(list(records_of(image)), 30, 0)):
+        for record in batch.records:
+            again.apply(record)
     assert everything(again) == everything(image)
 
 
-@pytest.fixture
-def soon_due(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshots, "SNAPSHOT_AFTER_BYTES", 1_500)
-
-
-@pytest.mark.usefixtures("soon_due")
-async def test_a_snapshot_is_renewed_when_enough_was_written(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    for at in range(4):
-        cluster = world.open()
-        topics = [given.creatable(f"topic-{at}-{one}", 2, 1) for one in range(5)]
-        await cluster.create_topics(CreateTopicsRequest(topics=topics))
-        world.stop(cluster)
-    found = find_snapshots(file.name for file in world.folder().iterdir())
-    assert len(found) == snapshots.KEPT_SNAPSHOTS
-    assert found[-1].offset == cluster.log.end_offset
-    latest = read_snapshot(world.disk, snapshot_path(str(world.folder()), found[-1]))
-    assert [type(said) for said in latest.quorum[1:3]] == [KRaftVersionRecord, VotersRecord]
-    again = world.open(register=False)
-    assert everything(again.image) == everything(cluster.image)
-    assert len(again.image.topic_names()) == 20
+@settings(max_examples=50, deadline=None)
+@for_any(histories(), histories())
+def test_a_copy_is_the_same_and_goes_its_own_way(history: list[MetadataRecord], more: list[MetadataRecord]) -> None:
+    image = given.image(*history)
+    before = everything(given.image(*history))
+    copy = image.copy()
+    assert everything(copy) == before
+    assert (copy.offset, copy.cluster_id) == (image.offset, image.cluster_id)
+    for record in more:
+        with suppress(KeyError):  # a topic of this name may be there
+            copy.apply(record)
+    assert everything(image) == before

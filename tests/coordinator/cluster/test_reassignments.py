@@ -35,7 +35,7 @@ def reassign(
     request = AlterPartitionReassignmentsRequest(
         topics=[ReassignableTopic(name=topic, partitions=[partition])], allow_replication_factor_change=may_change
     )
-    decided = alter_partition_reassignments(image, request)
+    decided = alter_partition_reassignments(image, request, given.RULES)
     (result,) = decided.response.responses[0].partitions
     return list(decided.records), result.error_code, result.error_message
 
@@ -91,7 +91,7 @@ def test_a_replica_on_a_broker_that_is_gone_is_dropped_at_once() -> None:
     image = given.image(*given.topic("orders", replicas=(NODE, OTHER), directories=(DIRECTORY, OTHER_DIRECTORY)))
     records, code, _ = reassign(image, [NODE])
     assert code == ErrorCode.NONE
-    assert records == [change(replicas=[NODE], directories=[DIRECTORY])]
+    assert records == [change(replicas=[NODE], directories=[DIRECTORY], leader=NODE)]
 
 
 def test_a_new_replica_is_added_while_the_old_one_stays_until_it_is_in_sync() -> None:
@@ -110,7 +110,9 @@ def test_a_new_replica_is_added_while_the_old_one_stays_until_it_is_in_sync() ->
     (ongoing,) = listed.topics[0].partitions
     assert (ongoing.replicas, ongoing.adding_replicas, ongoing.removing_replicas) == ([2, 1], [2], [1])
     records, _, _ = reassign(image, None)
-    assert records == [change(replicas=[NODE], directories=[DIRECTORY], adding_replicas=[], removing_replicas=[])]
+    assert records == [
+        change(replicas=[NODE], directories=[DIRECTORY], adding_replicas=[], removing_replicas=[], leader=NODE)
+    ]
 
 
 def test_replicas_that_only_change_places_change_at_once() -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from coordinator.cluster.image import Image
+from broker.metadata.log import MetadataLog
 from coordinator.cluster.image_records import records_of
-from coordinator.cluster.metadata_log import MetadataLog
-from coordinator.cluster.replay import Replay
+from coordinator.cluster.loader import MetadataLoader
+from coordinator.cluster.record import MetadataBatch
 from coordinator.cluster.snapshot import SnapshotId, snapshot_path, write_snapshot
 from coordinator.runtime import Clock
 from protocol.records.control import KRaftVersionRecord, VotersRecord
@@ -22,36 +22,43 @@ KEPT_SNAPSHOTS = 2
 class Snapshots:
     """Renews the snapshot where the log's size since the last one asks for it: at a start and at a clean stop."""
 
-    def __init__(self, image: Image, log: MetadataLog, replay: Replay, disk: Disk, clock: Clock) -> None:
-        self._image = image
+    def __init__(self, loader: MetadataLoader, log: MetadataLog, replayed_bytes: int, disk: Disk, clock: Clock) -> None:
+        """`replayed_bytes` of the log came after the snapshot that the start began with."""
+        self._loader = loader
         self._log = log
-        self._replay = replay
         self._disk = disk
         self._clock = clock
+        self._size_bytes = replayed_bytes
+
+    def committed(self, batch: MetadataBatch) -> None:
+        """A batch more stands behind the last snapshot."""
+        self._size_bytes += batch.size_bytes
 
     def write_if_due(self) -> None:
-        """Flush the log and stand for all of it. Raises LogDirFailure, OSError."""
-        if self._replay.size_bytes + self._log.appended_bytes < SNAPSHOT_AFTER_BYTES:
+        """Stand for all that is committed. Raises LogDirFailure, OSError."""
+        image = self._loader.image
+        if self._size_bytes < SNAPSHOT_AFTER_BYTES or self._loader.in_transaction:
             return
         now_ms = self._clock.now_ms()
-        self._log.log.flush(now_ms)
-        snapshot_id = SnapshotId(self._log.end_offset, self._log.epoch)
+        snapshot_id = SnapshotId(image.offset + 1, image.epoch)
+        folder = self._log.directory
         write_snapshot(
             self._disk,
-            snapshot_path(self._log.log.directory, snapshot_id),
-            list(records_of(self._image)),
-            metadata_version=self._image.metadata_version,
+            snapshot_path(folder, snapshot_id),
+            list(records_of(image)),
+            metadata_version=image.metadata_version,
             last_timestamp=now_ms,
             now_ms=now_ms,
             epoch=snapshot_id.epoch,
             quorum=self._quorum(),
         )
-        self._replay.size_bytes = self._log.appended_bytes = 0
-        for old in self._log.snapshots(self._disk)[:-KEPT_SNAPSHOTS]:
-            self._disk.unlink(snapshot_path(self._log.log.directory, old), missing_ok=True)
+        self._size_bytes = 0
+        for old in self._log.snapshots()[:-KEPT_SNAPSHOTS]:
+            self._disk.unlink(snapshot_path(folder, old), missing_ok=True)
 
     def _quorum(self) -> list[KRaftVersionRecord | VotersRecord]:
         """The voters, where they are in the log and not in everybody's configuration."""
-        if self._image.kraft_version == 0 or self._replay.voters is None:
+        image, voters = self._loader.image, self._loader.voters
+        if image.kraft_version == 0 or voters is None:
             return []
-        return [KRaftVersionRecord(version=0, k_raft_version=self._image.kraft_version), self._replay.voters]
+        return [KRaftVersionRecord(version=0, k_raft_version=image.kraft_version), voters]

@@ -8,27 +8,25 @@ import pytest
 
 from coordinator.cluster.features import bootstrap_records
 from coordinator.cluster.image import Image
-from coordinator.cluster.record import MetadataRecord
-from coordinator.cluster.replay import Replay
+from coordinator.cluster.loader import MetadataLoader
+from coordinator.cluster.record import MetadataBatch, MetadataRecord
 from coordinator.cluster.snapshot import SnapshotId, write_snapshot
 from protocol.errors import KafkaError
 from protocol.messages.create_topics import CreateTopicsRequest
 from protocol.metadata_records.log import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from protocol.metadata_records.settings import FeatureLevelRecord
 from storage.disk import OsDisk
+from tests.broker.metadata.worlds import World
 from tests.coordinator.cluster import given
-from tests.coordinator.cluster.worlds import World
 
 BEGIN, END, ABORT = BeginTransactionRecord(name="b"), EndTransactionRecord(), AbortTransactionRecord(reason="r")
 LEVEL = FeatureLevelRecord(name="group.version", feature_level=1)
 
 
 def replayed(*records: MetadataRecord) -> tuple[dict[str, int], bool]:
-    image = Image("c")
-    replay = Replay(image)
-    for record in records:
-        replay.feed(record)
-    return image.features, replay.in_transaction
+    loader = MetadataLoader(Image("c"))
+    loader.commit(MetadataBatch(0, len(records) - 1, 1, 100, records))
+    return loader.image.features, loader.in_transaction
 
 
 def test_records_of_a_transaction_count_once_it_ends() -> None:
@@ -53,8 +51,8 @@ def test_a_snapshot_beyond_the_log_is_where_the_log_goes_on(tmp_path: Path) -> N
     put_snapshot(world, 5_000, *given.topic("orders"))
     cluster = world.open()
     assert cluster.image.topic("orders") is not None
-    assert cluster.log.log.log_start_offset == 5_000
-    assert cluster.broker_epoch > 5_000
+    assert cluster.metadata_log.start_offset == 5_000
+    assert cluster.node.broker_epoch > 5_000
     world.stop(cluster)
     assert world.open().image.topic("orders") is not None
 
@@ -63,13 +61,13 @@ async def test_a_snapshot_within_the_log_is_followed_by_the_rest_of_it(tmp_path:
     world = World(tmp_path)
     cluster = world.open()
     world.stop(cluster)
-    put_snapshot(world, cluster.log.end_offset, *given.topic("in-the-snapshot"))
+    put_snapshot(world, cluster.metadata_log.end_offset, *given.topic("in-the-snapshot"))
     cluster = world.open()
-    await cluster.create_topics(CreateTopicsRequest(topics=[given.creatable("after-it")]))
+    await cluster.controller.create_topics(CreateTopicsRequest(topics=[given.creatable("after-it")]))
     world.stop(cluster)
     again = world.open(register=False)
     assert again.image.topic_names() == ["after-it", "in-the-snapshot"]
-    assert again.image.offset == again.log.end_offset - 1
+    assert again.image.offset == again.metadata_log.high_watermark - 1
 
 
 def test_a_damaged_snapshot_is_named(tmp_path: Path) -> None:
@@ -84,6 +82,6 @@ def test_a_metadata_version_of_the_future_is_refused(tmp_path: Path) -> None:
     world = World(tmp_path)
     cluster = world.open()
     world.stop(cluster)
-    put_snapshot(world, cluster.log.end_offset, FeatureLevelRecord(name="metadata.version", feature_level=31))
+    put_snapshot(world, cluster.metadata_log.end_offset, FeatureLevelRecord(name="metadata.version", feature_level=31))
     with pytest.raises(KafkaError, match=r"metadata.version 31: 30 is the newest known"):
         world.open()

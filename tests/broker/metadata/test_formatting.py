@@ -13,7 +13,7 @@ from coordinator.cluster.snapshot import read_snapshot
 from protocol.records.control import KRaftVersionRecord, SnapshotHeaderRecord, VotersRecord
 from protocol.types import uuid_to_text
 from storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
-from tests.coordinator.cluster.worlds import OPTIONS, World
+from tests.broker.metadata.worlds import OPTIONS, World
 
 
 def test_an_empty_directory_becomes_a_node_of_a_new_cluster(tmp_path: Path) -> None:
@@ -21,8 +21,8 @@ def test_an_empty_directory_becomes_a_node_of_a_new_cluster(tmp_path: Path) -> N
     cluster = world.open()
     (directory,) = world.directories
     written = read_meta_properties(world.disk, directory)
-    assert written == MetaProperties(cluster.image.cluster_id, 1, cluster.directory_ids[directory])
-    assert cluster.directory_of(cluster.directory_ids[directory]) == directory
+    assert written == MetaProperties(cluster.image.cluster_id, 1, cluster.node.directory_ids[directory])
+    assert cluster.node.directory_of(cluster.node.directory_ids[directory]) == directory
 
 
 def test_the_files_of_a_formatted_directory_are_those_of_kafka_storage(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_the_next_start_finds_the_same_cluster_and_directories(tmp_path: Path) -
     world = World(tmp_path, ["one", "two"])
     first = world.open()
     world.stop(first)
-    assert world.open().identity == first.identity
+    assert world.open().node.identity == first.node.identity
 
 
 def test_a_new_directory_joins_the_others(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_a_new_directory_joins_the_others(tmp_path: Path) -> None:
     first.close()
     both = World(tmp_path, ["one", "two"]).open()
     assert both.image.cluster_id == first.image.cluster_id
-    assert len(set(both.directory_ids.values())) == 2
+    assert len(set(both.node.directory_ids.values())) == 2
 
 
 @pytest.mark.parametrize(("properties", "problem"), [

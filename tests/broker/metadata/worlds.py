@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
+from typing import TypeVar
 
+from broker.metadata.opening import Metadata, Settings, open_metadata
 from coordinator.cluster.broker_info import Endpoint
-from coordinator.cluster.cluster import Cluster, Node
 from coordinator.cluster.options import ClusterOptions
 from coordinator.runtime import Timer
 from protocol.errors import KafkaError
 from storage.checkpoint import write_clean_shutdown
 from storage.disk import Disk, OsDisk
+
+A = TypeVar("A")
 
 ENDPOINTS = [Endpoint("PLAINTEXT", "127.0.0.1", 9092)]
 OPTIONS = ClusterOptions(listeners=tuple(ENDPOINTS))
@@ -56,8 +59,17 @@ class HandWorker:
                 then(None)
 
 
+def now(coroutine: Coroutine[object, None, A]) -> A:
+    """The result of a coroutine that has nothing to wait for, as where the worker works at once."""
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]  # what the coroutine returns
+    raise AssertionError("it waits")
+
+
 class World:
-    """One node's directories, in which clusters are opened one after the other."""
+    """One node's directories, in which its metadata is opened one time after the other."""
 
     def __init__(self, tmp_path: Path, directories: Sequence[str] = ("data",), disk: Disk | None = None) -> None:
         self.directories = tuple(str(tmp_path / name) for name in directories)
@@ -67,11 +79,11 @@ class World:
         self.failures: list[KafkaError] = []
         self.random_bytes = random.Random(42).randbytes
 
-    def open(self, options: ClusterOptions = OPTIONS, cluster_id: str | None = None, register: bool = True) -> Cluster:
-        """A running node."""
+    def open(self, options: ClusterOptions = OPTIONS, cluster_id: str | None = None, register: bool = True) -> Metadata:
+        """A running node; without `register`, one that has read its metadata and no more."""
         self.clock.time_ms += 1_000
-        cluster = Cluster.open(
-            Node(self.directories, options, cluster_id=cluster_id),
+        metadata = open_metadata(
+            Settings(self.directories, options, cluster_id=cluster_id),
             disk=self.disk,
             clock=self.clock,
             worker=self.worker,
@@ -79,15 +91,20 @@ class World:
             on_failure=self.failures.append,
         )
         if register:
-            cluster.register(ENDPOINTS)
-        return cluster
+            self.join(metadata)
+        return metadata
 
-    def stop(self, cluster: Cluster) -> None:
+    def join(self, metadata: Metadata) -> None:
+        """Register, and lead."""
+        now(metadata.node.register(ENDPOINTS))
+        now(metadata.node.unfence())
+
+    def stop(self, metadata: Metadata) -> None:
         """A clean stop, with the markers that the logs leave."""
-        epoch = cluster.broker_epoch
-        cluster.close()
+        now(metadata.node.leave())
+        metadata.close()
         for directory in self.directories:
-            write_clean_shutdown(self.disk, directory, epoch)
+            write_clean_shutdown(self.disk, directory, metadata.node.broker_epoch)
 
     def folder(self) -> Path:
         """Where the metadata log is."""

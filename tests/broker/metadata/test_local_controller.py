@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.cluster.cluster import Cluster
+from broker.metadata.opening import Metadata
 from coordinator.cluster.image import Image
+from coordinator.cluster.producer_ids import ProducerIdPool
 from coordinator.cluster.quorum_state import QuorumState, read_quorum_state
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
@@ -16,15 +17,15 @@ from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.records.batch import iter_batches
 from protocol.types import TopicPartition
 from storage.checkpoint import read_partition_metadata
+from tests.broker.metadata.worlds import ENDPOINTS, World
 from tests.coordinator.cluster.given import creatable
-from tests.coordinator.cluster.worlds import ENDPOINTS, World
 
 ORDERS = TopicPartition("orders", 0)
 
 
-async def create(cluster: Cluster, name: str, partitions: int = 1) -> CreateTopicsResponse:
+async def create(cluster: Metadata, name: str, partitions: int = 1) -> CreateTopicsResponse:
     topics = [creatable(name, partitions, 1, {"retention.ms": "5"})]
-    return await cluster.create_topics(CreateTopicsRequest(topics=topics))
+    return await cluster.controller.create_topics(CreateTopicsRequest(topics=topics))
 
 
 def state(image: Image) -> dict[str, object]:
@@ -47,21 +48,21 @@ async def test_what_was_created_is_there_after_a_restart(tmp_path: Path) -> None
     cluster = world.open()
     await create(cluster, "orders", 3)
     await create(cluster, "gone")
-    await cluster.delete_topics(DeleteTopicsRequest(topic_names=["gone"], timeout_ms=1000), version=5)
-    assert await cluster.next_producer_id() == 0
+    await cluster.controller.delete_topics(DeleteTopicsRequest(topic_names=["gone"], timeout_ms=1000), version=5)
+    assert (await cluster.node.allocate_producer_ids()).first == 0
     epochs = {at: one.leader_epoch for at, one in cluster.image.topic("orders").partitions.items()}  # type: ignore[union-attr]
     world.stop(cluster)
     closed = state(cluster.image)
     again = world.open(register=False)
     assert state(again.image) == closed
-    assert again.clean
-    again.register(ENDPOINTS)
+    world.join(again)
     topic = again.image.topic("orders")
     assert topic is not None
     assert {one.leader for one in topic.partitions.values()} == {1}
     assert epochs == {0: 0, 1: 0, 2: 0}
+    assert {one.leader_recovery_state for one in topic.partitions.values()} == {0}
     assert again.image.topic("gone") is None
-    assert await again.next_producer_id() == 1000
+    assert (await again.node.allocate_producer_ids()).first == 1000
 
 
 async def test_after_a_crash_everything_is_there_and_leaders_have_a_new_epoch(tmp_path: Path) -> None:
@@ -71,9 +72,8 @@ async def test_after_a_crash_everything_is_there_and_leaders_have_a_new_epoch(tm
     before = cluster.image.partition(ORDERS)
     assert before is not None
     again = world.open()
-    assert not again.clean
     after = again.image.partition(ORDERS)
-    assert after == before._replace(leader_epoch=1, partition_epoch=1)
+    assert after == before._replace(leader_epoch=2, partition_epoch=2, leader_recovery_state=1)
 
 
 async def test_each_start_leads_in_a_new_epoch_that_its_batches_carry(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ async def test_a_lost_quorum_state_does_not_bring_an_old_epoch_back(tmp_path: Pa
     world = World(tmp_path)
     world.stop(world.open())
     (world.folder() / "quorum-state").unlink()
-    assert world.open().log.epoch == 2
+    assert world.open().metadata_log.epoch == 2
 
 
 async def test_a_torn_tail_of_the_metadata_is_cut(tmp_path: Path) -> None:
@@ -120,19 +120,10 @@ async def test_an_answer_waits_until_its_records_are_on_the_device(tmp_path: Pat
     assert len(world.worker.given) == 1
     world.worker.work()
     assert (await first).topics[0].error_code == ErrorCode.NONE
-    assert cluster.image.topic("other-4") is not None
+    assert cluster.image.topic_names() == ["first"]
     world.worker.work()
     assert world.worker.given == []
     assert {answer.topics[0].error_code for answer in await asyncio.gather(*others)} == {ErrorCode.NONE}
-
-
-async def test_what_a_start_appended_is_committed_without_a_change(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    world.worker.at_once = False
-    log = world.open().log
-    assert log.flushed_to == 0
-    world.worker.work()
-    assert log.flushed_to == log.end_offset > 0
 
 
 def break_flushes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,19 +132,6 @@ def break_flushes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(world.disk.__class__, "fsync", lambda self, handle: broken(handle))
     monkeypatch.setattr(world.disk.__class__, "fdatasync", lambda self, handle: broken(handle))
-
-
-async def test_a_failed_flush_of_the_start_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(tmp_path)
-    world.worker.at_once = False
-    cluster = world.open()
-    break_flushes(world, monkeypatch)
-    world.worker.work()
-    assert [error.code for error in world.failures] == [ErrorCode.KAFKA_STORAGE_ERROR]
-    monkeypatch.undo()
-    with pytest.raises(KafkaError) as caught:
-        await create(cluster, "orders")
-    assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
 
 
 async def test_a_failed_flush_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +158,8 @@ async def test_partitions_go_to_the_emptiest_directory(tmp_path: Path) -> None:
 async def test_producer_ids_are_handed_out_once(tmp_path: Path) -> None:
     world = World(tmp_path)
     cluster = world.open()
-    handed_out = [await cluster.next_producer_id() for _ in range(1001)]
+    ids = ProducerIdPool(cluster.node.allocate_producer_ids)
+    handed_out = [await ids.next_id() for _ in range(1001)]
     assert handed_out == list(range(1001))
-    handed_out += await asyncio.gather(*(cluster.next_producer_id() for _ in range(1500)))
+    handed_out += await asyncio.gather(*(ids.next_id() for _ in range(1500)))
     assert len(set(handed_out)) == 2501

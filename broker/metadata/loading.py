@@ -1,0 +1,45 @@
+"""Loads the image: the latest snapshot, then what is committed in the log from there on."""
+
+from __future__ import annotations
+
+from broker.metadata.log import MetadataLog
+from coordinator.cluster.features import LATEST_METADATA_VERSION
+from coordinator.cluster.loader import MetadataLoader
+from coordinator.cluster.snapshot import SnapshotId, read_snapshot, snapshot_path
+from protocol.errors import ErrorCode, KafkaError, ProtocolError
+from storage.disk import Disk
+
+
+def load(loader: MetadataLoader, log: MetadataLog, disk: Disk) -> int:
+    """Bring an empty image to the high watermark; how many bytes of the log that took. Raises KafkaError with the place
+    of what cannot be read."""
+    start = log.start_offset
+    snapshot_id = next(iter(reversed(log.snapshots())), None)
+    if snapshot_id is not None:
+        _load_snapshot(loader, log, snapshot_id, disk)
+        start = snapshot_id.offset
+    elif start > 0:
+        raise _unreadable(log, f"begins at offset {start}, and there is no snapshot of what was before it")
+    size_bytes = 0
+    try:
+        for batch in log.batches(start):
+            size_bytes += batch.size_bytes
+            loader.commit(batch)
+    except (KafkaError, ProtocolError) as error:
+        raise _unreadable(log, str(error)) from error
+    if loader.image.metadata_version > LATEST_METADATA_VERSION:
+        level = loader.image.metadata_version
+        raise _unreadable(log, f"is of metadata.version {level}: {LATEST_METADATA_VERSION} is the newest known")
+    return size_bytes
+
+
+def _load_snapshot(loader: MetadataLoader, log: MetadataLog, snapshot_id: SnapshotId, disk: Disk) -> None:
+    path = snapshot_path(log.directory, snapshot_id)
+    try:
+        loader.load_snapshot(snapshot_id, read_snapshot(disk, path))
+    except (KafkaError, ProtocolError) as error:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{path}: {error}") from error
+
+
+def _unreadable(log: MetadataLog, why: str) -> KafkaError:
+    return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{log.directory}: {why}")

@@ -1,0 +1,183 @@
+"""The controller in this process: decides, writes to the metadata log, and answers when what it wrote is committed.
+
+It decides on a state of its own, which is ahead of the image by what it has written. When a write fails, that state is
+thrown away: it begins again with what is committed and what may still come to be. Source: Kafka's QuorumController.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Sequence
+from typing import TypeVar
+
+from broker.metadata.log import MetadataLog
+from coordinator.cluster.activation import abort_record, activation_records, controller_records
+from coordinator.cluster.alter_configs import alter_configs, incremental_alter_configs
+from coordinator.cluster.assign_directories import assign_replicas_to_dirs
+from coordinator.cluster.broker_heartbeat import broker_heartbeat
+from coordinator.cluster.config_rules import ConfigRules
+from coordinator.cluster.create_partitions import create_partitions
+from coordinator.cluster.create_topics import EVERYTHING, create_topics
+from coordinator.cluster.decided import MAX_RECORDS, Decided
+from coordinator.cluster.delete_topics import delete_topics
+from coordinator.cluster.elect_leaders import elect_leaders
+from coordinator.cluster.features import update_features
+from coordinator.cluster.image import METADATA_VERSION, Image
+from coordinator.cluster.loader import MetadataLoader
+from coordinator.cluster.options import ClusterOptions
+from coordinator.cluster.producer_ids import allocate_producer_ids
+from coordinator.cluster.reassignments import alter_partition_reassignments
+from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.registration import register_broker, unregister_broker
+from protocol.errors import KafkaError
+from protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
+from protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
+from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from protocol.messages.unregister_broker import UnregisterBrokerRequest
+from protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+from protocol.types import Uuid
+
+A = TypeVar("A")
+
+
+class LocalController:
+    """A `coordinator.cluster.controller.Controller` over a log that this node leads; docstrings are there."""
+
+    def __init__(
+        self,
+        log: MetadataLog,
+        loader: MetadataLoader,
+        options: ClusterOptions,
+        configs: ConfigRules,
+        new_uuid: Callable[[], Uuid],
+        on_failure: Callable[[KafkaError], None],
+    ) -> None:
+        """`on_failure` is told once that nothing can be decided any more."""
+        self._log = log
+        self._loader = loader
+        self._options = options
+        self._configs = configs
+        self._new_uuid = new_uuid
+        self._on_failure = on_failure
+        self._state = loader.image.copy()
+        log.on_failure = self._renounce
+
+    def activate(self, bootstrap: Callable[[], Sequence[MetadataRecord]]) -> None:
+        """Write what a new controller does, before any request; `bootstrap` gives the records of a new cluster."""
+        if self._loader.in_transaction:
+            self._write([abort_record()])
+        if METADATA_VERSION not in self._state.features:
+            self._write(activation_records(self._state, bootstrap(), self._options.min_insync_replicas))
+        options = self._options
+        self._write(controller_records(self._state, options.node_id, self._new_uuid(), options.controller_listener))
+
+    def _renounce(self, error: KafkaError) -> None:
+        """Back to the last committed: what was written since may never be."""
+        self._state = self._loader.image.copy()
+        self._on_failure(error)
+
+    def _revert(self) -> None:
+        """Back to what is in the log: a write failed halfway."""
+        self._state = self._loader.image.copy()
+        for batch in self._log.uncommitted:
+            for record in batch.records:
+                self._state.apply(record)
+            self._state.offset, self._state.epoch = batch.last_offset, batch.epoch
+
+    def _write(self, records: Sequence[MetadataRecord]) -> int:
+        """Apply and append the records, as many in a batch as it may have; the offset behind them. Raises KafkaError:
+        then the batch that failed has left no trace, and none follows it."""
+        end_offset = self._log.end_offset
+        for start in range(0, len(records), MAX_RECORDS):
+            part = records[start : start + MAX_RECORDS]
+            level = self._state.metadata_version
+            try:
+                for record in part:
+                    self._state.apply(record)
+                end_offset = self._log.append(part, level)
+            except Exception:
+                self._revert()
+                raise
+            self._state.offset, self._state.epoch = end_offset - 1, self._log.epoch
+        return end_offset
+
+    async def _decide(self, decision: Callable[[Image], Decided[A]]) -> A:
+        """Decide, apply, append; the answer once all that it rests on is committed."""
+        if self._log.failed is not None:
+            raise self._log.failed
+        records, response = decision(self._state)
+        await self._log.committed(self._write(records))
+        return response
+
+    async def write(self, records: Sequence[MetadataRecord]) -> None:
+        """Append records that another room decided on: ACLs, SCRAM credentials, quotas, delegation tokens."""
+        await self._decide(lambda _: Decided(records, None))
+
+    async def create_topics(
+        self, request: CreateTopicsRequest, describable: Container[str] = EVERYTHING
+    ) -> CreateTopicsResponse:
+        return await self._decide(
+            lambda state: create_topics(state, request, self._options, self._configs, self._new_uuid, describable)
+        )
+
+    async def delete_topics(
+        self,
+        request: DeleteTopicsRequest,
+        version: int,
+        deletable: Container[str] = EVERYTHING,
+        describable: Container[str] = EVERYTHING,
+    ) -> DeleteTopicsResponse:
+        return await self._decide(
+            lambda state: delete_topics(state, request, self._options, version, deletable, describable)
+        )
+
+    async def create_partitions(self, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+        return await self._decide(lambda state: create_partitions(state, request))
+
+    async def alter_configs(self, request: AlterConfigsRequest) -> AlterConfigsResponse:
+        return await self._decide(lambda state: alter_configs(state, request, self._configs))
+
+    async def incremental_alter_configs(
+        self, request: IncrementalAlterConfigsRequest
+    ) -> IncrementalAlterConfigsResponse:
+        return await self._decide(lambda state: incremental_alter_configs(state, request, self._configs))
+
+    async def elect_leaders(self, request: ElectLeadersRequest) -> ElectLeadersResponse:
+        return await self._decide(lambda state: elect_leaders(state, request, self._configs))
+
+    async def alter_partition_reassignments(
+        self, request: AlterPartitionReassignmentsRequest
+    ) -> AlterPartitionReassignmentsResponse:
+        return await self._decide(lambda state: alter_partition_reassignments(state, request, self._configs))
+
+    async def update_features(self, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
+        return await self._decide(lambda state: update_features(state, request, self._options.min_insync_replicas))
+
+    async def unregister_broker(self, request: UnregisterBrokerRequest) -> None:
+        node_id = self._options.node_id
+        await self._decide(lambda state: unregister_broker(state, request.broker_id, node_id, self._configs))
+
+    async def register_broker(self, request: BrokerRegistrationRequest) -> BrokerRegistrationResponse:
+        return await self._decide(lambda state: register_broker(state, request, self._configs))
+
+    async def broker_heartbeat(self, request: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
+        return await self._decide(lambda state: broker_heartbeat(state, request, self._configs))
+
+    async def assign_replicas_to_dirs(self, request: AssignReplicasToDirsRequest) -> AssignReplicasToDirsResponse:
+        return await self._decide(lambda state: assign_replicas_to_dirs(state, request, self._configs))
+
+    async def allocate_producer_ids(self, request: AllocateProducerIdsRequest) -> AllocateProducerIdsResponse:
+        return await self._decide(lambda state: allocate_producer_ids(state, request))

@@ -1,0 +1,134 @@
+"""Brings up what a node has of the cluster: identity, log, image, controller, and the node itself.
+
+metadata = open_metadata(settings, disk=disk, clock=clock, worker=worker, random_bytes=os.urandom, on_failure=stop)
+await metadata.node.register(endpoints)      # once the listeners are bound and their ports known
+metadata.loader.subscribe(on_delta)
+await metadata.node.unfence()
+await metadata.node.leave()                  # as a controlled shutdown leaves it, for Apache Kafka or us to find
+metadata.close()
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
+
+from broker.metadata.loading import load
+from broker.metadata.local_controller import LocalController
+from broker.metadata.log import MetadataLog, Worker, open_metadata_log
+from broker.metadata.node import Node, previous_epoch
+from broker.metadata.snapshots import Snapshots
+from coordinator.cluster.config_rules import Checker, ConfigRules
+from coordinator.cluster.controller import Controller
+from coordinator.cluster.features import bootstrap_records
+from coordinator.cluster.formatting import claim, random_uuid
+from coordinator.cluster.image import Image
+from coordinator.cluster.loader import MetadataLoader, raised
+from coordinator.cluster.options import ClusterOptions
+from coordinator.cluster.quorum import sole_voter
+from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.resource import ResourceType
+from coordinator.cluster.snapshot import BOOTSTRAP, read_snapshot
+from coordinator.runtime import Clock
+from protocol.errors import KafkaError
+from protocol.types import Uuid
+from storage.disk import Disk
+
+
+class Settings(NamedTuple):
+    """Where this node's data is, and how it is configured."""
+
+    log_dirs: tuple[str, ...]
+    options: ClusterOptions
+    metadata_log_dir: str | None = None  # the first of log_dirs unless set
+    cluster_id: str | None = None  # what a new cluster is named; drawn unless set
+    checkers: Mapping[ResourceType, Checker] = MappingProxyType({})
+    list_options: Mapping[ResourceType, Mapping[str, str]] = MappingProxyType({})  # as ConfigRules takes them
+
+    @property
+    def metadata_dir(self) -> str:
+        return self.metadata_log_dir or self.log_dirs[0]
+
+
+class Metadata(NamedTuple):
+    """A node's part of the cluster."""
+
+    image: Image
+    loader: MetadataLoader
+    metadata_log: MetadataLog
+    controller: Controller
+    node: Node
+    snapshots: Snapshots
+
+    def close(self) -> None:
+        """Close the log, once the node has left and no flush is under way. Raises LogDirFailure."""
+        self.snapshots.write_if_due()
+        self.metadata_log.close()
+
+
+def open_metadata(
+    settings: Settings,
+    *,
+    disk: Disk,
+    clock: Clock,
+    worker: Worker,
+    random_bytes: Callable[[int], bytes],
+    on_failure: Callable[[KafkaError], None],
+    on_fault: Callable[[Exception], None] = raised,
+) -> Metadata:
+    """Format what is empty, load what is there, lead the metadata log in a new epoch.
+
+    Call it before the logs are opened, which takes their clean-shutdown markers away. `on_fault` is told of subscribers
+    that fail. Raises WrongOwner, CorruptCheckpoint, KafkaError, OSError.
+    """
+    options, metadata_dir = settings.options, settings.metadata_dir
+
+    def new_uuid() -> Uuid:
+        return random_uuid(random_bytes)
+
+    def bootstrap() -> Sequence[MetadataRecord]:
+        try:
+            return read_snapshot(disk, os.path.join(metadata_dir, BOOTSTRAP)).records
+        except FileNotFoundError:
+            return bootstrap_records()
+
+    identity = claim(
+        settings.log_dirs,
+        metadata_dir,
+        options.node_id,
+        options.controller_listener,
+        settings.cluster_id,
+        new_uuid,
+        disk=disk,
+        now_ms=clock.now_ms(),
+    )
+    log = open_metadata_log(metadata_dir, disk=disk, clock=clock, worker=worker)
+    log.lead(
+        options.node_id,
+        sole_voter(options.node_id, identity.directory_ids[metadata_dir], options.controller_listener),
+    )
+    loader = MetadataLoader(Image(identity.cluster_id), on_fault)
+    replayed_bytes = load(loader, log, disk)
+    log.listen(loader.commit)
+    image = loader.image
+    image.controller_id, image.controller_epoch = options.node_id, log.epoch
+    snapshots = Snapshots(loader, log, replayed_bytes, disk, clock)
+    log.listen(snapshots.committed)
+    configs = ConfigRules(options.node_id, options.static_configs, settings.checkers, settings.list_options)
+    controller = LocalController(log, loader, options, configs, new_uuid, on_failure)
+    controller.activate(bootstrap)
+    node = Node(
+        options.node_id,
+        identity,
+        settings.log_dirs,
+        metadata_dir,
+        controller,
+        image,
+        new_uuid,
+        rack=options.rack,
+        previous_broker_epoch=previous_epoch(disk, settings.log_dirs),
+    )
+    snapshots.write_if_due()
+    return Metadata(image, loader, log, controller, node, snapshots)

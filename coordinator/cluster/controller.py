@@ -1,0 +1,99 @@
+"""Who decides for the cluster, as brokers see it: one protocol, whether the controller is in this process or elsewhere.
+
+Every coroutine returns once what was decided is committed and in this broker's image, and raises KafkaError: what the
+controller answers for the whole request, or that there is none. Source: org.apache.kafka.controller.Controller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import Protocol
+
+from coordinator.cluster.create_topics import EVERYTHING
+from protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
+from protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
+from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from protocol.messages.unregister_broker import UnregisterBrokerRequest
+from protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+
+
+class Controller(Protocol):
+    """What clients have a broker ask for, and what a broker asks for itself."""
+
+    async def create_topics(
+        self, request: CreateTopicsRequest, describable: Container[str] = EVERYTHING
+    ) -> CreateTopicsResponse:
+        """CreateTopics, of topics that may be created; `describable` are those whose configs may be told."""
+        ...
+
+    async def delete_topics(
+        self,
+        request: DeleteTopicsRequest,
+        version: int,
+        deletable: Container[str] = EVERYTHING,
+        describable: Container[str] = EVERYTHING,
+    ) -> DeleteTopicsResponse:
+        """DeleteTopics, with what the asker may do, since topics by id have no name before they are looked up."""
+        ...
+
+    async def create_partitions(self, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+        """CreatePartitions, of topics that may be altered."""
+        ...
+
+    async def alter_configs(self, request: AlterConfigsRequest) -> AlterConfigsResponse:
+        """AlterConfigs, of resources that may be altered."""
+        ...
+
+    async def incremental_alter_configs(
+        self, request: IncrementalAlterConfigsRequest
+    ) -> IncrementalAlterConfigsResponse:
+        """IncrementalAlterConfigs, of resources that may be altered and are in the metadata (no broker loggers)."""
+        ...
+
+    async def elect_leaders(self, request: ElectLeadersRequest) -> ElectLeadersResponse:
+        """ElectLeaders."""
+        ...
+
+    async def alter_partition_reassignments(
+        self, request: AlterPartitionReassignmentsRequest
+    ) -> AlterPartitionReassignmentsResponse:
+        """AlterPartitionReassignments."""
+        ...
+
+    async def update_features(self, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
+        """UpdateFeatures."""
+        ...
+
+    async def unregister_broker(self, request: UnregisterBrokerRequest) -> None:
+        """UnregisterBroker."""
+        ...
+
+    async def register_broker(self, request: BrokerRegistrationRequest) -> BrokerRegistrationResponse:
+        """BrokerRegistration: a broker that starts, fenced."""
+        ...
+
+    async def broker_heartbeat(self, request: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
+        """BrokerHeartbeat: a broker that lives, and whether it would lead, or stop."""
+        ...
+
+    async def assign_replicas_to_dirs(self, request: AssignReplicasToDirsRequest) -> AssignReplicasToDirsResponse:
+        """AssignReplicasToDirs: where a broker has its replicas."""
+        ...
+
+    async def allocate_producer_ids(self, request: AllocateProducerIdsRequest) -> AllocateProducerIdsResponse:
+        """AllocateProducerIds: a block of producer ids for a broker."""
+        ...

@@ -1,0 +1,103 @@
+"""Keeps the image: takes in what is committed, batch by batch, and tells subscribers what changed.
+
+Records of a metadata transaction count all or none: they are held until it ends (KIP-868).
+Source: Kafka's MetadataLoader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from coordinator.cluster.changes import Change, Delta, Subscriber
+from coordinator.cluster.image import Image
+from coordinator.cluster.record import MetadataBatch, MetadataRecord
+from coordinator.cluster.snapshot import Snapshot, SnapshotId
+from protocol.errors import ErrorCode, KafkaError
+from protocol.metadata_records.log import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
+from protocol.records.control import KRaftVersionRecord, QuorumRecord, VotersRecord
+
+
+def raised(error: Exception) -> None:
+    """What becomes of a subscriber's failure unless its owner knows better."""
+    raise error
+
+
+class MetadataLoader:
+    """The only one who changes the image that a broker sees."""
+
+    def __init__(self, image: Image, on_fault: Callable[[Exception], None] = raised) -> None:
+        """`on_fault` is told of a subscriber that failed; the others get the delta all the same."""
+        self.image = image
+        self.voters: VotersRecord | None = None
+        """Of the quorum, where the log and not the configuration has them."""
+        self._on_fault = on_fault
+        self._transaction: list[MetadataRecord] | None = None
+        self._subscribers: list[Subscriber] = []
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Have each later batch's delta told, in order, once the image has all of it."""
+        self._subscribers.append(subscriber)
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a metadata transaction is open: its records are void unless its end follows."""
+        return self._transaction is not None
+
+    def load_snapshot(self, snapshot_id: SnapshotId, snapshot: Snapshot) -> None:
+        """Begin with what the snapshot has. Raises KafkaError(CORRUPT_MESSAGE)."""
+        for said in snapshot.quorum:
+            self._note(said)
+        self._apply_all(snapshot.records, 0)
+        self.image.offset, self.image.epoch = snapshot_id.offset - 1, snapshot_id.epoch
+
+    def commit(self, batch: MetadataBatch) -> None:
+        """Take in the committed batch that follows. Raises KafkaError(CORRUPT_MESSAGE) where it does not fit."""
+        for said in batch.quorum:
+            self._note(said)
+        changes = self._apply_all(batch.records, batch.base_offset)
+        if self._transaction is None:
+            self.image.offset, self.image.epoch = batch.last_offset, batch.epoch
+            if batch.records:
+                self._publish(Delta(batch.last_offset, batch.epoch, changes))
+
+    def _publish(self, delta: Delta) -> None:
+        for subscriber in self._subscribers:
+            try:
+                subscriber(delta)
+            except Exception as error:
+                self._on_fault(error)
+
+    def _note(self, said: QuorumRecord) -> None:
+        if isinstance(said, KRaftVersionRecord):
+            self.image.kraft_version = said.k_raft_version
+        elif isinstance(said, VotersRecord):
+            self.voters = said
+
+    def _apply_all(self, records: Sequence[MetadataRecord], base_offset: int) -> list[Change]:
+        changes: list[Change] = []
+        for offset, record in enumerate(records, base_offset):
+            try:
+                self._feed(record, changes)
+            except KeyError as error:
+                raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"offset {offset}: {error}") from error
+        return changes
+
+    def _feed(self, record: MetadataRecord, changes: list[Change]) -> None:
+        """Apply the record, or hold it until its transaction ends."""
+        if isinstance(record, BeginTransactionRecord):
+            self._transaction = []
+        elif isinstance(record, EndTransactionRecord):
+            held, self._transaction = self._transaction or (), None
+            for one in held:
+                self._apply(one, changes)
+        elif isinstance(record, AbortTransactionRecord):
+            self._transaction = None
+        elif self._transaction is not None:
+            self._transaction.append(record)
+        else:
+            self._apply(record, changes)
+
+    def _apply(self, record: MetadataRecord, changes: list[Change]) -> None:
+        change = self.image.apply(record)
+        if change is not None:
+            changes.append(change)
