@@ -19,6 +19,7 @@ from broker.fetch_sessions import FetchSessions
 from broker.metadata.log import MetadataLog
 from broker.metadata.node import Node
 from broker.metadata.opening import Metadata
+from broker.metadata.snapshots import Snapshots
 from broker.replica.moves import Moves
 from broker.replica.new_logs import NewLogs
 from broker.replica.replicas import Replicas
@@ -63,6 +64,7 @@ class Broker:
         self.controller: Controller = metadata.controller
         self.node: Node = metadata.node
         self.metadata_log: MetadataLog = metadata.metadata_log
+        self.metadata_snapshots: Snapshots = metadata.snapshots
         self.logs = logs
         self.apis = apis
         self.replicas = Replicas(self.image)

@@ -39,6 +39,9 @@ ROOM_INTERVAL_MS = 5_000
 MEMORY_INTERVAL_MS = 5_000
 """How often memory that requests held is given back to the operating system, which takes some milliseconds."""
 
+METADATA_INTERVAL_MS = 60_000
+"""How often it is looked whether the metadata log is due for a snapshot or a cut by time, as Apache Kafka has it."""
+
 IDLE_CHECKS = 2
 """Looks at each connection within connections.max.idle.ms, so that one is closed at most half of it too late."""
 
@@ -126,6 +129,9 @@ class Housekeeping:
     def apply_retention(self) -> None:
         self.broker.logs.apply_retention(self.broker.clock.now_ms())
 
+    def look_at_metadata(self) -> None:
+        self.broker.metadata_snapshots.look()
+
     def forget_producers(self) -> None:
         now_ms = self.broker.clock.now_ms()
         for partition in self.broker.replicas:
@@ -157,5 +163,6 @@ JOBS = (
     Job("deletion", lambda c: DELETION_INTERVAL_MS, Housekeeping.delete_files, in_thread=True),
     Job("directories", lambda c: DIRECTORY_INTERVAL_MS, Housekeeping.look_for_dirs, in_thread=True),
     Job("room", lambda c: ROOM_INTERVAL_MS, Housekeeping.look_for_room),
+    Job("metadata snapshots", lambda c: METADATA_INTERVAL_MS, Housekeeping.look_at_metadata),
     Job("producer ids", lambda c: c.producer_id_expiration_check_interval_ms, Housekeeping.forget_producers),
 )

@@ -29,7 +29,9 @@ from broker.handlers import APIS
 from broker.housekeeping import Housekeeping
 from broker.listener import Listener
 from broker.lock import DirectoryInUse, DirectoryLock
+from broker.metadata.log import log_config
 from broker.metadata.opening import Metadata, Settings, open_metadata
+from broker.metadata.snapshots import SnapshotRules
 from broker.open_logs import open_logs
 from broker.replica.assignments import Assignments
 from broker.request_memory import RequestMemory
@@ -40,6 +42,7 @@ from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.resource import ResourceType
 from protocol.errors import KafkaError
 from storage.checkpoint import CorruptCheckpoint
+from storage.config import LogConfig
 from storage.disk import OsDisk
 
 CANNOT_START = 1
@@ -52,8 +55,8 @@ them: Python's 700 would look at requests at work over and over, and keep them f
 CLOSE_WITHIN_S = 5.0
 """How long answers may take to go out once the broker is told to stop; what clients did not get, they ask for again."""
 
-METADATA_THREADS = 1
-"""Flushes of the metadata log, one at a time."""
+METADATA_THREADS = 2
+"""Flushes of the metadata log, one at a time, and beside them a snapshot."""
 
 BACKGROUND_THREADS = 2
 """Flushes, checkpoints and deletions of the logs: what waits for a disk, or holds one busy."""
@@ -177,6 +180,8 @@ class Server:
                 ResourceType.GROUP: group_checker(lambda: self._layers),
                 ResourceType.CLIENT_METRICS: check_client_metrics,
             },
+            snapshots=snapshot_rules(self.config),
+            log_config=metadata_log_config(self.config),
             list_options={ResourceType.BROKER: list_defaults()},
         )
         return open_metadata(
@@ -250,6 +255,22 @@ class Server:
                     await listener.emptied()
         for listener in self.listeners:
             listener.abort_all()
+
+
+def metadata_log_config(config: BrokerConfig) -> LogConfig:
+    """How the metadata log's segments roll."""
+    segment_bytes = config.internal_metadata_log_segment_bytes or config.metadata_log_segment_bytes
+    return log_config(segment_bytes, config.metadata_log_segment_ms)
+
+
+def snapshot_rules(config: BrokerConfig) -> SnapshotRules:
+    """When the metadata's snapshots are written, and how long they stay."""
+    return SnapshotRules(
+        max_record_bytes=config.metadata_log_max_record_bytes_between_snapshots,
+        max_interval_ms=config.metadata_log_max_snapshot_interval_ms,
+        retention_bytes=config.metadata_max_retention_bytes,
+        retention_ms=config.metadata_max_retention_ms,
+    )
 
 
 def cluster_options(config: BrokerConfig, told: list[Address]) -> ClusterOptions:

@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
 from coordinator.cluster.names import METADATA_TOPIC
 from coordinator.cluster.quorum import FOLDER, TOPIC_ID, encode_quorum, leader_change
 from coordinator.cluster.quorum_state import QuorumState, read_quorum_state, write_quorum_state
 from coordinator.cluster.record import MetadataBatch, MetadataRecord, decode_batches, encode_batch
-from coordinator.cluster.snapshot import SnapshotId, find_snapshots
+from coordinator.cluster.snapshot import SnapshotId, find_snapshots, leftovers, snapshot_path
 from coordinator.runtime import Clock
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.control import QuorumRecord, VotersRecord
@@ -33,8 +34,25 @@ MAX_BATCH_BYTES = 8 << 20
 PIECE_BYTES = 1 << 20
 """How much of the log is read in one go when it is loaded."""
 
-CONFIG = LogConfig(max_message_bytes=MAX_BATCH_BYTES, cleanup_policy=("delete",), retention_ms=-1, retention_bytes=-1)
-"""Nothing of it is ever deleted by size or age: its records are the cluster."""
+SEGMENT_BYTES = 1 << 30
+SEGMENT_MS = 7 * 24 * 60 * 60 * 1000
+"""Defaults of metadata.log.segment.bytes and metadata.log.segment.ms."""
+
+
+def log_config(segment_bytes: int = SEGMENT_BYTES, segment_ms: int = SEGMENT_MS) -> LogConfig:
+    """How the log is kept. Nothing of it goes by size or age alone: its records are the cluster, until a snapshot
+    stands for them."""
+    return LogConfig(
+        max_message_bytes=MAX_BATCH_BYTES,
+        cleanup_policy=("delete",),
+        retention_ms=-1,
+        retention_bytes=-1,
+        segment_bytes=segment_bytes,
+        segment_ms=segment_ms,
+    )
+
+
+CONFIG = log_config()
 
 Listener = Callable[[MetadataBatch], None]
 
@@ -125,10 +143,13 @@ class MetadataLog:
     def _append(self, encoded: bytearray, records: Sequence[MetadataRecord], quorum: Sequence[QuorumRecord]) -> int:
         if self.failed is not None:
             raise self.failed
+        now_ms = self._clock.now_ms()
         appended = self._log.append(
-            memoryview(encoded), leader_epoch=self.epoch, now_ms=self._clock.now_ms(), origin=Origin.COORDINATOR
+            memoryview(encoded), leader_epoch=self.epoch, now_ms=now_ms, origin=Origin.COORDINATOR
         )
-        batch = MetadataBatch(appended.base_offset, appended.last_offset, self.epoch, len(encoded), records, quorum)
+        batch = MetadataBatch(
+            appended.base_offset, appended.last_offset, self.epoch, len(encoded), now_ms, records, quorum
+        )
         self._uncommitted.append(batch)
         return batch.next_offset
 
@@ -161,6 +182,31 @@ class MetadataLog:
     def snapshots(self) -> list[SnapshotId]:
         """The snapshots beside the log, oldest first."""
         return find_snapshots(self._disk.listdir(self._log.directory))
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of batches that are still there."""
+        return self._log.size_bytes
+
+    def failing(self, doing: str) -> AbstractContextManager[None]:
+        """What fails inside is a failure of the log's directory: reported, and raised as LogDirFailure, LogDirFull."""
+        return self._log.failing(doing, may_be_full=True)
+
+    def cut(self, offset: int) -> None:
+        """Records before the offset, for which a snapshot stands, go with their segments. Raises LogDirFailure."""
+        self._log.advance_log_start(offset)
+        self._log.apply_retention(self._clock.now_ms())
+
+    def delete_expired(self) -> None:
+        """Remove the files of segments that went some time ago; for a worker. Raises LogDirFailure."""
+        with self.failing("removing deleted segments of"):
+            self._log.segments.delete_expired(self._clock.now_ms())
+
+    def delete_snapshots(self, snapshot_ids: Iterable[SnapshotId]) -> None:
+        """Remove snapshots, oldest first; for a worker. Raises LogDirFailure."""
+        with self.failing("removing snapshots of"):
+            for snapshot_id in snapshot_ids:
+                self._disk.unlink(snapshot_path(self.directory, snapshot_id), missing_ok=True)
 
     def close(self) -> None:
         """Flush and close. Raises LogDirFailure."""
@@ -204,8 +250,10 @@ class MetadataLog:
         self.on_failure(self.failed)
 
 
-def open_metadata_log(log_dir: str, *, disk: Disk, clock: Clock, worker: Worker) -> MetadataLog:
-    """Open the log in a log directory, made if it is not there.
+def open_metadata_log(
+    log_dir: str, *, disk: Disk, clock: Clock, worker: Worker, config: LogConfig = CONFIG
+) -> MetadataLog:
+    """Open the log in a log directory, made if it is not there; what a snapshot or its removal left halfway goes.
 
     A log that is behind its snapshot, by epoch or by offset in the same epoch, begins anew there: it was fetched from a
     leader. Raises LogDirFailure, CorruptCheckpoint.
@@ -213,10 +261,15 @@ def open_metadata_log(log_dir: str, *, disk: Disk, clock: Clock, worker: Worker)
     folder = os.path.join(log_dir, FOLDER)
     now_ms = clock.now_ms()
     log = Log.open(
-        folder, TopicPartition(METADATA_TOPIC, 0), CONFIG, disk=disk, now_ms=now_ms, clean=False, topic_id=TOPIC_ID
+        folder, TopicPartition(METADATA_TOPIC, 0), config, disk=disk, now_ms=now_ms, clean=False, topic_id=TOPIC_ID
     )
-    latest = next(iter(reversed(find_snapshots(disk.listdir(folder)))), None)
-    if latest is not None and (latest.epoch, latest.offset) > (max(log.last_leader_epoch, 0), log.log_end_offset):
+    for name in leftovers(disk.listdir(folder)):
+        disk.unlink(os.path.join(folder, name), missing_ok=True)
+    opened = MetadataLog(log, read_quorum_state(disk, folder), disk=disk, clock=clock, worker=worker)
+    snapshots = opened.snapshots()
+    latest = snapshots[-1] if snapshots else SnapshotId(0, 0)
+    if (latest.epoch, latest.offset) > (max(log.last_leader_epoch, 0), log.log_end_offset):
         log.truncate_fully(latest.offset, now_ms)
         log.assign_leader_epoch(latest.epoch, latest.offset)
-    return MetadataLog(log, read_quorum_state(disk, folder), disk=disk, clock=clock, worker=worker)
+    opened.delete_snapshots(one for one in snapshots if one.offset < log.log_start_offset)
+    return opened

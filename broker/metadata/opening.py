@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 from broker.metadata.loading import load
 from broker.metadata.local_controller import LocalController
-from broker.metadata.log import MetadataLog, Worker, open_metadata_log
+from broker.metadata.log import CONFIG, MetadataLog, Worker, open_metadata_log
 from broker.metadata.node import Node, previous_epoch
-from broker.metadata.snapshots import Snapshots
+from broker.metadata.snapshots import SnapshotRules, Snapshots
 from coordinator.cluster.config_rules import Checker, ConfigRules
 from coordinator.cluster.controller import Controller
 from coordinator.cluster.features import bootstrap_records
@@ -34,6 +34,7 @@ from coordinator.cluster.snapshot import BOOTSTRAP, read_snapshot
 from coordinator.runtime import Clock
 from protocol.errors import KafkaError
 from protocol.types import Uuid
+from storage.config import LogConfig
 from storage.disk import Disk
 
 
@@ -45,6 +46,8 @@ class Settings(NamedTuple):
     metadata_log_dir: str | None = None  # the first of log_dirs unless set
     cluster_id: str | None = None  # what a new cluster is named; drawn unless set
     checkers: Mapping[ResourceType, Checker] = MappingProxyType({})
+    snapshots: SnapshotRules = SnapshotRules()
+    log_config: LogConfig = CONFIG
     list_options: Mapping[ResourceType, Mapping[str, str]] = MappingProxyType({})  # as ConfigRules takes them
 
     @property
@@ -64,6 +67,7 @@ class Metadata(NamedTuple):
 
     def close(self) -> None:
         """Close the log, once the node has left and no flush is under way. Raises LogDirFailure."""
+        self.snapshots.close()
         self.snapshots.write_if_due()
         self.metadata_log.close()
 
@@ -104,7 +108,7 @@ def open_metadata(
         disk=disk,
         now_ms=clock.now_ms(),
     )
-    log = open_metadata_log(metadata_dir, disk=disk, clock=clock, worker=worker)
+    log = open_metadata_log(metadata_dir, disk=disk, clock=clock, worker=worker, config=settings.log_config)
     log.lead(
         options.node_id,
         sole_voter(options.node_id, identity.directory_ids[metadata_dir], options.controller_listener),
@@ -114,7 +118,7 @@ def open_metadata(
     log.listen(loader.commit)
     image = loader.image
     image.controller_id, image.controller_epoch = options.node_id, log.epoch
-    snapshots = Snapshots(loader, log, replayed_bytes, disk, clock)
+    snapshots = Snapshots(loader, log, settings.snapshots, replayed_bytes, disk=disk, clock=clock, worker=worker)
     log.listen(snapshots.committed)
     configs = ConfigRules(options.node_id, options.static_configs, settings.checkers, settings.list_options)
     controller = LocalController(log, loader, options, configs, new_uuid, on_failure)

@@ -1,64 +1,168 @@
-"""When the metadata log's snapshot is renewed, so that a start replays little however long the log is (KIP-630)."""
+"""When the metadata log's snapshot is renewed, and what goes once a snapshot stands for it (KIP-630).
+
+A snapshot is of what is committed. It is written beside the clients, of a copy of the image, and has its name once it
+is whole and on the device; only then the log is cut before an older snapshot, and the snapshots before that one go. So
+a process or machine that goes down anywhere in between leaves the newest whole snapshot, and the log from there on.
+Source: Kafka's SnapshotGenerator and KafkaMetadataLog.
+"""
 
 from __future__ import annotations
 
-from broker.metadata.log import MetadataLog
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from broker.metadata.log import MetadataLog, Worker
+from coordinator.cluster.image import Image
 from coordinator.cluster.image_records import records_of
 from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.record import MetadataBatch
-from coordinator.cluster.snapshot import SnapshotId, snapshot_path, write_snapshot
+from coordinator.cluster.snapshot import SnapshotFile, SnapshotId, snapshot_path, stat_snapshot, write_snapshot
 from coordinator.runtime import Clock
 from protocol.records.control import KRaftVersionRecord, VotersRecord
 from storage.disk import Disk
 
-SNAPSHOT_AFTER_BYTES = 1 << 20
-"""Of the log since the last snapshot: some 10,000 records, which take a tenth of a second to replay. Apache Kafka's
-metadata.log.max.record.bytes.between.snapshots is 20 MiB, for a JVM."""
+DUE_AT_START_BYTES = 1 << 20
+"""Of the log since the last snapshot, at a start and at a clean stop: some 10,000 records, which take a tenth of a
+second to replay. While the broker runs, options say when."""
 
-KEPT_SNAPSHOTS = 2
-"""The newest, and the one before it, should that be damaged."""
+
+class SnapshotRules(NamedTuple):
+    """When a snapshot is written, and how long what is older than the newest stays; a negative limit is none."""
+
+    max_record_bytes: int = 20 << 20  # metadata.log.max.record.bytes.between.snapshots
+    max_interval_ms: int = 60 * 60 * 1000  # metadata.log.max.snapshot.interval.ms; 0 is never by time
+    retention_bytes: int = 100 << 20  # metadata.max.retention.bytes
+    retention_ms: int = 7 * 24 * 60 * 60 * 1000  # metadata.max.retention.ms
+
+
+class Taken(NamedTuple):
+    """What a snapshot is to hold."""
+
+    snapshot_id: SnapshotId
+    image: Image
+    quorum: Sequence[KRaftVersionRecord | VotersRecord]
+    last_timestamp_ms: int
 
 
 class Snapshots:
-    """Renews the snapshot where the log's size since the last one asks for it: at a start and at a clean stop."""
+    """The snapshots beside the log, oldest first."""
 
-    def __init__(self, loader: MetadataLoader, log: MetadataLog, replayed_bytes: int, disk: Disk, clock: Clock) -> None:
+    def __init__(
+        self,
+        loader: MetadataLoader,
+        log: MetadataLog,
+        rules: SnapshotRules,
+        replayed_bytes: int,
+        *,
+        disk: Disk,
+        clock: Clock,
+        worker: Worker,
+    ) -> None:
         """`replayed_bytes` of the log came after the snapshot that the start began with."""
         self._loader = loader
         self._log = log
+        self._rules = rules
         self._disk = disk
         self._clock = clock
+        self._worker = worker
         self._size_bytes = replayed_bytes
+        """Of the log since the newest snapshot was begun."""
+        self._begun_ms = clock.now_ms()
+        self._writing = False
+        self._closed = False
+        self._files = [stat_snapshot(disk, log.directory, snapshot_id) for snapshot_id in log.snapshots()]
 
     def committed(self, batch: MetadataBatch) -> None:
-        """A batch more stands behind the last snapshot."""
+        """A batch more stands behind the newest snapshot."""
         self._size_bytes += batch.size_bytes
+        if self._size_bytes >= self._rules.max_record_bytes:
+            self._begin()
+
+    def look(self) -> None:
+        """Now and then: whether a snapshot is due by time, and what is old enough to go. Does not wait."""
+        interval_ms = self._rules.max_interval_ms
+        if interval_ms and self._size_bytes and self._clock.now_ms() - self._begun_ms >= interval_ms:
+            self._begin()
+        self._clean()
+        self._run(self._log.delete_expired)
 
     def write_if_due(self) -> None:
-        """Stand for all that is committed. Raises LogDirFailure, OSError."""
-        image = self._loader.image
-        if self._size_bytes < SNAPSHOT_AFTER_BYTES or self._loader.in_transaction:
-            return
-        now_ms = self._clock.now_ms()
-        snapshot_id = SnapshotId(image.offset + 1, image.epoch)
-        folder = self._log.directory
-        write_snapshot(
-            self._disk,
-            snapshot_path(folder, snapshot_id),
-            list(records_of(image)),
-            metadata_version=image.metadata_version,
-            last_timestamp=now_ms,
-            now_ms=now_ms,
-            epoch=snapshot_id.epoch,
-            quorum=self._quorum(),
-        )
-        self._size_bytes = 0
-        for old in self._log.snapshots()[:-KEPT_SNAPSHOTS]:
-            self._disk.unlink(snapshot_path(folder, old), missing_ok=True)
+        """At a start or a stop, when nobody waits. Raises LogDirFailure, LogDirFull."""
+        if self._size_bytes >= DUE_AT_START_BYTES and not self._loader.in_transaction:
+            taken = self._take()
+            if taken is not None:
+                self._add(self._write(taken))
 
-    def _quorum(self) -> list[KRaftVersionRecord | VotersRecord]:
-        """The voters, where they are in the log and not in everybody's configuration."""
+    def close(self) -> None:
+        """What is being written is not acted upon any more."""
+        self._closed = True
+
+    def _begin(self) -> None:
+        """Write a snapshot beside the clients, unless one is being written."""
+        if self._writing or self._closed or self._loader.in_transaction:
+            return
+        taken = self._take()
+        if taken is None:
+            return
+        self._writing = True
+        files: list[SnapshotFile] = []
+
+        def written(_: BaseException | None) -> None:
+            self._writing = False
+            if not self._closed:
+                for file in files:  # none after a failure of the disk, which has been reported and is acted upon
+                    self._add(file)
+
+        self._worker.run(lambda: files.append(self._write(taken)), written)
+
+    def _take(self) -> Taken | None:
+        """What is committed by now; None where the newest snapshot is of just that."""
         image, voters = self._loader.image, self._loader.voters
-        if image.kraft_version == 0 or voters is None:
-            return []
-        return [KRaftVersionRecord(version=0, k_raft_version=image.kraft_version), voters]
+        snapshot_id = SnapshotId(image.offset + 1, image.epoch)
+        self._size_bytes, self._begun_ms = 0, self._clock.now_ms()
+        if self._files and self._files[-1].snapshot_id == snapshot_id:
+            return None
+        quorum: list[KRaftVersionRecord | VotersRecord] = []
+        if image.kraft_version and voters is not None:  # else they are in everybody's configuration
+            quorum = [KRaftVersionRecord(version=0, k_raft_version=image.kraft_version), voters]
+        return Taken(snapshot_id, image.copy(), quorum, self._loader.last_timestamp_ms)
+
+    def _write(self, taken: Taken) -> SnapshotFile:
+        with self._log.failing("writing a snapshot of"):
+            write_snapshot(
+                self._disk,
+                snapshot_path(self._log.directory, taken.snapshot_id),
+                list(records_of(taken.image)),
+                metadata_version=taken.image.metadata_version,
+                last_timestamp=taken.last_timestamp_ms,
+                now_ms=self._clock.now_ms(),
+                epoch=taken.snapshot_id.epoch,
+                quorum=taken.quorum,
+            )
+            return stat_snapshot(self._disk, self._log.directory, taken.snapshot_id)
+
+    def _add(self, file: SnapshotFile) -> None:
+        self._files.append(file)
+        self._clean()
+
+    def _clean(self) -> None:
+        """Cut the log before the oldest snapshot that stays, and let go of those before it."""
+        doomed: list[SnapshotId] = []
+        while len(self._files) > 1 and self._is_expired(self._files[0]):
+            self._log.cut(self._files[1].snapshot_id.offset)
+            doomed.append(self._files.pop(0).snapshot_id)
+        if doomed:
+            self._run(lambda: self._log.delete_snapshots(doomed))
+
+    def _is_expired(self, oldest: SnapshotFile) -> bool:
+        rules = self._rules
+        size_bytes = self._log.size_bytes + sum(file.size_bytes for file in self._files)
+        if 0 <= rules.retention_bytes < size_bytes:
+            return True
+        age_ms = self._clock.now_ms() - oldest.last_timestamp_ms
+        return 0 <= rules.retention_ms < age_ms
+
+    def _run(self, work: Callable[[], None]) -> None:
+        """In a worker; a failure of the disk is reported from there."""
+        if not self._closed:
+            self._worker.run(work, lambda _: None)

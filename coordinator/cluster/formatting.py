@@ -74,7 +74,7 @@ def claim(
         if directory_id is None:
             directory_id = new_uuid()
             try:
-                disk.mkdir(directory, parents=True)
+                _make(directory, disk)
                 if directory == metadata_dir and properties is None:
                     _format_metadata(directory, node_id, directory_id, controller, disk, now_ms)
                 write_meta_properties(disk, directory, MetaProperties(cluster_id, node_id, directory_id))
@@ -84,6 +84,17 @@ def claim(
                 continue
         directory_ids[directory] = directory_id
     return Identity(cluster_id, directory_ids)
+
+
+def _make(directory: str, disk: Disk) -> None:
+    """Make the directory if it is not there. Its name is durable before it is formatted, and those of the directories
+    above it: a start that was cut short may have made them."""
+    disk.mkdir(directory, parents=True)
+    path = os.path.abspath(directory)
+    while path != os.path.dirname(path):
+        path = os.path.dirname(path)
+        with suppress(PermissionError):  # then it is not ours, and was there before
+            disk.fsync_dir(path)
 
 
 def _check(found: dict[str, MetaProperties | None], node_id: int, cluster_id: str | None) -> str | None:

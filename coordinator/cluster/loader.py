@@ -30,6 +30,8 @@ class MetadataLoader:
         self.image = image
         self.voters: VotersRecord | None = None
         """Of the quorum, where the log and not the configuration has them."""
+        self.last_timestamp_ms = 0
+        """Of the last batch that is in the image."""
         self._on_fault = on_fault
         self._transaction: list[MetadataRecord] | None = None
         self._subscribers: list[Subscriber] = []
@@ -49,6 +51,7 @@ class MetadataLoader:
             self._note(said)
         self._apply_all(snapshot.records, 0)
         self.image.offset, self.image.epoch = snapshot_id.offset - 1, snapshot_id.epoch
+        self.last_timestamp_ms = snapshot.last_timestamp_ms
 
     def commit(self, batch: MetadataBatch) -> None:
         """Take in the committed batch that follows. Raises KafkaError(CORRUPT_MESSAGE) where it does not fit."""
@@ -57,6 +60,7 @@ class MetadataLoader:
         changes = self._apply_all(batch.records, batch.base_offset)
         if self._transaction is None:
             self.image.offset, self.image.epoch = batch.last_offset, batch.epoch
+            self.last_timestamp_ms = batch.timestamp_ms
             if batch.records:
                 self._publish(Delta(batch.last_offset, batch.epoch, changes))
 

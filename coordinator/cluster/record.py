@@ -55,6 +55,7 @@ class MetadataBatch(NamedTuple):
     last_offset: int
     epoch: int
     size_bytes: int
+    timestamp_ms: int
     records: Sequence[MetadataRecord] = ()
     quorum: Sequence[QuorumRecord] = ()
 
@@ -78,6 +79,7 @@ def decode_batches(data: Buffer) -> Iterator[MetadataBatch]:
             header.last_offset,
             header.partition_leader_epoch,
             header.size_bytes,
+            header.max_timestamp,
             () if header.is_control else [decode_record(record.value or b"") for record in records],
             _quorum_records(records) if header.is_control else (),
         )

@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from coordinator.cluster.record import MetadataRecord, log_record
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.metadata_records import decode_record
 from protocol.records.batch import CONTROL, build, check_crc, iter_batches
 from protocol.records.control import (
@@ -30,6 +31,13 @@ from protocol.types import Buffer
 from storage.disk import Disk
 
 BOOTSTRAP = "bootstrap.checkpoint"
+PARTIAL = ".checkpoint.part"
+DELETED = ".checkpoint.deleted"
+"""What a snapshot is called before it is whole, and after it was given up (org.apache.kafka.snapshot.Snapshots)."""
+
+HEAD_BYTES = 4_096
+"""Of a file, which has its header, and the voters of a large quorum."""
+
 CHECKPOINT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
 RECORDS_PER_BATCH = 1_000
@@ -52,6 +60,22 @@ class Snapshot(NamedTuple):
 
     records: list[MetadataRecord]
     quorum: list[QuorumRecord]
+
+    @property
+    def last_timestamp_ms(self) -> int:
+        """Of the last record that it stands for."""
+        return next(
+            (said.last_contained_log_timestamp for said in self.quorum if isinstance(said, SnapshotHeaderRecord)), 0
+        )
+
+
+class SnapshotFile(NamedTuple):
+    """A snapshot on disk."""
+
+    snapshot_id: SnapshotId
+    size_bytes: int
+    last_timestamp_ms: int
+    """Of the last record that it stands for; 0 where its header cannot be read."""
 
 
 def find_snapshots(names: Iterable[str]) -> list[SnapshotId]:
@@ -76,6 +100,30 @@ def read_snapshot(disk: Disk, path: str) -> Snapshot:
     return snapshot
 
 
+def stat_snapshot(disk: Disk, folder: str, snapshot_id: SnapshotId) -> SnapshotFile:
+    """A snapshot's size and age, by its header alone. Raises OSError."""
+    path = snapshot_path(folder, snapshot_id)
+    handle = disk.open(path, writable=False)
+    try:
+        size_bytes = disk.size(handle)
+        head = disk.pread(handle, min(size_bytes, HEAD_BYTES), 0)
+    finally:
+        disk.close(handle)
+    timestamp_ms = 0
+    with suppress(KafkaError, ProtocolError):
+        for record, is_control in _records(path, head):
+            said = decode_quorum_record(record) if is_control else None
+            if isinstance(said, SnapshotHeaderRecord):
+                timestamp_ms = said.last_contained_log_timestamp
+                break
+    return SnapshotFile(snapshot_id, size_bytes, timestamp_ms)
+
+
+def leftovers(names: Iterable[str]) -> list[str]:
+    """Files of snapshots that were never whole, or that were given up."""
+    return [name for name in names if name.endswith((PARTIAL, DELETED))]
+
+
 def _records(path: str, data: Buffer) -> Iterator[tuple[Record, bool]]:
     """Each record, and whether it is one of the quorum's."""
     for position, header in iter_batches(data):
@@ -96,7 +144,8 @@ def write_snapshot(
     epoch: int = 0,
     quorum: Sequence[KRaftVersionRecord | VotersRecord] = (),
 ) -> None:
-    """Write a snapshot, atomically and durably. `last_timestamp` is that of the last record it stands for."""
+    """Write a snapshot: it has its name once it is whole and on the device. `last_timestamp` is that of the last record
+    it stands for. Raises OSError."""
     header = SnapshotHeaderRecord(version=0, last_contained_log_timestamp=last_timestamp)
     opening = [quorum_record(one, now_ms) for one in (header, *quorum)]
     closing = [quorum_record(SnapshotFooterRecord(version=0), now_ms)]
@@ -108,7 +157,10 @@ def write_snapshot(
         out += build(part, base_offset=offset, partition_leader_epoch=epoch)
         offset += len(part)
     out += build(closing, control=True, base_offset=offset, partition_leader_epoch=epoch)
-    disk.write_atomically(path, out)
+    partial = f"{path}.part"
+    disk.write_file(partial, out)
+    disk.rename(partial, path)
+    disk.fsync_dir(os.path.dirname(path))
 
 
 def snapshot_path(folder: str, snapshot_id: SnapshotId) -> str:

@@ -25,7 +25,7 @@ LEVEL = FeatureLevelRecord(name="group.version", feature_level=1)
 
 def replayed(*records: MetadataRecord) -> tuple[dict[str, int], bool]:
     loader = MetadataLoader(Image("c"))
-    loader.commit(MetadataBatch(0, len(records) - 1, 1, 100, records))
+    loader.commit(MetadataBatch(0, len(records) - 1, 1, 100, 5, records))
     return loader.image.features, loader.in_transaction
 
 

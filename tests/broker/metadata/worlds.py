@@ -7,12 +7,15 @@ from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from broker.metadata.log import CONFIG
 from broker.metadata.opening import Metadata, Settings, open_metadata
+from broker.metadata.snapshots import SnapshotRules
 from coordinator.cluster.broker_info import Endpoint
 from coordinator.cluster.options import ClusterOptions
 from coordinator.runtime import Timer
 from protocol.errors import KafkaError
 from storage.checkpoint import write_clean_shutdown
+from storage.config import LogConfig
 from storage.disk import Disk, OsDisk
 
 A = TypeVar("A")
@@ -79,11 +82,24 @@ class World:
         self.failures: list[KafkaError] = []
         self.random_bytes = random.Random(42).randbytes
 
-    def open(self, options: ClusterOptions = OPTIONS, cluster_id: str | None = None, register: bool = True) -> Metadata:
+    def open(
+        self,
+        options: ClusterOptions = OPTIONS,
+        cluster_id: str | None = None,
+        register: bool = True,
+        rules: SnapshotRules | None = None,
+        config: LogConfig = CONFIG,
+    ) -> Metadata:
         """A running node; without `register`, one that has read its metadata and no more."""
         self.clock.time_ms += 1_000
         metadata = open_metadata(
-            Settings(self.directories, options, cluster_id=cluster_id),
+            Settings(
+                self.directories,
+                options,
+                cluster_id=cluster_id,
+                snapshots=rules or SnapshotRules(),
+                log_config=config,
+            ),
             disk=self.disk,
             clock=self.clock,
             worker=self.worker,

@@ -20,7 +20,7 @@ BEGIN, END, ABORT = BeginTransactionRecord(name="b"), EndTransactionRecord(), Ab
 
 
 def batch(base_offset: int, *records: MetadataRecord, epoch: int = 3) -> MetadataBatch:
-    return MetadataBatch(base_offset, base_offset + len(records) - 1, epoch, 100, records)
+    return MetadataBatch(base_offset, base_offset + len(records) - 1, epoch, 100, 5, records)
 
 
 def loader_and_deltas() -> tuple[MetadataLoader, list[Delta]]:
@@ -49,7 +49,7 @@ def test_a_batch_that_changes_nothing_that_interests_is_a_delta_too() -> None:
 
 def test_a_control_batch_moves_the_offset_only() -> None:
     loader, deltas = loader_and_deltas()
-    loader.commit(MetadataBatch(4, 4, 9, 100, (), [KRaftVersionRecord(version=0, k_raft_version=1)]))
+    loader.commit(MetadataBatch(4, 4, 9, 100, 5, (), [KRaftVersionRecord(version=0, k_raft_version=1)]))
     assert (loader.image.offset, loader.image.epoch, loader.image.kraft_version) == (4, 9, 1)
     assert deltas == []
 

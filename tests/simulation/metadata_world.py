@@ -1,0 +1,227 @@
+"""A node's metadata over a disk that fails, fills up and loses power, with flushes and snapshots that take their time.
+
+What must hold whatever happens: nobody sees what is not committed; what was seen, or answered, is there after any
+crash; the image is the fold of what is on disk; and a directory starts, wherever it was left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Coroutine
+from contextlib import suppress
+from random import Random
+
+from broker.metadata.log import log_config
+from broker.metadata.opening import Metadata, Settings, open_metadata
+from broker.metadata.snapshots import SnapshotRules
+from coordinator.cluster.changes import Delta
+from coordinator.cluster.image import Image
+from coordinator.cluster.loader import MetadataLoader
+from coordinator.cluster.options import ClusterOptions
+from coordinator.cluster.record import MetadataBatch
+from protocol.errors import KafkaError
+from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from protocol.messages.create_topics import CreateTopicsRequest
+from protocol.messages.delete_topics import DeleteTopicsRequest
+from protocol.metadata_records.settings import ConfigRecord
+from storage.checkpoint import write_clean_shutdown
+from tests.broker.metadata.worlds import ENDPOINTS, HandClock, HandWorker
+from tests.coordinator.cluster import given
+from tests.coordinator.cluster.test_image_records import everything
+from tests.simulation.faulty_disk import Crash, FaultyDisk
+
+DIRECTORY = "/data"
+RULES = SnapshotRules(max_record_bytes=1_500, max_interval_ms=60_000, retention_bytes=6_000, retention_ms=600_000)
+CONFIG = log_config(segment_bytes=2_500)
+NAMES = ("orders", "pay.ments", "pay_ments", "clicks")
+
+
+class MetadataWorld:
+    """One run, which is its seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.dice = Random(seed)
+        self.disk = FaultyDisk(Random(seed + 1))
+        self.clock = HandClock()
+        self.counts: Counter[str] = Counter()
+        self.batches: dict[int, MetadataBatch] = {}
+        """What was committed, by its offset, in all sessions."""
+        self.answered_to = 0
+        """Everything before this offset is committed, as somebody was told."""
+        self.made = 0
+        self.failed: list[KafkaError] = []
+
+    # Sessions
+
+    def open(self) -> Metadata:
+        self.worker = HandWorker(at_once=False)
+        self.failed = []
+        self.tasks: list[asyncio.Task[object]] = []
+        metadata = open_metadata(
+            Settings((DIRECTORY,), ClusterOptions(), snapshots=RULES, log_config=CONFIG),
+            disk=self.disk,
+            clock=self.clock,
+            worker=self.worker,
+            random_bytes=self.dice.randbytes,
+            on_failure=self.failed.append,
+        )
+        self.metadata = metadata
+        self.check_start()
+        metadata.metadata_log.listen(self.note)
+        metadata.loader.subscribe(self.seen)
+        return metadata
+
+    def start(self) -> None:
+        """Wherever the last session ended, this one begins, unless the disk fails by now."""
+        try:
+            self.open()
+        except (KafkaError, OSError) as error:
+            if not self.disk.fault_rate:
+                raise AssertionError(f"it does not start: {error}") from error
+            raise
+
+    def note(self, batch: MetadataBatch) -> None:
+        self.batches[batch.base_offset] = batch
+
+    def seen(self, delta: Delta) -> None:
+        """A subscriber: what it is told is on the device, and was never told before."""
+        log = self.metadata.metadata_log
+        assert delta.offset < log.high_watermark <= log._log.recovery_point, "told before it was committed"
+        assert delta.offset == self.metadata.image.offset
+        self.answered_to = max(self.answered_to, delta.offset + 1)
+
+    def check_start(self) -> None:
+        """What was committed is on disk as it was, and the image is its fold, with what else had come to the disk."""
+        log = self.metadata.metadata_log
+        assert log.high_watermark >= self.answered_to, "what was committed is gone"
+        for batch in log.batches(log.start_offset):
+            known = self.batches.get(batch.base_offset)
+            if known is not None and known.last_offset < self.answered_to:
+                assert (known.last_offset, known.epoch) == (batch.last_offset, batch.epoch)
+                assert list(known.records) == list(batch.records), "what was committed is another"
+            else:
+                self.batches[batch.base_offset] = batch
+        for offset in [offset for offset in self.batches if offset >= log.high_watermark]:
+            del self.batches[offset]
+        self.check_image()
+
+    def check_image(self) -> None:
+        """The image is the fold of all that was ever committed; the controller's state adds what it has appended."""
+        metadata = self.metadata
+        fold = MetadataLoader(Image(metadata.image.cluster_id))
+        for offset in sorted(self.batches):
+            fold.commit(self.batches[offset])
+        assert everything(metadata.image) == everything(fold.image), "the image is not the fold of the log"
+        state = fold.image
+        if metadata.metadata_log.failed is None:
+            for batch in metadata.metadata_log.uncommitted:
+                for record in batch.records:
+                    state.apply(record)
+        assert everything(metadata.controller._state) == everything(state)  # type: ignore[attr-defined]
+
+    # Steps
+
+    async def run(self, steps: int) -> None:
+        for _ in range(steps // 20):
+            await self.session()
+
+    async def session(self) -> None:
+        how = self.dice.choice(["stop", "kill", "kill", "power", "power"])
+        if how != "stop":
+            self.disk.crash_at = self.disk.calls + self.dice.randint(1, 400)
+        self.disk.fault_rate = self.dice.choice([0.0, 0.0, 0.0, 0.002])
+        try:
+            self.start()
+            await self.drive(self.metadata.node.register(ENDPOINTS))
+            await self.drive(self.metadata.node.unfence())
+            for _ in range(self.dice.randint(5, 40)):
+                await self.step()
+            if how == "stop":
+                await self.leave()
+        except (Crash, OSError, KafkaError) as error:
+            self.counts[type(error).__name__] += 1
+            how = "kill" if how == "stop" else how
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+        self.counts[how] += 1
+        self.disk.crash(power=how == "power")
+
+    async def leave(self) -> None:
+        """A stop in order."""
+        await self.drive(self.metadata.node.leave())
+        while self.worker.given:
+            self.worker.work()
+        self.metadata.close()
+        write_clean_shutdown(self.disk, DIRECTORY, self.metadata.node.broker_epoch)
+        self.counts["left in order"] += 1
+
+    async def drive(self, request: Coroutine[object, object, object]) -> None:
+        """A request to its end, with the disk at work."""
+        task = asyncio.ensure_future(request)
+        self.tasks.append(task)
+        while not task.done():
+            await asyncio.sleep(0)
+            self.worker.work()
+        self.tasks.remove(task)
+        await task
+
+    async def step(self) -> None:
+        self.clock.time_ms += self.dice.choice([1, 1_000, 30_000])
+        if self.metadata.metadata_log.failed is not None:
+            assert len(self.failed) == 1
+            raise self.metadata.metadata_log.failed
+        choice = self.dice.random()
+        if choice < 0.5:
+            self.spawn(self.request())
+            await asyncio.sleep(0)
+        elif choice < 0.85:
+            self.worker.work()
+            await asyncio.sleep(0)
+        elif choice < 0.95:
+            self.metadata.snapshots.look()
+        else:
+            self.disk.room = self.dice.choice([0, 300, None, None])
+        self.harvest()
+        self.check_image()
+
+    def spawn(self, request: Coroutine[object, object, object]) -> None:
+        self.tasks.append(asyncio.ensure_future(request))
+
+    def harvest(self) -> None:
+        """Requests that are answered: what they rest on is committed."""
+        for task in [task for task in self.tasks if task.done()]:
+            self.tasks.remove(task)
+            try:
+                task.result()
+                self.counts["answered"] += 1
+            except KafkaError as error:
+                self.counts[f"refused: {error.code.name}"] += 1
+
+    def request(self) -> Coroutine[object, object, object]:
+        controller, name = self.metadata.controller, self.dice.choice(NAMES)
+        kind = self.dice.randrange(5)
+        if kind == 0:
+            return controller.delete_topics(DeleteTopicsRequest(topic_names=[name], timeout_ms=1), 5)
+        if kind == 1:
+            grown = [CreatePartitionsTopic(name=name, count=self.dice.randint(2, 6), assignments=None)]
+            return controller.create_partitions(
+                CreatePartitionsRequest(topics=grown, timeout_ms=1, validate_only=False)
+            )
+        if kind == 2:
+            self.made += 1
+            value = self.dice.choice([None, str(self.made)])
+            record = ConfigRecord(resource_type=2, resource_name=name, name="retention.ms", value=value)
+            return controller.write([record])  # type: ignore[attr-defined, no-any-return]
+        if kind == 3:
+            return self.metadata.node.allocate_producer_ids()
+        return controller.create_topics(CreateTopicsRequest(topics=[given.creatable(name, self.dice.randint(1, 4), 1)]))
+
+
+def simulate(seed: int, steps: int) -> MetadataWorld:
+    """The world after so many steps."""
+    world = MetadataWorld(seed)
+    with suppress(asyncio.CancelledError):
+        asyncio.run(world.run(steps))
+    return world

@@ -1,0 +1,88 @@
+"""A node's metadata lives through anything: what was seen or answered survives, and what survives is the log's fold.
+
+A failing run is its seed: `python -m tests.simulation 17 metadata`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from broker.metadata.local_controller import LocalController
+from broker.metadata.log import MetadataLog
+from broker.metadata.snapshots import Snapshots
+from coordinator.cluster.snapshot import SnapshotId
+from tests.simulation.metadata_world import simulate
+
+STEPS = 120
+SEEDS = range(60)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_metadata_lives_through_anything(seed: int) -> None:
+    simulate(seed, STEPS)
+
+
+def test_everything_that_may_happen_happens() -> None:
+    counts: Counter[str] = Counter()
+    for seed in range(20):
+        counts += simulate(seed, STEPS).counts
+    assert counts.keys() >= {
+        "stop",
+        "left in order",
+        "kill",
+        "power",
+        "Crash",
+        "answered",
+        "refused: KAFKA_STORAGE_ERROR",
+    }
+
+
+def found(seeds: range = range(40)) -> bool:
+    """Whether the simulation finds what is wrong."""
+    for seed in seeds:
+        try:
+            simulate(seed, STEPS)
+        except AssertionError:
+            return True
+    return False
+
+
+def test_a_log_that_says_committed_when_it_was_appended_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    append = MetadataLog._append
+
+    def too_early(self: MetadataLog, *arguments: object) -> int:
+        end_offset = append(self, *arguments)  # type: ignore[arg-type]
+        self._commit(end_offset)
+        return end_offset
+
+    monkeypatch.setattr(MetadataLog, "_append", too_early)
+    assert found()
+
+
+def test_a_state_that_outlives_a_failed_write_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LocalController, "_revert", lambda self: None)
+    assert found()
+
+
+def test_a_log_that_is_cut_before_the_snapshot_is_there_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    begin = Snapshots._begin
+
+    def cut_first(self: Snapshots) -> None:
+        self._log.cut(self._log.high_watermark)
+        begin(self)
+
+    monkeypatch.setattr(Snapshots, "_begin", cut_first)
+    assert found()
+
+
+def test_snapshots_that_go_before_a_newer_one_is_whole_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    begin = Snapshots._begin
+
+    def delete_first(self: Snapshots) -> None:
+        self._log.delete_snapshots(list[SnapshotId](self._log.snapshots()))
+        begin(self)
+
+    monkeypatch.setattr(Snapshots, "_begin", delete_first)
+    assert found()
