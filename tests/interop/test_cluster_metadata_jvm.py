@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from broker.metadata.log import log_config
+from broker.metadata.snapshots import SnapshotRules
 from coordinator.cluster.snapshot import find_snapshots, read_snapshot
 from protocol.messages.create_topics import CreateTopicsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest
@@ -185,3 +187,25 @@ async def test_a_log_whose_beginning_is_only_in_a_snapshot_of_kafka_is_read(tmp_
         assert set(topics_told(again)) == {"first", "third"}
     finally:
         again.stop()
+
+
+async def test_a_log_that_we_cut_behind_a_snapshot_is_opened_by_kafka(tmp_path: Path) -> None:
+    rules = SnapshotRules(max_record_bytes=1_500, retention_bytes=6_000)
+    world = World(tmp_path)
+    metadata = world.open(rules=rules, config=log_config(segment_bytes=5_000))
+    for at in range(30):
+        await metadata.controller.create_topics(CreateTopicsRequest(topics=[creatable(f"topic-{at}", 2, 1)]))
+    await metadata.controller.delete_topics(DeleteTopicsRequest(topic_names=["topic-7"], timeout_ms=1000), version=5)
+    assert metadata.metadata_log.start_offset > 0
+    world.stop(metadata)
+    before = topics_known(world)
+    world.stop(world.open())
+    kafka = ApacheKafka(tmp_path / "data", formatted=True)
+    kafka.start()
+    try:
+        assert {name: one[:2] for name, one in topics_told(kafka).items()} == {
+            name: one[:2] for name, one in before.items()
+        }
+    finally:
+        kafka.stop()
+    assert topics_known(world).keys() == before.keys()
