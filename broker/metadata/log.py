@@ -222,7 +222,11 @@ class MetadataLog:
             if error is not None:
                 self._fail(error)
                 return
-            self._commit(end_offset)
+            try:
+                self._commit(end_offset)
+            except Exception as error:  # who sees half of what is committed must not go on
+                self._fail(error)
+                return
             if self._waiting and not self._flushing:
                 self._flush()
 

@@ -150,6 +150,11 @@ class InProcess:
     def client(self) -> Client:
         return Client(self.server)
 
+    async def settled(self) -> None:
+        """Returns once the metadata has all that was decided before."""
+        log = self.server.metadata.metadata_log
+        await log.committed(log.end_offset)
+
     async def create_topic(self, name: str, partitions: int = 1, **configs: str) -> bytes:
         """A topic, its configs by attribute names (`max_message_bytes="100"`); its id."""
         settings = [CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()]

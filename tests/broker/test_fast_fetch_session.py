@@ -121,7 +121,7 @@ async def test_what_becomes_unusual_while_it_waits_is_left_to_the_general_way(tm
         frame = request_frame(asked, 17)
         talking.consumer.send(frame)
         (partition,) = [one for one in broker.server.broker.replicas if one.name.partition == 1]
-        await asyncio.sleep(0)
+        await broker.settled()
         broker.server.broker.replicas.remove(partition.name)
         topic = broker.server.broker.image.topic_by_id(talking.topic_id)
         assert topic is not None

@@ -134,6 +134,21 @@ def break_flushes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(world.disk.__class__, "fdatasync", lambda self, handle: broken(handle))
 
 
+async def test_a_committed_record_that_cannot_be_applied_ends_it(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    cluster = world.open()
+
+    def choke(batch: object) -> None:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "no such topic")
+
+    cluster.metadata_log.listen(choke)
+    with pytest.raises(KafkaError, match="no such topic"):
+        await create(cluster, "orders")
+    assert [error.message for error in world.failures] == ["no such topic"]
+    with pytest.raises(KafkaError, match="no such topic"):
+        await create(cluster, "more")
+
+
 async def test_a_failed_flush_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(tmp_path)
     cluster = world.open()
