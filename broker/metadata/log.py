@@ -224,8 +224,8 @@ class MetadataLog:
                 return
             try:
                 self._commit(end_offset)
-            except Exception as error:  # who sees half of what is committed must not go on
-                self._fail(error)
+            except Exception as failure:  # who sees half of what is committed must not go on
+                self._fail(failure)
                 return
             if self._waiting and not self._flushing:
                 self._flush()

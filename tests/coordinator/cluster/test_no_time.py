@@ -56,7 +56,7 @@ def test_no_topic_is_deleted(timeout_ms: int) -> None:
 def test_no_leader_is_elected(timeout_ms: int) -> None:
     image = given.image(*given.topic("orders", replicas=(NODE, 2), isr=(NODE, 2), leader=2))
     for asked in (None, [TopicPartitions(topic="orders", partitions=[0])]):
-        decided = elect_leaders(image, ElectLeadersRequest(topic_partitions=asked, timeout_ms=timeout_ms))
+        decided = elect_leaders(image, ElectLeadersRequest(topic_partitions=asked, timeout_ms=timeout_ms), RULES)
         assert decided.response.error_code == TOO_LATE
         assert not decided.records
 
@@ -65,14 +65,14 @@ def test_no_leader_is_elected(timeout_ms: int) -> None:
 def test_no_replica_moves(timeout_ms: int) -> None:
     topics = [ReassignableTopic(name="orders", partitions=[ReassignablePartition(partition_index=0, replicas=[NODE])])]
     request = AlterPartitionReassignmentsRequest(topics=topics, timeout_ms=timeout_ms)
-    decided = alter_partition_reassignments(given.image(*given.topic("orders")), request)
+    decided = alter_partition_reassignments(given.image(*given.topic("orders")), request, RULES)
     assert decided.response.error_code == TOO_LATE
     assert not decided.records
 
 
 def test_a_request_in_which_nothing_is_left_to_do_needs_no_time() -> None:
     image = given.image(*given.topic("orders"))
-    assert elect_leaders(image, ElectLeadersRequest(topic_partitions=[], timeout_ms=0)).response.error_code == 0
+    assert elect_leaders(image, ElectLeadersRequest(topic_partitions=[], timeout_ms=0), RULES).response.error_code == 0
     twice = create_partitions(
         image,
         CreatePartitionsRequest(
