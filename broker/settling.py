@@ -8,7 +8,7 @@ requests beyond wait with nothing but the bytes that they came with, and their c
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -32,7 +32,11 @@ class RecordWork:
     async def settled(self, records: memoryview, rules: AppendRules, now_ms: int) -> Settled:
         """The records as they will be in the log, apart from those that were given. Raises KafkaError."""
         own = memoryview(bytearray(records))
-        return await self._workers.call(partial(settle, own, rules, Origin.CLIENT, now_ms, at_length=True))
+        return await self.call(partial(settle, own, rules, Origin.CLIENT, now_ms, at_length=True))
+
+    async def call(self, work: Callable[[], T]) -> T:
+        """Does other work on records in a thread: finds one by its time, converts them for clients of an older age."""
+        return await self._workers.call(work)
 
     def to_its_end(self, work: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
         """Begins `work`; what awaits it, which may be cancelled at any time, even before it has begun to."""

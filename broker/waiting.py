@@ -57,6 +57,18 @@ class Sleeper(Waiter):
         if not self.wakened.done():
             self.wakened.set_result(None)
 
+    async def woken_by(self, partitions: list[Partition], deadline_s: float) -> None:
+        """Returns once one of these wakes it, or at the deadline."""
+        timer = asyncio.get_running_loop().call_at(deadline_s, self.wake)
+        for partition in partitions:
+            partition.waiters.add(self)
+        try:
+            await self.wakened
+        finally:
+            timer.cancel()
+            for partition in partitions:
+                partition.waiters.discard(self)
+
 
 class Parked(Waiter):
     """A request that waits without a coroutine: a task, two futures and a timer of its own cost more than the rest of a

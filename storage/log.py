@@ -34,7 +34,7 @@ from storage.failure import (
 )
 from storage.local_log import LocalLog
 from storage.markers import marker_in, producing, take_over
-from storage.offsets_for_time import TimestampAndOffset, max_timestamp, offset_for_timestamp
+from storage.offsets_for_time import Looked, TimestampAndOffset, max_timestamp, offset_for_timestamp
 from storage.plain_append import append_plain
 from storage.producer_entry import CachedBatch, Origin, Verification
 from storage.producer_state import ProducerBatch, ProducerState
@@ -284,15 +284,16 @@ class Log(LocalLog):
             to_offset = upper_bound_offset(self.segments, result, self.log_end_offset)
             return aborted_transactions(self.segments, result.start_offset, to_offset)
 
-    def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
-        """The first record, from the log's start, with this timestamp or a later one; None when there is none."""
+    def offset_for_timestamp(self, timestamp: int, looked: Looked) -> TimestampAndOffset | None:
+        """The first record, from the log's start, with this timestamp or a later one; None when there is none. Raises
+        Unseen over a batch of which `looked` does not tell."""
         with self.failing("looking up a timestamp in"):
-            return offset_for_timestamp(self.segments, timestamp, self.log_start_offset)
+            return offset_for_timestamp(self.segments, timestamp, self.log_start_offset, looked)
 
-    def max_timestamp(self) -> TimestampAndOffset | None:
-        """The record with the largest timestamp, the first of several; None when none has one."""
+    def max_timestamp(self, looked: Looked) -> TimestampAndOffset | None:
+        """The record with the largest timestamp, the first of several; None when none has one. Raises Unseen."""
         with self.failing("looking up the largest timestamp in"):
-            return max_timestamp(self.segments, self.log_start_offset)
+            return max_timestamp(self.segments, self.log_start_offset, looked)
 
     # Watermarks
 

@@ -1,9 +1,9 @@
 """The records inside a client's batch, all looked at: as one piece where that is soon done, else piece by piece.
 
 The event loop looks at a megabyte of records, which takes it a few milliseconds at most. More than that is for another
-thread: a batch of a megabyte may inflate to a thousand, which is legitimate, and Kafka sets no bound to it. There it is
-inflated and walked in pieces, so that memory is bounded, and neither the library nor the walk keeps the interpreter's
-lock for longer than a piece takes.
+thread: a batch of a megabyte may inflate to a hundred, which is legitimate. There it is inflated and walked in pieces,
+so that memory is bounded, and neither the library nor the walk keeps the interpreter's lock for longer than a piece
+takes. What is more than anybody would read of one batch is refused.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from protocol.records.batch import COMPRESSION_MASK, HEADER_SIZE, TIMESTAMP_TYPE
 from protocol.records.compression import Compression, TooLarge, compress, decompress
 from protocol.records.inflating import pieces
 from protocol.records.recoding import Recoder
+from protocol.records.record import MAX_INFLATED_SIZE
 from protocol.records.walk import UNUSUAL, Rules, Walk, invalid, largest_timestamp
 
 LOOP_BYTES: Final = 1024 * 1024
@@ -119,9 +120,13 @@ def _by_pieces(inflated: Iterator[bytes], header: BatchHeader, rules: Rules, tar
     walk = Walk(header.records_count, header.base_offset, header.base_timestamp, stamp, rules)
     recoder = None if target is None else Recoder(target.codec, target.level)
     output: list[bytes] = []
-    size = 0
+    size = seen = 0
     try:
         for piece in inflated:
+            seen += len(piece)
+            if seen > MAX_INFLATED_SIZE and header.attributes & COMPRESSION_MASK:
+                message = f"compressed records of more than {MAX_INFLATED_SIZE} bytes"
+                raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, message)
             walk.feed(piece)
             if recoder is not None and target is not None and size <= target.max_bytes:
                 output.append(recoder.write(piece))

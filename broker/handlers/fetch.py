@@ -23,6 +23,7 @@ from broker.fetch_sessions import (
     PartitionKey,
 )
 from broker.leaders import nodes
+from broker.message_sets import fetch_messages
 from broker.replica.partition import Partition
 from broker.replica.replica import READ_COMMITTED, Fetched
 from broker.replica.roles import NO_EPOCH, LeaderMoved
@@ -40,7 +41,6 @@ from protocol.messages.fetch import (
     PartitionData,
 )
 from protocol.records.batch import LOG_OVERHEAD
-from protocol.records.legacy import down_convert
 from protocol.types import NO_UUID, Buffer
 from storage.cold import ColdRead
 
@@ -67,6 +67,8 @@ async def fetch(
     """Answers at once when there is enough, an error or no time to wait; else once an append made it enough."""
     plan = Plan(call)
     gathered = plan.gather()
+    if call.version < FIRST_BATCH_VERSION:
+        return await fetch_messages(plan, gathered)
     if gathered.cold:
         return await fetch_cold(plan, gathered.cold)
     if plan.is_enough(gathered) or call.request.max_wait_ms <= 0:
@@ -79,8 +81,7 @@ async def fetch_cold(plan: Plan, cold: Sequence[ColdRead]) -> FetchResponse | Pa
     clock, max_wait_ms = plan.call.broker.clock, plan.call.request.max_wait_ms
     deadline_ms = clock.monotonic_ms() + max_wait_ms
     await plan.call.broker.disk_work.read_ahead(cold)
-    plan.is_warm = True
-    gathered = plan.gather()
+    gathered = plan.gather_warm()
     left_ms = deadline_ms - clock.monotonic_ms()
     return plan.response(gathered) if plan.is_enough(gathered) or left_ms <= 0 else ParkedFetch(plan, gathered, left_ms)
 
@@ -182,6 +183,11 @@ class Plan:
     def _named_once(self) -> dict[PartitionKey, FetchedPartition]:
         """A partition that is named twice is read where it was named last."""
         return {key: self._named(key, asked) for key, asked in self._asked()}
+
+    def gather_warm(self) -> Gathered:
+        """The same once what would have waited for a disk was read ahead."""
+        self.is_warm = True
+        return self.gather()
 
     def is_enough(self, gathered: Gathered) -> bool:
         """Whether there is something to answer now, or nothing to wait for."""
@@ -305,13 +311,7 @@ class Plan:
         )
         if self.call.request.isolation_level == READ_COMMITTED:
             data.aborted_transactions = aborted(partition, fetched)
-        if self.call.version < FIRST_BATCH_VERSION and fetched.read.size_bytes:
-            data.records = self._legacy(wanted, fetched.read.parts[0])
         return data
-
-    def _legacy(self, wanted: FetchedPartition, view: Buffer) -> Buffer:
-        """The batches as the message sets that old versions read: v0 for Fetch 0 and 1, v1 for 2 and 3."""
-        return down_convert(view, 0 if self.call.version < 2 else 1, first_offset=wanted.fetch_offset)
 
     def response(self, gathered: Gathered) -> FetchResponse:
         """All partitions for a whole fetch; for a session that goes on, those with news."""

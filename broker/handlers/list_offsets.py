@@ -22,6 +22,7 @@ from protocol.messages.list_offsets import (
     ListOffsetsTopic,
     ListOffsetsTopicResponse,
 )
+from storage.offsets_for_time import Looked, Unseen
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 FIRST_VERSION_OF = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
@@ -46,21 +47,20 @@ async def list_offsets(call: Call[ListOffsetsRequest]) -> ListOffsetsResponse:
             if (topic.name, index) in repeated:
                 of_topic[index] = refused(index, ErrorCode.INVALID_REQUEST)
             else:
-                of_topic[index] = list_partition(call, topic.name, asked)
+                of_topic[index] = await list_partition(call, topic.name, asked)
     topics = [
         ListOffsetsTopicResponse(name=name, partitions=list(of_topic.values())) for name, of_topic in answers.items()
     ]
     return ListOffsetsResponse(topics=topics)
 
 
-def list_partition(
+async def list_partition(
     call: Call[ListOffsetsRequest], topic: str, asked: ListOffsetsPartition
 ) -> ListOffsetsPartitionResponse:
     try:
         if call.version < FIRST_VERSION_OF.get(asked.timestamp, 0) or asked.timestamp < EARLIEST_PENDING_UPLOAD:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-        partition = call.broker.replicas.leader(topic, asked.partition_index, asked.current_leader_epoch)
-        timestamp, offset, epoch = find(call, partition, asked.timestamp)
+        timestamp, offset, epoch = await find(call, topic, asked)
     except KafkaError as error_raised:
         return refused(asked.partition_index, error_raised.code)
     return ListOffsetsPartitionResponse(
@@ -68,8 +68,22 @@ def list_partition(
     )
 
 
-def find(call: Call[ListOffsetsRequest], partition: Partition, timestamp: int) -> tuple[int, int, int]:
-    """(timestamp, offset, leader epoch) of what a timestamp, or a special one of this version, stands for."""
+async def find(call: Call[ListOffsetsRequest], topic: str, asked: ListOffsetsPartition) -> tuple[int, int, int]:
+    """(timestamp, offset, leader epoch) of what a timestamp, or a special one of this version, stands for. Records are
+    looked at by a thread; the partition may have another leader afterwards, or be gone."""
+    looked: Looked = {}
+    while True:
+        partition = call.broker.replicas.leader(topic, asked.partition_index, asked.current_leader_epoch)
+        try:
+            return find_in(call, partition, asked.timestamp, looked)
+        except Unseen as unseen:
+            looked[unseen.key] = await call.broker.record_work.call(unseen.look)
+
+
+def find_in(
+    call: Call[ListOffsetsRequest], partition: Partition, timestamp: int, looked: Looked
+) -> tuple[int, int, int]:
+    """The same, or Unseen."""
     is_consumer = call.request.replica_id == CONSUMER
     limit = partition.fetch_limit(call.request.isolation_level) if is_consumer else partition.log_end_offset
     if timestamp == LATEST:
@@ -79,7 +93,8 @@ def find(call: Call[ListOffsetsRequest], partition: Partition, timestamp: int) -
         return -1, partition.log_start_offset, partition.first_leader_epoch
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return UNKNOWN
-    found = partition.max_timestamp() if timestamp == MAX_TIMESTAMP else partition.offset_for_timestamp(timestamp)
+    by_time = timestamp != MAX_TIMESTAMP
+    found = partition.offset_for_timestamp(timestamp, looked) if by_time else partition.max_timestamp(looked)
     if found is None or found.offset >= limit:
         check_available(call, partition)
         return UNKNOWN

@@ -17,7 +17,7 @@ from storage.cold import ColdRead
 from storage.config import LogConfig
 from storage.epochs import EpochEndOffset
 from storage.log import Log
-from storage.offsets_for_time import TimestampAndOffset
+from storage.offsets_for_time import Looked, TimestampAndOffset
 from storage.producer_entry import ProducerEntry, Verification
 from storage.read import ReadResult
 from storage.txn_index import AbortedTxn
@@ -115,13 +115,14 @@ class Replica:
         """The aborted transactions that a read-committed consumer has to leave out of what was read."""
         return self.log.aborted_in(read)
 
-    def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
-        """The first record with this timestamp or a later one; None when there is none."""
-        return self.log.offset_for_timestamp(timestamp)
+    def offset_for_timestamp(self, timestamp: int, looked: Looked) -> TimestampAndOffset | None:
+        """The first record with this timestamp or a later one; None when there is none. Raises Unseen over a batch of
+        which `looked` does not tell."""
+        return self.log.offset_for_timestamp(timestamp, looked)
 
-    def max_timestamp(self) -> TimestampAndOffset | None:
-        """The record with the largest timestamp; None when none has one."""
-        return self.log.max_timestamp()
+    def max_timestamp(self, looked: Looked) -> TimestampAndOffset | None:
+        """The record with the largest timestamp; None when none has one. Raises Unseen."""
+        return self.log.max_timestamp(looked)
 
     @property
     def last_leader_epoch(self) -> int:

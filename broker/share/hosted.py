@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from broker.clock import Clock, Timer
@@ -27,6 +28,7 @@ from coordinator.share_partition.run import Change, Limits
 from coordinator.share_partition.share_partition import NO_DEADLINE, SharePartition
 from coordinator.share_partition.states import Lifecycle
 from protocol.errors import ErrorCode, KafkaError
+from storage.offsets_for_time import searched
 
 if TYPE_CHECKING:
     from broker.share.learning import Learning
@@ -125,7 +127,7 @@ class Hosted:
             return partition.log_start_offset
         if reset.startswith(BY_DURATION):
             since = self._clock.now_ms() - (duration_ms(reset.removeprefix(BY_DURATION)) or 0)
-            found = partition.offset_for_timestamp(since)
+            found = searched(partial(partition.offset_for_timestamp, since))
             if found is not None and found.offset < partition.high_watermark:
                 return found.offset
         return partition.high_watermark

@@ -6,6 +6,9 @@ the last one that served such clients.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
+
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import (
     NO_TIMESTAMP,
@@ -14,16 +17,20 @@ from protocol.records.batch import (
     TimestampType,
     build,
     iter_batches,
+    pack,
     read_header,
     set_max_timestamp,
 )
-from protocol.records.compression import Compression
-from protocol.records.message_set import Message, encode_message_set, iter_messages, to_record, unwrap
-from protocol.records.record import MAX_INFLATED_SIZE, Record, read_records
+from protocol.records.compression import Compression, TooLarge
+from protocol.records.inflating import PIECE_BYTES
+from protocol.records.message_set import Message, MessageSet, iter_messages, to_record, unwrap
+from protocol.records.recoding import Recoder
+from protocol.records.record import MAX_INFLATED_SIZE, Record, encode_body, encode_record
+from protocol.records.whole import read_whole
 
 # What is left of a message whose size says that it goes on: a consumer that gets nothing but this knows that its fetch
 # found something which it cannot be shown, and asks for more bytes, or says so (KIP-283).
-_OVERFLOW_MESSAGE = (-1).to_bytes(8, "big", signed=True) + (61).to_bytes(4, "big")
+OVERFLOW_MESSAGE = (-1).to_bytes(8, "big", signed=True) + (61).to_bytes(4, "big")
 
 
 def up_convert(
@@ -45,14 +52,34 @@ def up_convert(
     if not outer:
         return bytearray()
     source = _source_codec(outer)
-    messages = outer if not source else unwrap(outer[0], max_size)
-    records = [to_record(message) for message in messages]
-    if min(record.timestamp for record in records) < NO_TIMESTAMP:
-        raise KafkaError(ErrorCode.INVALID_TIMESTAMP, "a record's timestamp is negative")
-    batch = build(records, compression=Compression(source) if compression is None else compression, level=level)
+    messages = unwrap(outer[0], max_size) if source else iter(outer)
+    codec = source if compression is None else compression
+    batch = _batch((to_record(message) for message in messages), codec, level)
     if any(message.timestamp_type for message in outer):
         set_max_timestamp(batch, 0, TimestampType.LOG_APPEND_TIME, read_header(batch).max_timestamp)
     return batch
+
+
+def _batch(records: Iterator[Record], codec: int, level: int | None) -> bytearray:
+    """One batch of the records, each encoded as it comes: there may be millions. The first one's source has looked
+    whether there is such a codec."""
+    first = next(records)
+    recoder = Recoder(Compression(codec), level)
+    encoded, piece = bytearray(), bytearray()
+    count, largest = 0, NO_TIMESTAMP
+    for record in chain((first,), records):
+        if record.timestamp < NO_TIMESTAMP:
+            raise KafkaError(ErrorCode.INVALID_TIMESTAMP, "a record's timestamp is negative")
+        piece += encode_record(count, record.timestamp - first.timestamp, encode_body(record))
+        largest = max(largest, record.timestamp)
+        count += 1
+        if len(piece) >= PIECE_BYTES:
+            encoded += recoder.write(bytes(piece))
+            piece.clear()
+    encoded += recoder.write(bytes(piece))
+    encoded += recoder.end()
+    header = read_header(build([first], compression=Compression(codec)))
+    return pack(header._replace(max_timestamp=largest, last_offset_delta=count - 1, records_count=count), encoded)
 
 
 def _source_codec(outer: list[Message]) -> int:
@@ -66,43 +93,60 @@ def _source_codec(outer: list[Message]) -> int:
     return codec
 
 
-def down_convert(view: Buffer, to_magic: int, first_offset: int, *, max_size: int = MAX_INFLATED_SIZE) -> bytearray:
+class Budget:
+    """How many bytes of messages may still be made of records, before compression."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: int = MAX_INFLATED_SIZE) -> None:
+        self.left = left
+
+
+def down_convert(view: Buffer, to_magic: int, first_offset: int, budget: Budget | None = None) -> bytearray:
     """The whole batches in `view` as message sets of `to_magic` (0 or 1), for a fetch from `first_offset`.
 
     Offsets stay as they are, gaps included; headers go, and so do control batches. Uncompressed batches lose their
     records below `first_offset`, on which old librdkafkas rely. Where no message is left of what was there, the
-    consumer gets an incomplete one, as from Kafka.
+    consumer gets an incomplete one, as from Kafka. The conversion ends before a batch that goes beyond the budget.
 
     Raises KafkaError(UNSUPPORTED_COMPRESSION_TYPE) when the first batch to convert is zstd, which such clients cannot
-    read; a later one ends the conversion, so that the next fetch gets the error.
+    read, and TooLarge when that one is beyond the budget; a later one ends the conversion, so that the next fetch gets
+    the error.
     """
+    budget = Budget() if budget is None else budget
     converted = bytearray()
     found = False
     for position, header in iter_batches(view):
         found = True
         if header.is_control:
             continue
-        if header.compression is Compression.ZSTD:
+        try:
+            converted += _message_set(view, position, header, to_magic, first_offset, budget)
+        except (Unreadable, TooLarge):
             if converted:
                 break
-            raise KafkaError(
-                ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd does not exist in message format {to_magic}"
-            )
-        records = read_records(view, position, header, max_size=max_size)
-        kept = [record for record in records if header.compression or record.offset >= first_offset]
-        if kept:
-            converted += _message_set(kept, header, to_magic)
-    return converted if converted or not found else bytearray(_OVERFLOW_MESSAGE)
+            raise
+    return converted if converted or not found else bytearray(OVERFLOW_MESSAGE)
 
 
-def _message_set(records: list[Record], header: BatchHeader, to_magic: int) -> bytearray:
+class Unreadable(KafkaError):
+    """A batch of a codec that an old format does not have."""
+
+
+def _message_set(
+    view: Buffer, position: int, header: BatchHeader, to_magic: int, first_offset: int, budget: Budget
+) -> bytearray:
+    if header.compression is Compression.ZSTD:
+        message = f"zstd does not exist in message format {to_magic}"
+        raise Unreadable(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, message)
+    records = read_whole(view, position, header, max_size=budget.left)
     appended = header.timestamp_type is TimestampType.LOG_APPEND_TIME
-    return encode_message_set(
-        records,
-        to_magic,
-        compression=header.compression,
-        log_append_time_ms=header.max_timestamp if appended else None,
-    )
+    messages = MessageSet(to_magic, header.compression, header.max_timestamp if appended else None, budget.left)
+    for record in records:
+        if header.compression or record.offset >= first_offset:
+            messages.add(record)
+    budget.left -= messages.size_bytes
+    return messages.end()
 
 
 def _invalid(message: str) -> KafkaError:

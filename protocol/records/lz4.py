@@ -41,20 +41,23 @@ def compress(data: Bytes, level: int | None, *, broken_checksum: bool) -> bytes:
         block_linked=False,
         store_size=False,
     )
-    if not broken_checksum:
-        return frame
+    return _broken(frame) if broken_checksum else frame
+
+
+def _broken(frame: bytes) -> bytes:
     end = _descriptor_end(frame)
     return frame[:end] + _header_checksum(frame[:end]) + frame[end + 1 :]
 
 
-def stream(level: int | None) -> tuple[Callable[[bytes], bytes], Callable[[], bytes]]:
+def stream(level: int | None, *, broken_checksum: bool) -> tuple[Callable[[bytes], bytes], Callable[[], bytes]]:
     """A frame that is made piece by piece: what takes a piece, and what ends it."""
     import lz4.frame
 
     compressor = lz4.frame.LZ4FrameCompressor(
         compression_level=_liblz4_level(level), block_size=lz4.frame.BLOCKSIZE_MAX64KB, block_linked=False
     )
-    begin: list[bytes] = [compressor.begin()]
+    header: bytes = compressor.begin()
+    begin = [_broken(header) if broken_checksum else header]
 
     def write(piece: bytes) -> bytes:
         compressed: bytes = compressor.compress(piece)

@@ -13,7 +13,7 @@ The log keeps v2 batches only, so what comes in this way is converted up, and wh
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 from zlib import crc32
 
@@ -26,8 +26,11 @@ from protocol.records.batch import (
     Buffer,
     TimestampType,
 )
-from protocol.records.compression import Compression, compress, decompress
+from protocol.records.compression import Compression, TooLarge
+from protocol.records.inflating import PIECE_BYTES, pieces
+from protocol.records.recoding import Recoder
 from protocol.records.record import MAX_INFLATED_SIZE, Record
+from protocol.records.whole import whole
 
 MAGIC_V0 = 0
 MAGIC_V1 = 1
@@ -119,7 +122,7 @@ def read_messages(
     """
     for message in iter_messages(buffer, start, end):
         if message.compression:
-            yield from _absolute(message, unwrap(message, max_size))
+            yield from _absolute(message, max_size)
         else:
             yield to_record(message)
 
@@ -132,45 +135,113 @@ def to_record(message: Message) -> Record:
     )
 
 
-def unwrap(wrapper: Message, max_size: int = MAX_INFLATED_SIZE) -> list[Message]:
+def unwrap(wrapper: Message, max_size: int = MAX_INFLATED_SIZE) -> Iterator[Message]:
     """The messages inside a wrapper, offsets as they are there, with the timestamps that they have to a reader.
 
-    Raises as `read_messages`.
+    They are views of what is inflated with them, a piece. Raises as `read_messages`.
     """
     if wrapper.compression not in _LEGACY_CODECS:
         raise _invalid(f"compression codec {wrapper.compression} does not exist in magic {wrapper.magic}")
     if wrapper.value is None:
         raise _invalid("a compressed message set with a null value")
-    codec = Compression(wrapper.compression)
-    inner = list(iter_messages(decompress(codec, wrapper.value, max_size=max_size, magic=wrapper.magic)))
-    if not inner:
+    inflated = pieces(Compression(wrapper.compression), wrapper.value, magic=wrapper.magic)
+    appended = wrapper.timestamp_type is TimestampType.LOG_APPEND_TIME
+    is_empty = True
+    for data, _ in whole(inflated, message_end, max_size):
+        for message in iter_messages(data):
+            if message.magic != wrapper.magic:
+                raise _invalid(f"a message of magic {message.magic} in a wrapper of magic {wrapper.magic}")
+            if message.compression:
+                raise _invalid("a compressed message in a compressed message set")
+            is_empty = False
+            yield message._replace(timestamp=wrapper.timestamp) if appended else message
+    if is_empty:
         raise _invalid("a compressed message set without messages")
-    for message in inner:
-        if message.magic != wrapper.magic:
-            raise _invalid(f"a message of magic {message.magic} in a wrapper of magic {wrapper.magic}")
-        if message.compression:
-            raise _invalid("a compressed message in a compressed message set")
-    if wrapper.timestamp_type is TimestampType.LOG_APPEND_TIME:
-        return [message._replace(timestamp=wrapper.timestamp) for message in inner]
-    return inner
 
 
 _LEGACY_CODECS = (Compression.GZIP, Compression.SNAPPY, Compression.LZ4)
 
 
-def _absolute(wrapper: Message, inner: list[Message]) -> Iterator[Record]:
+def message_end(data: bytes, at: int) -> int:
+    """Where the message at `at` ends, as far as that can be said; one of a negative size ends at once."""
+    begin = at + LOG_OVERHEAD
+    if begin > len(data):
+        return len(data) + 1
+    size: int = _INT32.unpack_from(data, begin - _INT32.size)[0]
+    return begin + max(size, 0)
+
+
+def _absolute(wrapper: Message, max_size: int) -> Iterator[Record]:
     base = 0
     # Some librdkafka wrote 0 as the wrapper's offset, with the inner ones counting from 0 all the same.
     if wrapper.magic == MAGIC_V1 and wrapper.offset != 0:
-        base = wrapper.offset - inner[-1].offset
+        last = 0
+        for message in unwrap(wrapper, max_size):  # the last one's offset is needed for the first
+            last = message.offset
+        base = wrapper.offset - last
         if base < 0:
-            raise _invalid(f"a wrapper of offset {wrapper.offset}, less than its last inner one {inner[-1].offset}")
-    for message in inner:
+            raise _invalid(f"a wrapper of offset {wrapper.offset}, less than its last inner one {last}")
+    for message in unwrap(wrapper, max_size):
         yield to_record(message._replace(offset=base + message.offset))
 
 
+class MessageSet:
+    """A set that is made message by message, in a wrapper if compressed."""
+
+    def __init__(
+        self,
+        magic: int,
+        compression: Compression,
+        log_append_time_ms: int | None,
+        max_size: int,
+        level: int | None = None,
+    ) -> None:
+        """With `log_append_time_ms` all messages are of that time."""
+        self.size_bytes = 0
+        """Of the messages, before compression."""
+        self._magic = magic
+        self._compression = compression
+        self._time_ms = log_append_time_ms
+        self._attributes = TIMESTAMP_TYPE if magic == MAGIC_V1 and log_append_time_ms is not None else 0
+        self._max_size = max_size
+        self._recoder = Recoder(compression, level, magic=magic)
+        self._encoded, self._piece = bytearray(), bytearray()
+        self._first_offset: int | None = None
+        self._last_offset = 0
+        self._largest = NO_TIMESTAMP
+
+    def add(self, record: Record) -> None:
+        """Takes the next one, whose offset is higher. Raises TooLarge where the set has no room for it."""
+        offset = self._last_offset = record.offset
+        if self._first_offset is None:
+            self._first_offset = offset if self._magic == MAGIC_V1 and self._compression else 0
+        timestamp = record.timestamp if self._time_ms is None else self._time_ms
+        self._largest = max(self._largest, timestamp)
+        message = _encode(
+            offset - self._first_offset, self._magic, self._attributes, timestamp, record.key, record.value
+        )
+        self.size_bytes += len(message)
+        if self.size_bytes > self._max_size:
+            raise TooLarge(self._max_size)
+        self._piece += message
+        if len(self._piece) >= PIECE_BYTES:
+            self._encoded += self._recoder.write(bytes(self._piece))
+            self._piece.clear()
+
+    def end(self) -> bytearray:
+        """The set; empty without a message."""
+        if self._first_offset is None:
+            return bytearray()
+        self._encoded += self._recoder.write(bytes(self._piece))
+        self._encoded += self._recoder.end()
+        if not self._compression:
+            return self._encoded
+        attributes = self._attributes | self._compression
+        return _encode(self._last_offset, self._magic, attributes, self._largest, None, self._encoded)
+
+
 def encode_message_set(
-    records: Sequence[Record],
+    records: Iterable[Record],
     magic: int,
     *,
     compression: Compression = Compression.NONE,
@@ -179,24 +250,17 @@ def encode_message_set(
 ) -> bytearray:
     """A set of one message per record, in a wrapper if compressed; headers are dropped, as there is no room for them.
 
-    With `log_append_time_ms` all messages are of that time. `records` are in the order of their offsets, at least one.
+    With `log_append_time_ms` all messages are of that time. `records` are in the order of their offsets. Raises
+    TooLarge.
     """
-    appended = TIMESTAMP_TYPE if magic == MAGIC_V1 and log_append_time_ms is not None else 0
-    if log_append_time_ms is not None:
-        records = [record._replace(timestamp=log_append_time_ms) for record in records]
-    relative_to = records[0].offset if magic == MAGIC_V1 and compression else 0
-    messages = bytearray()
+    messages = MessageSet(magic, compression, log_append_time_ms, MAX_INFLATED_SIZE, level)
     for record in records:
-        messages += _encode(record.offset - relative_to, magic, appended, record.timestamp, record.key, record.value)
-    if not compression:
-        return messages
-    value = compress(compression, messages, level, magic=magic)
-    timestamp = max(record.timestamp for record in records)
-    return _encode(records[-1].offset, magic, appended | compression, timestamp, None, value)
+        messages.add(record)
+    return messages.end()
 
 
 def _encode(
-    offset: int, magic: int, attributes: int, timestamp: int, key: bytes | None, value: bytes | None
+    offset: int, magic: int, attributes: int, timestamp: int, key: bytes | None, value: bytes | bytearray | None
 ) -> bytearray:
     size = _MIN_SIZE[magic] + len(key or b"") + len(value or b"")
     message = bytearray(_OVERHEAD.pack(offset, size))

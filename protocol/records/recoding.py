@@ -11,26 +11,26 @@ from protocol.records.compression import GZIP_CONTAINER, ZSTD_LEVEL, Compression
 class Recoder:
     """Takes pieces of encoded records, gives pieces of them compressed; what `end` gives is the last."""
 
-    def __init__(self, codec: Compression, level: int | None) -> None:
-        """`level` is as for `compress`."""
+    def __init__(self, codec: Compression, level: int | None, *, magic: int = 2) -> None:
+        """`level` and `magic` are as for `compress`."""
         self.write: Callable[[bytes], bytes]
         self.end: Callable[[], bytes]
-        self.write, self.end = _STREAMS[codec](level)
+        self.write, self.end = _STREAMS[codec](level, magic)
 
 
 _Stream = tuple[Callable[[bytes], bytes], Callable[[], bytes]]
 
 
-def _plain(_level: int | None) -> _Stream:
+def _plain(_level: int | None, _magic: int) -> _Stream:
     return bytes, bytes
 
 
-def _gzip(level: int | None) -> _Stream:
+def _gzip(level: int | None, _magic: int) -> _Stream:
     stream = zlib.compressobj(-1 if level is None else level, wbits=GZIP_CONTAINER)
     return stream.compress, stream.flush
 
 
-def _snappy(_level: int | None) -> _Stream:
+def _snappy(_level: int | None, _magic: int) -> _Stream:
     from protocol.records import snappy
 
     begun = False
@@ -44,20 +44,20 @@ def _snappy(_level: int | None) -> _Stream:
     return write, bytes
 
 
-def _lz4(level: int | None) -> _Stream:
+def _lz4(level: int | None, magic: int) -> _Stream:
     from protocol.records import lz4
 
-    return lz4.stream(level)
+    return lz4.stream(level, broken_checksum=magic == 0)
 
 
-def _zstd(level: int | None) -> _Stream:
+def _zstd(level: int | None, _magic: int) -> _Stream:
     import zstandard
 
     stream = zstandard.ZstdCompressor(level=ZSTD_LEVEL if level is None else level).compressobj()
     return stream.compress, stream.flush
 
 
-_STREAMS: dict[Compression, Callable[[int | None], _Stream]] = {
+_STREAMS: dict[Compression, Callable[[int | None, int], _Stream]] = {
     Compression.NONE: _plain,
     Compression.GZIP: _gzip,
     Compression.SNAPPY: _snappy,

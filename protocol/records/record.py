@@ -62,16 +62,7 @@ def read_records(
     Raises KafkaError: CORRUPT_MESSAGE when the bytes are not that many well-formed records, or inflate to more than
     `max_size` bytes; INVALID_RECORD for an unknown codec.
     """
-    return _decode(inflate(buffer, position, header, max_size), header)
-
-
-def iter_raw(
-    buffer: Buffer, position: int, header: BatchHeader, *, max_size: int = MAX_INFLATED_SIZE
-) -> Iterator[tuple[int, int, bool]]:
-    """(offset, timestamp, key is null) of each record, without a look at its value and headers. Raises as above."""
-    data = inflate(buffer, position, header, max_size)
-    for offset, timestamp, at, _ in _scan(data, header):
-        yield offset, timestamp, bool(data[at] & _NEGATIVE)
+    return decode_all(inflate(buffer, position, header, max_size), header)
 
 
 def iter_keys(
@@ -94,7 +85,8 @@ def inflate(buffer: Buffer, position: int, header: BatchHeader, max_size: int = 
     return decompress(header.compression, payload, max_size=max_size)
 
 
-def _decode(data: bytes, header: BatchHeader) -> Iterator[Record]:
+def decode_all(data: bytes, header: BatchHeader) -> Iterator[Record]:
+    """The records of a batch's header in their encoding. Raises KafkaError(CORRUPT_MESSAGE)."""
     for offset, timestamp, at, end in _scan(data, header):
         key, at = _nullable_bytes(data, at, end)
         value, at = _nullable_bytes(data, at, end)
@@ -102,6 +94,12 @@ def _decode(data: bytes, header: BatchHeader) -> Iterator[Record]:
             yield Record(offset, timestamp, key, value)
         else:
             yield Record(offset, timestamp, key, value, _headers(data, at, end))
+
+
+def iter_times(data: bytes, header: BatchHeader) -> Iterator[tuple[int, int]]:
+    """(offset, timestamp) of each, without a look at the rest of it. Raises as `decode_all`."""
+    for offset, timestamp, _, _ in _scan(data, header):
+        yield offset, timestamp
 
 
 def _scan(data: bytes, header: BatchHeader) -> Iterator[tuple[int, int, int, int]]:

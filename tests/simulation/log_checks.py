@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 from protocol.records.batch import BatchHeader, iter_batches, validate
 from protocol.records.record import Record, read_records
 from storage.log import Log
+from storage.offsets_for_time import searched
 from tests.simulation.log_model import Entry, Model
 
 
@@ -127,7 +129,7 @@ def check_lookups(log: Log, found: Found) -> None:
     stamps = sorted(set(times.values()))
     for stamp in {*stamps[:1], *stamps[-1:], *stamps[len(stamps) // 2 :][:1]}:
         first = min(offset for offset, time_ms in times.items() if time_ms >= stamp)
-        looked_up = log.offset_for_timestamp(stamp)
+        looked_up = searched(partial(log.offset_for_timestamp, stamp))
         assert looked_up is not None, f"nothing at {stamp}, but offset {first} is"
         assert looked_up.offset == first, f"{looked_up} for {stamp}, not {first}"
 

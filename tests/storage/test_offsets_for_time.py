@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from protocol.records.batch import build
 from protocol.records.compression import Compression
 from protocol.records.record import Record
 from storage.log import Log
+from storage.offsets_for_time import Unseen, searched
 from tests.storage.writing import NOW_MS, append, batch, config, open_log, read_all, write
 
 
@@ -25,7 +27,7 @@ def times(log: Log, *timestamps: int, compression: Compression = Compression.NON
 
 
 def found(log: Log, t: int) -> tuple[int, int] | None:
-    place = log.offset_for_timestamp(NOW_MS + t)
+    place = searched(partial(log.offset_for_timestamp, NOW_MS + t))
     return None if place is None else (place.timestamp - NOW_MS, place.offset)
 
 
@@ -50,7 +52,7 @@ def test_it_is_found_in_a_compressed_batch(log: Log) -> None:
 
 def test_its_leader_epoch_comes_with_it(log: Log) -> None:
     times(log, 10)
-    place = log.offset_for_timestamp(NOW_MS)
+    place = searched(partial(log.offset_for_timestamp, NOW_MS))
     assert place is not None
     assert place.leader_epoch == 4
 
@@ -71,15 +73,15 @@ def test_deleted_records_are_not_found(log: Log) -> None:
 def test_the_largest_timestamp_is_found_with_the_first_record_that_has_it(log: Log) -> None:
     times(log, 10, 70, 70)
     times(log, 30, 40)
-    place = log.max_timestamp()
+    place = searched(log.max_timestamp)
     assert place is not None
     assert (place.timestamp - NOW_MS, place.offset, place.leader_epoch) == (70, 1, 4)
 
 
 def test_a_log_without_timestamps_has_no_largest(log: Log) -> None:
-    assert log.max_timestamp() is None
+    assert searched(log.max_timestamp) is None
     write(log, "a", timestamp=-1)
-    assert log.max_timestamp() is None
+    assert searched(log.max_timestamp) is None
 
 
 def test_lookups_agree_with_a_search_of_all_records_over_many_segments(log: Log) -> None:
@@ -111,3 +113,21 @@ def test_old_messages_are_found_by_their_own_times(log: Log) -> None:
     append(log, memoryview(bytearray(data)))
     append(log, batch("b", timestamp=NOW_MS + 30))
     assert [found(log, t) for t in (5, 15, 25)] == [(10, 0), (20, 1), (30, 2)]
+
+
+def test_records_are_looked_at_elsewhere(log: Log) -> None:
+    times(log, 10, 20, 30, compression=Compression.GZIP)
+    with pytest.raises(Unseen) as caught:
+        log.offset_for_timestamp(NOW_MS + 15, {})
+    seen = caught.value.look()
+    assert log.offset_for_timestamp(NOW_MS + 15, {caught.value.key: seen}) == seen
+
+
+def test_what_is_deleted_meanwhile_is_not_found(log: Log) -> None:
+    times(log, 10, 20, 30)
+    with pytest.raises(Unseen) as caught:
+        log.offset_for_timestamp(NOW_MS, {})
+    looked = {caught.value.key: caught.value.look()}
+    log.advance_log_start(2)
+    with pytest.raises(Unseen):
+        log.offset_for_timestamp(NOW_MS, looked)

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from bench.jars import APACHE_KAFKA
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import read_header
 from protocol.records.compression import Compression
-from protocol.records.record import read_records
+from protocol.records.record import MAX_INFLATED_SIZE, read_records
 from protocol.types import TopicPartition
 from storage.append import AppendRules, settle
 from storage.config import LogConfig
@@ -18,6 +19,7 @@ from storage.log import Log
 from storage.producer_entry import Origin
 from storage.records_check import LOOP_BYTES, TooLong, loop_limit
 from tests.interop.conformance.poison import POISON, batch, packed, record, several
+from tests.interop.conformance.poison_page import PAGE, head
 from tests.interop.conformance.records import OLD_MS
 
 NOW_MS = OLD_MS + 1000
@@ -136,3 +138,23 @@ def test_work_is_in_proportion_to_what_arrived() -> None:
     assert len(small) < 1000 < MIB // 2
     assert loop_limit(len(small)) < 100_000
     assert loop_limit(1 << 30) == LOOP_BYTES
+
+
+@pytest.mark.parametrize("codec", [Compression.GZIP, Compression.ZSTD])
+def test_what_inflates_to_more_than_readers_take_is_refused(codec: Compression) -> None:
+    rules = AppendRules(LogConfig.parse({}))
+    fits = packed(record(value=bytes(MAX_INFLATED_SIZE - 100)), 1, codec)
+    view = memoryview(bytearray(fits))
+    assert len(settle(view, rules, Origin.CLIENT, NOW_MS, at_length=True).batches) == 1
+    view = memoryview(bytearray(packed(record(value=bytes(MAX_INFLATED_SIZE)), 1, codec)))
+    with pytest.raises(KafkaError) as caught:
+        settle(view, rules, Origin.CLIENT, NOW_MS, at_length=True)
+    assert caught.value.code is ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_the_page_has_the_limits_and_a_row_for_each_case() -> None:
+    """Its answers are held by the conformance tests."""
+    text = PAGE.read_text()
+    assert text.startswith(head(APACHE_KAFKA))
+    for case in POISON:
+        assert f"{case.partition(': ')[2]} |" in text

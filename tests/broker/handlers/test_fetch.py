@@ -9,9 +9,11 @@ import pytest
 from broker.replica.roles import led_alone
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchResponse, ForgottenTopic
-from protocol.records.batch import iter_batches
+from protocol.records.batch import build, iter_batches
 from protocol.records.compression import Compression
+from protocol.records.legacy import OVERFLOW_MESSAGE
 from protocol.records.message_set import read_messages
+from protocol.records.record import MAX_INFLATED_SIZE, Record
 from tests.broker.asking import batch, fetch, fetch_request, produce
 from tests.broker.inprocess import Client, InProcess, request_frame
 
@@ -95,6 +97,38 @@ async def test_old_clients_get_messages_of_old_formats(
     assert data.records is not None
     assert data.records[16] == magic
     assert [record.value for record in read_messages(data.records)] == [b"b"]
+
+
+@pytest.mark.parametrize("version", [0, 3])
+async def test_old_clients_wait_for_records(version: int, broker: InProcess, client: Client) -> None:
+    await broker.create_topic("t")
+    client.send(request_frame(fetch_request("t", max_wait_ms=60_000), version))
+    await asyncio.sleep(0)
+    assert not client.wire.sent
+    await produce(broker.client(), "t", batch(b"a"))
+    assert len(await client.frames(1)) == 1
+    client.send(request_frame(fetch_request("t", 1, max_wait_ms=10), version))
+    assert len(await client.frames(1)) == 1
+    partition = broker.server.broker.replicas.partition("t", 0)
+    client.send(request_frame(fetch_request("t", 1, max_wait_ms=60_000), version))
+    await asyncio.sleep(0)
+    assert len(partition.waiters) == 1
+    client.connection.connection_lost(None)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert not partition.waiters
+
+
+async def test_old_clients_are_told_of_a_batch_that_is_too_large_for_them(broker: InProcess, client: Client) -> None:
+    await broker.create_topic("t", partitions=2, odradek_records_check="false")
+    large = build([Record(value=bytes(MAX_INFLATED_SIZE))], compression=Compression.GZIP)
+    small = build([Record(value=bytes(MAX_INFLATED_SIZE // 2))], compression=Compression.GZIP)
+    await produce(client, "t", bytes(large), partition=0)
+    assert (await fetch(client, "t", version=3)).records == OVERFLOW_MESSAGE
+    for _ in range(3):
+        await produce(client, "t", bytes(small), partition=1)
+    data = await fetch(client, "t", partition=1, version=3)
+    assert [record.offset for record in read_messages(data.records or b"")] == [0]
 
 
 @pytest.mark.parametrize("version", [0, 3])

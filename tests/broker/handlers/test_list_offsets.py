@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from broker.replica.roles import Following
+from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -24,7 +26,7 @@ from protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from tests.broker.asking import MADE_MS, batch, list_offset, produce
-from tests.broker.inprocess import Client, InProcess
+from tests.broker.inprocess import Client, InProcess, decode_response, request_frame
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 
@@ -121,3 +123,17 @@ async def test_where_an_epoch_ended(broker: InProcess, client: Client) -> None:
         answer = await client.ask(request, 4, OffsetForLeaderEpochResponse)
         found = answer.topics[0].partitions[0]
         assert (found.error_code, found.leader_epoch, found.end_offset) == expected
+
+
+async def test_a_partition_may_have_another_leader_once_its_records_were_looked_at(
+    broker: InProcess, client: Client
+) -> None:
+    await given_records(broker, client)
+    partition = ListOffsetsPartition(partition_index=0, timestamp=MADE_MS + 2)
+    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=[partition])])
+    client.send(request_frame(request, 9))
+    assert not client.wire.sent
+    broker.server.broker.replicas.partition("t", 0).become(Following(2, 7, 1), 0)
+    (frame,) = await client.frames(1)
+    answer = decode_response(frame, ApiKey.LIST_OFFSETS, 9, ListOffsetsResponse)
+    assert answer.topics[0].partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -37,9 +37,13 @@ Batches of the broker's own coordinators are not looked at. `odradek.records.che
 leaves it at header and checksum for producers that are trusted.
 
 What takes long does not hold the event loop: records that inflate to more than {always} KB and {ratio} times what
-arrived, or to more than {loop} KB, are inflated and looked at by a thread, in pieces of {piece} KB. There is no bound
-to what a batch inflates to, as there is none in Apache Kafka, unless the topic is to have it in another form. The
-connection waits meanwhile, so that its requests stay in order; what has begun is appended even when it is gone.
+arrived, or to more than {loop} KB, are inflated and looked at by a thread, in pieces of {piece} KB. The connection
+waits meanwhile, so that its requests stay in order; what has begun is appended even when it is gone.
+
+What inflates to more than {most} MB is refused with MESSAGE_TOO_LARGE, over which producers send it again in smaller
+batches. Apache Kafka has no such bound. It is what an uncompressed request may have by default
+(`socket.request.max.bytes`), and what compaction, and conversions for old clients, take of one batch: what is accepted
+can be read.
 """
 
 
@@ -59,17 +63,23 @@ Both = tuple[Outcome, Outcome]
 """Apache Kafka's, ours."""
 
 
-def page(outcomes: Mapping[str, Both], version: str) -> str:
+def head(version: str) -> str:
+    """What comes before the tables."""
     from protocol.records.inflating import PIECE_BYTES
+    from protocol.records.record import MAX_INFLATED_SIZE
     from storage.records_check import ALWAYS_BYTES, LOOP_BYTES, USUAL_RATIO
 
-    head = HEAD.format(
+    return HEAD.format(
         version=version,
         always=ALWAYS_BYTES >> 10,
         ratio=USUAL_RATIO,
         loop=LOOP_BYTES >> 10,
         piece=PIECE_BYTES >> 10,
+        most=MAX_INFLATED_SIZE >> 20,
     )
+
+
+def page(outcomes: Mapping[str, Both], version: str) -> str:
     left = dict(outcomes)
     records = rows(left, list(RECORDS), COLUMNS, "{column}: {name}")
     names = dict.fromkeys(name.partition(": ")[2] for name in left if name.startswith("gzip: "))
@@ -88,7 +98,7 @@ def page(outcomes: Mapping[str, Both], version: str) -> str:
     others = {name: [shown(both)] for name, both in left.items()}
     return "\n".join(
         (
-            head,
+            head(version),
             table("Records, in each codec", ("records", *COLUMNS), records),
             table("Compressed bytes", ("stream", *COLUMNS[1:]), streams),
             table("What topics ask for", ("topic: records", *COLUMNS), of_topics),
@@ -108,8 +118,8 @@ def shown(both: Both) -> str:
 
 def table(title: str, columns: tuple[str, ...], lines: Mapping[str, list[str]]) -> str:
     """One cell for all columns that agree is easier to read than five alike."""
-    head = [f"## {title}\n", f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+    text = [f"## {title}\n", f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for name, cells in lines.items():
         same = ["″" if index and cell == cells[index - 1] else cell for index, cell in enumerate(cells)]
-        head.append(f"| {name} | {' | '.join(same)} |")
-    return "\n".join(head) + "\n"
+        text.append(f"| {name} | {' | '.join(same)} |")
+    return "\n".join(text) + "\n"

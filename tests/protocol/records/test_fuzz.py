@@ -17,9 +17,10 @@ from protocol.errors import KafkaError, ProtocolError
 from protocol.records import control
 from protocol.records.batch import LOG_OVERHEAD, Buffer, iter_batches, read_header, seal, validate, validate_from_client
 from protocol.records.compression import Compression, decompress
-from protocol.records.legacy import down_convert, up_convert
+from protocol.records.legacy import Budget, down_convert, up_convert
 from protocol.records.message_set import read_messages
-from protocol.records.record import Record, iter_keys, iter_raw, read_records
+from protocol.records.record import Record, iter_keys, read_records
+from protocol.records.whole import iter_whole_times, read_whole
 
 KIB = 1024
 MAX_SIZE = 256 * KIB
@@ -36,7 +37,7 @@ SEEDS = range(20)
 
 def read_v2(data: Buffer) -> None:
     header = read_header(data)
-    for read in (read_records, iter_raw, iter_keys):
+    for read in (read_records, read_whole, iter_whole_times, iter_keys):
         list(read(data, 0, header, max_size=MAX_SIZE))
 
 
@@ -60,8 +61,8 @@ DECODERS: dict[str, Callable[[Buffer], object]] = {
     "batches": lambda data: list(iter_batches(data)),
     "message set": lambda data: list(read_messages(data, max_size=MAX_SIZE)),
     "up": lambda data: up_convert(data, max_size=MAX_SIZE),
-    "down to 0": lambda data: down_convert(data, 0, 0, max_size=MAX_SIZE),
-    "down to 1": lambda data: down_convert(data, 1, 101, max_size=MAX_SIZE),
+    "down to 0": lambda data: down_convert(data, 0, 0, Budget(MAX_SIZE)),
+    "down to 1": lambda data: down_convert(data, 1, 101, Budget(MAX_SIZE)),
     "gzip": lambda data: decompress(Compression.GZIP, data, max_size=MAX_SIZE),
     "snappy": lambda data: decompress(Compression.SNAPPY, data, max_size=MAX_SIZE),
     "lz4": lambda data: decompress(Compression.LZ4, data, max_size=MAX_SIZE),

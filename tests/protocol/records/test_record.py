@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import BatchHeader, assemble, build, read_header
 from protocol.records.compression import Compression
-from protocol.records.record import RawRecord, Record, encode_records, iter_keys, iter_raw, read_records, wrap_int64
+from protocol.records.record import RawRecord, Record, encode_records, iter_keys, read_records, wrap_int64
+from protocol.records.whole import iter_whole_times, read_whole
 
 nullable_bytes = st.none() | st.binary(max_size=200)
 header_lists = st.lists(st.tuples(st.text(max_size=8), nullable_bytes), max_size=3).map(tuple)
@@ -42,9 +43,8 @@ def test_records_come_back(given: list[Record], codec: Compression, base_offset:
     expected = numbered(given, base_offset)
     header = read_header(batch)
     assert list(read_records(batch, 0, header)) == expected
-    assert list(iter_raw(batch, 0, header)) == [
-        (record.offset, record.timestamp, record.key is None) for record in expected
-    ]
+    assert list(read_whole(batch, 0, header)) == expected
+    assert list(iter_whole_times(batch, 0, header)) == [(record.offset, record.timestamp) for record in expected]
     assert [(raw.offset, raw.timestamp, raw.key, raw.value_is_null) for raw in iter_keys(batch, 0, header)] == [
         (record.offset, record.timestamp, record.key, record.value is None) for record in expected
     ]
@@ -62,7 +62,7 @@ def test_log_append_time_replaces_the_records_own() -> None:
     batch = build([Record(0, 10), Record(0, 20)], log_append_time_ms=99)
     header = read_header(batch)
     assert [record.timestamp for record in read_records(batch, 0, header)] == [99, 99]
-    assert [timestamp for _, timestamp, _ in iter_raw(batch, 0, header)] == [99, 99]
+    assert [timestamp for _, timestamp in iter_whole_times(batch, 0, header)] == [99, 99]
 
 
 def test_raw_records_keep_their_encoded_rest() -> None:

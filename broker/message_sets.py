@@ -1,0 +1,75 @@
+"""A Fetch before version 4: what it found, as the message sets that its client reads; by a thread, in bounded memory.
+
+All sets of an answer come from one budget of bytes, and partitions that it does not reach come with the next Fetch. A
+batch that is more than the whole of it is shown as one that does not fit, which its consumer tells of.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from broker.fetch_sessions import FetchedPartition
+from broker.replica.replica import READ_COMMITTED
+from broker.waiting import Sleeper
+from protocol.errors import KafkaError
+from protocol.messages.fetch import FetchResponse, PartitionData
+from protocol.records.compression import TooLarge
+from protocol.records.legacy import OVERFLOW_MESSAGE, Budget, down_convert
+from protocol.records.message_set import MAGIC_V0, MAGIC_V1
+from protocol.records.record import MAX_INFLATED_SIZE
+from protocol.types import Buffer
+
+if TYPE_CHECKING:
+    from broker.handlers.fetch import Gathered, Plan
+
+FIRST_TIMESTAMP_VERSION = 2
+"""Before it, messages are of magic 0."""
+
+Answers = list[tuple[FetchedPartition, PartitionData]]
+
+
+async def fetch_messages(plan: Plan, gathered: Gathered) -> FetchResponse:
+    """As message sets. Nearly no client asks for them, so that each has a coroutine, and its conversion a thread."""
+    call = plan.call
+    loop = asyncio.get_running_loop()
+    deadline_s = loop.time() + call.request.max_wait_ms / 1000
+    while True:
+        if gathered.cold:
+            await call.broker.disk_work.read_ahead(gathered.cold)
+            gathered = plan.gather_warm()
+        if plan.is_enough(gathered) or loop.time() >= deadline_s:
+            break
+        missing_bytes = call.request.min_bytes - gathered.size_bytes
+        waiter = Sleeper(missing_bytes, committed_only=call.request.isolation_level == READ_COMMITTED)
+        await waiter.woken_by(gathered.watched, deadline_s)
+        gathered = plan.gather()
+    if any(data.records for _, data in gathered.answers):
+        gathered.answers = await call.broker.record_work.call(partial(as_messages, gathered.answers, call.version))
+    return plan.response(gathered)
+
+
+def as_messages(answers: Iterable[tuple[FetchedPartition, PartitionData]], version: int) -> Answers:
+    """The same with message sets for batches, or with the errors that those make."""
+    magic = MAGIC_V0 if version < FIRST_TIMESTAMP_VERSION else MAGIC_V1
+    budget = Budget()
+    return [(wanted, _converted(wanted, data, magic, budget)) for wanted, data in answers]
+
+
+def _converted(wanted: FetchedPartition, data: PartitionData, magic: int, budget: Budget) -> PartitionData:
+    if not data.records:
+        return data
+    is_first = budget.left == MAX_INFLATED_SIZE
+    records: Buffer
+    try:
+        records = down_convert(data.records, magic, wanted.fetch_offset, budget)
+    except TooLarge:
+        records = OVERFLOW_MESSAGE if is_first else b""
+    except KafkaError as error:
+        return PartitionData(
+            partition_index=data.partition_index, error_code=error.code, high_watermark=-1, records=b""
+        )
+    data.records = records
+    return data

@@ -1,0 +1,87 @@
+"""Compressed records and messages in whole ones, as they are inflated: nobody holds more than a piece and a record.
+
+Records that are looked at or converted long after they were appended come this way, in threads: a batch of a megabyte
+may hold a hundred times as much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records.compression import TooLarge
+from protocol.records.inflating import pieces
+from protocol.records.record import MAX_INFLATED_SIZE, Record, decode_all, iter_times
+from protocol.records.varint import decode_varint
+
+if TYPE_CHECKING:
+    from protocol.records.batch import BatchHeader, Buffer
+
+
+def whole(inflated: Iterator[bytes], end_of: Callable[[bytes, int], int], max_size: int) -> Iterator[tuple[bytes, int]]:
+    """The items of a stream and their number, by the piece; what is cut at its end comes as one of them.
+
+    `end_of` says where the item at a position ends: past the end of the data if more is needed to be had, or to say.
+    Raises TooLarge once there are more than `max_size` bytes, and KafkaError(CORRUPT_MESSAGE) as `pieces`.
+    """
+    held: list[bytes] = []
+    held_bytes, needed_bytes, left = 0, 1, max_size
+    for piece in inflated:
+        left -= len(piece)
+        if left < 0:
+            raise TooLarge(max_size)
+        held.append(piece)
+        held_bytes += len(piece)
+        if held_bytes < needed_bytes:
+            continue
+        data = b"".join(held)
+        at = count = 0
+        while (end := end_of(data, at)) <= held_bytes:
+            at, count = end, count + 1
+        if count:
+            yield data[:at], count
+        held, held_bytes, needed_bytes = [data[at:]], held_bytes - at, end - at
+    if held_bytes:
+        yield b"".join(held), 1
+
+
+def read_whole(
+    buffer: Buffer, position: int, header: BatchHeader, *, max_size: int = MAX_INFLATED_SIZE
+) -> Iterator[Record]:
+    """As `read_records`."""
+    for data, part in _parts(buffer, position, header, max_size):
+        yield from decode_all(data, part)
+
+
+def iter_whole_times(
+    buffer: Buffer, position: int, header: BatchHeader, *, max_size: int = MAX_INFLATED_SIZE
+) -> Iterator[tuple[int, int]]:
+    """(offset, timestamp) of each record. Raises as `read_records`."""
+    for data, part in _parts(buffer, position, header, max_size):
+        yield from iter_times(data, part)
+
+
+def _parts(buffer: Buffer, position: int, header: BatchHeader, max_size: int) -> Iterator[tuple[bytes, BatchHeader]]:
+    """Encoded records, and the batch's header as if it had no others."""
+    payload = header.payload(buffer, position)
+    if not header.compression:
+        max_size = max(max_size, len(payload))  # it was sent as it is
+    left = header.records_count
+    for data, count in whole(pieces(header.compression, payload), record_end, max_size):
+        left -= count
+        if left < 0:
+            break
+        yield data, header._replace(records_count=count)
+    if left:
+        message = f"the batch's records are not {header.records_count}"
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message)
+
+
+def record_end(data: bytes, at: int) -> int:
+    """Where the record at `at` ends, as far as that can be said. A negative length ends at once."""
+    try:
+        length, begin = decode_varint(data, at)
+    except IndexError:
+        return len(data) + 1
+    return begin + max(length, 0)
