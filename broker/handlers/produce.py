@@ -286,14 +286,14 @@ def produce_partition(
         records = checked_records(call.version, data.records)
         if call.request.acks not in VALID_ACKS:
             raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
-        if is_internal(partition.name.topic) and call.client_id != ADMIN_CLIENT:
-            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION)
     except KafkaError as error:
         return refused(data.index, error)
     try:
         guard = None if verified is NOTHING else verified.guard_of(partition.name)
     except KafkaError as error:
         return refused(data.index, not_verified(error))
+    if is_internal(partition.name.topic) and call.client_id != ADMIN_CLIENT:
+        return refused(data.index, Refused(ErrorCode.INVALID_TOPIC_EXCEPTION))
     try:
         appended = partition.append(records, now_ms, guard=guard, for_all=for_all, settled=settled)
     except KafkaError as error:

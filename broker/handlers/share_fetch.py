@@ -77,9 +77,21 @@ def session_key(call: Call[ShareFetchRequest] | Call[ShareAcknowledgeRequest]) -
     request = call.request
     if not call.broker.share_groups.is_enabled:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-    if not request.member_id or len(request.member_id) > MAX_MEMBER_ID_LENGTH:
+    if request.group_id is None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid group id in the request.")
+    return SessionKey(request.group_id, member_id_of(request.member_id))
+
+
+def member_id_of(text: str | None) -> str:
+    """Raises INVALID_REQUEST for one that is empty or too long."""
+    if not text or len(text) > MAX_MEMBER_ID_LENGTH or not (text.isascii() or is_short(text)):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid member id in the request.")
-    return SessionKey(request.group_id or "", request.member_id)
+    return text
+
+
+def is_short(text: str) -> bool:
+    """Whether it is, as Java counts: in UTF-16 units."""
+    return len(text.encode("utf-16-le", "surrogatepass")) <= 2 * MAX_MEMBER_ID_LENGTH
 
 
 def check_renewal(request: ShareFetchRequest) -> None:

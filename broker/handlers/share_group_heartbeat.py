@@ -13,6 +13,7 @@ from typing import Final
 from broker.authorisation import DESCRIBE_TOPIC, READ_GROUP, by_handler
 from broker.coordinators.asking import client_of
 from broker.dispatch import Api, Call
+from broker.handlers.share_fetch import member_id_of
 from coordinator.group.share_heartbeat import Heard, heartbeat
 from coordinator.group.share_member import JOINING
 from protocol.errors import ErrorCode, KafkaError
@@ -32,7 +33,7 @@ async def share_group_heartbeat(
     if call.request.member_epoch == JOINING:
         return await joined(call)
     try:
-        check_enabled(call)
+        check(call)
         return (await beat(call, call.request)).response
     except KafkaError as error:
         return refused(error)
@@ -42,7 +43,7 @@ async def joined(call: Call[ShareGroupHeartbeatRequest]) -> ShareGroupHeartbeatR
     """The answer to a member that joins, after more heartbeats on its behalf if its partitions have to wait."""
     request, heard = call.request, None
     try:
-        check_enabled(call)
+        check(call)
         heard = await beat(call, request)
         for _ in range(MOST_BEATS):
             if has_partitions(heard.response) or not await is_worth_waiting(call, heard):
@@ -85,10 +86,11 @@ async def is_worth_waiting(call: Call[ShareGroupHeartbeatRequest], heard: Heard)
     return True
 
 
-def check_enabled(call: Call[ShareGroupHeartbeatRequest]) -> None:
-    """Raises UNSUPPORTED_VERSION."""
+def check(call: Call[ShareGroupHeartbeatRequest]) -> None:
+    """Raises UNSUPPORTED_VERSION, INVALID_REQUEST."""
     if not call.broker.share_groups.is_enabled:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+    member_id_of(call.request.member_id)
 
 
 def initialize_later(call: Call[ShareGroupHeartbeatRequest], heard: Heard) -> None:

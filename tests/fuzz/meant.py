@@ -40,7 +40,7 @@ MEANT_HERE: Final[tuple[Allowed, ...]] = (
     *SHARE_GROUP_WITHOUT_NAME,
     *ONE_TRANSACTION_TWICE,
     Allowed(
-        r"ShareGroup(Describe|Heartbeat)Request .*_epoch",
+        r"ShareGroup(Describe|Heartbeat)Request .*(_epoch|\.assignment.*)",
         "a member that joins a share group is answered once it has partitions, with the epoch that they have",
     ),
 )

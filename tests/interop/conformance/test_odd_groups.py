@@ -12,29 +12,23 @@ from protocol.messages.add_partitions_to_txn import (
 )
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from protocol.messages.find_coordinator import FindCoordinatorRequest
-from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.messages.offset_fetch import OffsetFetchRequest
-from protocol.messages.share_acknowledge import ShareAcknowledgeRequest
-from protocol.messages.share_fetch import ShareFetchRequest
-from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
 from protocol.types import uuid_to_text
-from tests.interop.conformance.compare import Allowed, Both
+from tests.interop.conformance.compare import Both
 from tests.interop.conformance.grouping import Groups, Member
-from tests.interop.conformance.meant import NOTHING_TO_TELL, ONE_TRANSACTION_TWICE, SHARE_GROUP_WITHOUT_NAME
+from tests.interop.conformance.meant import ONE_TRANSACTION_TWICE
 from tests.interop.conformance.peers import Peer
-from tests.interop.conformance.sharing import OWN_WORDS, ShareMember, alter_offsets, describe, tell_offsets
+from tests.interop.conformance.sharing import OWN_WORDS
 from tests.interop.conformance.test_doubled_in_groups import find_coordinators, offset_commit, offset_fetch
 from tests.interop.conformance.test_share_groups import member_of
 from tests.interop.conformance.test_share_state import state_of
 from tests.interop.conformance.transacting import Transacting
-
-NO_TOPIC = b"\x01" * 16
 
 
 @pytest.fixture(autouse=True)
@@ -60,106 +54,6 @@ def test_offsets_of_a_share_group(both: Both, topic: str) -> None:
         for version in both.pair.versions(OffsetCommitRequest):
             peer.try_ask(offset_commit(member.group, [(topic, [0])], ids), version)
             peer.try_ask(offset_commit(member.group, [(topic, [0, 9])], ids), version)
-
-    both(script, allowed=OWN_WORDS)
-
-
-def test_a_share_group_of_nothing_is_made(both: Both, topic: str) -> None:
-    def listed(peer: Peer, group: str) -> None:
-        request = ListGroupsRequest(states_filter=[], types_filter=["share"])
-        answer = peer.quietly(request, 5)
-        assert isinstance(answer, ListGroupsResponse)
-        answer.groups = [each for each in answer.groups if each.group_id == group]
-        peer.note(request, 5, answer)
-
-    def script(peer: Peer) -> None:
-        state_of(peer, topic)
-        wishes = {
-            "none": {},
-            "no-partition": {topic: {}},
-            "absent": {f"{topic}-absent": {0: 3}},
-            "not-there": {topic: {9: 3}},
-        }
-        for name, wish in wishes.items():
-            group = f"{topic}-{name}"
-            alter_offsets(peer, group, wish)
-            describe(peer, group)
-            listed(peer, group)
-            tell_offsets(peer, 1, group, None)
-            alter_offsets(peer, group, wish)
-            Groups(peer).delete(group)
-            describe(peer, group)
-
-    both(script, allowed=OWN_WORDS)
-
-
-@pytest.mark.parametrize("group", ["", " ", "\0"])
-def test_a_share_group_without_a_name(both: Both, topic: str, group: str) -> None:
-    def script(peer: Peer) -> None:
-        member = member_of(peer, topic, 3)
-        for version in both.pair.versions(ShareFetchRequest):
-            for epoch in (0, 1, -1):
-                member.fetch(group_id=group, share_session_epoch=epoch, version=version, max_wait_ms=0)
-        for version in both.pair.versions(ShareAcknowledgeRequest):
-            for epoch in (0, 1, -1):
-                member.acknowledge((0, 1, [1]), group_id=group, share_session_epoch=epoch, version=version)
-        for version in (0, 1):
-            for topics in (None, {}, {topic: [0]}, {f"{topic}-absent": [0]}):
-                tell_offsets(peer, version, group, topics)
-        alter_offsets(peer, group, {topic: {0: 1}})
-        describe(peer, group)
-
-    both(script, allowed=(*OWN_WORDS, *NOTHING_TO_TELL, *SHARE_GROUP_WITHOUT_NAME))
-
-
-@pytest.mark.parametrize("member_id", ["", " ", "x" * 36, "x" * 37])
-def test_a_share_member_without_a_name(both: Both, topic: str, member_id: str) -> None:
-    def script(peer: Peer) -> None:
-        member = member_of(peer, topic, 3)
-        for version in both.pair.versions(ShareFetchRequest):
-            for epoch in (0, 1, 5, -1, -2):
-                member.fetch(member_id=member_id, share_session_epoch=epoch, version=version, max_wait_ms=0)
-        for version in both.pair.versions(ShareAcknowledgeRequest):
-            for epoch in (0, 1, 5, -1, -2):
-                member.acknowledge((0, 1, [1]), member_id=member_id, share_session_epoch=epoch, version=version)
-
-    both(script, allowed=OWN_WORDS)
-
-
-def test_errors_of_a_share_fetch(both: Both, topic: str) -> None:
-    def script(peer: Peer) -> None:
-        member = member_of(peer, topic, 3)
-        for version in both.pair.versions(ShareFetchRequest):
-            one = ShareMember(peer, topic, member.topic_id, f"member-{version}")
-            one.fetch(index=9, version=version, max_wait_ms=0)
-            one.fetch(index=9, version=version, max_wait_ms=0, named=True)
-            one.fetch((0, 1, [1]), version=version, max_wait_ms=0)
-            one.fetch((5, 1, [1]), version=version, max_wait_ms=0)
-            one.fetch((0, 1, [1]), index=9, version=version, max_wait_ms=0)
-            one.fetch((0, 1, [7]), version=version, max_wait_ms=0, share_session_epoch=77)
-            one.acknowledge((0, 1, [1]), index=9, version=version)
-            one.acknowledge((0, 1, [1]), topic_id=NO_TOPIC, version=version)
-            one.acknowledge((0, 1, [9]), version=version)
-            one.acknowledge((70, 71, [1]), version=version)
-            one.acknowledge((0, 1, [1]), share_session_epoch=88, version=version)
-
-    both(script, allowed=OWN_WORDS)
-
-
-def test_texts_of_share_state(both: Both, topic: str) -> None:
-    def script(peer: Peer) -> None:
-        state = state_of(peer, topic)
-        for index in (0, 9, -1):
-            state.partition = index
-            state.write(5, 0, 0)
-            state.initialize(3, 0)
-            state.initialize(2, 0)
-            state.write(1, 0, 0)
-            state.read(4)
-            state.read(2)
-            state.write(3, 1, 0)
-            state.summary()
-            state.delete()
 
     both(script, allowed=OWN_WORDS)
 
@@ -289,26 +183,6 @@ def test_protocols_without_a_name(both: Both, topic: str) -> None:
 
 
 BLANK = ("", " ", "\0", "\t", "\x1f", "\u00a0", "\u2003", "\u0085")
-JOINED = (
-    Allowed(
-        r"ShareGroupHeartbeatRequest .*\.(member_epoch|assignment\..*)",
-        "who joins is answered once it has partitions; Apache Kafka tells of them five seconds later",
-    ),
-)
-
-
-@pytest.mark.parametrize("blank", BLANK, ids=repr)
-def test_what_is_an_empty_string_of_a_share_member(both: Both, topic: str, blank: str) -> None:
-    def script(peer: Peer) -> None:
-        peer.create(topic)
-        fields = {"member_id": "m", "member_epoch": 0, "rack_id": None, "subscribed_topic_names": [topic]}
-        for name, value in (("member_id", blank), ("rack_id", blank), ("subscribed_topic_names", [blank])):
-            heartbeat = {**fields, "group_id": f"{topic}-{name}", name: value}
-            peer.try_ask(ShareGroupHeartbeatRequest(**heartbeat), 1)
-        peer.try_ask(ShareGroupHeartbeatRequest(**fields, group_id=blank), 1)
-        peer.try_ask(ShareGroupHeartbeatRequest(**{**fields, "member_epoch": -1}, group_id=blank), 1)
-
-    both(script, allowed=(*OWN_WORDS, *JOINED))
 
 
 @pytest.mark.parametrize("blank", BLANK, ids=repr)
@@ -359,3 +233,39 @@ def test_one_transactional_id_twice(both: Both, topic: str) -> None:
             txn.end(version=4)
 
     both(script, allowed=ONE_TRANSACTION_TWICE)
+
+
+def test_groups_that_commits_make(both: Both, topic: str) -> None:
+    def script(peer: Peer) -> None:
+        txn = Transacting(peer, topic)
+        groups = Groups(peer)
+
+        def look(group: str) -> None:
+            groups.list(group)
+            groups.describe(group)
+            groups.fetch({group: None})
+
+        groups.commit(f"{topic}-large", {topic: {0: 1}}, metadata="x" * 5000)
+        look(f"{topic}-large")
+        groups.commit(f"{topic}-absent", {f"{topic}-absent": {0: 1}})
+        look(f"{topic}-absent")
+        groups.commit(f"{topic}-nothing", {})
+        look(f"{topic}-nothing")
+        for committed in (True, False):
+            group = f"{topic}-{committed}"
+            txn.commit_offset(3, group=group)
+            look(group)
+            txn.end(committed=committed)
+            look(group)
+            groups.delete(group)
+            look(group)
+        txn.commit_offset(3, group=f"{topic}-fenced", producer=Producer(txn.producer.producer_id, 77))
+        look(f"{topic}-fenced")
+        txn.commit_offset(3, group=f"{topic}-other", name="another", version=3)
+        look(f"{topic}-other")
+        txn.commit_offset(3, group=f"{topic}-stale", generation=7)
+        look(f"{topic}-stale")
+        groups.delete_offsets(f"{topic}-deleted", {topic: [0]})
+        look(f"{topic}-deleted")
+
+    both(script)
