@@ -222,11 +222,12 @@ class Acquisition:
         if self.wish.is_exact:
             self._take_some(first, last, min(last, first + wanted - 1))
             return
-        if last - first + 1 > self.wish.batch_size:
+        least = max(self.wish.batch_size, 1)  # no range is empty, whatever is asked for
+        if last - first + 1 > least:
             for batch in self.fetched:
                 if batch.first > last:
                     break
-                if batch.first - first >= self.wish.batch_size:
+                if batch.first - first >= least:
                     self._take_some(first, batch.first - 1, batch.first - 1)
                     first = batch.first
         self._take_some(first, last, last)

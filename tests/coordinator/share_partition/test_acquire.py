@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from coordinator.share.batches import StateBatch
 from coordinator.share_partition.acquire import RECORD_LIMIT
 from coordinator.share_partition.lapse import archive_aborted, expire
@@ -156,3 +158,10 @@ def test_locks_run_out_when_the_group_says() -> None:
     assert partition.next_lock_ms == NOW_MS + 100
     assert expire(partition, NOW_MS + 99) is None
     assert expire(partition, NOW_MS + 100) is not None
+
+
+@pytest.mark.parametrize("batch_size", [0, -1, -(1 << 31)])
+def test_a_batch_size_that_is_none_makes_no_empty_range(batch_size: int) -> None:
+    partition = share_partition()
+    assert fetch(partition, "m", (0, 2), (3, 4), batch_size=batch_size) == [(0, 2, 1), (3, 4, 1)]
+    assert [run.size for batch in partition.cache.batches for run in batch.runs] == [3, 2]

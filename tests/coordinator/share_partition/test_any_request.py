@@ -1,0 +1,131 @@
+"""A share partition is asked and told, out of a seed, what no client should say: it refuses, and stays what it is."""
+
+from __future__ import annotations
+
+import itertools
+from random import Random
+
+import pytest
+
+from broker.share.acknowledging import Rules, check
+from coordinator.share_partition.acknowledge import acknowledge
+from coordinator.share_partition.acquire import BATCH_OPTIMIZED, RECORD_LIMIT, Fetched, Wish, acquire
+from coordinator.share_partition.lapse import expire, move_log_start, release
+from coordinator.share_partition.run import Change, Limits
+from coordinator.share_partition.states import ACQUIRED
+from protocol.errors import KafkaError
+from protocol.messages.share_acknowledge import AcknowledgementBatch
+from tests.coordinator.share_partition.given import NOW_MS, share_partition
+
+SEEDS, STEPS = range(60), 150
+LARGEST = (1 << 63) - 1
+EXTREMES = (0, 1, -1, -LARGEST - 1, LARGEST)
+MEMBERS = ("m1", "m2", "nobody", "")
+LOCK_MS = 1_000
+MAX_IN_FLIGHT = 40
+LARGEST_BATCH = 9
+
+
+class Hunt:
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.now_ms = NOW_MS
+        self.partition = share_partition(
+            limits=Limits(max_delivery_count=3, max_in_flight_records=MAX_IN_FLIGHT, lock_duration_ms=LOCK_MS)
+        )
+        self.end = 0
+        """Of the log."""
+        self.writing: list[Change] = []
+        self.refused = self.taken = 0
+
+    def offset(self) -> int:
+        """Mostly one that is in flight, or beside it."""
+        if self.random.random() < 0.2:
+            return self.random.choice(EXTREMES)
+        return self.random.randint(self.partition.start_offset - 2, self.partition.end_offset + 3)
+
+    def step(self) -> None:
+        ways = (self.fetch, self.fetch, self.say, self.say, self.say, self.let_go, self.lapse, self.write, self.retain)
+        try:
+            self.random.choice(ways)()
+        except KafkaError:
+            self.refused += 1
+        self.look()
+
+    def fetch(self) -> None:
+        at = self.partition.next_fetch_offset()
+        batches = []
+        for _ in range(self.random.randint(0, 3)):
+            last = at + self.random.randrange(LARGEST_BATCH)
+            batches.append(Fetched(at, last))
+            at = last + 1
+        self.end = max(self.end, at)
+        counts = (*EXTREMES, 3, 500)
+        wish = Wish(
+            self.random.choice(MEMBERS), self.random.choice(counts), self.random.choice(counts),
+            self.random.choice((BATCH_OPTIMIZED, RECORD_LIMIT)),
+        )  # fmt: skip
+        if wish.max_records <= 0:
+            return  # such a fetch does not get here: ShareFetch takes it for one without records
+        acquire(self.partition, wish, self.partition.next_fetch_offset(), batches, self.now_ms)
+
+    def say(self) -> None:
+        raw = [
+            AcknowledgementBatch(
+                first_offset=first,
+                last_offset=first + self.random.randrange(6) if self.random.random() < 0.8 else self.offset(),
+                acknowledge_types=[self.random.randint(-1, 6) for _ in range(self.random.choice((0, 1, 1, 1, 2)))],
+            )
+            for first in (self.offset() for _ in range(self.random.choice((1, 1, 2))))
+        ]
+        member = self.random.choice(MEMBERS)
+        runs = [run for batch in self.partition.cache.batches for run in batch.runs if run.state is ACQUIRED]
+        if runs and self.random.random() < 0.5:
+            run = self.random.choice(runs)
+            member = run.member_id
+            raw = [AcknowledgementBatch(first_offset=run.first, last_offset=run.last, acknowledge_types=[1])]
+        said = check(raw, Rules(2, self.random.random() < 0.2))
+        change = acknowledge(self.partition, member, said, self.now_ms)
+        self.taken += 1
+        self.keep(change)
+
+    def let_go(self) -> None:
+        self.keep(release(self.partition, self.random.choice(MEMBERS)))
+
+    def lapse(self) -> None:
+        self.now_ms += self.random.choice((1, LOCK_MS // 2, LOCK_MS, 10 * LOCK_MS))
+        self.keep(expire(self.partition, self.now_ms))
+
+    def retain(self) -> None:
+        if self.random.random() < 0.1:
+            move_log_start(self.partition, min(self.offset(), self.end))
+
+    def keep(self, change: Change | None) -> None:
+        if change is not None:
+            self.writing.append(change)
+
+    def write(self) -> None:
+        if self.writing:
+            self.partition.complete(self.writing.pop(0), self.random.random() < 0.8, self.now_ms)
+
+    def look(self) -> None:
+        """What always holds."""
+        partition = self.partition
+        assert partition.is_active
+        runs = [run for batch in partition.cache.batches for run in batch.runs]
+        offsets = [(run.first, run.last) for run in runs]
+        assert all(first <= last for first, last in offsets)
+        assert all(before[1] < after[0] for before, after in itertools.pairwise(offsets)), offsets
+        assert partition.in_flight_count <= MAX_IN_FLIGHT + 2 * LARGEST_BATCH
+        assert partition.start_offset <= partition.next_fetch_offset() <= partition.end_offset + 1
+        assert all(run.delivery_count <= 3 for run in runs), runs
+        assert {run.member_id for run in runs if run.state is ACQUIRED} <= set(MEMBERS)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_share_partition_takes_or_refuses_whatever_is_said(seed: int) -> None:
+    hunt = Hunt(seed)
+    for _ in range(STEPS):
+        hunt.step()
+    assert hunt.refused
+    assert hunt.taken
