@@ -235,6 +235,8 @@ class TransactionCoordinator(Coordinator[TransactionShard, TransactionRecord]):
                 written.append(name)
             elif isinstance(result, KafkaError):
                 self._failed_marker(transactional_id, name, result, written)
+            elif isinstance(result, Exception):  # the partition comes round again
+                log.error("markers not written", transactional_id=transactional_id, exc_info=result)
             else:
                 raise result
 

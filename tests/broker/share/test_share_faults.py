@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from broker.share import hosted
 from coordinator.share.records import ShareKey
+from tests.broker.inprocess import InProcess
+from tests.broker.share.test_dead_letters import DLQ_OPTIONS, begin, letters, told
 from tests.broker.share.test_share_fetch import GROUP, Fetching, acquired, eventually, run
+
+REJECT = 3
 
 
 class Fault(Exception):
@@ -36,3 +41,47 @@ def test_an_alarm_that_fails_has_the_share_partition_loaded_anew(
         assert acquired(response) == [(0, 2, 1)]
 
     run(tmp_path, test)
+
+
+def test_a_load_that_fails_is_tried_again_by_whoever_asks_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(fetching: Fetching) -> None:
+        fetching.append(3)
+        read = fetching.broker.server.broker.share_groups.persister.read
+        faults: list[object] = []
+
+        async def failing(*arguments: object) -> object:
+            if not faults:
+                faults.append(arguments)
+                raise Fault
+            return await read(*arguments)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(fetching.broker.server.broker.share_groups.persister, "read", failing)
+        _, response = await eventually(fetching, 0)
+        assert acquired(response) == [(0, 2, 1)]
+        assert len(faults) == 1
+
+    run(tmp_path, test)
+
+
+def test_letters_that_fail_to_be_written_have_the_share_partition_loaded_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test() -> None:
+        async with InProcess(tmp_path, DLQ_OPTIONS) as broker:
+            fetching = await begin(broker)
+            fetching.append(2)
+            epoch, _ = await eventually(fetching, 0)
+            key = ShareKey(GROUP, fetching.topic_id, 0)
+            hosted_one = broker.server.broker.share_groups._hosted[key]
+            with monkeypatch.context() as patched:
+                patched.setattr(hosted, "letters_of", fail)
+                await fetching.fetch(epoch, (0, 0, REJECT))
+                async with asyncio.timeout(10):
+                    while broker.server.broker.share_groups._hosted.get(key) is hosted_one:  # noqa: ASYNC110
+                        await asyncio.sleep(0.01)
+            _, response = await eventually(fetching, epoch + 1)
+            assert acquired(response)
+            (letter,) = await letters(broker, 1)
+            assert told(letter)["offset"] == "0"
+
+    asyncio.run(test())
