@@ -14,7 +14,8 @@ from typing import NamedTuple
 from broker.config import BrokerConfig
 from coordinator.client_metrics import ClientMetricsConfig
 from coordinator.group.config import GroupConfig
-from docs.limits_table import SECTIONS, Limit
+from docs.limit import Limit
+from docs.limits_table import SECTIONS
 from protocol.config import Config
 from storage.config import LogConfig
 
@@ -26,7 +27,7 @@ UNBOUNDED = (2**31 - 1, 2**63 - 1, -1)
 INTRODUCTION = """\
 # Limits
 
-<!-- Written by `python -m docs.limits` from docs/limits_table.py, the options and the constants; edit those. -->
+<!-- Written by `python -m docs.limits` from docs/limits_*.py, the options and the constants; edit those. -->
 
 What a peer controls, how much of it, and what it gets beyond that. A bound that is an option is shown with its default;
 the others are constants, with their reasons beside them in the source. [untrusted-networks.md](untrusted-networks.md)

@@ -7,8 +7,9 @@ from functools import cache
 
 import pytest
 
+from docs.limit import Limit
 from docs.limits import bound
-from docs.limits_table import SECTIONS, Limit
+from docs.limits_table import SECTIONS
 from tests.test_docs import ROOT
 
 LIMITS = [limit for limits in SECTIONS.values() for limit in limits]

@@ -1,0 +1,245 @@
+"""What bounds connections, frames, requests and sessions: rows of docs/limits.md."""
+
+from __future__ import annotations
+
+from docs.limit import Limit
+
+LISTENER = "tests/broker/test_listener.py::"
+MEMORY = "tests/broker/test_request_memory.py::"
+GARBAGE = f"{LISTENER}test_garbage_costs_its_own_connection_and_one_line"
+CLOSED = "the connection is closed, with one line"
+UNREAD = "the connection is not read from until there is room; requests that come whole are answered"
+EXTREMES = "tests/broker/test_extremes.py::"
+FETCH_SESSIONS = "tests/broker/test_fetch_sessions.py::"
+
+CONNECTIONS = (
+    Limit(
+        "connections",
+        "as many as the option allows, and half of the files that may be open; fifty more wait",
+        ("max.connections", "broker.descriptors.WAITING_CONNECTIONS"),
+        "waits unread; the fifty-first is closed, with one line",
+        (f"{LISTENER}test_connections_beyond_the_limit_wait_for_a_place", f"{LISTENER}test_not_all_wait"),
+    ),
+    Limit(
+        "connections of one address",
+        "the option",
+        ("max.connections.per.ip", "max.connections.per.ip.overrides"),
+        CLOSED,
+        (
+            f"{LISTENER}test_connections_of_an_address_are_limited",
+            f"{LISTENER}test_an_address_may_have_a_limit_of_its_own",
+        ),
+    ),
+    Limit(
+        "silence of a connection",
+        "the option",
+        ("connections.max.idle.ms",),
+        "the connection is closed",
+        (f"{LISTENER}test_an_idle_connection_is_closed_and_a_busy_one_is_not",),
+    ),
+    Limit(
+        "length of a frame",
+        "0 to the option",
+        ("socket.request.max.bytes",),
+        f"{CLOSED}, once the requests before it are answered",
+        (
+            f"{LISTENER}test_a_frame_larger_than_the_limit_is_refused",
+            "tests/broker/test_connection_end.py::"
+            "test_a_size_that_cannot_be_behind_a_request_that_waits_is_told_once_it_is_answered",
+        ),
+    ),
+    Limit(
+        "bytes of a request, but for a Produce",
+        "the constant",
+        ("broker.dispatch.MAX_OTHER_REQUEST_BYTES",),
+        CLOSED,
+        (f"{LISTENER}test_only_records_may_be_large",),
+    ),
+    Limit(
+        "bytes that are announced and have not come",
+        "room for the first, then for as many times what has come",
+        ("protocol.connection.FIRST_BYTES", "protocol.connection.GROWTH", "protocol.connection.USUAL_GROWTH"),
+        "no more room",
+        ("tests/protocol/test_connection.py::test_room_is_in_proportion_to_what_has_come",),
+    ),
+    Limit(
+        "memory of requests that have come in part or wait for their answers, of all connections",
+        "the option and one request, and a short read for each connection",
+        ("queued.max.request.bytes", "broker.request_memory.SHORT_READ_BYTES"),
+        UNREAD,
+        (
+            f"{MEMORY}test_half_frames_hold_no_more_than_the_limit_and_one_frame",
+            f"{MEMORY}test_requests_that_come_whole_are_answered_though_memory_is_short",
+        ),
+    ),
+    Limit(
+        "the same, of one address",
+        "a share of it",
+        ("odradek.queued.request.share.per.ip",),
+        UNREAD,
+        (f"{MEMORY}test_an_address_has_its_share_and_leaves_the_rest_to_others",),
+    ),
+    Limit(
+        "time until a request has come",
+        "the option, for its rest or for so many bytes of it",
+        ("odradek.request.stall.timeout.ms", "broker.stalls.MIN_PROGRESS_BYTES"),
+        CLOSED,
+        (
+            f"{MEMORY}test_a_frame_that_does_not_come_further_closes_its_connection_with_one_line",
+            f"{MEMORY}test_a_byte_now_and_then_is_no_progress",
+            f"{MEMORY}test_a_slow_frame_that_comes_further_is_waited_for",
+        ),
+    ),
+    Limit(
+        "time that a request waits for room, or holds others' while memory is short",
+        "the option",
+        ("odradek.request.stall.timeout.ms",),
+        CLOSED,
+        (f"{MEMORY}test_who_waits_for_room_too_long_is_closed_and_so_is_who_holds_what_others_need",),
+    ),
+    Limit(
+        "requests sent ahead of their answers",
+        "one is at work; one read and so many bytes of a frame are there",
+        ("broker.connection.READ_AHEAD_BYTES", "broker.request_memory.RECEIVE_BUFFER_BYTES"),
+        "the connection is not read from",
+        (
+            f"{MEMORY}test_no_more_is_read_ahead_than_a_constant_while_an_answer_waits",
+            f"{MEMORY}test_a_million_small_requests_that_wait_hold_one_read_of_them",
+        ),
+    ),
+    Limit(
+        "requests in one read",
+        "so many in a row, then other connections have their turn",
+        ("broker.connection.REQUESTS_PER_TURN",),
+        "answered later",
+        (f"{LISTENER}test_thousands_of_tiny_requests_are_answered_in_turns_and_in_order",),
+    ),
+    Limit(
+        "objects of a large request that waits",
+        "counted as memory of requests, at so much for each of its bytes",
+        ("broker.request_memory.COUNTED_BYTES", "broker.request_memory.OBJECT_BYTES"),
+        UNREAD,
+        (f"{MEMORY}test_a_large_request_whose_answer_waits_counts_as_the_objects_that_it_became",),
+    ),
+    Limit(
+        "answers that the peer does not take",
+        "so many bytes, and one answer",
+        ("broker.connection.WRITE_HIGH_WATER_BYTES",),
+        "its requests wait; closed after `connections.max.idle.ms`",
+        (
+            f"{LISTENER}test_a_slow_reader_is_not_answered_until_it_has_read",
+            f"{LISTENER}test_an_idle_client_that_does_not_read_is_cut_off",
+            "tests/interop/test_limits.py::test_a_gigabyte_that_nobody_reads_takes_no_memory",
+        ),
+    ),
+    Limit(
+        "time to take the last answers of a connection that closes",
+        "the option, for so many bytes of them",
+        ("odradek.request.stall.timeout.ms", "broker.stalls.MIN_PROGRESS_BYTES"),
+        "the connection is cut off",
+        (f"{MEMORY}test_a_peer_that_does_not_take_its_last_answer_is_cut_off",),
+    ),
+)
+
+REQUESTS = (
+    Limit(
+        "tags in a request's header",
+        "the constant",
+        ("broker.dispatch.MAX_HEADER_TAGS",),
+        CLOSED,
+        (f"{GARBAGE}[four thousand million tags]",),
+    ),
+    Limit(
+        "items of arrays, and tags, in a request: topics, partitions, groups, names",
+        "the constant, of all arrays together",
+        ("broker.dispatch.MAX_REQUEST_ITEMS",),
+        f"{CLOSED}, once so many were read",
+        (
+            f"{LISTENER}test_a_request_has_no_more_items_than_a_constant",
+            f"{LISTENER}test_a_produce_of_empty_topics_or_tags_is_not_taken_apart",
+            "tests/protocol/test_codec.py::test_a_bounded_decoder_counts_the_items_of_all_arrays_and_the_tags",
+        ),
+    ),
+    Limit(
+        "topics and partitions in a consumer's subscription or assignment",
+        "the constant",
+        ("protocol.consumer_protocol.MAX_ITEMS",),
+        "as bytes that are no subscription",
+        ("tests/protocol/test_consumer_protocol.py::test_a_subscription_of_more_topics_than_there_can_be_is_refused",),
+    ),
+    Limit(
+        "length of the client id",
+        "an int16, and what is left of the frame",
+        (),
+        CLOSED,
+        (f"{GARBAGE}[a client id cut short]",),
+    ),
+    Limit(
+        "text that is no UTF-8",
+        "read as Java reads it, as U+FFFD",
+        ("protocol.primitives.AS_JAVA",),
+        "answered",
+        (
+            "tests/protocol/test_codec.py::test_bytes_that_are_no_text_are_read_as_java_reads_them",
+            "tests/interop/conformance/test_api_versions.py::test_a_text_that_is_no_utf8_is_read_as_far_as_it_is",
+        ),
+    ),
+    Limit(
+        "any number and flag of any request, at the extremes of its type",
+        "each by its own rule",
+        (),
+        "an answer, and no line in the log; the next request is served",
+        (f"{EXTREMES}test_any_number_may_be_at_its_extremes",),
+    ),
+    Limit(
+        "what a file is asked for and the system refuses (EINVAL, EBADF)",
+        "no directory is taken for failed",
+        ("storage.failure.OUR_OWN",),
+        "UNKNOWN_SERVER_ERROR, and a trace in the log",
+        ("tests/storage/test_failing_disks.py::test_a_call_that_the_system_refuses_is_a_bug_and_no_failed_directory",),
+    ),
+    Limit(
+        "`max_bytes` of a Fetch, beyond",
+        "the option",
+        ("fetch.max.bytes",),
+        "less than was asked for",
+        (f"{EXTREMES}test_any_number_may_be_at_its_extremes[fetch]",),
+    ),
+    Limit(
+        "`max_bytes` and `partition_max_bytes` of a Fetch, below 0",
+        "0",
+        (),
+        "nothing, or the first batch where it may be larger than the limit",
+        ("tests/storage/test_failing_disks.py::test_a_read_of_no_or_fewer_bytes_is_empty_or_the_first_batch",),
+    ),
+    Limit(
+        "`max_wait_ms` of a Fetch",
+        "an int32; with 0 or less nothing is waited for",
+        (),
+        "answered at once",
+        (
+            f"{EXTREMES}test_a_fetch_that_may_not_wait_is_answered_at_once",
+            f"{EXTREMES}test_a_fetch_that_waits_as_long_as_can_be_said_is_answered_when_there_is_enough",
+        ),
+    ),
+)
+
+SESSIONS = (
+    Limit(
+        "fetch sessions",
+        "the option; of a session that is old, unused or smaller, the place is given away",
+        ("max.incremental.fetch.session.cache.slots",),
+        "no session: each Fetch is answered whole",
+        (
+            f"{FETCH_SESSIONS}test_young_sessions_are_not_evicted",
+            f"{FETCH_SESSIONS}test_without_slots_every_fetch_is_whole",
+        ),
+    ),
+    Limit(
+        "share sessions",
+        "the option; one for a connection",
+        ("group.share.max.share.sessions",),
+        "SHARE_SESSION_LIMIT_REACHED",
+        ("tests/broker/share/test_share_fetch.py::test_sessions_have_epochs_and_a_limit",),
+    ),
+)

@@ -1,0 +1,160 @@
+"""What bounds topics, partitions and records: rows of docs/limits.md."""
+
+from __future__ import annotations
+
+from docs.limit import Limit
+
+ODD = "tests/interop/conformance/test_odd_requests.py::"
+TOPICS = "tests/coordinator/cluster/"
+APPEND = "tests/storage/test_append.py::"
+COMPRESSION = "tests/protocol/records/test_compression.py::"
+CHECK = "tests/storage/test_records_check.py::"
+WALK = "tests/protocol/records/test_walk.py::"
+
+TOPICS_AND_PARTITIONS = (
+    Limit(
+        "length of a topic's name",
+        "the constant",
+        ("coordinator.cluster.names.MAX_LENGTH",),
+        "INVALID_TOPIC_EXCEPTION",
+        (f"{TOPICS}test_create_topics.py::test_an_illegal_name_is_told_what_is_wrong_with_it",),
+    ),
+    Limit(
+        "length of a topic's name whose log is to move to another directory",
+        "what a folder's name may have while it is filled",
+        ("storage.names.MAX_FOLDER_NAME",),
+        "INVALID_TOPIC_EXCEPTION",
+        (f"{ODD}test_a_directory_that_is_none_and_a_topic_that_cannot_be",),
+    ),
+    Limit(
+        "partitions that a CreateTopics makes",
+        "so many records for the request",
+        ("coordinator.cluster.decided.MAX_RECORDS",),
+        "POLICY_VIOLATION for all of it",
+        (
+            f"{TOPICS}test_create_topics.py::test_a_request_for_too_much_is_refused_whole",
+            f"{TOPICS}test_create_topics.py::test_a_request_may_take_ten_thousand_records",
+        ),
+    ),
+    Limit(
+        "partitions that a CreatePartitions makes",
+        "so many records for the request",
+        ("coordinator.cluster.decided.MAX_RECORDS",),
+        "POLICY_VIOLATION for what does not fit",
+        (f"{TOPICS}test_create_partitions.py::test_more_than_ten_thousand_partitions_are_refused",),
+    ),
+    Limit(
+        "partitions of the coordinators' topics",
+        "as many as they were made with",
+        ("coordinator.cluster.create_partitions.MAPPED_BY_COUNT",),
+        "INVALID_PARTITIONS",
+        (f"{TOPICS}test_create_partitions.py::test_a_coordinators_topic_keeps_its_number_of_partitions",),
+    ),
+    Limit(
+        "topics that are made by asking for them",
+        "whether, by the option",
+        ("auto.create.topics.enable",),
+        "UNKNOWN_TOPIC_OR_PARTITION",
+        ("tests/broker/handlers/test_metadata.py::test_nothing_is_made",),
+    ),
+    Limit(
+        "partitions in an answer of DescribeTopicPartitions",
+        "the constant",
+        ("coordinator.cluster.describe_topics.MAX_PARTITIONS",),
+        "a cursor for the rest",
+        (f"{TOPICS}test_describe_topics.py::test_a_page_ends_at_the_limit_and_its_cursor_begins_the_next",),
+    ),
+)
+
+RECORDS = (
+    Limit(
+        "bytes of a batch",
+        "the option, of the broker or the topic",
+        ("message.max.bytes",),
+        "MESSAGE_TOO_LARGE",
+        (
+            f"{APPEND}test_a_batch_above_the_size_limit_is_refused",
+            f"{APPEND}test_what_another_compression_makes_too_large_is_refused",
+        ),
+    ),
+    Limit(
+        "a batch larger than a segment",
+        "the option",
+        ("log.segment.bytes",),
+        "RECORD_LIST_TOO_LARGE",
+        (f"{APPEND}test_a_batch_larger_than_a_segment_is_refused",),
+    ),
+    Limit(
+        "timestamps of records",
+        "around the time of the append",
+        ("log.message.timestamp.before.max.ms", "log.message.timestamp.after.max.ms"),
+        "INVALID_TIMESTAMP",
+        (f"{APPEND}test_a_record_too_far_in_the_future_is_named", f"{APPEND}test_timestamps_at_the_bounds_are_fine"),
+    ),
+    Limit(
+        "lengths and counts inside of a record",
+        "within the record and the batch; varints of 5 and 10 bytes",
+        ("protocol.records.varint.VARINT_MAX_BYTES", "protocol.records.varint.VARLONG_MAX_BYTES"),
+        "INVALID_RECORD",
+        (f"{WALK}test_what_is_a_record_and_what_is_not",),
+    ),
+    Limit(
+        "whether records are looked at",
+        "the option, of the broker or the topic",
+        ("odradek.records.check",),
+        "stored as they came",
+        (f"{CHECK}test_a_topic_may_trust_its_producers",),
+    ),
+    Limit(
+        "what a produced batch inflates to on the event loop",
+        "so much and so many times what arrived, and the last constant at most",
+        (
+            "storage.records_check.ALWAYS_BYTES",
+            "storage.records_check.USUAL_RATIO",
+            "storage.records_check.LOOP_BYTES",
+        ),
+        "a thread looks at it, and its connection waits",
+        (
+            f"{CHECK}test_what_inflates_beyond_a_moments_work_is_for_another_thread",
+            f"{CHECK}test_work_is_in_proportion_to_what_arrived",
+        ),
+    ),
+    Limit(
+        "memory of a batch that inflates to any size",
+        "a piece of it, and the codec's window",
+        ("protocol.records.inflating.PIECE_BYTES",),
+        "it is passed over piece by piece",
+        (f"{WALK}test_a_value_larger_than_memory_is_passed_over_in_pieces",),
+    ),
+    Limit(
+        "batches that are looked at in threads at one time",
+        "the constant",
+        ("broker.settling.THREADS",),
+        "others wait with the bytes that they came with, and their connections wait",
+        ("tests/broker/test_settling.py::test_a_connections_requests_stay_in_their_order",),
+    ),
+    Limit(
+        "what a batch inflates to where all of it has to be there: out of order, or converted",
+        "the constant",
+        ("protocol.records.record.MAX_INFLATED_SIZE",),
+        "CORRUPT_MESSAGE",
+        (
+            f"{COMPRESSION}test_one_byte_more_than_allowed",
+            f"{COMPRESSION}test_a_bomb_takes_no_more_memory_than_the_limit",
+        ),
+    ),
+    Limit(
+        "what a block of snappy says that it inflates to",
+        "so many times its bytes",
+        ("protocol.records.snappy._MAX_RATIO",),
+        "INVALID_RECORD",
+        (f"{COMPRESSION}test_a_snappy_block_that_claims_more_than_snappy_can_hold",),
+    ),
+    Limit(
+        "records that are named in an answer for what is wrong with them",
+        "the constant; all are counted",
+        ("protocol.records.walk.MAX_LISTED_ERRORS",),
+        "not named",
+        (f"{WALK}test_no_more_records_are_named_than_fit_an_answer",),
+    ),
+)
