@@ -85,7 +85,7 @@ def alter_configs(
     image: Image, request: legacy.AlterConfigsRequest, rules: ConfigRules
 ) -> Decided[legacy.AlterConfigsResponse]:
     """AlterConfigs: the named configs of each resource are all that it has from now on."""
-    alteration = _Alteration(image, rules)
+    alteration = _Alteration(image, rules, has_loggers=False)
     results = alteration.each(
         [_asked_wholly(one) for one in request.resources],
         lambda index, resource: alteration.wholly(resource, request.resources[index].configs),
@@ -113,8 +113,10 @@ def _answers(kind: type[_Answer], results: Iterable[Result]) -> list[_Answer]:
 class _Alteration:
     """The changes of one request."""
 
-    def __init__(self, image: Image, rules: ConfigRules) -> None:
+    def __init__(self, image: Image, rules: ConfigRules, *, has_loggers: bool = True) -> None:
+        """AlterConfigs has no loggers: they are a type of resource that it does not know (KIP-412)."""
         self._image = image
+        self._has_loggers = has_loggers
         self._rules = rules
         self._records: list[ConfigRecord] = []
 
@@ -144,9 +146,10 @@ class _Alteration:
             message = f"Null value not supported for : {', '.join(asked.without_value)}"
             raise KafkaError(ErrorCode.INVALID_REQUEST, message)
         resource = ConfigResource(ResourceType.of(asked.type_code), asked.name)
-        if resource.type is ResourceType.BROKER_LOGGER:
+        is_logger = resource.type is ResourceType.BROKER_LOGGER
+        if is_logger and self._has_loggers:
             self._refuse_loggers(asked)
-        if resource.type is ResourceType.UNKNOWN:
+        if is_logger or resource.type is ResourceType.UNKNOWN:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {asked.type_code}")
         if resource.type is ResourceType.BROKER and resource.name:
             self._check_broker(resource.name)

@@ -202,3 +202,12 @@ def test_the_older_request_removes_nothing_when_it_fails() -> None:
     records, results = replace(orders(retention_ms="5"), "orders", retention_bytes="x")
     assert records == []
     assert results[0][0] == ErrorCode.INVALID_CONFIG
+
+
+def test_all_configs_of_a_logger_are_no_resource() -> None:
+    of_logger = legacy.AlterConfigsResource(resource_type=ResourceType.BROKER_LOGGER, resource_name="1", configs=[])
+    decided = alter_configs(
+        given.image(), legacy.AlterConfigsRequest(resources=[of_logger], validate_only=False), RULES
+    )
+    (answer,) = decided.response.responses
+    assert (answer.error_code, answer.error_message) == (ErrorCode.INVALID_REQUEST, "Unknown resource type 8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from protocol.messages.alter_configs import AlterConfigsRequest
 from protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -39,6 +40,7 @@ from tests.interop.conformance.test_configs import (
     TOPIC,
     UNKNOWN,
     alter_in_part,
+    alter_whole,
     describe,
 )
 
@@ -155,6 +157,35 @@ def test_brokers_are_altered(both: Both, case: str, validate_only: bool) -> None
             peer.wait_for_metadata()
 
     both.each_version(IncrementalAlterConfigsRequest, script, allowed=(*NO_LOGGERS, *NO_REPORTERS))
+
+
+def test_loggers_are_not_altered_as_a_whole(both: Both) -> None:
+    def script(peer: Peer, version: int) -> None:
+        prepared(peer)
+        for name in ("1", "7", ""):
+            for configs in ({}, {"root": "INFO"}):
+                alter_whole(peer, version, (LOGGER, name, configs), (TOPIC, NAME, {"retention.ms": "5000"}))
+
+    both.each_version(AlterConfigsRequest, script)
+
+
+def test_a_corrupt_batch_beside_a_good_one(both: Both) -> None:
+    """Over bytes that are no batch Apache Kafka refuses the whole request; over a wrong checksum it does not."""
+
+    def script(peer: Peer, version: int) -> None:
+        prepared(peer)
+        good, wrong = batch(3), bytearray(batch(3))
+        wrong[-1] ^= 1
+        for first, second in ((good, bytes(wrong)), (bytes(wrong), good), (bytes(wrong), bytes(wrong))):
+            data = [PartitionProduceData(index=0, records=first), PartitionProduceData(index=1, records=second)]
+            topic = TopicProduceData(name=NAME, partition_data=data)
+            peer.try_ask(ProduceRequest(acks=-1, timeout_ms=5000, topic_data=[topic]), version)
+
+    def each(peer: Peer) -> None:
+        for version in (3, 9, 12):
+            script(peer, version)
+
+    both(each)
 
 
 def test_a_type_that_is_none_beside_a_topic_that_is_described(both: Both) -> None:
