@@ -199,6 +199,24 @@ ONE_TRANSACTION_TWICE = (
         "adds those of the last, and answers those of the first",
     ),
 )
+NO_FETCH = "Kafka fails over sizes below 0, isolation levels that there are not, session ids at the ends of an int32"
+NO_ISOLATION = "Kafka fails over an isolation level that there is not; here all but read_committed is uncommitted"
+NO_ACLS = "Kafka cannot read an ACL of types that there are not; without an authorizer it is refused like any other"
+NO_CURSOR = "Kafka counts on from the cursor beyond what an int32 holds"
+AT_EXTREMES: Mapping[str, tuple[Allowed, ...]] = {
+    "fetch": (Allowed(r"FetchRequest .*", NO_FETCH),),
+    "list_offsets": (Allowed(r"ListOffsetsRequest .*", NO_ISOLATION, theirs=-1),),
+    "create_topics": CREATED["more replicas than brokers"],
+    "describe_topic_partitions": (Allowed(r"DescribeTopicPartitionsRequest .*\.next_cursor", NO_CURSOR, ours=None),),
+    "update_features": (
+        Allowed(r"UpdateFeaturesRequest .*\.error_message", "share.version 2 is Kafka 4.4's (KIP-1191)"),
+    ),
+    "produce": (Allowed(r"ProduceRequest .*", "a partition that is named twice; Kafka loses all but the last"),),
+    "describe_acls": (Allowed(r"DescribeAclsRequest .*", NO_ACLS, theirs="the connection is closed"),),
+    "create_acls": (Allowed(r"CreateAclsRequest .*", NO_ACLS, theirs="the connection is closed"),),
+    "delete_acls": (Allowed(r"DeleteAclsRequest .*", NO_ACLS, theirs="the connection is closed"),),
+}
+"""By the name of an API in test_extremes.py."""
 
 TWICE = (Allowed(ANYWHERE, "Kafka loses all but the last of a partition's batches, and says nothing"),)
 
