@@ -170,10 +170,7 @@ SHARE_GROUPS = (
         "the constant",
         ("broker.handlers.share_fetch.MAX_MEMBER_ID_LENGTH",),
         "INVALID_REQUEST",
-        (
-            "tests/interop/conformance/test_share_groups.py::test_fetches_that_are_refused",
-            "tests/interop/conformance/test_odd_groups.py::test_a_share_member_without_a_name",
-        ),
+        ("tests/interop/conformance/test_share_groups.py::test_fetches_that_are_refused",),
     ),
     Limit(
         "records of a share partition that are acquired",
