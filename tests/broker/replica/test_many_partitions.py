@@ -55,12 +55,24 @@ class Slow(SystemClock):
         return self.passed_ms
 
 
+class HeldBack(NewLogs):
+    """Makes none while `is_held`: a request that waits for a disk takes more turns than all logs do."""
+
+    is_held = False
+
+    def _step(self) -> None:
+        if self.is_held:
+            asyncio.get_running_loop().call_soon(self._step)
+        else:
+            super()._step()
+
+
 class Slowly(InProcess):
     """A broker that makes one log in a turn of the event loop."""
 
     async def __aenter__(self) -> Slowly:
         await super().__aenter__()
-        self.server.broker.new_logs = NewLogs(Slow())
+        self.new_logs = self.server.broker.new_logs = HeldBack(Slow())
         return self
 
     @property
@@ -149,7 +161,9 @@ async def test_a_topic_may_be_deleted_before_it_is_whole(broker: Slowly, tmp_pat
     creating, other = broker.client(), broker.client()
     begin_to_create(creating)
     await broker.half_made()
+    broker.new_logs.is_held = True
     await other.ask(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5, DeleteTopicsResponse)
+    broker.new_logs.is_held = False
     assert await created(creating) == ErrorCode.NONE
     assert (await produce(other, "t", batch(b"a"))).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert (await produce(other, "t", batch(b"a"), partition=LAST)).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
