@@ -15,7 +15,7 @@ from tests.interop.conformance.meant import NOTHING_TO_TELL, SHARE_GROUP_WITHOUT
 from tests.interop.conformance.peers import Peer
 from tests.interop.conformance.sharing import OWN_WORDS, ShareMember, alter_offsets, describe, tell_offsets
 from tests.interop.conformance.test_doubled_in_groups import find_coordinators
-from tests.interop.conformance.test_share_groups import member_of
+from tests.interop.conformance.test_share_groups import NO_FETCH, member_of
 from tests.interop.conformance.test_share_state import state_of
 
 NO_TOPIC = b"\x01" * 16
@@ -90,7 +90,7 @@ def test_a_share_member_without_a_name(both: Both, topic: str, member_id: str) -
         member = member_of(peer, topic, 3)
         for version in both.pair.versions(ShareFetchRequest):
             for epoch in (0, 1, 5, -1, -2):
-                member.fetch(member_id=member_id, share_session_epoch=epoch, version=version, max_wait_ms=0)
+                member.fetch(member_id=member_id, share_session_epoch=epoch, version=version, **NO_FETCH)
         for version in both.pair.versions(ShareAcknowledgeRequest):
             for epoch in (0, 1, 5, -1, -2):
                 member.acknowledge((0, 1, [1]), member_id=member_id, share_session_epoch=epoch, version=version)
@@ -102,13 +102,13 @@ def test_errors_of_a_share_fetch(both: Both, topic: str) -> None:
     def script(peer: Peer) -> None:
         member = member_of(peer, topic, 3)
         for version in both.pair.versions(ShareFetchRequest):
+            lost = ShareMember(peer, topic, member.topic_id, f"lost-{version}")
+            lost.fetch(index=9, version=version, max_wait_ms=0)
+            lost.fetch(index=9, version=version, max_wait_ms=0, named=True)
             one = ShareMember(peer, topic, member.topic_id, f"member-{version}")
-            one.fetch(index=9, version=version, max_wait_ms=0)
-            one.fetch(index=9, version=version, max_wait_ms=0, named=True)
-            one.fetch((0, 1, [1]), version=version, max_wait_ms=0)
-            one.fetch((5, 1, [1]), version=version, max_wait_ms=0)
-            one.fetch((0, 1, [1]), index=9, version=version, max_wait_ms=0)
-            one.fetch((0, 1, [7]), version=version, max_wait_ms=0, share_session_epoch=77)
+            one.fetch((0, 1, [1]), version=version, **NO_FETCH)
+            one.fetch((5, 1, [1]), version=version, **NO_FETCH)
+            one.fetch((0, 1, [7]), version=version, **NO_FETCH, share_session_epoch=77)
             one.acknowledge((0, 1, [1]), index=9, version=version)
             one.acknowledge((0, 1, [1]), topic_id=NO_TOPIC, version=version)
             one.acknowledge((0, 1, [9]), version=version)

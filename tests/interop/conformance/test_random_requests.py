@@ -8,7 +8,7 @@ from tests.fuzz.differential import Counts, Fuzz
 from tests.fuzz.twins import Twins
 from tests.interop.conformance.peers import Pair, Peer
 
-REQUESTS = 1500
+REQUESTS = 500
 FIRST_SEED = 0
 
 

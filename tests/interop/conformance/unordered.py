@@ -46,6 +46,7 @@ UNORDERED = frozenset(
         "WriteShareGroupStateResponse.results",
         "InitializeShareGroupStateResponse.results",
         "DeleteShareGroupStateResponse.results",
+        "ShareFetchableTopicResponse.partitions",
         "ReadStateResult.partitions",
         "ReadStateSummaryResult.partitions",
         "WriteStateResult.partitions",
