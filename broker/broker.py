@@ -6,7 +6,6 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from broker.authorisation import Authorizer, Everybody
 from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.config.layers import Layers
@@ -14,8 +13,7 @@ from broker.coordinators.groups import GroupCoordinator
 from broker.coordinators.hosting import Finder
 from broker.coordinators.shares import ShareCoordinator
 from broker.coordinators.transactions import TransactionCoordinator
-from broker.disk_work import DiskWork
-from broker.fetch_sessions import FetchSessions
+from broker.disks.work import DiskWork
 from broker.metadata.log import MetadataLog
 from broker.metadata.node import Node
 from broker.metadata.opening import Metadata
@@ -23,10 +21,12 @@ from broker.metadata.snapshots import Snapshots
 from broker.replica.moves import Moves
 from broker.replica.new_logs import NewLogs
 from broker.replica.replicas import Replicas
-from broker.settling import RecordWork
+from broker.requests.authorisation import Authorizer, Everybody
+from broker.requests.fetch_sessions import FetchSessions
+from broker.requests.settling import RecordWork
+from broker.requests.waiting import Timeouts
+from broker.requests.way_out import WayOut
 from broker.share.groups import ShareGroups
-from broker.waiting import Timeouts
-from broker.way_out import WayOut
 from coordinator.cluster.controller import Controller
 from coordinator.cluster.image import Image
 from coordinator.cluster.loader import MetadataLoader

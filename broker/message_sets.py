@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from broker.fetch_sessions import FetchedPartition
 from broker.replica.replica import READ_COMMITTED
-from broker.waiting import Sleeper
+from broker.requests.fetch_sessions import FetchedPartition
+from broker.requests.waiting import Sleeper
 from protocol.errors import KafkaError
 from protocol.messages.fetch import FetchResponse, PartitionData
 from protocol.records.compression import TooLarge

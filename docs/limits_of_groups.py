@@ -22,7 +22,7 @@ GROUPS_OF_CONSUMERS = (
     Limit(
         "rebalance timeout of a classic member",
         "any int32; a group whose static members are all away looks for them no more often than the constant",
-        ("coordinator.group.classic_rebalance.LEAST_WAIT_FOR_JOINS_MS",),
+        ("coordinator.group.classic.rebalance.LEAST_WAIT_FOR_JOINS_MS",),
         "waits so long",
         (
             f"{GROUPS}test_hostile_members.py::test_a_group_of_absent_static_members_without_rebalance_timeout_is_no_endless_work",
@@ -103,7 +103,7 @@ GROUPS_OF_CONSUMERS = (
         "in time: offsets of an empty group go, and it with them; so many groups are looked at in one go",
         (
             "offsets.retention.minutes",
-            "coordinator.group.offset_delete.GROUPS_AT_ONCE",
+            "coordinator.group.offsets.delete.GROUPS_AT_ONCE",
         ),
         "tombstones",
         (f"{GROUPS}test_offsets.py::test_many_groups_expire_in_several_goes",),

@@ -16,7 +16,7 @@ CONNECTIONS = (
     Limit(
         "connections",
         "as many as the option allows, and half of the files that may be open; fifty more wait",
-        ("max.connections", "broker.descriptors.WAITING_CONNECTIONS"),
+        ("max.connections", "broker.network.descriptors.WAITING_CONNECTIONS"),
         "waits unread; the fifty-first is closed, with one line",
         (f"{LISTENER}test_connections_beyond_the_limit_wait_for_a_place", f"{LISTENER}test_not_all_wait"),
     ),
@@ -51,7 +51,7 @@ CONNECTIONS = (
     Limit(
         "bytes of a request, but for a Produce",
         "the constant",
-        ("broker.dispatch.MAX_OTHER_REQUEST_BYTES",),
+        ("broker.requests.dispatch.MAX_OTHER_REQUEST_BYTES",),
         CLOSED,
         (f"{LISTENER}test_only_records_may_be_large",),
     ),
@@ -65,7 +65,7 @@ CONNECTIONS = (
     Limit(
         "memory of requests that have come in part or wait for their answers, of all connections",
         "the option and one request, and a short read for each connection",
-        ("queued.max.request.bytes", "broker.request_memory.SHORT_READ_BYTES"),
+        ("queued.max.request.bytes", "broker.network.request_memory.SHORT_READ_BYTES"),
         UNREAD,
         (
             f"{MEMORY}test_half_frames_hold_no_more_than_the_limit_and_one_frame",
@@ -82,7 +82,7 @@ CONNECTIONS = (
     Limit(
         "time until a request has come",
         "the option, for its rest or for so many bytes of it",
-        ("odradek.request.stall.timeout.ms", "broker.stalls.MIN_PROGRESS_BYTES"),
+        ("odradek.request.stall.timeout.ms", "broker.network.stalls.MIN_PROGRESS_BYTES"),
         CLOSED,
         (
             f"{MEMORY}test_a_frame_that_does_not_come_further_closes_its_connection_with_one_line",
@@ -100,7 +100,7 @@ CONNECTIONS = (
     Limit(
         "requests sent ahead of their answers",
         "one is at work; one read and so many bytes of a frame are there",
-        ("broker.connection.READ_AHEAD_BYTES", "broker.request_memory.RECEIVE_BUFFER_BYTES"),
+        ("broker.network.connection.READ_AHEAD_BYTES", "broker.network.request_memory.RECEIVE_BUFFER_BYTES"),
         "the connection is not read from",
         (
             f"{MEMORY}test_no_more_is_read_ahead_than_a_constant_while_an_answer_waits",
@@ -110,21 +110,21 @@ CONNECTIONS = (
     Limit(
         "requests in one read",
         "so many in a row, then other connections have their turn",
-        ("broker.connection.REQUESTS_PER_TURN",),
+        ("broker.network.connection.REQUESTS_PER_TURN",),
         "answered later",
         (f"{LISTENER}test_thousands_of_tiny_requests_are_answered_in_turns_and_in_order",),
     ),
     Limit(
         "objects of a large request that waits",
         "counted as memory of requests, at so much for each of its bytes",
-        ("broker.request_memory.COUNTED_BYTES", "broker.request_memory.OBJECT_BYTES"),
+        ("broker.network.request_memory.COUNTED_BYTES", "broker.network.request_memory.OBJECT_BYTES"),
         UNREAD,
         (f"{MEMORY}test_a_large_request_whose_answer_waits_counts_as_the_objects_that_it_became",),
     ),
     Limit(
         "answers that the peer does not take",
         "so many bytes, and one answer",
-        ("broker.connection.WRITE_HIGH_WATER_BYTES",),
+        ("broker.network.connection.WRITE_HIGH_WATER_BYTES",),
         "its requests wait; closed after `connections.max.idle.ms`",
         (
             f"{LISTENER}test_a_slow_reader_is_not_answered_until_it_has_read",
@@ -135,7 +135,7 @@ CONNECTIONS = (
     Limit(
         "time to take the last answers of a connection that closes",
         "the option, for so many bytes of them",
-        ("odradek.request.stall.timeout.ms", "broker.stalls.MIN_PROGRESS_BYTES"),
+        ("odradek.request.stall.timeout.ms", "broker.network.stalls.MIN_PROGRESS_BYTES"),
         "the connection is cut off",
         (f"{MEMORY}test_a_peer_that_does_not_take_its_last_answer_is_cut_off",),
     ),
@@ -145,14 +145,14 @@ REQUESTS = (
     Limit(
         "tags in a request's header",
         "the constant",
-        ("broker.dispatch.MAX_HEADER_TAGS",),
+        ("broker.requests.dispatch.MAX_HEADER_TAGS",),
         CLOSED,
         (f"{GARBAGE}[four thousand million tags]",),
     ),
     Limit(
         "items of arrays, and tags, in a request: topics, partitions, groups, names",
         "the constant, of all arrays together",
-        ("broker.dispatch.MAX_REQUEST_ITEMS",),
+        ("broker.requests.dispatch.MAX_REQUEST_ITEMS",),
         f"{CLOSED}, once so many were read",
         (
             f"{LISTENER}test_a_request_has_no_more_items_than_a_constant",

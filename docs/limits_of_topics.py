@@ -15,7 +15,7 @@ TOPICS_AND_PARTITIONS = (
     Limit(
         "length of a topic's name",
         "the constant",
-        ("coordinator.cluster.names.MAX_LENGTH",),
+        ("coordinator.cluster.topics.names.MAX_LENGTH",),
         "INVALID_TOPIC_EXCEPTION",
         (f"{TOPICS}test_create_topics.py::test_an_illegal_name_is_told_what_is_wrong_with_it",),
     ),
@@ -46,7 +46,7 @@ TOPICS_AND_PARTITIONS = (
     Limit(
         "partitions of the coordinators' topics",
         "as many as they were made with",
-        ("coordinator.cluster.create_partitions.MAPPED_BY_COUNT",),
+        ("coordinator.cluster.topics.create_partitions.MAPPED_BY_COUNT",),
         "INVALID_PARTITIONS",
         (f"{TOPICS}test_create_partitions.py::test_a_coordinators_topic_keeps_its_number_of_partitions",),
     ),
@@ -60,7 +60,7 @@ TOPICS_AND_PARTITIONS = (
     Limit(
         "partitions in an answer of DescribeTopicPartitions",
         "the constant",
-        ("coordinator.cluster.describe_topics.MAX_PARTITIONS",),
+        ("coordinator.cluster.topics.describe.MAX_PARTITIONS",),
         "a cursor for the rest",
         (f"{TOPICS}test_describe_topics.py::test_a_page_ends_at_the_limit_and_its_cursor_begins_the_next",),
     ),
@@ -109,9 +109,9 @@ RECORDS = (
         "what a produced batch inflates to on the event loop",
         "so much and so many times what arrived, and the last constant at most",
         (
-            "storage.records_check.ALWAYS_BYTES",
-            "storage.records_check.USUAL_RATIO",
-            "storage.records_check.LOOP_BYTES",
+            "storage.appending.records_check.ALWAYS_BYTES",
+            "storage.appending.records_check.USUAL_RATIO",
+            "storage.appending.records_check.LOOP_BYTES",
         ),
         "a thread looks at it, and its connection waits",
         (
@@ -129,7 +129,7 @@ RECORDS = (
     Limit(
         "batches that are looked at in threads at one time",
         "the constant",
-        ("broker.settling.THREADS",),
+        ("broker.requests.settling.THREADS",),
         "others wait with the bytes that they came with, and their connections wait",
         ("tests/broker/test_settling.py::test_a_connections_requests_stay_in_their_order",),
     ),

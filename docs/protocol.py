@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from broker.dispatch import Api
 from broker.handlers import APIS
+from broker.requests.dispatch import Api
 from tests.interop import matrix
 
 PAGE = Path(__file__).with_suffix(".md")

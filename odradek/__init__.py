@@ -14,6 +14,6 @@ def main() -> int:
     here = os.path.dirname(os.path.abspath(__file__))
     installed = os.path.isdir(os.path.join(here, "broker"))
     sys.path.insert(0, here if installed else os.path.dirname(here))
-    from broker.cli import main as run
+    from broker.process.cli import main as run
 
     return run()

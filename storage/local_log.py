@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Final
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition, Uuid
-from storage.append import AppendRules
+from storage.appending.append import AppendRules
 from storage.checkpoint import sync_partition_metadata
-from storage.cleaner_swap import swap_in
+from storage.cleaner.swap import swap_in
 from storage.config import MAX_LONG, LogConfig
 from storage.disk import Disk
 from storage.failure import LogDirFailure, Report, failing, unheard
-from storage.recovery import Loaded, rebuild_producers
+from storage.recovering.recovery import Loaded, rebuild_producers
+from storage.recovering.truncation import shorten
 from storage.retention import Deletable, deletable
-from storage.segment import Segment
-from storage.truncation import shorten
+from storage.segment.segment import Segment
 
 if TYPE_CHECKING:
-    from storage.cleaner_job import CleanedSegment
+    from storage.cleaner.job import CleanedSegment
 
 NO_EPOCH: Final = -1
 

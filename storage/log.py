@@ -15,10 +15,10 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import CONTROL, BatchHeader, read_header
 from protocol.types import TopicPartition, Uuid
 from storage import checkpoint
-from storage.append import Prepared, Settled, prepare
-from storage.appended import Appended as Appended
+from storage.appending.append import Prepared, Settled, prepare
+from storage.appending.appended import Appended as Appended
+from storage.appending.plain import append_plain
 from storage.checkpoint import CorruptCheckpoint
-from storage.cold import ColdRead, cold_read
 from storage.config import LogConfig
 from storage.disk import Disk
 from storage.failure import (
@@ -34,15 +34,15 @@ from storage.failure import (
 )
 from storage.local_log import LocalLog
 from storage.markers import marker_in, producing, take_over
-from storage.offsets_for_time import Looked, TimestampAndOffset, max_timestamp, offset_for_timestamp
-from storage.plain_append import append_plain
-from storage.producer_entry import CachedBatch, Origin, Verification
-from storage.producer_state import ProducerBatch, ProducerState
+from storage.producers.entry import CachedBatch, Origin, Verification
+from storage.producers.state import ProducerBatch, ProducerState
 from storage.read import ReadResult, aborted_transactions, read, upper_bound_offset
-from storage.recovery import load
-from storage.rolling import should_roll
-from storage.segment import Segment
-from storage.txn_index import AbortedTxn
+from storage.recovering.recovery import load
+from storage.segment.cold import ColdRead, cold_read
+from storage.segment.offsets_for_time import Looked, TimestampAndOffset, max_timestamp, offset_for_timestamp
+from storage.segment.rolling import should_roll
+from storage.segment.segment import Segment
+from storage.segment.txn_index import AbortedTxn
 
 PRODUCER_EXPIRATION_MS: Final = 24 * 60 * 60 * 1000
 """Default of producer.id.expiration.ms."""

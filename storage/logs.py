@@ -19,7 +19,7 @@ from storage.log_dir import LogDir
 from storage.log_table import Doomed, LogTable, in_threads
 from storage.meta_properties import META_PROPERTIES
 from storage.names import FolderKind, folder_name, marked_folder_name
-from storage.producer_entry import Origin
+from storage.producers.entry import Origin
 from storage.retention import Deletable
 
 COPY_BYTES = 1 << 20

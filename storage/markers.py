@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from protocol.records.batch import CONTROL, BatchHeader
 from protocol.records.record import read_records
-from storage.append import Prepared
-from storage.producer_entry import CompletedTxn, EndMarker
-from storage.producer_state import ProducerBatch, ProducerState
-from storage.segment import Segment
-from storage.txn_index import AbortedTxn
+from storage.appending.append import Prepared
+from storage.producers.entry import CompletedTxn, EndMarker
+from storage.producers.state import ProducerBatch, ProducerState
+from storage.segment.segment import Segment
+from storage.segment.txn_index import AbortedTxn
 
 
 def marker_in(buffer: memoryview, position: int, header: BatchHeader, transaction_version: int = 0) -> EndMarker | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from storage.segment import Segment
-from storage.segment_file import EMPTY
-from storage.segments import Segments
-from storage.txn_index import AbortedTxn
+from storage.segment.file import EMPTY
+from storage.segment.segment import Segment
+from storage.segment.segments import Segments
+from storage.segment.txn_index import AbortedTxn
 
 
 class ReadResult(NamedTuple):

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from storage.config import LogConfig
-from storage.segment import Segment
+from storage.segment.segment import Segment
 
 
 class Reason(Enum):

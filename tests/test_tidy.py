@@ -36,8 +36,8 @@ BANNED_CALLS: dict[str, tuple[frozenset[str], str]] = {
 
 # (module, call): why it may.
 ALLOWED_CALLS: dict[tuple[str, str], str] = {
-    ("broker/cli.py", "open"): "reads server.properties before there is any storage",
-    ("broker/lock.py", "os.open"): "the lock file stands for the process and has no content",
+    ("broker/process/cli.py", "open"): "reads server.properties before there is any storage",
+    ("broker/disks/lock.py", "os.open"): "the lock file stands for the process and has no content",
 }
 
 # Randomness belongs to the package that knows the outside world.
@@ -47,21 +47,21 @@ RANDOM_CALLS = frozenset({"random", "secrets", "os.urandom", "uuid.uuid4"})
 # A partition's log is behind one door. What else may be named `.log` in the broker, and what that is.
 DOOR = "broker/replica/"
 OTHER_LOGS: dict[str, str] = {
-    "broker/cleaner.py": "a log of storage that is cleaned, which need not be led, or served",
-    "broker/disk_failures.py": "the metadata log",
+    "broker/disks/cleaner.py": "a log of storage that is cleaned, which need not be led, or served",
+    "broker/disks/failures.py": "the metadata log",
     "broker/handlers/describe_quorum.py": "the metadata log",
 }
 
 # Where `Any` may be named: values are of no one type until the codec has given them one, and the dispatcher's table
 # holds the handlers of every message.
-ANY_ALLOWED = re.compile(r"^protocol/(schema|codec|primitives)\w*\.py$|^broker/dispatch\.py$")
+ANY_ALLOWED = re.compile(r"^protocol/(schema|codec|primitives)\w*\.py$|^broker/requests/dispatch\.py$")
 # Inside these it says nothing about a value: what a coroutine sends, and a table from types to what handles them.
 ANY_MEANS_NOTHING = frozenset({"Coroutine", "Generator", "Callable"})
 
 # Modules that nothing imports: why they are there.
 ROOT_MODULES: dict[str, str] = {
     "broker/__main__.py": "python -m broker",
-    "broker/cleaner_process.py": "python -m broker.cleaner_process, as broker/cleaner_client.py starts it",
+    "broker/disks/cleaner_process.py": "python -m broker.disks.cleaner_process, as cleaner_client.py starts it",
     "odradek/__init__.py": "the console script",
     "odradek/__main__.py": "python -m odradek",
 }

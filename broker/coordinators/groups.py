@@ -13,8 +13,8 @@ from broker.coordinators.patterns import PatternMatcher
 from broker.logging import get_logger
 from broker.replica.partition import Partition
 from coordinator.cluster.changes import Change, TopicDeleted, by_change
+from coordinator.cluster.configs.resource import ConfigResource, ResourceType
 from coordinator.cluster.formatting import random_uuid
-from coordinator.cluster.resource import ConfigResource, ResourceType
 from coordinator.group.config import GroupConfig
 from coordinator.group.form import Encoded, GroupForm
 from coordinator.group.records import AnyRecord, EndTransaction, GroupOutcome

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.logging import get_logger
-from broker.workers import Workers
-from coordinator.group.consumer_patterns import Matched, patterns_matched
+from broker.process.workers import Workers
+from coordinator.group.consumer.patterns import Matched, patterns_matched
 from coordinator.group.regex import Resolved, match_all
 from coordinator.group.state import MatchRequest
 from protocol.errors import KafkaError

@@ -17,7 +17,7 @@ from broker.replica.partition import Partition
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records import batch
 from protocol.types import Buffer
-from storage.producer_entry import Origin
+from storage.producers.entry import Origin
 
 ADAPTIVE_LINGER: Final = -1
 """Gather as long as there are requests at hand: to the end of the event loop's turn."""

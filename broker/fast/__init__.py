@@ -7,8 +7,8 @@ takes it. The tests hold both ways against each other, byte for byte.
 
 from __future__ import annotations
 
-from broker.dispatch import Fast
 from broker.fast import fetch, produce
+from broker.requests.dispatch import Fast
 from protocol.api_key import ApiKey
 
 FAST: dict[ApiKey, tuple[Fast, int]] = {

@@ -23,9 +23,9 @@ from protocol.types import Buffer
 
 if TYPE_CHECKING:
     from broker.broker import Broker
-    from broker.connection import Answer
-    from broker.context import Context
+    from broker.network.connection import Answer
     from broker.replica.partition import Partition
+    from broker.requests.context import Context
 
 FIRST_VERSION: Final = 12
 FIRST_TOPIC_ID_VERSION: Final = 13

@@ -18,10 +18,10 @@ from protocol.types import Buffer
 
 if TYPE_CHECKING:
     from broker.broker import Broker
-    from broker.connection import Answer
-    from broker.context import Context
-    from broker.fetch_sessions import FetchedPartition, FetchSession
+    from broker.network.connection import Answer
     from broker.replica.partition import Partition
+    from broker.requests.context import Context
+    from broker.requests.fetch_sessions import FetchedPartition, FetchSession
 
 FIRST_TOPIC_ID_VERSION: Final = 13
 UUID_BYTES: Final = 16

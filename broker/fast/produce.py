@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from librt.strings import BytesWriter, read_i16_be, read_i32_be, write_i16_be, write_i32_be, write_i64_be
 
-from broker.produce_rules import refused
-from broker.running import Running
+from broker.requests.produce_rules import refused
+from broker.requests.running import Running
 from protocol.codec import part_encoder
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.produce import PartitionProduceResponse, ProduceResponse
@@ -28,13 +28,13 @@ from protocol.records.batch import (
     TRANSACTIONAL,
 )
 from protocol.types import Buffer
-from storage.append import Settled
-from storage.records_check import TooLong
+from storage.appending.append import Settled
+from storage.appending.records_check import TooLong
 
 if TYPE_CHECKING:
     from broker.broker import Broker
-    from broker.context import Context
     from broker.replica.partition import Partition
+    from broker.requests.context import Context
 
 FIRST_VERSION: Final = 9
 FIRST_TOPIC_ID_VERSION: Final = 13

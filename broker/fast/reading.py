@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Final
 from librt.strings import BytesWriter, read_i32_be, write_i16_be, write_i32_be, write_i64_be
 
 from broker.replica.replica import READ_COMMITTED
-from broker.waiting import Parked
+from broker.requests.waiting import Parked
 from protocol.connection import JOIN_LIMIT_BYTES
 from protocol.types import Buffer
 
 if TYPE_CHECKING:
     from broker.broker import Broker
-    from broker.connection import Answer
-    from broker.context import Context
+    from broker.network.connection import Answer
     from broker.replica.partition import Partition
+    from broker.requests.context import Context
 
 SIZE_BYTES: Final = 4
 MOST: Final = 0x7F

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from protocol.api_key import ApiKey
 
 if TYPE_CHECKING:
-    from broker.dispatch import Api
+    from broker.requests.dispatch import Api
 
 NAMES = (
     "produce",

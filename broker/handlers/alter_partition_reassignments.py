@@ -5,8 +5,8 @@ v1 may forbid a change of the replication factor (KIP-860). On one node there is
 
 from __future__ import annotations
 
-from broker.authorisation import ALTER_CLUSTER, of_cluster
-from broker.dispatch import Api, Call
+from broker.requests.authorisation import ALTER_CLUSTER, of_cluster
+from broker.requests.dispatch import Api, Call
 from protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,

@@ -5,8 +5,8 @@ v1 is as v0, v2 is flexible. The answer says that the move began; DescribeLogDir
 
 from __future__ import annotations
 
-from broker.authorisation import ALTER_CLUSTER, by_handler
-from broker.dispatch import Api, Call
+from broker.requests.authorisation import ALTER_CLUSTER, by_handler
+from broker.requests.dispatch import Api, Call
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,

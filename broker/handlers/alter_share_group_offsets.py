@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from broker.authorisation import READ_GROUP, READ_TOPIC, by_handler
 from broker.coordinators.hosting import seen_by_client
-from broker.dispatch import Api, Call
+from broker.requests.authorisation import READ_GROUP, READ_TOPIC, by_handler
+from broker.requests.dispatch import Api, Call
 from broker.share.acknowledging import code_of, message_of
 from broker.share.administration import alter
-from coordinator.group.share_offsets import alter as alter_group
+from coordinator.group.share.offsets import alter as alter_group
 from coordinator.share.records import ShareKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.alter_share_group_offsets import (

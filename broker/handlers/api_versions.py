@@ -7,10 +7,10 @@ never flexible, and a version that the broker does not know is answered in versi
 
 from __future__ import annotations
 
-from broker.authorisation import NOTHING
 from broker.broker import Broker
-from broker.dispatch import Api, Call
-from coordinator.cluster.features import SUPPORTED
+from broker.requests.authorisation import NOTHING
+from broker.requests.dispatch import Api, Call
+from coordinator.cluster.brokers.features import SUPPORTED
 from protocol.api_key import ApiKey
 from protocol.codec import encode
 from protocol.errors import ErrorCode

@@ -5,12 +5,12 @@ v1 adds the protocol that each member speaks (KIP-1099).
 
 from __future__ import annotations
 
-from broker.authorisation import DESCRIBE_GROUP, DESCRIBE_TOPIC, by_handler
 from broker.coordinators.asking import client_of
-from broker.dispatch import Api, Call
 from broker.handlers.consumer_group_heartbeat import check_enabled
-from broker.operations import group_operations
-from coordinator.group.consumer_describe import describe, undescribed
+from broker.requests.authorisation import DESCRIBE_GROUP, DESCRIBE_TOPIC, by_handler
+from broker.requests.dispatch import Api, Call
+from broker.requests.operations import group_operations
+from coordinator.group.consumer.describe import describe, undescribed
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.authorisation import DESCRIBE_TOPIC, READ_GROUP, by_handler
 from broker.coordinators.asking import client_of
-from broker.dispatch import Api, Call
-from coordinator.group.consumer_heartbeat import heartbeat
+from broker.requests.authorisation import DESCRIBE_TOPIC, READ_GROUP, by_handler
+from broker.requests.dispatch import Api, Call
+from coordinator.group.consumer.heartbeat import heartbeat
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 

@@ -5,8 +5,8 @@ v1 is as v0, v2 is flexible, v3 is for quotas (KIP-599).
 
 from __future__ import annotations
 
-from broker.authorisation import ALTER_TOPIC, by_handler
-from broker.dispatch import Api, Call
+from broker.requests.authorisation import ALTER_TOPIC, by_handler
+from broker.requests.dispatch import Api, Call
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 
 

@@ -6,8 +6,8 @@ v5 is flexible and reports what was created (KIP-525), v6 is for quotas (KIP-599
 
 from __future__ import annotations
 
-from broker.authorisation import CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_CONFIGS_TOPIC, by_handler
-from broker.dispatch import Api, Call
+from broker.requests.authorisation import CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_CONFIGS_TOPIC, by_handler
+from broker.requests.dispatch import Api, Call
 from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
 

@@ -5,8 +5,8 @@ v1 is as v0, v2 is flexible. Offset -1 stands for the high watermark.
 
 from __future__ import annotations
 
-from broker.authorisation import DELETE_TOPIC, by_handler
-from broker.dispatch import Api, Call
+from broker.requests.authorisation import DELETE_TOPIC, by_handler
+from broker.requests.dispatch import Api, Call
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_records import (
     DeleteRecordsPartition,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from broker.authorisation import DELETE_GROUP, READ_TOPIC, by_handler
 from broker.coordinators.hosting import seen_by_client
-from broker.dispatch import Api, Call
+from broker.requests.authorisation import DELETE_GROUP, READ_TOPIC, by_handler
+from broker.requests.dispatch import Api, Call
 from broker.share.acknowledging import code_of, message_of
 from broker.share.administration import finish_delete
-from coordinator.group.share_offsets import begin_delete
+from coordinator.group.share.offsets import begin_delete
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_share_group_offsets import (
     DeleteShareGroupOffsetsRequest,

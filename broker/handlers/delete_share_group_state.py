@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from broker.authorisation import CLUSTER_ACTION_CLUSTER, by_handler
-from broker.dispatch import Api, Call
+from broker.requests.authorisation import CLUSTER_ACTION_CLUSTER, by_handler
+from broker.requests.dispatch import Api, Call
 from broker.share.state_requests import answered, decided, is_whole
 from coordinator.share.records import ShareKey
 from protocol.messages.delete_share_group_state import (

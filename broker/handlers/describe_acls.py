@@ -6,8 +6,8 @@ is the one that Apache Kafka gives without one.
 
 from __future__ import annotations
 
-from broker.authorisation import DESCRIBE_CLUSTER, of_cluster
-from broker.dispatch import Api, Call
+from broker.requests.authorisation import DESCRIBE_CLUSTER, of_cluster
+from broker.requests.dispatch import Api, Call
 from protocol.errors import ErrorCode
 from protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 

@@ -6,9 +6,9 @@ v2 may include fenced brokers (KIP-1073).
 
 from __future__ import annotations
 
-from broker.authorisation import NOTHING
-from broker.dispatch import Api, Call
-from broker.operations import cluster_operations
+from broker.requests.authorisation import NOTHING
+from broker.requests.dispatch import Api, Call
+from broker.requests.operations import cluster_operations
 from protocol.errors import ErrorCode
 from protocol.messages.describe_cluster import (
     DescribeClusterBroker,

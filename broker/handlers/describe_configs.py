@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from broker.authorisation import DESCRIBE_CONFIGS_CLUSTER, DESCRIBE_CONFIGS_GROUP, DESCRIBE_CONFIGS_TOPIC, by_handler
 from broker.config.describe import (
     Row,
     describe_all_brokers,
@@ -17,9 +16,15 @@ from broker.config.describe import (
     describe_group,
     describe_topic,
 )
-from broker.dispatch import Api, Call
-from coordinator.cluster import names
-from coordinator.cluster.resource import ConfigResource, ResourceType
+from broker.requests.authorisation import (
+    DESCRIBE_CONFIGS_CLUSTER,
+    DESCRIBE_CONFIGS_GROUP,
+    DESCRIBE_CONFIGS_TOPIC,
+    by_handler,
+)
+from broker.requests.dispatch import Api, Call
+from coordinator.cluster.configs.resource import ConfigResource, ResourceType
+from coordinator.cluster.topics import names
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_configs import (
     DescribeConfigsRequest,

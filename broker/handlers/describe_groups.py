@@ -6,10 +6,10 @@ a group is not there, which before was a dead group (KIP-1043).
 
 from __future__ import annotations
 
-from broker.authorisation import DESCRIBE_GROUP, by_handler
 from broker.coordinators.asking import client_of
-from broker.dispatch import Api, Call
-from broker.operations import group_operations
+from broker.requests.authorisation import DESCRIBE_GROUP, by_handler
+from broker.requests.dispatch import Api, Call
+from broker.requests.operations import group_operations
 from coordinator.group.groups import describe_classic
 from protocol.errors import KafkaError
 from protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
-from broker.authorisation import DESCRIBE_CLUSTER, by_handler
-from broker.dispatch import Api, Call
+from broker.requests.authorisation import DESCRIBE_CLUSTER, by_handler
+from broker.requests.dispatch import Api, Call
 from protocol.errors import ErrorCode
 from protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,

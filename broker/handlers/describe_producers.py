@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from broker.authorisation import READ_TOPIC, by_handler
-from broker.dispatch import Api, Call
-from coordinator.cluster import names
+from broker.requests.authorisation import READ_TOPIC, by_handler
+from broker.requests.dispatch import Api, Call
+from coordinator.cluster.topics import names
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_producers import (
     DescribeProducersRequest,
@@ -14,7 +14,7 @@ from protocol.messages.describe_producers import (
     TopicRequest,
     TopicResponse,
 )
-from storage.producer_entry import ProducerEntry
+from storage.producers.entry import ProducerEntry
 
 NOT_HERE = "This server does not host this topic-partition."
 

@@ -5,12 +5,12 @@ v1 adds the lag: the records that are not yet done with (KIP-1226). Without topi
 
 from __future__ import annotations
 
-from broker.authorisation import DESCRIBE_GROUP, DESCRIBE_TOPIC, by_handler
 from broker.coordinators.hosting import seen_by_client
-from broker.dispatch import Api, Call
+from broker.requests.authorisation import DESCRIBE_GROUP, DESCRIBE_TOPIC, by_handler
+from broker.requests.dispatch import Api, Call
 from broker.share.acknowledging import code_of, message_of
 from broker.share.administration import Told, summary
-from coordinator.group.share_offsets import initialized_partitions
+from coordinator.group.share.offsets import initialized_partitions
 from coordinator.share.records import ShareKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_share_group_offsets import (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from broker.authorisation import DESCRIBE_TOPIC, by_handler
-from broker.dispatch import Api, Call
-from broker.operations import TOPIC_OPERATIONS
-from coordinator.cluster import describe_topics
+from broker.requests.authorisation import DESCRIBE_TOPIC, by_handler
+from broker.requests.dispatch import Api, Call
+from broker.requests.operations import TOPIC_OPERATIONS
+from coordinator.cluster.topics import describe as describe_topics
 from protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse
 
 

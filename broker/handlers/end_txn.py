@@ -7,9 +7,9 @@ where the epochs ran out, and the answer says to what (KIP-890).
 
 from __future__ import annotations
 
-from broker.authorisation import WRITE_TRANSACTIONAL_ID, by_handler
-from broker.dispatch import Api, Call
 from broker.handlers.init_producer_id import fenced_as
+from broker.requests.authorisation import WRITE_TRANSACTIONAL_ID, by_handler
+from broker.requests.dispatch import Api, Call
 from coordinator.transaction.transaction import V2, Producer
 from protocol.errors import KafkaError
 from protocol.messages.end_txn import EndTxnRequest, EndTxnResponse

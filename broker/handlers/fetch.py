@@ -12,9 +12,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Sequence
 
-from broker.authorisation import CLUSTER_ACTION_CLUSTER, READ_TOPIC, by_handler
-from broker.dispatch import Api, Call
-from broker.fetch_sessions import (
+from broker.message_sets import fetch_messages
+from broker.replica.partition import Partition
+from broker.replica.replica import READ_COMMITTED, Fetched
+from broker.replica.roles import NO_EPOCH, LeaderMoved
+from broker.requests.authorisation import CLUSTER_ACTION_CLUSTER, READ_TOPIC, by_handler
+from broker.requests.dispatch import Api, Call
+from broker.requests.fetch_sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
     NO_SESSION,
@@ -22,12 +26,8 @@ from broker.fetch_sessions import (
     FetchSession,
     PartitionKey,
 )
-from broker.leaders import nodes
-from broker.message_sets import fetch_messages
-from broker.replica.partition import Partition
-from broker.replica.replica import READ_COMMITTED, Fetched
-from broker.replica.roles import NO_EPOCH, LeaderMoved
-from broker.waiting import ParkedCall
+from broker.requests.leaders import nodes
+from broker.requests.waiting import ParkedCall
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.fetch import (
     AbortedTransaction,
@@ -42,7 +42,7 @@ from protocol.messages.fetch import (
 )
 from protocol.records.batch import LOG_OVERHEAD
 from protocol.types import NO_UUID, Buffer
-from storage.cold import ColdRead
+from storage.segment.cold import ColdRead
 
 FIRST_WHOLE_BATCH_VERSION = 3
 """Since then nobody is given a part of a batch alone: a client knows to ask again."""

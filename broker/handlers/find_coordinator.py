@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from broker.authorisation import CLUSTER_ACTION_CLUSTER, DESCRIBE_GROUP, DESCRIBE_TRANSACTIONAL_ID, by_handler
 from broker.coordinators.hosting import Finder
-from broker.dispatch import Api, Call
-from coordinator.group.consumer_requests import is_blank
+from broker.requests.authorisation import CLUSTER_ACTION_CLUSTER, DESCRIBE_GROUP, DESCRIBE_TRANSACTIONAL_ID, by_handler
+from broker.requests.dispatch import Api, Call
+from coordinator.group.consumer.requests import is_blank
 from protocol.errors import MESSAGES, ErrorCode, KafkaError, error_code
 from protocol.messages.find_coordinator import Coordinator as Found
 from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse

@@ -6,9 +6,9 @@ is well: their sessions begin anew after that.
 
 from __future__ import annotations
 
-from broker.authorisation import READ_GROUP, by_handler
 from broker.coordinators.asking import check_group_id, client_of
-from broker.dispatch import Api, Call
+from broker.requests.authorisation import READ_GROUP, by_handler
+from broker.requests.dispatch import Api, Call
 from coordinator.group import requests
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse

@@ -8,8 +8,8 @@ not part of a stable version.
 
 from __future__ import annotations
 
-from broker.authorisation import IDEMPOTENT_WRITE_CLUSTER, WRITE_TOPIC, WRITE_TRANSACTIONAL_ID, by_handler
-from broker.dispatch import Api, Call
+from broker.requests.authorisation import IDEMPOTENT_WRITE_CLUSTER, WRITE_TOPIC, WRITE_TRANSACTIONAL_ID, by_handler
+from broker.requests.dispatch import Api, Call
 from coordinator.transaction.transaction import NO_EPOCH, NO_PRODUCER_ID, Producer
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse

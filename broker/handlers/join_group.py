@@ -7,11 +7,11 @@ v1 adds the rebalance timeout (KIP-62), v2 the throttle time, v4 makes new membe
 
 from __future__ import annotations
 
-from broker.authorisation import READ_GROUP, by_handler
 from broker.coordinators.asking import check_group_id, client_of
-from broker.dispatch import Api, Call
+from broker.requests.authorisation import READ_GROUP, by_handler
+from broker.requests.dispatch import Api, Call
 from coordinator.group import requests
-from coordinator.group.classic_rebalance import join_refused
+from coordinator.group.classic.rebalance import join_refused
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from broker.authorisation import DESCRIBE_CONFIGS_CLUSTER, of_cluster
-from broker.dispatch import Api, Call
+from broker.requests.authorisation import DESCRIBE_CONFIGS_CLUSTER, of_cluster
+from broker.requests.dispatch import Api, Call
+from coordinator.cluster.configs.resource import ResourceType
 from coordinator.cluster.image import Image
-from coordinator.cluster.resource import ResourceType
 from protocol.errors import ErrorCode
 from protocol.messages.list_config_resources import (
     ConfigResource,

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from broker.authorisation import DESCRIBE_TOPIC, by_handler
-from broker.dispatch import Api, Call
 from broker.replica.partition import Partition
+from broker.requests.authorisation import DESCRIBE_TOPIC, by_handler
+from broker.requests.dispatch import Api, Call
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -22,7 +22,7 @@ from protocol.messages.list_offsets import (
     ListOffsetsTopic,
     ListOffsetsTopicResponse,
 )
-from storage.offsets_for_time import Looked, Unseen
+from storage.segment.offsets_for_time import Looked, Unseen
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 FIRST_VERSION_OF = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from broker.authorisation import DESCRIBE_CLUSTER, of_cluster
-from broker.dispatch import Api, Call
-from coordinator.cluster import reassignments
+from broker.requests.authorisation import DESCRIBE_CLUSTER, of_cluster
+from broker.requests.dispatch import Api, Call
+from coordinator.cluster.partitions import reassignments
 from protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,

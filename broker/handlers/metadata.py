@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from broker.authorisation import CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC, by_handler
-from broker.dispatch import Api, Call
-from broker.operations import cluster_operations, topic_operations
-from coordinator.cluster import names
-from coordinator.cluster.describe_topics import offline_replicas
-from coordinator.cluster.topic import Topic
+from broker.requests.authorisation import CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC, by_handler
+from broker.requests.dispatch import Api, Call
+from broker.requests.operations import cluster_operations, topic_operations
+from coordinator.cluster.topics import names
+from coordinator.cluster.topics.describe import offline_replicas
+from coordinator.cluster.topics.topic import Topic
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.metadata import (
     MetadataRequest,

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from operator import attrgetter
 
-from broker.authorisation import READ_GROUP, READ_TOPIC, by_handler
 from broker.coordinators.answering import merged
 from broker.coordinators.asking import client_of
-from broker.dispatch import Api, Call
-from coordinator.group.offset_commit import commit
+from broker.requests.authorisation import READ_GROUP, READ_TOPIC, by_handler
+from broker.requests.dispatch import Api, Call
+from coordinator.group.offsets.commit import commit
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,

@@ -12,10 +12,10 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 
-from broker.authorisation import DESCRIBE_GROUP, DESCRIBE_TOPIC, by_handler
 from broker.coordinators.hosting import seen_by_client
-from broker.dispatch import Api, Call
-from coordinator.group.offset_fetch import INVALID_OFFSET, NO_LEADER_EPOCH, fetch
+from broker.requests.authorisation import DESCRIBE_GROUP, DESCRIBE_TOPIC, by_handler
+from broker.requests.dispatch import Api, Call
+from coordinator.group.offsets.fetch import INVALID_OFFSET, NO_LEADER_EPOCH, fetch
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_fetch import (
     OffsetFetchRequest,

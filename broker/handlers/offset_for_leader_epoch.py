@@ -6,8 +6,8 @@ id, v4 is flexible.
 
 from __future__ import annotations
 
-from broker.authorisation import CLUSTER_ACTION_CLUSTER, DESCRIBE_TOPIC, by_handler
-from broker.dispatch import Api, Call
+from broker.requests.authorisation import CLUSTER_ACTION_CLUSTER, DESCRIBE_TOPIC, by_handler
+from broker.requests.dispatch import Api, Call
 from protocol.errors import KafkaError
 from protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,

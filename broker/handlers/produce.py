@@ -14,15 +14,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from broker.authorisation import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID, by_handler
-from broker.dispatch import Api, Call
-from broker.eager import Waiting, begin
-from broker.leaders import nodes
-from broker.produce_commit import ParkedProduce, Uncommitted
-from broker.produce_rules import ATTRIBUTES_LOW_BYTE, Refused, checked_records, corrupt, not_verified, refused
 from broker.replica.partition import Partition
-from broker.verification import NOTHING, Supports, Verified, refused_all, verify
-from coordinator.cluster.names import is_internal
+from broker.requests.authorisation import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID, by_handler
+from broker.requests.dispatch import Api, Call
+from broker.requests.eager import Waiting, begin
+from broker.requests.leaders import nodes
+from broker.requests.produce_commit import ParkedProduce, Uncommitted
+from broker.requests.produce_rules import ATTRIBUTES_LOW_BYTE, Refused, checked_records, corrupt, not_verified, refused
+from broker.requests.verification import NOTHING, Supports, Verified, refused_all, verify
+from coordinator.cluster.topics.names import is_internal
 from protocol.errors import ErrorCode, KafkaError, ProtocolError, error_code
 from protocol.messages.produce import (
     LeaderIdAndEpoch,
@@ -43,8 +43,8 @@ from protocol.records.batch import (
     read_header,
 )
 from protocol.types import TopicPartition
-from storage.append import Settled
-from storage.records_check import TooLong
+from storage.appending.append import Settled
+from storage.appending.records_check import TooLong
 
 ADMIN_CLIENT = "__admin_client"
 """The client id that may write to internal topics, as Kafka has it: whoever uses it knows what it does."""

@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from broker.authorisation import READ_GROUP, READ_TOPIC, by_handler
-from broker.dispatch import Api, Call
+from broker.requests.authorisation import READ_GROUP, READ_TOPIC, by_handler
+from broker.requests.dispatch import Api, Call
 from broker.share.acknowledging import Acknowledging, Rules, code_of, message_of
 from broker.share.fetching import Bounds, Found, ShareFetching
 from broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, PartitionId, SessionKey, ShareSession

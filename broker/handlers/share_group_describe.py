@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from broker.authorisation import DESCRIBE_GROUP, DESCRIBE_TOPIC, by_handler
 from broker.coordinators.asking import client_of
-from broker.dispatch import Api, Call
-from broker.operations import group_operations
-from coordinator.group.share_describe import describe, undescribed
+from broker.requests.authorisation import DESCRIBE_GROUP, DESCRIBE_TOPIC, by_handler
+from broker.requests.dispatch import Api, Call
+from broker.requests.operations import group_operations
+from coordinator.group.share.describe import describe, undescribed
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.share_group_describe import (
     DescribedGroup,

@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from broker.authorisation import DESCRIBE_TOPIC, READ_GROUP, by_handler
 from broker.coordinators.asking import client_of
-from broker.dispatch import Api, Call
 from broker.handlers.share_fetch import member_id_of
-from coordinator.group.share_heartbeat import Heard, heartbeat
-from coordinator.group.share_member import JOINING
+from broker.requests.authorisation import DESCRIBE_TOPIC, READ_GROUP, by_handler
+from broker.requests.dispatch import Api, Call
+from coordinator.group.share.heartbeat import Heard, heartbeat
+from coordinator.group.share.member import JOINING
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from operator import attrgetter
 
-from broker.authorisation import READ_GROUP, READ_TOPIC, WRITE_TRANSACTIONAL_ID, by_handler
 from broker.coordinators.answering import merged
 from broker.coordinators.asking import client_of
 from broker.coordinators.hosting import seen_by_client
-from broker.dispatch import Api, Call
-from broker.verification import Supports, check_joined
-from coordinator.group.offset_commit import commit_transactional
+from broker.requests.authorisation import READ_GROUP, READ_TOPIC, WRITE_TRANSACTIONAL_ID, by_handler
+from broker.requests.dispatch import Api, Call
+from broker.requests.verification import Supports, check_joined
+from coordinator.group.offsets.commit import commit_transactional
 from coordinator.transaction.transaction import Producer
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.txn_offset_commit import (

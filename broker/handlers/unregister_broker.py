@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from broker.authorisation import ALTER_CLUSTER, of_cluster
-from broker.dispatch import Api, Call
+from broker.requests.authorisation import ALTER_CLUSTER, of_cluster
+from broker.requests.dispatch import Api, Call
 from protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
 

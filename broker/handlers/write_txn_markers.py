@@ -10,9 +10,9 @@ import asyncio
 from collections.abc import Coroutine, Iterable
 from typing import Any
 
-from broker.authorisation import ALTER_CLUSTER, CLUSTER_ACTION_CLUSTER, by_handler
 from broker.coordinators.markers import Marker, begin_marker, marker_of
-from broker.dispatch import Api, Call
+from broker.requests.authorisation import ALTER_CLUSTER, CLUSTER_ACTION_CLUSTER, by_handler
+from broker.requests.dispatch import Api, Call
 from coordinator.group.records import EndTransaction
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.write_txn_markers import (

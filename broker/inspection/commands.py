@@ -9,10 +9,10 @@ import sys
 from collections.abc import Sequence
 
 from broker.clock import SystemClock
+from broker.disks.lock import LOCK_FILE, DirectoryInUse, DirectoryLock
 from broker.inspection.dump import Options, Unreadable, dump
 from broker.inspection.progress import Progress, megabytes
 from broker.inspection.verify import Counts, folders_of, size_of, verify
-from broker.lock import LOCK_FILE, DirectoryInUse, DirectoryLock
 from storage.disk import Disk, OsDisk
 
 SOUND, UNSOUND, MISUSED = range(3)

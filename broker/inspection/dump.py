@@ -10,11 +10,11 @@ from broker.inspection.files import batches, kind_of, topic_of, window
 from broker.inspection.text import batch_line, decoder, moment, record_lines
 from protocol.errors import KafkaError, ProtocolError
 from storage.disk import Disk
-from storage.index import OffsetIndex
 from storage.names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, base_offset_of, parse_folder
-from storage.producer_snapshot import CorruptSnapshot, decode_snapshot
-from storage.time_index import TimeIndex
-from storage.txn_index import TransactionIndex
+from storage.producers.snapshot import CorruptSnapshot, decode_snapshot
+from storage.segment.index import OffsetIndex
+from storage.segment.time_index import TimeIndex
+from storage.segment.txn_index import TransactionIndex
 
 ANY_SIZE = 1 << 40
 """Indexes are read as large as they are."""

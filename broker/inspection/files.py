@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from protocol.records.batch import BatchHeader
-from storage.batches import Window, walk
+from storage.appending.batches import Window, walk
 from storage.disk import Disk
 from storage.names import CLEANED, DELETED, SWAP, parse_folder
 

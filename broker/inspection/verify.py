@@ -19,7 +19,7 @@ from storage.epochs import LeaderEpochCache
 from storage.log_dir import OTHER_FOLDERS
 from storage.meta_properties import read_meta_properties
 from storage.names import INDEXES, LOG, SNAPSHOT, base_offset_of, parse_folder, segment_file
-from storage.producer_snapshot import CorruptSnapshot, decode_snapshot
+from storage.producers.snapshot import CorruptSnapshot, decode_snapshot
 
 BOOTSTRAP = "bootstrap.checkpoint"
 

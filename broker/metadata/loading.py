@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker.metadata.log import MetadataLog
-from coordinator.cluster.features import LATEST_METADATA_VERSION
+from coordinator.cluster.brokers.features import LATEST_METADATA_VERSION
 from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.snapshot import SnapshotId, read_snapshot, snapshot_path
 from protocol.errors import ErrorCode, KafkaError, ProtocolError

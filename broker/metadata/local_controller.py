@@ -10,24 +10,24 @@ from collections.abc import Callable, Container, Sequence
 from typing import TypeVar
 
 from broker.metadata.log import MetadataLog
-from coordinator.cluster.activation import abort_record, activation_records, controller_records
-from coordinator.cluster.alter_configs import alter_configs, incremental_alter_configs
-from coordinator.cluster.assign_directories import assign_replicas_to_dirs
-from coordinator.cluster.broker_heartbeat import broker_heartbeat
-from coordinator.cluster.config_rules import ConfigRules
-from coordinator.cluster.create_partitions import create_partitions
-from coordinator.cluster.create_topics import EVERYTHING, create_topics
+from coordinator.cluster.brokers.activation import abort_record, activation_records, controller_records
+from coordinator.cluster.brokers.assign_directories import assign_replicas_to_dirs
+from coordinator.cluster.brokers.features import update_features
+from coordinator.cluster.brokers.heartbeat import broker_heartbeat
+from coordinator.cluster.brokers.registration import register_broker, unregister_broker
+from coordinator.cluster.configs.alter import alter_configs, incremental_alter_configs
+from coordinator.cluster.configs.rules import ConfigRules
 from coordinator.cluster.decided import MAX_RECORDS, Decided
-from coordinator.cluster.delete_topics import delete_topics
-from coordinator.cluster.elect_leaders import elect_leaders
-from coordinator.cluster.features import update_features
 from coordinator.cluster.image import METADATA_VERSION, Image
 from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.options import ClusterOptions
+from coordinator.cluster.partitions.elect_leaders import elect_leaders
+from coordinator.cluster.partitions.reassignments import alter_partition_reassignments
 from coordinator.cluster.producer_ids import allocate_producer_ids
-from coordinator.cluster.reassignments import alter_partition_reassignments
 from coordinator.cluster.record import MetadataRecord
-from coordinator.cluster.registration import register_broker, unregister_broker
+from coordinator.cluster.topics.create import EVERYTHING, create_topics
+from coordinator.cluster.topics.create_partitions import create_partitions
+from coordinator.cluster.topics.delete import delete_topics
 from protocol.errors import KafkaError
 from protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse

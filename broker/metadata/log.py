@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
-from coordinator.cluster.names import METADATA_TOPIC
 from coordinator.cluster.quorum import FOLDER, TOPIC_ID, encode_quorum, leader_change
 from coordinator.cluster.quorum_state import QuorumState, read_quorum_state, write_quorum_state
 from coordinator.cluster.record import MetadataBatch, MetadataRecord, decode_batches, encode_batch
 from coordinator.cluster.snapshot import SnapshotId, find_snapshots, leftovers, snapshot_path
+from coordinator.cluster.topics.names import METADATA_TOPIC
 from coordinator.runtime import Clock
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.control import QuorumRecord, VotersRecord
@@ -26,7 +26,7 @@ from storage.config import LogConfig
 from storage.disk import Disk
 from storage.failure import Report
 from storage.log import Log
-from storage.producer_entry import Origin
+from storage.producers.entry import Origin
 
 MAX_BATCH_BYTES = 8 << 20
 """Of KRaft's log (KafkaRaftClient.MAX_BATCH_SIZE_BYTES)."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Sequence
 from enum import Enum
 
-from coordinator.cluster.broker_info import Endpoint
+from coordinator.cluster.brokers.features import SUPPORTED
+from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.controller import Controller
-from coordinator.cluster.features import SUPPORTED
 from coordinator.cluster.formatting import Identity
 from coordinator.cluster.image import Image
 from coordinator.cluster.producer_ids import ProducerIdBlock

@@ -20,16 +20,16 @@ from broker.metadata.local_controller import LocalController
 from broker.metadata.log import CONFIG, MetadataLog, Worker, open_metadata_log
 from broker.metadata.node import Node, previous_epoch
 from broker.metadata.snapshots import SnapshotRules, Snapshots
-from coordinator.cluster.config_rules import Checker, ConfigRules
+from coordinator.cluster.brokers.features import bootstrap_records
+from coordinator.cluster.configs.resource import ResourceType
+from coordinator.cluster.configs.rules import Checker, ConfigRules
 from coordinator.cluster.controller import Controller
-from coordinator.cluster.features import bootstrap_records
 from coordinator.cluster.formatting import claim, random_uuid
 from coordinator.cluster.image import Image
 from coordinator.cluster.loader import MetadataLoader, raised
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.quorum import sole_voter
 from coordinator.cluster.record import MetadataRecord
-from coordinator.cluster.resource import ResourceType
 from coordinator.cluster.snapshot import BOOTSTRAP, read_snapshot
 from coordinator.runtime import Clock
 from protocol.errors import KafkaError

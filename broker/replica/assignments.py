@@ -14,10 +14,10 @@ from broker.logging import get_logger
 from broker.replica.isr import NO_BROKER_EPOCH, Follower, Rules
 from broker.replica.partition import Partition
 from broker.replica.roles import next_role
-from coordinator.cluster import topic
-from coordinator.cluster.broker_info import ASSUMED_ONLINE
+from coordinator.cluster.brokers.info import ASSUMED_ONLINE
 from coordinator.cluster.changes import ConfigChanged, Delta, PartitionChanged, PartitionCreated, TopicDeleted
-from coordinator.cluster.resource import DEFAULT_BROKER, ConfigResource, ResourceType
+from coordinator.cluster.configs.resource import DEFAULT_BROKER, ConfigResource, ResourceType
+from coordinator.cluster.topics import topic
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition, Uuid, uuid_to_text
 from storage.config import LogConfig

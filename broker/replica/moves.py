@@ -6,7 +6,7 @@ import asyncio
 import os
 
 from broker.clock import Clock
-from broker.disk_work import DiskWork
+from broker.disks.work import DiskWork
 from broker.logging import get_logger
 from broker.metadata.node import Node
 from broker.replica.partition import Partition

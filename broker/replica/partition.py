@@ -17,14 +17,14 @@ from typing import Final, TypeAlias
 from broker.replica.isr import NO_OTHERS, Rules, committed_offset
 from broker.replica.replica import Replica
 from broker.replica.roles import NO_EPOCH, NOT_YET, Following, LeaderMoved, Leading, Role
-from broker.waiting import Waiter
-from coordinator.cluster import names
+from broker.requests.waiting import Waiter
+from coordinator.cluster.topics import names
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition, Uuid
-from storage.append import AppendRules, Settled
+from storage.appending.append import AppendRules, Settled
 from storage.config import LogConfig
 from storage.log import Appended, Log
-from storage.producer_entry import Origin, Verification
+from storage.producers.entry import Origin, Verification
 
 HIGH_WATERMARK: Final = -1
 """What DeleteRecords has for "all that there is"."""

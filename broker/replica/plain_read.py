@@ -10,7 +10,7 @@ from librt.strings import read_i32_be
 from broker.replica.partition import Partition
 from protocol.errors import KafkaError
 from protocol.records.batch import AT_LENGTH, LOG_OVERHEAD
-from storage.segment_file import EMPTY
+from storage.segment.file import EMPTY
 
 
 def is_quiet(partition: Partition, offset: int) -> bool:

@@ -13,17 +13,17 @@ from broker.replica.roles import NO_EPOCH
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import BatchHeader
 from protocol.types import TopicPartition, Uuid
-from storage.cold import ColdRead
 from storage.config import LogConfig
 from storage.epochs import EpochEndOffset
 from storage.log import Log
-from storage.offsets_for_time import Looked, TimestampAndOffset
-from storage.producer_entry import ProducerEntry, Verification
+from storage.producers.entry import ProducerEntry, Verification
 from storage.read import ReadResult
-from storage.txn_index import AbortedTxn
+from storage.segment.cold import ColdRead
+from storage.segment.offsets_for_time import Looked, TimestampAndOffset
+from storage.segment.txn_index import AbortedTxn
 
 if TYPE_CHECKING:
-    from broker.disk_work import DiskWork
+    from broker.disks.work import DiskWork
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 """Isolation levels, as Fetch and ListOffsets carry them (KIP-98)."""

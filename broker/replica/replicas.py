@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 
 from broker.replica.partition import Partition
 from broker.replica.roles import NO_EPOCH, LeaderMoved
-from coordinator.cluster import names
 from coordinator.cluster.image import Image
-from coordinator.cluster.topic import NO_LEADER
+from coordinator.cluster.topics import names
+from coordinator.cluster.topics.topic import NO_LEADER
 from protocol.errors import ErrorCode, KafkaError
 from protocol.primitives import uvarint
 from protocol.types import NO_UUID, TopicPartition, Uuid

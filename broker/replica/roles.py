@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple, TypeAlias
 
 from broker.replica.isr import NEVER_MS, Follower, Isr
-from coordinator.cluster import topic
+from coordinator.cluster.topics import topic
 from protocol.errors import ErrorCode, KafkaError
 
 NO_EPOCH: Final = -1

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.coordinators.hosting import seen_by_client
 from broker.share.initializing import initialize
-from coordinator.group.share_initialization import Initialize
-from coordinator.group.share_offsets import Deletion, begin_delete_all, deleted
-from coordinator.group.share_topics import Partitions
+from coordinator.group.share.initialization import Initialize
+from coordinator.group.share.offsets import Deletion, begin_delete_all, deleted
+from coordinator.group.share.topics import Partitions
 from coordinator.share.batches import NO_START_OFFSET
 from coordinator.share.records import ShareKey
 from coordinator.share.shard import NO_COUNT, Summary

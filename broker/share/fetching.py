@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from broker.replica.replica import READ_COMMITTED, READ_UNCOMMITTED, Fetched
+from broker.requests.waiting import Sleeper
 from broker.share import reading
 from broker.share.groups import ShareGroups
 from broker.share.hosted import Hosted
 from broker.share.sessions import PartitionId
-from broker.waiting import Sleeper
 from coordinator.share_partition.acquire import Acquired, Wish
 from coordinator.share_partition.lapse import move_log_start
 from protocol.errors import ErrorCode, KafkaError

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
-from broker.connection import ServerConnection
+from broker.network.connection import ServerConnection
 from broker.replica.partition import Partition
 from broker.share.dead_letters import DeadLetters
 from broker.share.hosted import Hosted
@@ -19,7 +19,7 @@ from broker.share.persister import make_persister
 from broker.share.sessions import PartitionId, SessionKey, ShareSession, ShareSessions
 from coordinator.cluster.changes import Change, FeatureChanged, PartitionChanged, TopicDeleted, by_change
 from coordinator.group.config import GroupConfig
-from coordinator.group.share_initialization import Initialize
+from coordinator.group.share.initialization import Initialize
 from coordinator.share.records import ShareKey
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from coordinator.share_partition.run import Change, Limits
 from coordinator.share_partition.share_partition import NO_DEADLINE, SharePartition
 from coordinator.share_partition.states import Lifecycle
 from protocol.errors import ErrorCode, KafkaError
-from storage.offsets_for_time import searched
+from storage.segment.offsets_for_time import searched
 
 if TYPE_CHECKING:
     from broker.share.learning import Learning

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from broker.coordinators.hosting import seen_by_client
 from broker.logging import get_logger
-from coordinator.group.share_initialization import Initialize, initialized, uninitialized
+from coordinator.group.share.initialization import Initialize, initialized, uninitialized
 from coordinator.share.records import ShareKey
 from protocol.errors import KafkaError
 

@@ -15,7 +15,7 @@ from protocol.records import batch
 from protocol.records.control import ControlType, decode_marker
 from protocol.records.record import read_records
 from protocol.types import Buffer
-from storage.txn_index import AbortedTxn
+from storage.segment.txn_index import AbortedTxn
 
 OFFSETS: Final = struct.Struct(">qi11xi")
 """Base offset, batch length, last offset delta: what the first 27 bytes of a batch have of its place."""

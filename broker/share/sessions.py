@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from broker.connection import ServerConnection
+from broker.network.connection import ServerConnection
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import Uuid
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from coordinator.cluster.resource import ConfigResource
-from coordinator.cluster.topic import Partition, Topic
+from coordinator.cluster.configs.resource import ConfigResource
+from coordinator.cluster.topics.topic import Partition, Topic
 
 
 class TopicCreated(NamedTuple):

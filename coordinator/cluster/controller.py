@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Protocol
 
-from coordinator.cluster.create_topics import EVERYTHING
+from coordinator.cluster.topics.create import EVERYTHING
 from protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from protocol.messages.alter_partition_reassignments import (

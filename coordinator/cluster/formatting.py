@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from coordinator.cluster.broker_info import Endpoint
-from coordinator.cluster.features import LATEST_METADATA_VERSION, bootstrap_records
+from coordinator.cluster.brokers.features import LATEST_METADATA_VERSION, bootstrap_records
+from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.quorum import FOLDER, KRAFT_VERSION, sole_voter
 from coordinator.cluster.snapshot import BOOTSTRAP, SnapshotId, snapshot_path, write_snapshot
 from protocol.records.control import KRaftVersionRecord

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from coordinator.cluster import names, topic
-from coordinator.cluster.broker_info import (
+from coordinator.cluster.brokers.info import (
     Broker,
     Controller,
     broker_from_record,
@@ -31,10 +30,11 @@ from coordinator.cluster.changes import (
     TopicCreated,
     TopicDeleted,
 )
+from coordinator.cluster.configs.resource import ConfigResource, ResourceType
 from coordinator.cluster.kept import Kept, Key, fold
 from coordinator.cluster.record import MetadataRecord
-from coordinator.cluster.resource import ConfigResource, ResourceType
-from coordinator.cluster.topic import Partition, Topic
+from coordinator.cluster.topics import names, topic
+from coordinator.cluster.topics.topic import Partition, Topic
 from protocol.metadata_records import nodes, settings
 from protocol.metadata_records import topics as topic_records
 from protocol.types import TopicPartition, Uuid

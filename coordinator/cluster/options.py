@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from coordinator.cluster.broker_info import Endpoint
+from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.image import NO_CONFIGS
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from coordinator.cluster.broker_heartbeat import check_broker_epoch
+from coordinator.cluster.brokers.heartbeat import check_broker_epoch
 from coordinator.cluster.decided import Decided
 from coordinator.cluster.image import Image
 from protocol.errors import ErrorCode, KafkaError

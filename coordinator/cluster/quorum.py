@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from coordinator.cluster.broker_info import Endpoint
-from coordinator.cluster.names import METADATA_TOPIC
+from coordinator.cluster.brokers.info import Endpoint
+from coordinator.cluster.topics.names import METADATA_TOPIC
 from protocol.records import batch
 from protocol.records.control import (
     ChangeVoter,

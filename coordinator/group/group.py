@@ -13,7 +13,7 @@ from coordinator.group.records import GroupRecord
 from protocol.types import Uuid
 
 if TYPE_CHECKING:
-    from coordinator.group.offsets import Offset
+    from coordinator.group.offsets.offsets import Offset
     from coordinator.group.timers import Timers
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from coordinator.group.classic_group import DEAD, STABLE, ClassicGroup
-from coordinator.group.classic_member import ClassicMember
+from coordinator.group.classic.group import DEAD, STABLE, ClassicGroup
+from coordinator.group.classic.member import ClassicMember
 from coordinator.group.group import Group
-from coordinator.group.offset_delete import all_offsets_gone
+from coordinator.group.offsets.delete import all_offsets_gone
 from coordinator.group.records import AnyRecord, GroupOutcome
 from coordinator.group.state import Client, GroupState
 from coordinator.runtime import Outcome, Reply, Ticket

@@ -8,8 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from coordinator.group import classic_heartbeat, classic_join, classic_leave, classic_sync, consumer_classic
-from coordinator.group.classic_rebalance import join_refused
+from coordinator.group.classic import heartbeat as classic_heartbeat
+from coordinator.group.classic import join as classic_join
+from coordinator.group.classic import leave as classic_leave
+from coordinator.group.classic import sync as classic_sync
+from coordinator.group.classic.rebalance import join_refused
+from coordinator.group.consumer import classic_members as consumer_classic
 from coordinator.group.group import Group, GroupType
 from coordinator.group.records import GroupOutcome
 from coordinator.group.state import Client, GroupState

@@ -12,18 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 
-from coordinator.group import (
-    classic_replay,
-    consumer_downgrade,
-    consumer_fencing,
-    consumer_replay,
-    offset_delete,
-    offsets_replay,
-    share_initialization,
-    share_replay,
-    share_sessions,
-)
+from coordinator.group.classic import replay as classic_replay
+from coordinator.group.consumer import downgrade as consumer_downgrade
+from coordinator.group.consumer import fencing as consumer_fencing
+from coordinator.group.consumer import replay as consumer_replay
+from coordinator.group.offsets import delete as offset_delete
+from coordinator.group.offsets import replay as offsets_replay
 from coordinator.group.records import AnyRecord, GroupOutcome
+from coordinator.group.share import initialization as share_initialization
+from coordinator.group.share import replay as share_replay
+from coordinator.group.share import sessions as share_sessions
 from coordinator.group.state import Apply, GroupState, World
 from coordinator.runtime import Outcome, Reply, Ticket
 from protocol.types import Uuid

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from coordinator.cluster.topic import Topic
+from coordinator.cluster.topics.topic import Topic
 from coordinator.group.config import GroupConfig
 from coordinator.group.group import Group
-from coordinator.group.offsets import Offsets
+from coordinator.group.offsets.offsets import Offsets
 from coordinator.group.settings import GroupSettings
 from coordinator.group.subscription_metadata import TopicWatch
 from coordinator.group.timers import Timers

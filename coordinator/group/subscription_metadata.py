@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 from coordinator.cluster.changes import Change, PartitionChanged, PartitionCreated, TopicCreated, TopicDeleted
-from coordinator.cluster.topic import Topic
+from coordinator.cluster.topics.topic import Topic
 
 MAGIC: Final = b"\0"
 NO_TOPICS: Final = 0

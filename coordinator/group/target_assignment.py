@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Protocol
 
-from coordinator.cluster.topic import Topic
+from coordinator.cluster.topics.topic import Topic
 from coordinator.group.assignment import NOTHING, Assignment, Assignor, GroupSpec, MemberSpec
-from coordinator.group.consumer_group import ConsumerGroup
-from coordinator.group.consumer_member import Member
+from coordinator.group.consumer.group import ConsumerGroup
+from coordinator.group.consumer.member import Member
 from protocol.types import Uuid
 
 

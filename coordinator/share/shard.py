@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from coordinator.cluster.topic import Topic
+from coordinator.cluster.topics.topic import Topic
 from coordinator.refusal import Refusal
 from coordinator.runtime import RETRY_MS, Outcome, Reply, Ticket
 from coordinator.share.batches import NO_START_OFFSET, StateBatch, combine

@@ -9,10 +9,10 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from broker.config import BrokerConfig
-from broker.connection import ServerConnection
-from broker.context import Context
-from broker.dispatch import FRONT_BYTES, Fast
-from broker.server import Server
+from broker.network.connection import ServerConnection
+from broker.process.server import Server
+from broker.requests.context import Context
+from broker.requests.dispatch import FRONT_BYTES, Fast
 from protocol.codec import decode, encode
 from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from protocol.schema import identity

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from broker.connection import Answer, ServerConnection
+from broker.network.connection import Answer, ServerConnection
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.init_producer_id import InitProducerIdRequest
 from tests.broker.inprocess import Client, InProcess, request_frame

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.descriptors import MAX_MAPPINGS, OWN, WAITING_CONNECTIONS, shares
+from broker.network.descriptors import MAX_MAPPINGS, OWN, WAITING_CONNECTIONS, shares
 
 
 @pytest.mark.parametrize("limit", [98, 128, 1024, 20_000, 1 << 20])

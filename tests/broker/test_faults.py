@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from broker import housekeeping
 from broker.coordinators import transactions
 from broker.coordinators.shares import ShareCoordinator
-from broker.housekeeping import Job
-from broker.waiting import Timeouts
+from broker.process import housekeeping
+from broker.process.housekeeping import Job
+from broker.requests.waiting import Timeouts
 from coordinator.transaction.transaction import Producer
 from protocol.types import TopicPartition
 from tests.broker.inprocess import InProcess

@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from broker.fetch_sessions import (
+from broker.requests.fetch_sessions import (
     MAX_EPOCH,
     MIN_EVICTION_AGE_MS,
     FetchedPartition,

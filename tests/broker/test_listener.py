@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-import broker.connection
-import broker.dispatch
-from broker.connection import REQUESTS_PER_TURN
-from broker.descriptors import WAITING_CONNECTIONS
-from broker.dispatch import MAX_OTHER_REQUEST_BYTES, MAX_REQUEST_ITEMS
+import broker.network.connection
+import broker.requests.dispatch
+from broker.network.connection import REQUESTS_PER_TURN
+from broker.network.descriptors import WAITING_CONNECTIONS
+from broker.requests.dispatch import MAX_OTHER_REQUEST_BYTES, MAX_REQUEST_ITEMS
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from protocol.messages.init_producer_id import InitProducerIdRequest
@@ -43,7 +43,7 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> Lines:
 
         debug = error = warning
 
-    for module in (broker.connection, broker.dispatch):
+    for module in (broker.network.connection, broker.requests.dispatch):
         monkeypatch.setattr(module, "log", Log())
     return told
 

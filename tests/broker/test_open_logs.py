@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker import open_logs
+from broker.disks import open_logs
 
 
 class HandClock:

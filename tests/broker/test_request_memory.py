@@ -9,9 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from broker.connection import READ_AHEAD_BYTES
-from broker.request_memory import OBJECT_BYTES, RECEIVE_BUFFER_BYTES, SHORT_READ_BYTES, RequestMemory, cost_bytes
-from broker.stalls import MIN_PROGRESS_BYTES
+from broker.network.connection import READ_AHEAD_BYTES
+from broker.network.request_memory import (
+    OBJECT_BYTES,
+    RECEIVE_BUFFER_BYTES,
+    SHORT_READ_BYTES,
+    RequestMemory,
+    cost_bytes,
+)
+from broker.network.stalls import MIN_PROGRESS_BYTES
 from protocol.connection import FIRST_BYTES
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.records.batch import build

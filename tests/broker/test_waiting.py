@@ -8,10 +8,10 @@ from typing import cast
 
 import pytest
 
-from broker.connection import Answer, ServerConnection
-from broker.context import Context, Sent
+from broker.network.connection import Answer, ServerConnection
 from broker.replica.partition import Partition
-from broker.waiting import Parked, Timeouts
+from broker.requests.context import Context, Sent
+from broker.requests.waiting import Parked, Timeouts
 from protocol.api_key import ApiKey
 from protocol.messages.fetch import FetchResponse
 from tests.broker.inprocess import InProcess, request_frame

@@ -6,8 +6,8 @@ import struct
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from broker.dispatch import Api, skip_tags
 from broker.handlers import APIS
+from broker.requests.dispatch import Api, skip_tags
 from protocol.codec import MALFORMED, decode, encode
 from protocol.errors import ProtocolError
 from protocol.schema import identity

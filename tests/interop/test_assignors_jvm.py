@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 import pytest
 
 from bench.jars import apache_kafka
-from coordinator.cluster.topic import Partition, Topic
+from coordinator.cluster.topics.topic import Partition, Topic
 from coordinator.group.assignment import Assignment, GroupSpec, MemberSpec
-from coordinator.group.assignors import ASSIGNORS
+from coordinator.group.assignors.builtin import ASSIGNORS
 from coordinator.group.subscription_metadata import TopicWatch, topic_hash
 from protocol.types import Uuid
 from tests.interop import jvm

@@ -14,13 +14,13 @@ from protocol.types import TopicPartition, uuid_from_text
 from storage.checkpoint import RECOVERY_POINTS, write_clean_shutdown, write_offsets, write_partition_metadata
 from storage.disk import OsDisk
 from storage.epochs import LeaderEpochCache
-from storage.index import OffsetIndex
 from storage.meta_properties import META_PROPERTIES, MetaProperties, read_meta_properties, write_meta_properties
-from storage.producer_entry import EndMarker, Origin
-from storage.producer_snapshot import decode_snapshot
-from storage.producer_state import ProducerState
-from storage.time_index import TimeIndex
-from storage.txn_index import AbortedTxn, TransactionIndex
+from storage.producers.entry import EndMarker, Origin
+from storage.producers.snapshot import decode_snapshot
+from storage.producers.state import ProducerState
+from storage.segment.index import OffsetIndex
+from storage.segment.time_index import TimeIndex
+from storage.segment.txn_index import AbortedTxn, TransactionIndex
 from tests.interop import jvm
 from tests.interop.processes import run
 

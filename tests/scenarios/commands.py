@@ -10,9 +10,9 @@ from typing import Any
 
 from coordinator.group import requests
 from coordinator.group.groups import delete_groups, describe_classic, list_groups
-from coordinator.group.offset_commit import commit, commit_transactional
-from coordinator.group.offset_delete import delete
-from coordinator.group.offset_fetch import fetch
+from coordinator.group.offsets.commit import commit, commit_transactional
+from coordinator.group.offsets.delete import delete
+from coordinator.group.offsets.fetch import fetch
 from coordinator.group.records import EndTransaction
 from coordinator.group.state import Client
 from coordinator.runtime import Outcome, Reply

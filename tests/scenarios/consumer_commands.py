@@ -6,9 +6,9 @@
 
 from __future__ import annotations
 
-from coordinator.group.consumer_describe import describe
-from coordinator.group.consumer_heartbeat import heartbeat
-from coordinator.group.consumer_patterns import Matched, patterns_matched
+from coordinator.group.consumer.describe import describe
+from coordinator.group.consumer.heartbeat import heartbeat
+from coordinator.group.consumer.patterns import Matched, patterns_matched
 from coordinator.group.regex import Resolved, match_all
 from coordinator.group.state import Client
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions

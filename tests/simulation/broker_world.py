@@ -8,8 +8,8 @@ from random import Random
 from typing import Any, TypeVar, cast
 
 from broker.config import BrokerConfig
-from broker.connection import ServerConnection
-from broker.server import Server
+from broker.network.connection import ServerConnection
+from broker.process.server import Server
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.schema import identity
 from storage.disk import Disk

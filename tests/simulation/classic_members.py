@@ -13,8 +13,8 @@ from random import Random
 from typing import Any
 
 from coordinator.group import requests
-from coordinator.group.offset_commit import commit
-from coordinator.group.offset_fetch import fetch
+from coordinator.group.offsets.commit import commit
+from coordinator.group.offsets.fetch import fetch
 from coordinator.group.records import GroupOutcome, GroupRecord
 from coordinator.group.state import Client
 from coordinator.runtime import Ticket

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from protocol.records.batch import BatchHeader, iter_batches, validate
 from protocol.records.record import Record, read_records
 from storage.log import Log
-from storage.offsets_for_time import searched
+from storage.segment.offsets_for_time import searched
 from tests.simulation.log_model import Entry, Model
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from protocol.records.compression import Compression
-from storage import kept_open
-from storage.cleaner_job import Cleaned, CleanedSegment
+from storage.cleaner.job import Cleaned, CleanedSegment
 from storage.log import Log
+from storage.segment import kept_open
 from tests.simulation.log_model import Model
 
 POLICIES = (("delete",), ("compact",), ("compact", "delete"), ("compact",))

@@ -10,13 +10,13 @@ from protocol.records.batch import build, iter_batches
 from protocol.records.control import ControlType, EndTxnMarker, end_txn_batch
 from protocol.records.record import Record, read_records
 from protocol.types import TopicPartition
-from storage.cleaner import clean
-from storage.cleaner_choice import dirty_part, job_of
-from storage.cleaner_job import Cleaned
+from storage.cleaner.choice import dirty_part, job_of
+from storage.cleaner.cleaner import clean
+from storage.cleaner.job import Cleaned
 from storage.config import LogConfig
 from storage.failure import LogDirFailure, LogDirFull
 from storage.logs import Logs
-from storage.producer_entry import Origin
+from storage.producers.entry import Origin
 from tests.simulation.faulty_disk import Crash, FaultyDisk
 from tests.simulation.log_checks import check_all, check_restarted
 from tests.simulation.log_model import Entry, Model

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from coordinator.group.classic_group import EMPTY, STABLE, ClassicGroup, session_key
+from coordinator.group.classic.group import EMPTY, STABLE, ClassicGroup, session_key
 from protocol.consumer_protocol import ConsumerProtocolAssignment, read
 from tests.coordinator.group.consumer_world import GROUP
 from tests.simulation.classic_members import PARTITIONS, REBALANCE_MS, SESSION_MS, Coordinator, Member, Phase

@@ -15,9 +15,9 @@ import pytest
 from broker.handlers import fetch as fetch_handler
 from broker.replica.partition import Partition
 from broker.replica.replica import Fetched
-from storage.append import Settled
+from storage.appending.append import Settled
 from storage.log import Appended
-from storage.producer_entry import Origin, ProducerEntry, Verification
+from storage.producers.entry import Origin, ProducerEntry, Verification
 from tests.simulation.broker_world import BrokerWorld
 from tests.simulation.transaction_clients import (
     PARTITIONS,

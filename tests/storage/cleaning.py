@@ -5,9 +5,9 @@ from __future__ import annotations
 from protocol.records.batch import NO_PRODUCER_ID, build
 from protocol.records.compression import Compression
 from protocol.records.record import Record
-from storage.cleaner import clean
-from storage.cleaner_choice import dirty_part, job_of
-from storage.cleaner_job import Cleaned, CleanedSegment
+from storage.cleaner.choice import dirty_part, job_of
+from storage.cleaner.cleaner import clean
+from storage.cleaner.job import Cleaned, CleanedSegment
 from storage.config import LogConfig
 from storage.log import Log
 from tests.storage.writing import DISK, NOW_MS, append, config, read_all

@@ -6,8 +6,8 @@ import pytest
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import CONTROL, TRANSACTIONAL, BatchHeader
-from storage.producer_entry import CompletedTxn, EndMarker, Origin
-from storage.producer_state import ProducerState
+from storage.producers.entry import CompletedTxn, EndMarker, Origin
+from storage.producers.state import ProducerState
 
 PID = 4000
 DAY_MS = 86_400_000

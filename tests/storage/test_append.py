@@ -20,7 +20,7 @@ from protocol.records.compression import Compression
 from protocol.records.message_set import encode_message_set
 from protocol.records.record import Record
 from storage.log import Log
-from storage.producer_entry import Origin
+from storage.producers.entry import Origin
 from tests.storage.writing import (
     NOW_MS,
     PID,

@@ -13,7 +13,7 @@ from protocol.records.message_set import encode_message_set
 from protocol.records.record import Record
 from storage.log import Log
 from storage.names import LOG, segment_file
-from storage.offsets_for_time import searched
+from storage.segment.offsets_for_time import searched
 from tests.storage.cleaning import compacted, latest, pairs, put, run_cleaner
 from tests.storage.writing import (
     NOW_MS,

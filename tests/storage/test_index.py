@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.disk import OsDisk
-from storage.index import CorruptIndex, OffsetIndex
+from storage.segment.index import CorruptIndex, OffsetIndex
 
 BASE = 1000
 DISK = OsDisk()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from storage.log import Log
-from storage.segment import Segment
+from storage.segment.segment import Segment
 from tests.storage.writing import (
     DISK,
     NOW_MS,

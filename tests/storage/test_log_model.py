@@ -16,7 +16,7 @@ from protocol.records.batch import build
 from protocol.records.compression import Compression
 from protocol.records.record import Record
 from storage.config import LogConfig
-from storage.offsets_for_time import searched
+from storage.segment.offsets_for_time import searched
 from tests.storage.writing import NOW_MS, TP, append, config, fetch, open_log, read_all
 
 CODECS = st.sampled_from([Compression.NONE, Compression.NONE, Compression.GZIP])

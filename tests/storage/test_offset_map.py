@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from storage.offset_map import BUCKET_ENTRIES, ENTRY_BYTES, OffsetMap
+from storage.cleaner.offset_map import BUCKET_ENTRIES, ENTRY_BYTES, OffsetMap
 
 
 def test_the_latest_offset_of_a_key_is_found() -> None:

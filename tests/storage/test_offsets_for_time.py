@@ -12,7 +12,7 @@ from protocol.records.batch import build
 from protocol.records.compression import Compression
 from protocol.records.record import Record
 from storage.log import Log
-from storage.offsets_for_time import Unseen, searched
+from storage.segment.offsets_for_time import Unseen, searched
 from tests.storage.writing import NOW_MS, append, batch, config, open_log, read_all, write
 
 

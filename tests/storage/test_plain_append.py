@@ -13,12 +13,12 @@ from protocol.records.batch import HEADER_SIZE, build
 from protocol.records.compression import Compression
 from protocol.records.record import Record
 from protocol.types import TopicPartition
-from storage.appended import Appended
+from storage.appending.appended import Appended
+from storage.appending.plain import append_plain
 from storage.config import LogConfig
 from storage.disk import OsDisk
 from storage.log import Log
-from storage.plain_append import append_plain
-from storage.producer_entry import Origin
+from storage.producers.entry import Origin
 
 NOW_MS = 1_700_000_000_000
 CONFIG = LogConfig.parse({"segment.bytes": "1048576", "index.interval.bytes": "200"})

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from protocol.records.batch import TRANSACTIONAL, BatchHeader
 from storage.disk import OsDisk
-from storage.producer_entry import CachedBatch, Origin, ProducerEntry
-from storage.producer_snapshot import CorruptSnapshot, decode_snapshot, encode_snapshot
-from storage.producer_state import ProducerState
+from storage.producers.entry import CachedBatch, Origin, ProducerEntry
+from storage.producers.snapshot import CorruptSnapshot, decode_snapshot, encode_snapshot
+from storage.producers.state import ProducerState
 
 DISK = OsDisk()
 DAY_MS = 86_400_000

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import MAX_SEQUENCE, TRANSACTIONAL
 from storage.disk import OsDisk
-from storage.producer_entry import CachedBatch, CompletedTxn, Origin
-from storage.producer_state import ProducerBatch, ProducerState
+from storage.producers.entry import CachedBatch, CompletedTxn, Origin
+from storage.producers.state import ProducerBatch, ProducerState
 from tests.storage.producing import ABORT, COMMIT, DAY_MS, PID, append, batch, marker_batch, refused
 
 

@@ -7,8 +7,8 @@ import pytest
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import TRANSACTIONAL
 from storage.disk import OsDisk
-from storage.producer_entry import Origin
-from storage.producer_state import ProducerState
+from storage.producers.entry import Origin
+from storage.producers.state import ProducerState
 from tests.storage.producing import ABORT, DAY_MS, PID, append, batch, marker_batch, refused
 
 

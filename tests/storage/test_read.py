@@ -10,11 +10,12 @@ import pytest
 
 from protocol.errors import ErrorCode
 from protocol.records.batch import read_header
-from storage import kept_open, segment_file
-from storage import recent as recent_module
-from storage import segment as segment_module
 from storage.disk import OsDisk
 from storage.log import Log
+from storage.segment import file as segment_file
+from storage.segment import kept_open
+from storage.segment import recent as recent_module
+from storage.segment import segment as segment_module
 from tests.storage.writing import (
     NOW_MS,
     config,

@@ -12,12 +12,12 @@ from protocol.records.batch import read_header
 from protocol.records.compression import Compression
 from protocol.records.record import MAX_INFLATED_SIZE, read_records
 from protocol.types import TopicPartition
-from storage.append import AppendRules, settle
+from storage.appending.append import AppendRules, settle
+from storage.appending.records_check import LOOP_BYTES, TooLong, loop_limit
 from storage.config import LogConfig
 from storage.disk import OsDisk
 from storage.log import Log
-from storage.producer_entry import Origin
-from storage.records_check import LOOP_BYTES, TooLong, loop_limit
+from storage.producers.entry import Origin
 from tests.interop.conformance.poison import POISON, batch, packed, record, several
 from tests.interop.conformance.poison_page import PAGE, head
 from tests.interop.conformance.records import OLD_MS

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from protocol.records.batch import build
-from storage.index import MAX_RELATIVE_OFFSET
 from storage.log import Log
-from storage.producer_entry import Origin
+from storage.producers.entry import Origin
+from storage.segment.index import MAX_RELATIVE_OFFSET
 from tests.storage.writing import (
     NOW_MS,
     PID,

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from storage.disk import OsDisk
-from storage.index import CorruptIndex
-from storage.time_index import TimeIndex
+from storage.segment.index import CorruptIndex
+from storage.segment.time_index import TimeIndex
 
 BASE = 500
 DISK = OsDisk()

@@ -14,7 +14,7 @@ from protocol.errors import ErrorCode
 from storage.disk import OsDisk
 from storage.failure import LogDirFailure
 from storage.log import Log
-from storage.segments import Segments
+from storage.segment.segments import Segments
 from tests.simulation.faulty_disk import Crash, FaultyDisk
 from tests.storage.writing import (
     NOW_MS,

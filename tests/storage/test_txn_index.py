@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from storage.disk import OsDisk
-from storage.index import CorruptIndex
-from storage.txn_index import MAX_KEPT, AbortedTxn, TransactionIndex
+from storage.segment.index import CorruptIndex
+from storage.segment.txn_index import MAX_KEPT, AbortedTxn, TransactionIndex
 
 DISK = OsDisk()
 ABORTED = [AbortedTxn(0, 0, 10, 11), AbortedTxn(1, 5, 15, 13), AbortedTxn(2, 18, 35, 25), AbortedTxn(3, 32, 50, 40)]

@@ -16,7 +16,7 @@ from protocol.types import TopicPartition
 from storage.config import LogConfig
 from storage.disk import Disk, OsDisk
 from storage.log import Appended, Log
-from storage.producer_entry import Origin
+from storage.producers.entry import Origin
 
 DISK = OsDisk()
 TP = TopicPartition("orders", 0)

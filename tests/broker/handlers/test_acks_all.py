@@ -8,7 +8,7 @@ import pytest
 
 from broker.replica.partition import Partition
 from broker.replica.roles import Following, next_role
-from coordinator.cluster import topic
+from coordinator.cluster.topics import topic
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchResponse
 from protocol.messages.produce import PartitionProduceResponse, ProduceRequest, ProduceResponse

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.cli import main
-from coordinator.cluster.resource import ResourceType
+from broker.process.cli import main
+from coordinator.cluster.configs.resource import ResourceType
 from coordinator.group.records import GroupRecord
 from protocol.coordinator_records import encode_key, encode_value
 from protocol.coordinator_records.offsets import OffsetCommitKey, OffsetCommitValue

@@ -8,9 +8,9 @@ from struct import pack
 
 import pytest
 
-from broker.cli import main
+from broker.disks.lock import DirectoryLock
 from broker.inspection.progress import Progress
-from broker.lock import DirectoryLock
+from broker.process.cli import main
 from storage.logs import Logs
 from tests.storage.cleaning import put
 from tests.storage.managing import ID, place, start

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.cluster.features import bootstrap_records
+from coordinator.cluster.brokers.features import bootstrap_records
 from coordinator.cluster.formatting import WrongOwner, random_uuid
 from coordinator.cluster.snapshot import read_snapshot
 from protocol.records.control import KRaftVersionRecord, SnapshotHeaderRecord, VotersRecord

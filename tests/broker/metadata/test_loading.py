@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.cluster.features import bootstrap_records
+from coordinator.cluster.brokers.features import bootstrap_records
 from coordinator.cluster.image import Image
 from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.record import MetadataBatch, MetadataRecord

@@ -10,7 +10,7 @@ from typing import TypeVar
 from broker.metadata.log import CONFIG
 from broker.metadata.opening import Metadata, Settings, open_metadata
 from broker.metadata.snapshots import SnapshotRules
-from coordinator.cluster.broker_info import Endpoint
+from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.options import ClusterOptions
 from coordinator.runtime import Timer
 from protocol.errors import KafkaError

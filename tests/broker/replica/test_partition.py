@@ -9,8 +9,8 @@ import pytest
 from broker.replica.isr import Isr
 from broker.replica.partition import Partition
 from broker.replica.roles import Following, LeaderMoved, Leading, led_alone, next_role
-from broker.waiting import Waiter
-from coordinator.cluster import topic
+from broker.requests.waiting import Waiter
+from coordinator.cluster.topics import topic
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records import batch
 from protocol.records.record import Record
@@ -18,7 +18,7 @@ from protocol.types import TopicPartition
 from storage.config import LogConfig
 from storage.disk import OsDisk
 from storage.log import Log
-from storage.producer_entry import Origin
+from storage.producers.entry import Origin
 from tests.broker.following import FOLLOWER, LEADER, acknowledge, follow, led
 
 NAME = TopicPartition("t", 0)

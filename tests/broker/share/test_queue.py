@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from broker.requests.waiting import Sleeper
 from broker.share.queue import Queue
-from broker.waiting import Sleeper
 
 
 class Line:

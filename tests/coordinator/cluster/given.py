@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from coordinator.cluster.activation import controller_records
-from coordinator.cluster.broker_heartbeat import broker_heartbeat
-from coordinator.cluster.config_rules import ConfigRules
-from coordinator.cluster.features import SUPPORTED, bootstrap_records
+from coordinator.cluster.brokers.activation import controller_records
+from coordinator.cluster.brokers.features import SUPPORTED, bootstrap_records
+from coordinator.cluster.brokers.heartbeat import broker_heartbeat
+from coordinator.cluster.brokers.registration import register_broker
+from coordinator.cluster.configs.resource import ResourceType
+from coordinator.cluster.configs.rules import ConfigRules
 from coordinator.cluster.image import Image
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.record import MetadataRecord
-from coordinator.cluster.registration import register_broker
-from coordinator.cluster.resource import ResourceType
-from coordinator.cluster.topic import Partition
+from coordinator.cluster.topics.topic import Partition
 from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from protocol.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
 from protocol.messages.create_topics import CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig

@@ -6,10 +6,10 @@ import pytest
 
 import protocol.messages.alter_configs as legacy
 import protocol.messages.incremental_alter_configs as incremental
-from coordinator.cluster.alter_configs import Operation, alter_configs, incremental_alter_configs
+from coordinator.cluster.configs.alter import Operation, alter_configs, incremental_alter_configs
+from coordinator.cluster.configs.resource import ResourceType
 from coordinator.cluster.image import Image
 from coordinator.cluster.record import MetadataRecord
-from coordinator.cluster.resource import ResourceType
 from protocol.errors import ErrorCode
 from protocol.metadata_records.settings import ConfigRecord
 from protocol.metadata_records.topics import ClearElrRecord

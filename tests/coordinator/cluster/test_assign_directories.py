@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.cluster.assign_directories import assign_replicas_to_dirs
+from coordinator.cluster.brokers.assign_directories import assign_replicas_to_dirs
 from coordinator.cluster.image import Image
 from coordinator.cluster.record import MetadataRecord
 from protocol.errors import ErrorCode, KafkaError

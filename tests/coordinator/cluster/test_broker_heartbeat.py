@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.cluster.broker_heartbeat import broker_heartbeat
+from coordinator.cluster.brokers.heartbeat import broker_heartbeat
+from coordinator.cluster.brokers.registration import register_broker
 from coordinator.cluster.image import Image
 from coordinator.cluster.record import MetadataRecord
-from coordinator.cluster.registration import register_broker
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.broker_heartbeat import BrokerHeartbeatResponse
 from protocol.metadata_records.nodes import BrokerRegistrationChangeRecord

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.cluster.create_partitions import create_partitions
 from coordinator.cluster.decided import Decided
+from coordinator.cluster.topics.create_partitions import create_partitions
 from protocol.errors import ErrorCode
 from protocol.messages.create_partitions import (
     CreatePartitionsAssignment,

@@ -6,10 +6,10 @@ from collections.abc import Container
 
 import pytest
 
-from coordinator.cluster.create_topics import EVERYTHING
 from coordinator.cluster.decided import Decided
-from coordinator.cluster.delete_topics import delete_topics
 from coordinator.cluster.image import Image
+from coordinator.cluster.topics.create import EVERYTHING
+from coordinator.cluster.topics.delete import delete_topics
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from protocol.metadata_records.topics import RemoveTopicRecord

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.cluster.describe_topics import describe_topic_partitions
 from coordinator.cluster.image import Image
+from coordinator.cluster.topics.describe import describe_topic_partitions
 from protocol.errors import ErrorCode
 from protocol.messages.describe_topic_partitions import (
     Cursor,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.cluster.elect_leaders import ElectionType, elect_leaders
 from coordinator.cluster.image import Image
+from coordinator.cluster.partitions.elect_leaders import ElectionType, elect_leaders
 from coordinator.cluster.record import MetadataRecord
 from protocol.errors import ErrorCode
 from protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions

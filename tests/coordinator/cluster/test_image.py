@@ -13,8 +13,8 @@ from coordinator.cluster.changes import (
     TopicCreated,
     TopicDeleted,
 )
+from coordinator.cluster.configs.resource import ConfigResource, ResourceType
 from coordinator.cluster.image import NO_CONFIGS
-from coordinator.cluster.resource import ConfigResource, ResourceType
 from protocol.metadata_records.security import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from protocol.metadata_records.settings import ClientQuotaRecord, EntityData, FeatureLevelRecord, ProducerIdsRecord
 from protocol.metadata_records.topics import PartitionChangeRecord, RemoveTopicRecord

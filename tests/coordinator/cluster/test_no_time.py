@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.cluster.create_partitions import create_partitions
-from coordinator.cluster.create_topics import create_topics
-from coordinator.cluster.delete_topics import delete_topics
-from coordinator.cluster.elect_leaders import elect_leaders
-from coordinator.cluster.reassignments import alter_partition_reassignments
+from coordinator.cluster.partitions.elect_leaders import elect_leaders
+from coordinator.cluster.partitions.reassignments import alter_partition_reassignments
+from coordinator.cluster.topics.create import create_topics
+from coordinator.cluster.topics.create_partitions import create_partitions
+from coordinator.cluster.topics.delete import delete_topics
 from protocol.errors import ErrorCode
 from protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from coordinator.cluster.partition_change import Elected, Election, Rules, Target, change_partition, elect
-from coordinator.cluster.topic import NO_LEADER, RECOVERED, RECOVERING, Partition
+from coordinator.cluster.partitions.change import Elected, Election, Rules, Target, change_partition, elect
+from coordinator.cluster.topics.topic import NO_LEADER, RECOVERED, RECOVERING, Partition
 from protocol.metadata_records.topics import PartitionChangeRecord
 from protocol.types import NO_UUID, Uuid
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from coordinator.cluster.image import Image
-from coordinator.cluster.reassignments import alter_partition_reassignments, list_partition_reassignments
+from coordinator.cluster.partitions.reassignments import alter_partition_reassignments, list_partition_reassignments
 from coordinator.cluster.record import MetadataRecord
 from protocol.errors import ErrorCode
 from protocol.messages.alter_partition_reassignments import (

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.cluster.activation import activation_records
-from coordinator.cluster.broker_heartbeat import broker_heartbeat
-from coordinator.cluster.features import bootstrap_records
+from coordinator.cluster.brokers.activation import activation_records
+from coordinator.cluster.brokers.features import bootstrap_records
+from coordinator.cluster.brokers.heartbeat import broker_heartbeat
+from coordinator.cluster.brokers.registration import register_broker, unregister_broker
 from coordinator.cluster.image import Image
 from coordinator.cluster.record import MetadataRecord
-from coordinator.cluster.registration import register_broker, unregister_broker
 from protocol.errors import ErrorCode, KafkaError
 from protocol.metadata_records.log import BeginTransactionRecord, EndTransactionRecord
 from protocol.metadata_records.nodes import RegisterBrokerRecord

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from coordinator.group import requests
-from coordinator.group.classic_group import ClassicGroup
+from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.records import AnyRecord
 from coordinator.group.state import Client
 from coordinator.runtime import Ticket

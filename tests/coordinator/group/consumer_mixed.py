@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator.group import requests
-from coordinator.group.classic_group import STABLE, ClassicGroup
+from coordinator.group.classic.group import STABLE, ClassicGroup
 from coordinator.group.state import Client
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,

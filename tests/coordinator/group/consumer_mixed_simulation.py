@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from coordinator.group import requests
-from coordinator.group.classic_group import STABLE, ClassicGroup
-from coordinator.group.consumer_group import ConsumerGroup
+from coordinator.group.classic.group import STABLE, ClassicGroup
+from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.records import GroupOutcome
 from coordinator.group.state import Client
 from coordinator.runtime import Ticket

@@ -7,8 +7,8 @@ import random
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from coordinator.group.consumer_group import ConsumerGroup
-from coordinator.group.consumer_member import Member
+from coordinator.group.consumer.group import ConsumerGroup
+from coordinator.group.consumer.member import Member
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from protocol.types import Uuid

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from coordinator.cluster.changes import PartitionCreated, TopicCreated, TopicDeleted
-from coordinator.cluster.topic import Partition, Topic
+from coordinator.cluster.topics.topic import Partition, Topic
 from coordinator.group.config import GroupConfig
-from coordinator.group.consumer_group import ConsumerGroup
-from coordinator.group.consumer_heartbeat import heartbeat
-from coordinator.group.consumer_member import Member
-from coordinator.group.consumer_patterns import Matched, patterns_matched
+from coordinator.group.consumer.group import ConsumerGroup
+from coordinator.group.consumer.heartbeat import heartbeat
+from coordinator.group.consumer.member import Member
+from coordinator.group.consumer.patterns import Matched, patterns_matched
 from coordinator.group.records import AnyRecord, GroupOutcome, GroupRecord
 from coordinator.group.regex import Resolved, match_all
 from coordinator.group.settings import GroupSettings

@@ -8,26 +8,24 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from coordinator.group import (
-    consumer_describe,
-    consumer_heartbeat,
-    groups,
-    offset_commit,
-    offset_delete,
-    offset_fetch,
-    share_describe,
-    share_heartbeat,
-    share_initialization,
-    share_offsets,
-)
+from coordinator.group import groups
 from coordinator.group import requests as classic
-from coordinator.group.consumer_member import Member
+from coordinator.group.consumer import describe as consumer_describe
+from coordinator.group.consumer import heartbeat as consumer_heartbeat
+from coordinator.group.consumer.member import Member
 from coordinator.group.form import GroupForm
+from coordinator.group.offsets import commit as offset_commit
+from coordinator.group.offsets import delete as offset_delete
+from coordinator.group.offsets import fetch as offset_fetch
 from coordinator.group.records import AnyRecord, EndTransaction, GroupOutcome
 from coordinator.group.shard import GroupShard
-from coordinator.group.share_heartbeat import Heard
-from coordinator.group.share_initialization import Initialize
-from coordinator.group.share_offsets import Wanted
+from coordinator.group.share import describe as share_describe
+from coordinator.group.share import heartbeat as share_heartbeat
+from coordinator.group.share import initialization as share_initialization
+from coordinator.group.share import offsets as share_offsets
+from coordinator.group.share.heartbeat import Heard
+from coordinator.group.share.initialization import Initialize
+from coordinator.group.share.offsets import Wanted
 from coordinator.group.state import Client, GroupState
 from coordinator.runtime import Outcome, Reply, Ticket
 from protocol.consumer_protocol import ConsumerProtocolSubscription, write

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator.group.assignment import Assignment, Assignor, GroupSpec, MemberSpec, partition_total
-from coordinator.group.assignors import ASSIGNORS, configured
-from coordinator.group.assignors_range import assign_ranges
-from coordinator.group.assignors_uniform import assign_uniformly
+from coordinator.group.assignors.builtin import ASSIGNORS, configured
+from coordinator.group.assignors.by_range import assign_ranges
+from coordinator.group.assignors.uniform import assign_uniformly
 from protocol.types import Uuid
 
 FOO, BAR, BAZ = (number.to_bytes(16, "big") for number in (1, 2, 3))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.group import consumer_requests, share_heartbeat
+from coordinator.group.consumer import requests as consumer_requests
+from coordinator.group.share import heartbeat as share_heartbeat
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest

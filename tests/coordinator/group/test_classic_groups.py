@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator.group.classic_group import EMPTY, PREPARING_REBALANCE, STABLE
+from coordinator.group.classic.group import EMPTY, PREPARING_REBALANCE, STABLE
 from coordinator.group.records import GROUP_METADATA_VERSION, GroupRecord
 from protocol.coordinator_records.classic_group import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from protocol.errors import ErrorCode

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.group import consumer_records as records
-from coordinator.group.consumer_member import Member, MemberState
+from coordinator.group.consumer import records
+from coordinator.group.consumer.member import Member, MemberState
 from protocol.errors import ErrorCode
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from tests.coordinator.group.consumer_world import GROUP, SOON_MS, START_MS, Groups, assigned

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.group import consumer_records as records
-from coordinator.group.classic_group import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, STABLE, ClassicGroup
-from coordinator.group.consumer_group import ConsumerGroup
-from coordinator.group.consumer_member import MemberState
+from coordinator.group.classic.group import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, STABLE, ClassicGroup
+from coordinator.group.consumer import records
+from coordinator.group.consumer.group import ConsumerGroup
+from coordinator.group.consumer.member import MemberState
 from coordinator.group.records import classic_group_gone
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JoinGroupResponse

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from coordinator.cluster.changes import FeatureChanged, PartitionChanged
-from coordinator.cluster.topic import Partition
-from coordinator.group import consumer_records as records
-from coordinator.group.consumer_describe import described
-from coordinator.group.consumer_group import ConsumerGroup
-from coordinator.group.consumer_member import Member, MemberState
-from coordinator.group.consumer_reconciliation import Step, reconcile
-from coordinator.group.consumer_subscriptions import Subscriptions
+from coordinator.cluster.topics.topic import Partition
+from coordinator.group.consumer import records
+from coordinator.group.consumer.describe import described
+from coordinator.group.consumer.group import ConsumerGroup
+from coordinator.group.consumer.member import Member, MemberState
+from coordinator.group.consumer.reconciliation import Step, reconcile
+from coordinator.group.consumer.subscriptions import Subscriptions
 from coordinator.group.group import GroupType
-from coordinator.group.offsets import Offset
+from coordinator.group.offsets.offsets import Offset
 from coordinator.group.records import GroupRecord
 from protocol.coordinator_records.consumer_group import (
     AssignedTopicPartitions,

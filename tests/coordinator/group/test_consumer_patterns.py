@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.group import consumer_records as records
-from coordinator.group.consumer_patterns import MATCHING_TIMEOUT_MS, MIN_REFRESH_INTERVAL_MS
+from coordinator.group.consumer import records
+from coordinator.group.consumer.patterns import MATCHING_TIMEOUT_MS, MIN_REFRESH_INTERVAL_MS
 from coordinator.group.regex import Resolved, match_all
 from protocol.errors import ErrorCode
 from tests.coordinator.group.consumer_world import GROUP, SOON_MS, START_MS, Groups, assigned

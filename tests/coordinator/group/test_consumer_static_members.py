@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.group import consumer_records as records
+from coordinator.group.consumer import records
 from protocol.errors import ErrorCode
 from protocol.types import Uuid
 from tests.coordinator.group.consumer_world import GROUP, SOON_MS, Groups, assigned

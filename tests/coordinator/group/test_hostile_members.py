@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.group.classic_group import STABLE
+from coordinator.group.classic.group import STABLE
 from coordinator.group.shard import GroupShard
 from coordinator.group.timers import MAX_RETRY_MS, MAX_RUNS, Timers
 from coordinator.runtime import RETRY_MS, Outcome, Reply, Ticket

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator.group.offset_commit import commit, commit_transactional
+from coordinator.group.offsets.commit import commit, commit_transactional
 from coordinator.group.state import Client
 from coordinator.runtime import Ticket
 from protocol.errors import ErrorCode

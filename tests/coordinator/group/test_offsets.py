@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from coordinator.group.offset_commit import commit
-from coordinator.group.offset_delete import GROUPS_AT_ONCE, PAUSE_MS
-from coordinator.group.offsets import Offsets
+from coordinator.group.offsets.commit import commit
+from coordinator.group.offsets.delete import GROUPS_AT_ONCE, PAUSE_MS
+from coordinator.group.offsets.offsets import Offsets
 from coordinator.group.records import EndTransaction, committed, offset_commit
 from coordinator.group.state import Client
 from coordinator.runtime import Ticket

@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator.group.share_assignor import Subscriber, assign
+from coordinator.group.assignors.simple import Subscriber, assign
 
 T1, T2 = b"1" * 16, b"2" * 16
 

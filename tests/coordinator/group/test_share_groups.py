@@ -9,11 +9,11 @@ import pytest
 
 from coordinator.group.group import GroupType
 from coordinator.group.records import GroupOutcome, GroupRecord
-from coordinator.group.share_describe import described
-from coordinator.group.share_group import ShareGroup
-from coordinator.group.share_heartbeat import Heard, heartbeat
-from coordinator.group.share_initialization import initialized, topics_deleted, uninitialized
-from coordinator.group.share_offsets import Altered, Deletion, alter, begin_delete, begin_delete_all, deleted
+from coordinator.group.share.describe import described
+from coordinator.group.share.group import ShareGroup
+from coordinator.group.share.heartbeat import Heard, heartbeat
+from coordinator.group.share.initialization import initialized, topics_deleted, uninitialized
+from coordinator.group.share.offsets import Altered, Deletion, alter, begin_delete, begin_delete_all, deleted
 from coordinator.group.state import Client
 from coordinator.runtime import Outcome, Ticket
 from protocol.errors import ErrorCode, KafkaError

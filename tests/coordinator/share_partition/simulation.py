@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from coordinator.cluster.topic import Topic
+from coordinator.cluster.topics.topic import Topic
 from coordinator.runtime import Ticket
 from coordinator.share.batches import NO_START_OFFSET
 from coordinator.share.records import ShareForm, ShareKey, ShareOutcome, ShareState

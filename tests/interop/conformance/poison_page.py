@@ -67,7 +67,7 @@ def head(version: str) -> str:
     """What comes before the tables."""
     from protocol.records.inflating import PIECE_BYTES
     from protocol.records.record import MAX_INFLATED_SIZE
-    from storage.records_check import ALWAYS_BYTES, LOOP_BYTES, USUAL_RATIO
+    from storage.appending.records_check import ALWAYS_BYTES, LOOP_BYTES, USUAL_RATIO
 
     return HEAD.format(
         version=version,

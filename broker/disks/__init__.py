@@ -1,0 +1,1 @@
+"""Log directories: opened, kept, cleaned, and given up."""

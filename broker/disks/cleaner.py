@@ -1,0 +1,238 @@
+"""Compaction: picks the dirtiest log, has a process clean it, and swaps each new segment in.
+
+Kafka's LogCleaner, with processes for its threads (`log.cleaner.threads` of them, started when there is work). A log
+that cannot be cleaned is reported once and left alone until the next start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker.disks.cleaner_client import CleanerProcess, Died, Failed, Order, Outcome
+from broker.logging import get_logger
+from broker.process.workers import Workers
+from protocol.errors import ErrorCode, KafkaError
+from protocol.types import TopicPartition
+from storage.cleaner.choice import Dirty, dirty_part, job_of
+from storage.cleaner.job import Cleaned, CleanedSegment, Job
+from storage.failure import OUT_OF_SPACE, StorageBug, failing, failure, full
+from storage.log import Log
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+LOOKED_AT_AT_ONCE = 100
+"""Logs that are looked at before clients get their turn."""
+
+IDLE_S = 60
+"""How long a process is kept that has nothing to do: it takes some 25 MB, and a tenth of a second to start."""
+
+MIN_MAP_BYTES = 1 << 20
+"""Of each process, as Kafka wants it."""
+
+MAX_DEATHS = 2
+"""Processes that a log may outlive before it is taken for the reason."""
+
+log = get_logger("broker.disks.cleaner")
+
+
+class Uncleanable(NamedTuple):
+    """A log that is left alone, and why."""
+
+    log: Log
+    reason: str
+
+
+class Cleaner:
+    """Cleans from `start` to `stop`, while log.cleaner.enable is set."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.uncleanable: dict[TopicPartition, Uncleanable] = {}
+        self.cleaned = 0
+        """Logs cleaned since the start."""
+        self._deaths: dict[TopicPartition, int] = {}
+        self._workers = Workers(max(broker.config.log_cleaner_threads, 1), "cleaner")
+        self._idle: list[CleanerProcess] = []
+        self._busy: dict[asyncio.Task[None], CleanerProcess] = {}
+        self._rested_s = 0.0
+        self._manager: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        if self.broker.config.log_cleaner_enable and self.broker.config.log_cleaner_threads:
+            self._manager = asyncio.create_task(self._manage(), name="cleaner")
+
+    def stop(self) -> None:
+        """What is being cleaned is left as it was."""
+        for task in (self._manager, *self._busy):
+            if task is not None:
+                task.cancel()
+        for process in (*self._idle, *self._busy.values()):
+            process.kill()
+        self._workers.close()
+
+    async def _manage(self) -> None:
+        while True:
+            try:
+                dirty = await self.choose()
+            except Exception:
+                log.exception("looking for logs to clean failed")
+                dirty = None
+            if dirty is not None and len(self._busy) < self.broker.config.log_cleaner_threads:
+                self._begin(dirty)
+            elif self._busy:
+                timeout_s = self.broker.config.log_cleaner_backoff_ms / 1000
+                await asyncio.wait(self._busy, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+            else:
+                await self._rest()
+
+    def _begin(self, dirty: Dirty) -> None:
+        process = self._idle.pop() if self._idle else CleanerProcess()
+        dirty.log.cleaning = True
+        self._rested_s = 0.0
+        task = asyncio.create_task(self._clean(dirty, process), name=f"clean {dirty.log.topic_partition}")
+        self._busy[task] = process
+        task.add_done_callback(lambda _: self._done(task, dirty.log))
+
+    def _done(self, task: asyncio.Task[None], cleaned: Log) -> None:
+        cleaned.cleaning = False
+        self._idle.append(self._busy.pop(task))
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._give_up(cleaned, repr(error))
+
+    async def _rest(self) -> None:
+        """Until something may have become dirty. Processes that had nothing to do for long go."""
+        pause_s = self.broker.config.log_cleaner_backoff_ms / 1000
+        await asyncio.sleep(pause_s)
+        self._rested_s += pause_s
+        if self._rested_s >= IDLE_S:
+            while self._idle:
+                self._idle.pop().kill()
+
+    async def choose(self) -> Dirty | None:
+        """The log to clean next: of those that are dirty enough, the one with the largest dirty ratio."""
+        filthiest: Dirty | None = None
+        for count, one in enumerate([each for each in self.broker.logs if each.config.compact], 1):
+            if not self._may_be_cleaned(one):
+                continue
+            found = self._look_at(one)
+            if found is not None and (filthiest is None or found.ratio > filthiest.ratio):
+                filthiest = found
+            if count % LOOKED_AT_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return filthiest
+
+    def _may_be_cleaned(self, one: Log) -> bool:
+        name = one.topic_partition
+        known = self.uncleanable.get(name)
+        if known is not None and known.log is not one:
+            del self.uncleanable[name]  # that one was deleted
+            known = None
+        return not one.cleaning and known is None and self.broker.logs.future(name) is None
+
+    def _look_at(self, one: Log) -> Dirty | None:
+        now_ms = self.broker.clock.now_ms()
+        doing = f"looking for what to clean of {one.topic_partition}"
+        try:
+            one.apply_retention(now_ms)  # of a compacted log it is the cleaner's, as it is in Kafka
+            with failing(one.log_dir, doing, report=one.report):
+                found = dirty_part(one, now_ms)
+                return found if found is not None and found.is_due else None
+        except KafkaError as error:
+            if error.code is not ErrorCode.KAFKA_STORAGE_ERROR:
+                self._give_up(one, error.message)
+            return None
+
+    async def _clean(self, dirty: Dirty, process: CleanerProcess) -> None:
+        """One log, from the order to the checkpoint."""
+        one, clock = dirty.log, self.broker.clock
+        truncations = one.truncations
+        began_ms = clock.monotonic_ms()
+        try:
+            async for outcome in self._outcomes(dirty, process):
+                if self.broker.logs.get(one.topic_partition) is not one or one.truncations != truncations:
+                    process.kill()
+                    return
+                if isinstance(outcome, CleanedSegment):
+                    if not one.swap_in(outcome, clock.now_ms()):
+                        process.kill()
+                        return
+                elif isinstance(outcome, Failed):
+                    self._failed(one, outcome)
+                    await asyncio.sleep(self.broker.config.log_cleaner_backoff_ms / 1000)
+                else:
+                    await self._finish(dirty, outcome, clock.monotonic_ms() - began_ms)
+        except Died as death:
+            self._died(one, death)
+        except OSError as error:
+            log.error("no cleaner process", reason=str(error))
+            await asyncio.sleep(self.broker.config.log_cleaner_backoff_ms / 1000)
+        except KafkaError as error:  # the directory has failed, or is full: it has been reported; or a bug was logged
+            log.warning("not cleaned", partition=str(one.topic_partition), reason=error.message)
+
+    async def _outcomes(self, dirty: Dirty, process: CleanerProcess) -> AsyncIterator[Outcome]:
+        rate = self.broker.config.log_cleaner_io_max_bytes_per_second / self._threads
+        job = await self._workers.call(partial(self._job, dirty, self.broker.clock.now_ms()))
+        await self._workers.call(partial(process.order, Order(job, rate)))
+        while True:
+            outcome = await self._workers.call(process.outcome)
+            yield outcome
+            if not isinstance(outcome, CleanedSegment):
+                return
+
+    @property
+    def _threads(self) -> int:
+        return max(self.broker.config.log_cleaner_threads, 1)
+
+    def _job(self, dirty: Dirty, now_ms: int) -> Job:
+        one, config = dirty.log, self.broker.config
+        map_bytes = max(config.log_cleaner_dedupe_buffer_size // self._threads, MIN_MAP_BYTES)
+        load_factor = config.log_cleaner_io_buffer_load_factor
+        with failing(one.log_dir, f"preparing to clean {one.topic_partition}", report=one.report):
+            job = job_of(dirty, now_ms, map_bytes=map_bytes, load_factor=load_factor)
+        one.flush(now_ms)
+        self.broker.logs.write_checkpoints(one.log_dir)
+        return job
+
+    async def _finish(self, dirty: Dirty, cleaned: Cleaned, took_ms: int) -> None:
+        one, logs = dirty.log, self.broker.logs
+        one.cleaned_to = min(cleaned.end_offset, one.log_end_offset)
+        await self._workers.call(partial(logs.disk.fsync_dir, one.directory))
+        await self._workers.call(partial(logs.write_checkpoints, one.log_dir))
+        self.cleaned += 1
+        self._deaths.pop(one.topic_partition, None)
+        log.info(
+            "log cleaned",
+            partition=str(one.topic_partition),
+            dirty_from=dirty.first_dirty_offset,
+            clean_to=cleaned.end_offset,
+            bytes_read=cleaned.bytes_read,
+            bytes_kept=cleaned.bytes_written,
+            took_ms=took_ms,
+            map_full=round(cleaned.map_full, 3),
+            without_key=cleaned.invalid_records,
+        )
+
+    def _failed(self, one: Log, failed: Failed) -> None:
+        doing = f"cleaning {one.topic_partition}"
+        if failed.errno in OUT_OF_SPACE:
+            full(one.log_dir, doing, OSError(failed.errno, failed.reason), one.report)
+        elif failed.errno:
+            failed_so = failure(one.log_dir, doing, OSError(failed.errno, failed.reason), one.report)
+            if isinstance(failed_so, StorageBug):
+                self._give_up(one, failed.reason)
+        else:
+            self._give_up(one, failed.reason)
+
+    def _died(self, one: Log, death: Died) -> None:
+        deaths = self._deaths[one.topic_partition] = self._deaths.get(one.topic_partition, 0) + 1
+        log.error("cleaner process died", partition=str(one.topic_partition), reason=str(death))
+        if deaths >= MAX_DEATHS:
+            self._give_up(one, f"{deaths} cleaner processes died of it")
+
+    def _give_up(self, one: Log, reason: str) -> None:
+        self.uncleanable[one.topic_partition] = Uncleanable(one, reason)
+        log.error("log cannot be cleaned", partition=str(one.topic_partition), reason=reason)

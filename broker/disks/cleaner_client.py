@@ -1,0 +1,83 @@
+"""The broker's end of a cleaner process: orders go out, and what comes of them comes back."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+from storage.cleaner.job import Cleaned, CleanedSegment, Job
+
+if TYPE_CHECKING:
+    from subprocess import Popen
+
+
+class Order(NamedTuple):
+    """A log to be cleaned, and how fast."""
+
+    job: Job
+    bytes_per_second: float
+
+
+class Failed(NamedTuple):
+    """Why a log was not cleaned: the system's error number if the disk was at fault, else 0."""
+
+    errno: int
+    reason: str
+
+
+Outcome = CleanedSegment | Cleaned | Failed
+
+
+class Died(Exception):
+    """The process went before it was done."""
+
+
+class CleanerProcess:
+    """One process, for one log at a time. Its calls block: they are for a worker thread."""
+
+    def __init__(self) -> None:
+        self._process: Popen[bytes] | None = None
+
+    def order(self, order: Order) -> None:
+        """Begin with a log. Raises OSError when there can be no process, Died."""
+        if self._process is None or self._process.poll() is not None:
+            self._start()
+        assert self._process is not None
+        assert self._process.stdin is not None
+        import pickle
+
+        try:
+            pickle.dump(order, self._process.stdin)
+            self._process.stdin.flush()
+        except OSError as error:
+            raise Died(str(error)) from error
+
+    def _start(self) -> None:
+        from subprocess import PIPE, Popen  # only where there is something to clean
+
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        command = [sys.executable, "-P", "-m", "broker.disks.cleaner_process"]
+        self._process = Popen(command, stdin=PIPE, stdout=PIPE, env=environment)
+
+    def outcome(self) -> Outcome:
+        """The next thing that came of the order. Raises Died."""
+        assert self._process is not None
+        assert self._process.stdout is not None
+        import pickle
+
+        try:
+            outcome: Outcome = pickle.load(self._process.stdout)
+        except (EOFError, pickle.UnpicklingError, OSError) as error:
+            self.kill()
+            raise Died(f"exit code {self._process.returncode}") from error
+        return outcome
+
+    def kill(self) -> None:
+        """End it, whatever it is doing: what it has not finished is worthless and harmless."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            for pipe in (self._process.stdin, self._process.stdout):
+                if pipe is not None:
+                    pipe.close()

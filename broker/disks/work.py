@@ -1,0 +1,98 @@
+"""What clients wait for a disk for, done in threads: flushes before an acknowledgement, checkpoints, cold reads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from broker.clock import Clock
+from broker.process.workers import Workers
+from storage.log import Log
+from storage.logs import Logs
+from storage.segment.cold import ColdRead
+
+THREADS = 4
+"""Of several clients that wait, one that waits for a slow disk must not hold up all the others."""
+
+
+class Rounds:
+    """Work that serves everybody who asked before it began: one round at a time, those who come meanwhile share the
+    next."""
+
+    def __init__(self, work: Callable[[], None], workers: Workers) -> None:
+        self._work = work
+        self._workers = workers
+        self._running: asyncio.Task[None] | None = None
+        self._next: asyncio.Future[None] | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody waits."""
+        return self._running is None
+
+    async def served(self) -> None:
+        """Returns after a round that began after the call; raises what it raised."""
+        if self._running is None:
+            self._running = asyncio.create_task(self._run())
+            await asyncio.shield(self._running)
+            return
+        if self._next is None:
+            self._next = asyncio.get_running_loop().create_future()
+        await asyncio.shield(self._next)
+
+    async def _run(self) -> None:
+        try:
+            await self._workers.call(self._work)
+        finally:
+            waiting, self._next, self._running = self._next, None, None
+            if waiting is not None:
+                self._running = asyncio.create_task(self._run())
+                self._running.add_done_callback(partial(_pass_on, waiting))
+
+
+def _pass_on(waiting: asyncio.Future[None], done: asyncio.Task[None]) -> None:
+    if waiting.done():
+        return
+    error = None if done.cancelled() else done.exception()
+    if error is not None:
+        waiting.set_exception(error)
+        waiting.exception()  # whoever waited for it may be gone
+    else:
+        waiting.set_result(None)
+
+
+class DiskWork:
+    """The threads, and what is going on in them."""
+
+    def __init__(self, logs: Logs, clock: Clock) -> None:
+        self.workers = Workers(THREADS, "requests")
+        self._logs = logs
+        self._clock = clock
+        self._flushes: dict[Log, Rounds] = {}
+        self._checkpoints: dict[str, Rounds] = {}
+
+    async def flushed(self, log: Log) -> None:
+        """Everything that the log has now is on the device. Raises LogDirFailure, LogDirFull."""
+        rounds = self._flushes.get(log)
+        if rounds is None:
+            rounds = self._flushes[log] = Rounds(lambda: log.flush(self._clock.now_ms()), self.workers)
+        await rounds.served()
+        if rounds.is_idle:
+            self._flushes.pop(log, None)
+
+    async def checkpointed(self, log_dir: str) -> None:
+        """Where the logs of a directory begin and are flushed to is on the device. Raises LogDirFailure, LogDirFull."""
+        rounds = self._checkpoints.get(log_dir)
+        if rounds is None:
+            rounds = Rounds(partial(self._logs.write_checkpoints, log_dir), self.workers)
+            self._checkpoints[log_dir] = rounds
+        await rounds.served()
+
+    async def read_ahead(self, reads: Iterable[ColdRead]) -> None:
+        """What they are of is in memory. A read that fails is for whoever then tries it to tell."""
+        await asyncio.gather(*(self.workers.call(read.read_ahead) for read in reads), return_exceptions=True)
+
+    def close(self) -> None:
+        """Waits for the work that has begun."""
+        self.workers.close()

@@ -1,0 +1,1 @@
+"""Sockets: listeners, connections, and the bounds of both."""

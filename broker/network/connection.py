@@ -1,0 +1,400 @@
+"""One client's connection: asyncio's buffered protocol around protocol.connection, with order and back-pressure.
+
+A connection has one request at work at a time, as Apache Kafka's does: while an answer is awaited, or the peer is slow
+to read, further requests wait and the kernel slows the peer down.
+
+What a connection waits for is one set of reasons. The last of them, ENDED, never goes: whatever is called later, an
+answer, a timer, a turn, the transport, finds it there and does nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
+
+from broker.logging import get_logger
+from broker.network.request_memory import COUNTED_BYTES, Share, cost_bytes
+from broker.network.stalls import Stall, looked_at, reason
+from broker.requests.context import ANONYMOUS
+from broker.requests.running import Running
+from broker.requests.waiting import Parked
+from protocol.connection import FrameReader
+from protocol.errors import ProtocolError
+from protocol.primitives import AS_JAVA
+from protocol.types import Buffer
+
+if TYPE_CHECKING:
+    from broker.network.listener import Listener
+
+WRITE_HIGH_WATER_BYTES: Final = 512 * 1024
+"""Answers not yet taken by the peer beyond which its requests wait."""
+
+REQUESTS_PER_TURN: Final = 256
+"""Requests of one connection that are answered in a row while others wait: a few milliseconds' worth. A read can hold
+ten thousand of the smallest."""
+
+READ_AHEAD_BYTES: Final = 512 * 1024
+"""What a connection holds of a request behind those that wait for their answers; the rest of it stays with the
+kernel, or with the peer."""
+
+COALESCED_ANSWERS: Final = 32
+"""Short answers to requests that came in one read go out by one system call, which costs more than an append; so many
+at once, which stay below the high water mark."""
+
+ANSWER: Final = 1
+"""Its request is at work: parked, or running."""
+PEER: Final = 2
+"""The peer has answers to take first."""
+PLACE: Final = 4
+"""It has not been admitted yet."""
+TURN: Final = 8
+"""Requests that were read before are answered first."""
+ROOM: Final = 16
+"""What came of its next request fills its room, and it gets no more: because the ones before are at work, or because
+memory is short."""
+ENDED: Final = 32
+"""It closes, or is closed."""
+NO_ANSWERS: Final = ANSWER | PEER | PLACE | ENDED
+"""While it waits for any of these it answers nothing."""
+NO_READING: Final = TURN | PLACE | ROOM
+"""While it waits for any of these its socket is not read from. A client that waits for its answer, as most do, is: so
+the broker learns when it goes."""
+
+Answer: TypeAlias = "list[Buffer] | Parked | Running | None"
+"""Buffers to write, None for no answer, or what will say it in its time."""
+
+log: Final = get_logger("broker.network.connection")
+
+
+class ServerConnection:
+    """One client: reads frames, hands each to the listener's `answer`, writes what comes back, in order.
+
+    An asyncio.BufferedProtocol by its methods. It is none by its class, which uvloop does not ask for: a class that has
+    no other above it can be compiled, its attributes with it.
+    """
+
+    __slots__ = (
+        "_active", "_admitted", "_awaited_bytes", "_charged_bytes", "_client_id", "_is_reading", "_partial_bytes",
+        "_pending", "_queue", "_queued_bytes", "_raw_client_id", "_share", "_waits", "answered", "client_software",
+        "closed", "ip", "listener", "memory", "on_close", "peer", "principal", "reader", "received_ns", "stall",
+        "transport",
+    )  # fmt: skip
+
+    def __init__(self, listener: Listener) -> None:
+        self.listener = listener
+        self.memory = listener.memory
+        self.reader = FrameReader(listener.max_request_bytes)
+        self.transport: asyncio.Transport = cast(asyncio.Transport, None)  # set before anything else is called
+        self.peer = ""
+        self.ip = ""
+        self.closed = False
+        self.client_software = ("unknown", "unknown")
+        self.on_close: list[Callable[[ServerConnection], None]] = []
+        """Who wants to know that the client is gone."""
+        self.stall: Stall | None = None
+        self.answered = 0
+        """Requests that were answered while it held memory."""
+        self._admitted = False
+        self._active = True
+        self._waits = 0
+        self._is_reading = True
+        self._queue: deque[memoryview] = deque()
+        self._queued_bytes = 0
+        self._awaited_bytes = 0
+        self._partial_bytes = 0
+        self._charged_bytes = 0
+        self._share: Share | None = None
+        self._pending: Parked | Running | None = None
+        self.principal = ANONYMOUS
+        self.received_ns = 0
+        """When the last bytes came, by the monotonic clock."""
+        self._raw_client_id = b""
+        self._client_id = ""
+
+    @property
+    def kept_bytes(self) -> int:
+        """What it holds of requests that are not answered."""
+        return self._queued_bytes + self._awaited_bytes + self.reader.held_bytes
+
+    @property
+    def is_ending(self) -> bool:
+        """It closes, and what was written has not gone out."""
+        return bool(self._waits & ENDED)
+
+    @property
+    def is_read_from(self) -> bool:
+        return self._is_reading
+
+    @property
+    def waits_to_be_answered(self) -> bool:
+        """It holds requests, and waits for an answer or for its peer."""
+        return self._charged_bytes > 0 and bool(self._waits & NO_ANSWERS)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        address = transport.get_extra_info("peername") or ("unknown", 0)
+        self.ip, self.peer = address[0], f"{address[0]}:{address[1]}"
+        self.transport.set_write_buffer_limits(high=WRITE_HIGH_WATER_BYTES)
+        self._admitted = self.listener.admission.admit(self)
+        if self._admitted:
+            self.listener.connections.add(self)
+            self._share = self.memory.join(self.ip)
+        else:
+            self._waits = ENDED
+            self.transport.abort()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        target = self.reader.target()
+        return self.memory.receive_buffer if target is None else target
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._active = True
+        self.received_ns = self.listener.clock.monotonic_ns()
+        reader = self.reader
+        waits = self._waits
+        if waits & ENDED or reader.error is not None:
+            return  # nothing good comes after an error; it is told once the requests before it are answered
+        if reader.target() is None:
+            memory = self.memory
+            frames = reader.cut(memory.receive_buffer[:nbytes], memory.is_short)
+        else:
+            frames = reader.filled(nbytes)
+        if waits & (NO_ANSWERS | TURN):
+            self._keep(frames)
+        else:
+            self._answer(frames)
+        if reader.held_bytes != self._partial_bytes or reader.is_full:
+            self._account()
+
+    def client_id(self, raw: bytes) -> str:
+        """The client id that a request's header has. It hardly ever changes."""
+        if raw != self._raw_client_id:
+            self._client_id, self._raw_client_id = str(raw, "utf-8", AS_JAVA), raw
+        return self._client_id
+
+    def hold(self) -> None:
+        """Admitted later: nothing is answered until `go_on`. What comes first is kept, and stops the reading: a
+        transport that has just been made cannot be told to."""
+        self._waits |= PLACE
+
+    def go_on(self) -> None:
+        """It has its place."""
+        self._waits &= ~PLACE
+        self._go_on()
+
+    def pause_writing(self) -> None:
+        self._waits |= PEER
+
+    def resume_writing(self) -> None:
+        self._waits &= ~PEER
+        self._go_on()
+
+    def close(self) -> None:
+        """Closes once what is written has gone out."""
+        if not self._waits & ENDED:
+            self._end()
+            self.transport.close()
+
+    def close_if_idle(self) -> None:
+        """Closes a client of which nothing came for long. One that does not even read gets no time to."""
+        if self._active or self._waits & ANSWER:
+            self._active = False
+            return
+        log.debug("connection closed", peer=self.peer, reason="idle longer than connections.max.idle.ms")
+        if self.transport.get_write_buffer_size():
+            self._end()
+            self.transport.abort()
+        else:
+            self.close()
+
+    def close_if_stalled(self, now_ms: int, timeout_ms: int) -> None:
+        """Closes one that holds memory and has brought nothing for so long; cuts it off if it closes already."""
+        self.stall = stall = looked_at(self, now_ms)
+        if stall is None or now_ms - stall.since_ms < timeout_ms:
+            return
+        if self._waits & ENDED:
+            log.debug("connection closed", peer=self.peer, reason=reason(self, stall, timeout_ms))
+        else:
+            log.warning("connection closed", peer=self.peer, reason=reason(self, stall, timeout_ms))
+            self._end()
+        self.transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.closed = True
+        self._end()
+        if self._admitted:
+            self._admitted = False
+            self.memory.leave(self.ip, self)
+            self.listener.forget(self)
+        on_close, self.on_close = self.on_close, []
+        for tell in on_close:
+            try:
+                tell(self)
+            except Exception as error:  # the others want to know as well
+                log.error("the end of a connection was not dealt with", peer=self.peer, exc_info=error)
+
+    def _end(self) -> None:
+        """From here on nothing is read, answered or written; what was kept goes, and nobody works for it any more."""
+        self._waits |= ENDED
+        self._queue.clear()
+        self._queued_bytes = self._awaited_bytes = 0
+        self.reader.drop()
+        self._account()
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            pending.cancel()
+
+    def _answer(self, frames: Sequence[memoryview]) -> None:
+        """Answers the frames that are here, until one must be awaited, the peer must read first, or others have their
+        turn."""
+        answer, write = self.listener.answer, self.transport.writelines
+        unwritten: list[Buffer] = []
+        failed: Exception | None = None
+        try:
+            for number, frame in enumerate(frames, 1):
+                buffers = answer(self, frame)
+                if isinstance(buffers, list):
+                    unwritten += buffers
+                    if len(buffers) > 1 or len(unwritten) == COALESCED_ANSWERS:
+                        write(unwritten)
+                        unwritten = []
+                elif buffers is not None:
+                    if len(frame) > COUNTED_BYTES:
+                        self._awaited_bytes = cost_bytes(frame)
+                    self._await(buffers)
+                    if self._awaited_bytes:
+                        self._account()
+                if self._waits & NO_ANSWERS or number == REQUESTS_PER_TURN:
+                    self._keep(frames[number:])
+                    break
+            else:
+                if not self._queue:
+                    failed = self.reader.error
+        except Exception as error:
+            failed = error
+        if unwritten and not self.closed:
+            write(unwritten)
+        if failed is not None:
+            self.fail(failed)
+
+    def _await(self, answer: Parked | Running) -> None:
+        """Goes on when the answer is there. A connection that has ended meanwhile awaits none."""
+        if self._waits & ENDED:
+            answer.cancel()
+            return
+        self._waits |= ANSWER
+        self._pending = answer
+        answer.begin(self._settled)
+
+    def _keep(self, frames: Sequence[memoryview]) -> None:
+        """Has requests wait, and stops reading more; what lies in the shared buffer, which is about to be reused, is
+        copied."""
+        if self._waits & ENDED:
+            return
+        shared = self.memory.receive_buffer.obj
+        for frame in frames:
+            self._queue.append(memoryview(bytearray(frame)) if frame.obj is shared else frame)
+            self._queued_bytes += len(frame)
+        if self._queue:
+            self._waits |= TURN
+            if not self._waits & NO_ANSWERS:
+                asyncio.get_running_loop().call_soon(self._go_on)
+            self._account()
+        self._read_or_not()
+
+    def ask_for_room(self) -> None:
+        """There may be room now."""
+        if not self._waits & ENDED:
+            self._account()
+
+    def _account(self) -> None:
+        """What it holds has changed: gives the frame that is not whole its room, and says how much is held now."""
+        reader, memory = self.reader, self.memory
+        if reader.is_full:
+            self._give_room()
+        elif memory.first is self and not reader.held_bytes:
+            memory.pass_on()
+        self._partial_bytes = reader.held_bytes
+        more_bytes = self._queued_bytes + self._awaited_bytes + self._partial_bytes - self._charged_bytes
+        if more_bytes and self._share is not None:
+            self._charged_bytes += more_bytes
+            memory.hold(self._share, more_bytes)
+
+    def _give_room(self) -> None:
+        reader = self.reader
+        is_ahead = self._waits & (NO_ANSWERS | TURN) and reader.held_bytes >= READ_AHEAD_BYTES
+        if not is_ahead and self._share is not None and self.memory.grants(self, self._share, reader.growth_bytes):
+            reader.grow()
+            self._waits &= ~ROOM
+        else:
+            self._waits |= ROOM
+        self._read_or_not()
+
+    def _read_or_not(self) -> None:
+        """Reads from the socket, or stops, as what it waits for says."""
+        reads = not self._waits & NO_READING
+        if reads == self._is_reading or self._waits & ENDED:
+            return
+        self._is_reading = reads
+        if reads:
+            self.transport.resume_reading()
+        else:
+            self.transport.pause_reading()
+
+    def fail(self, error: BaseException) -> None:
+        """Closes this connection, and says in one line why."""
+        if self._waits & ENDED:
+            return
+        if isinstance(error, ProtocolError):
+            log.warning("connection closed", peer=self.peer, reason=error.message, offset=error.offset)
+        else:
+            log.error("connection closed", peer=self.peer, reason=repr(error), exc_info=error)
+        self.close()
+
+    def _settled(self, answer: Answer | BaseException) -> None:
+        """What was awaited is there, or has to be awaited once more."""
+        if self._waits & ENDED:
+            if isinstance(answer, (Parked, Running)):
+                answer.cancel()
+            return
+        self._waits &= ~ANSWER
+        self._pending = None
+        if self._charged_bytes:
+            self.answered += 1
+        if isinstance(answer, BaseException):
+            self.fail(answer)
+        elif answer is None or isinstance(answer, list):
+            self._awaited_bytes = 0
+            if answer is not None:
+                self.transport.writelines(answer)
+            self._go_on()
+        else:
+            self._await(answer)
+
+    def _go_on(self) -> None:
+        """Continues with the requests kept by `_keep`, as many as make a turn, then with the socket."""
+        self._answer_queued()
+        if self._charged_bytes:
+            self._account()
+
+    def _answer_queued(self) -> None:
+        queue = self._queue
+        for _ in range(REQUESTS_PER_TURN):
+            if self._waits & NO_ANSWERS:
+                return
+            if not queue:
+                break
+            frame = queue.popleft()
+            self._queued_bytes -= len(frame)
+            self._answer((frame,))
+        if self._waits & NO_ANSWERS:
+            return
+        if queue:
+            asyncio.get_running_loop().call_soon(self._go_on)
+        elif self.reader.error is not None:
+            self.fail(self.reader.error)
+        else:
+            self._waits &= ~TURN
+            self._read_or_not()

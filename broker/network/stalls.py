@@ -1,0 +1,69 @@
+"""Connections that hold memory and bring nothing: looked at now and then, closed when they stay so.
+
+Kafka leaves them until connections.max.idle.ms, which a byte now and then puts off for ever.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from broker.network.connection import ServerConnection
+
+MIN_PROGRESS_BYTES: Final = 64 * 1024
+"""What a request that is not whole must bring within odradek.request.stall.timeout.ms, or the rest of it: two kilobytes
+a second by default, which the thinnest line carries. Who brings that much pays for the memory that it takes."""
+
+CHECKS: Final = 4
+"""Looks at each connection within that time, so that one is closed at most a quarter of it too late."""
+
+ARRIVES, WAITS_FOR_ROOM, HOLDS, ENDS = range(4)
+"""Why a connection holds what it holds: its request has come in part; the rest gets no room; requests wait to be
+answered, while memory is short; it is closed, and the peer does not take its last answers."""
+
+REASONS: Final = {
+    ARRIVES: "a request of {size} bytes brought {arrived}, and too few of them",
+    WAITS_FOR_ROOM: "a request of {size} bytes got no room behind its first {arrived}, since other requests have it all"
+    " (queued.max.request.bytes),",
+    HOLDS: "its requests wait for their answers while memory is short (queued.max.request.bytes), and did not get any",
+    ENDS: "it was closed, and its peer did not take the last answers",
+}
+
+
+class Stall(NamedTuple):
+    """What a connection was in when it was looked at, and since when it brought no more."""
+
+    kind: int
+    frame: int
+    """Which of its frames."""
+    moved_bytes: int
+    since_ms: int
+
+
+def stall_of(connection: ServerConnection, now_ms: int) -> Stall | None:
+    """In what a connection may have stalled; None while it holds nothing that others lack."""
+    reader = connection.reader
+    if connection.is_ending:
+        return Stall(ENDS, 0, -connection.transport.get_write_buffer_size(), now_ms)
+    if connection.memory.waits(connection):
+        return Stall(WAITS_FOR_ROOM, reader.frames_begun, 0, now_ms)
+    if connection.waits_to_be_answered and connection.memory.is_short:
+        return Stall(HOLDS, connection.answered, 0, now_ms)
+    if reader.held_bytes and connection.is_read_from:
+        return Stall(ARRIVES, reader.frames_begun, reader.arrived_bytes, now_ms)
+    return None
+
+
+def looked_at(connection: ServerConnection, now_ms: int) -> Stall | None:
+    """Its stall, which has its beginning where it was looked at before and brought nothing since."""
+    stall, before = stall_of(connection, now_ms), connection.stall
+    if stall is None or before is None or stall[:2] != before[:2]:
+        return stall
+    return stall if stall.moved_bytes >= before.moved_bytes + MIN_PROGRESS_BYTES else before
+
+
+def reason(connection: ServerConnection, stall: Stall, timeout_ms: int) -> str:
+    """Why it is closed, for the log."""
+    reader = connection.reader
+    told = REASONS[stall.kind].format(size=reader.announced_bytes, arrived=reader.arrived_bytes)
+    return f"{told} within {timeout_ms} ms (odradek.request.stall.timeout.ms)"

@@ -1,0 +1,151 @@
+"""The `odradek` command: reads the configuration, runs a broker, exits with 2 where the configuration is at fault."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import sys
+from collections.abc import Sequence
+
+from broker.config.sources import (
+    ConfigProblems,
+    Loaded,
+    from_assignments,
+    from_environment,
+    from_file,
+    from_flags,
+    load,
+)
+
+CONFIG_ERROR = 2
+
+DEV_PROFILE = "odradek.profile=dev"
+"""What a broker without a file of options is: one to try things with."""
+
+DESCRIPTION = "A broker that speaks the Kafka protocol to stock clients, and stores what Apache Kafka stores."
+RUN_DESCRIPTION = """\
+Run a broker until SIGTERM or SIGINT. It prints "ready HOST:PORT" on standard output once it serves, and logs on
+standard error. Without arguments it listens on 127.0.0.1:9092 and keeps its data in ./data.
+
+Options have the names that Apache Kafka gives them; docs/configuration.md lists them all. From the weakest source:
+  defaults, server.properties, environment (KAFKA_LOG_RETENTION_MS=60000), --set, --data and --listen.
+"""
+EXAMPLES = """\
+examples:
+  odradek run
+  odradek run --data /var/lib/odradek --listen 0.0.0.0:9092 --set advertised.listeners=PLAINTEXT://broker.example:9092
+  odradek run server.properties --set log.retention.hours=24
+  odradek run --data "$(mktemp -d)" --listen 127.0.0.1:0
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the process's exit code."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if words[:1] == ["pipeline"]:
+        return _pipeline(words[1:])
+    if words[:1] == ["log"]:
+        from broker.inspection.commands import main as log_main
+
+        return log_main(words[1:])
+    options = _parser().parse_args(words)
+    try:
+        loaded = _load(options)
+    except ConfigProblems as error:
+        for problem in error.problems:
+            sys.stderr.write(f"odradek: {problem}\n")
+        return CONFIG_ERROR
+    _warn(loaded)
+    gc.disable()  # what starting makes, stays: the server turns it on again once it is there
+    from broker.process.server import run
+
+    return run(loaded.config)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="odradek", description=DESCRIPTION)
+    parser.add_argument("--version", action=_Version, help="show the version and exit")
+    commands = parser.add_subparsers(title="commands", dest="command", required=True, metavar="COMMAND")
+    raw = argparse.RawDescriptionHelpFormatter
+    run = commands.add_parser(
+        "run", help="run a broker", description=RUN_DESCRIPTION, epilog=EXAMPLES, formatter_class=raw
+    )
+    run.add_argument("file", nargs="?", metavar="server.properties", help="a Java properties file with Kafka's options")
+    run.add_argument("--data", metavar="DIR", help="directory of the logs, created if need be (log.dirs)")
+    run.add_argument("--listen", metavar="HOST:PORT", help="address to listen on; port 0 is any free port (listeners)")
+    run.add_argument(
+        "--set", metavar="KEY=VALUE", dest="assignments", action="append", default=[], help="set one option; repeatable"
+    )
+    commands.add_parser("log", help="print what is in data directories, or verify it", add_help=False)
+    commands.add_parser(
+        "pipeline", help="jobs over topics on Apache Spark: load, stream, report, audit, …", add_help=False
+    )
+    return parser
+
+
+def _pipeline(words: list[str]) -> int:
+    """Jobs on Spark reach brokers over TCP, and need packages that a broker does not have."""
+    from importlib import import_module
+
+    try:
+        jobs = import_module("pipeline.cli")
+    except ModuleNotFoundError:
+        sys.stderr.write("odradek: there are no jobs here: an image has the broker only, the package has both\n")
+        return 1
+    status: int = jobs.main(words)
+    return status
+
+
+class _Version(argparse.Action):
+    """Shows the installed version; finding it is slow, so it waits until it is asked for."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:
+        super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            found = version("odradek")
+        except PackageNotFoundError:
+            found = "(a source tree that is not installed)"
+        core = "compiled core" if _is_compiled() else "pure Python"
+        sys.stdout.write(f"odradek {found} ({core})\n")
+        parser.exit()
+
+
+def _is_compiled() -> bool:
+    """Whether this is a wheel with the extension modules that hatch_build.py makes."""
+    from importlib.util import find_spec
+
+    found = find_spec("broker.network.listener")
+    return found is not None and found.origin is not None and not found.origin.endswith(".py")
+
+
+def _load(options: argparse.Namespace) -> Loaded:
+    return load(
+        from_file(options.file, _read(options.file)) if options.file is not None else from_assignments([DEV_PROFILE]),
+        from_environment(os.environ),
+        from_assignments(options.assignments),
+        from_flags(options.data, options.listen),
+    )
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ConfigProblems([f"{path}: {reason}"]) from None
+
+
+def _warn(loaded: Loaded) -> None:
+    """One line for each reason why options that were given have no effect."""
+    from broker.logging import get_logger
+
+    logger = get_logger("config")
+    for reason in dict.fromkeys(unused.reason for unused in loaded.unused):
+        names = [unused.setting.name for unused in loaded.unused if unused.reason == reason]
+        logger.warning("options without effect", reason=reason, options=names)

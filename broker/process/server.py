@@ -1,0 +1,290 @@
+"""The composition root: puts a broker together, serves until it is told to stop, takes it apart again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import os
+import signal
+import socket
+import sys
+from collections.abc import Mapping
+
+import uvloop
+
+from broker import logging
+from broker.broker import Broker
+from broker.clock import SystemClock
+from broker.config import BrokerConfig
+from broker.config.alter import broker_checker, check_client_metrics, group_checker, list_defaults
+from broker.config.layers import Layers
+from broker.config.listeners import Listener as Address
+from broker.disks.failures import DiskFailures
+from broker.disks.lock import DirectoryInUse, DirectoryLock
+from broker.disks.open_logs import open_logs
+from broker.fast import FAST
+from broker.handlers import APIS
+from broker.metadata.log import log_config
+from broker.metadata.opening import Metadata, Settings, open_metadata
+from broker.metadata.snapshots import SnapshotRules
+from broker.network import descriptors
+from broker.network.admission import Admission
+from broker.network.endpoints import address, advertised, bind
+from broker.network.listener import Listener
+from broker.network.request_memory import RequestMemory
+from broker.process.housekeeping import Housekeeping
+from broker.process.workers import Workers
+from broker.replica.assignments import Assignments
+from broker.requests.dispatch import Dispatcher
+from coordinator.cluster.brokers.info import Endpoint
+from coordinator.cluster.configs.resource import ResourceType
+from coordinator.cluster.formatting import WrongOwner
+from coordinator.cluster.options import ClusterOptions
+from protocol.errors import KafkaError
+from storage.checkpoint import CorruptCheckpoint
+from storage.config import LogConfig
+from storage.disk import OsDisk
+
+CANNOT_START = 1
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+OBJECTS_PER_COLLECTION = 10_000
+"""New objects after which garbage is looked for. A turn of the event loop with a hundred requests has some thousands of
+them: Python's 700 would look at requests at work over and over, and keep them for old."""
+
+CLOSE_WITHIN_S = 5.0
+"""How long answers may take to go out once the broker is told to stop; what clients did not get, they ask for again."""
+
+METADATA_THREADS = 2
+"""Flushes of the metadata log, one at a time, and beside them a snapshot."""
+
+BACKGROUND_THREADS = 2
+"""Flushes, checkpoints and deletions of the logs: what waits for a disk, or holds one busy."""
+
+CONTROLLER_PORT = 9093
+"""What the metadata names as the controller's port: Kafka wants one there, nobody listens on it."""
+
+log = logging.get_logger("broker.process.server")
+
+
+def run(config: BrokerConfig) -> int:
+    """Serve until SIGTERM or SIGINT; the process's exit code: 1, with one line logged, where it cannot start."""
+    logging.take_over_storage()
+    try:
+        with contextlib.ExitStack() as stack:
+            failed = lock_directories(config, stack)
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                return runner.run(serve(config, failed))
+    except (DirectoryInUse, WrongOwner, CorruptCheckpoint, KafkaError, OSError) as error:
+        log.error("cannot start", reason=str(error))
+        return CANNOT_START
+
+
+def directories(config: BrokerConfig) -> list[str]:
+    """The log directories and the metadata's, each once."""
+    return list(dict.fromkeys((*config.data_dirs, config.metadata_dir)))
+
+
+def lock_directories(config: BrokerConfig, stack: contextlib.ExitStack) -> dict[str, Exception]:
+    """Keeps other brokers out until the stack is closed; the log directories that could not be used for that. The
+    metadata's must be: raises OSError. Raises DirectoryInUse for any."""
+    failed: dict[str, Exception] = {}
+    for directory in directories(config):
+        try:
+            stack.callback(DirectoryLock(directory).release)
+        except OSError as error:
+            if directory == config.metadata_dir:
+                raise
+            failed[directory] = error
+    return failed
+
+
+async def serve(config: BrokerConfig, failed: Mapping[str, Exception]) -> int:
+    stop = asyncio.Event()
+    for number in STOP_SIGNALS:
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    server = Server(config, stop, failed)
+    await server.start()
+    sys.stdout.write(f"ready {address(server.told[0])}\n")
+    sys.stdout.flush()
+    warming_up = asyncio.create_task(warm_up())
+    await stop.wait()
+    warming_up.cancel()
+    await server.stop()
+    return server.exit_code
+
+
+async def warm_up() -> None:
+    """Imports the handlers that nobody has asked for yet, one at a time between requests."""
+    for _ in APIS:
+        await asyncio.sleep(0)
+    gc.freeze()
+
+
+class Server:
+    """One broker's life: `start`, then clients, then `stop`."""
+
+    def __init__(
+        self, config: BrokerConfig, stop: asyncio.Event, failed: Mapping[str, Exception] | None = None
+    ) -> None:
+        """`failed` are log directories that are no use already, and why."""
+        self.config = config
+        self._failed_dirs = failed or {}
+        self._connections = descriptors.divide()
+        self.exit_code = 0
+        self.told: list[Address] = []
+        self._stop = stop
+        self._clock = SystemClock()
+        self._disk = OsDisk()
+        self._metadata_worker = Workers(METADATA_THREADS, "metadata")
+        self._workers = Workers(BACKGROUND_THREADS, "background")
+        self._layers = Layers(config)
+        self.listeners: list[Listener] = []
+        self._sockets: list[asyncio.Server] = []
+
+    async def start(self) -> None:
+        """Sockets are bound first, so that a port in use costs nothing; they are served last."""
+        bound = [bind(listener, self.config) for listener in self.config.bound_listeners]
+        self.told = [advertised(listener, self.config.advertised) for _, listener in bound]
+        self.metadata = self._open_metadata()
+        now_ms = self._clock.now_ms()
+        self.logs = open_logs(self.config, self.metadata.image, self._disk, now_ms, self._failed_dirs)
+        self.broker = Broker(self.config, self._layers, self._clock, self.metadata, self.logs, APIS)
+        offline = [log_dir.path for log_dir in self.logs.dirs.values() if not log_dir.online]
+        await self.metadata.node.register([Endpoint(one.name, one.host, one.port) for one in self.told], offline)
+        await self.metadata.node.unfence()
+        assignments = Assignments(self.broker)
+        assignments.take_over()
+        for coordinator in self.broker.coordinators.values():
+            coordinator.start()
+        self.broker.share_groups.start()
+        failures = DiskFailures(self.broker, assignments.open_offline, self._failed)
+        self.housekeeping = Housekeeping(self.broker, self._workers, self.listeners, failures)
+        self.housekeeping.start()
+        dispatcher = Dispatcher(self.broker, FAST)
+        admission = Admission(lambda: self.broker.layers.effective, self._connections)
+        memory = RequestMemory(self.config.request_memory_bytes, self.config.request_memory_bytes_per_ip)
+        for (sock, _), told in zip(bound, self.told, strict=True):
+            await self._listen(sock, told, dispatcher, admission, memory)
+        gc.freeze()  # what there is now stays: no collection has to look at it
+        gc.set_threshold(OBJECTS_PER_COLLECTION)
+        gc.enable()
+
+    def _open_metadata(self) -> Metadata:
+        settings = Settings(
+            log_dirs=tuple(self.config.data_dirs),
+            options=cluster_options(self.config, self.told),
+            metadata_log_dir=self.config.metadata_dir,
+            checkers={
+                ResourceType.BROKER: broker_checker(lambda: self._layers),
+                ResourceType.GROUP: group_checker(lambda: self._layers),
+                ResourceType.CLIENT_METRICS: check_client_metrics,
+            },
+            snapshots=snapshot_rules(self.config),
+            log_config=metadata_log_config(self.config),
+            list_options={ResourceType.BROKER: list_defaults()},
+        )
+        return open_metadata(
+            settings,
+            disk=self._disk,
+            clock=self._clock,
+            worker=self._metadata_worker,
+            random_bytes=os.urandom,
+            on_failure=self._metadata_failed,
+            on_fault=self._subscriber_failed,
+        )
+
+    def _metadata_failed(self, error: KafkaError) -> None:
+        log.error("the metadata log failed; stopping", reason=str(error))
+        self._failed()
+
+    def _subscriber_failed(self, error: Exception) -> None:
+        log.error("a change of the cluster was not carried out", exc_info=error)
+
+    def _failed(self) -> None:
+        self.exit_code = CANNOT_START
+        self._stop.set()
+
+    async def _listen(
+        self, sock: socket.socket, told: Address, dispatcher: Dispatcher, admission: Admission, memory: RequestMemory
+    ) -> None:
+        size = self.config.socket_request_max_bytes
+        listener = Listener(
+            told.name,
+            dispatcher.answer,
+            self.broker.way_out.finish,
+            clock=self._clock,
+            max_request_bytes=size,
+            admission=admission,
+            memory=memory,
+        )
+        server = await asyncio.get_running_loop().create_server(listener.connection, sock=sock)
+        self.listeners.append(listener)
+        self._sockets.append(server)
+
+    async def stop(self) -> None:
+        """No new connections, answers out, logs closed, and the marker that says so written last."""
+        for server in self._sockets:
+            server.close()
+        for listener in self.listeners:
+            listener.close_all()
+        self.broker.new_logs.stop()
+        self.broker.share_groups.stop()
+        for coordinator in self.broker.coordinators.values():
+            coordinator.stop()
+        await self._drained()
+        await self.broker.record_work.close()
+        self.housekeeping.stop()
+        self.broker.moves.stop()
+        self.broker.disk_work.close()
+        self._workers.close()
+        try:
+            await self.metadata.node.leave()
+            self._metadata_worker.close()  # a flush that has begun is not to meet a closed log
+            self.metadata.close()
+        except KafkaError as error:
+            log.error("the metadata log was not closed in order", reason=str(error))
+        self._metadata_worker.close()
+        self.logs.close(self._clock.now_ms(), self.metadata.node.broker_epoch)
+        log.info("stopped")
+
+    async def _drained(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_WITHIN_S):
+                for listener in self.listeners:
+                    await listener.emptied()
+        for listener in self.listeners:
+            listener.abort_all()
+
+
+def metadata_log_config(config: BrokerConfig) -> LogConfig:
+    """How the metadata log's segments roll."""
+    segment_bytes = config.internal_metadata_log_segment_bytes or config.metadata_log_segment_bytes
+    return log_config(segment_bytes, config.metadata_log_segment_ms)
+
+
+def snapshot_rules(config: BrokerConfig) -> SnapshotRules:
+    """When the metadata's snapshots are written, and how long they stay."""
+    return SnapshotRules(
+        max_record_bytes=config.metadata_log_max_record_bytes_between_snapshots,
+        max_interval_ms=config.metadata_log_max_snapshot_interval_ms,
+        retention_bytes=config.metadata_max_retention_bytes,
+        retention_ms=config.metadata_max_retention_ms,
+    )
+
+
+def cluster_options(config: BrokerConfig, told: list[Address]) -> ClusterOptions:
+    """What cluster metadata needs of the configuration."""
+    return ClusterOptions(
+        node_id=config.node_id,
+        listeners=tuple(Endpoint(one.name, one.host, one.port) for one in told),
+        controller_listener=Endpoint("CONTROLLER", "127.0.0.1", CONTROLLER_PORT),
+        rack=config.broker_rack,
+        num_partitions=config.num_partitions,
+        default_replication_factor=config.default_replication_factor,
+        min_insync_replicas=config.min_insync_replicas,
+        delete_topic_enable=config.delete_topic_enable,
+        clamp_replication_factor=config.odradek_profile == "dev",
+        static_configs=config.explicit,
+    )

@@ -1,0 +1,1 @@
+"""A request from its frame to its answer."""

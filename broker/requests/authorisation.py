@@ -1,0 +1,130 @@
+"""What a client has to be allowed to do, and the place where it is asked whether it is.
+
+Every row of the table of APIs says what its requests require. Where that is one operation on the cluster, the
+dispatcher asks before the handler is called; else the handler asks by itself, for each of the things that its request
+names, with `Call.authorise`. As long as there is no authorizer, everybody may do everything.
+Source: the table "Operations and Resources on Protocols" of Apache Kafka's documentation; org.apache.kafka.common.acl.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import Final, NamedTuple, Protocol, TypeVar
+
+from broker.requests.context import Context
+
+
+class Operation(IntEnum):
+    """What can be done (org.apache.kafka.common.acl.AclOperation, by its codes)."""
+
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+
+
+class Resource(IntEnum):
+    """What it is done to (org.apache.kafka.common.resource.ResourceType, by its codes)."""
+
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+
+
+CLUSTER_NAME: Final = "kafka-cluster"
+"""The one name of a resource that is the cluster."""
+
+
+class Requirement(NamedTuple):
+    """One operation on one kind of resource."""
+
+    operation: Operation
+    resource: Resource
+
+    def __str__(self) -> str:
+        return f"{self.operation.name} on {self.resource.name}"
+
+
+ALTER_CLUSTER: Final = Requirement(Operation.ALTER, Resource.CLUSTER)
+ALTER_CONFIGS_CLUSTER: Final = Requirement(Operation.ALTER_CONFIGS, Resource.CLUSTER)
+CLUSTER_ACTION_CLUSTER: Final = Requirement(Operation.CLUSTER_ACTION, Resource.CLUSTER)
+CREATE_CLUSTER: Final = Requirement(Operation.CREATE, Resource.CLUSTER)
+DESCRIBE_CLUSTER: Final = Requirement(Operation.DESCRIBE, Resource.CLUSTER)
+DESCRIBE_CONFIGS_CLUSTER: Final = Requirement(Operation.DESCRIBE_CONFIGS, Resource.CLUSTER)
+IDEMPOTENT_WRITE_CLUSTER: Final = Requirement(Operation.IDEMPOTENT_WRITE, Resource.CLUSTER)
+ALTER_CONFIGS_GROUP: Final = Requirement(Operation.ALTER_CONFIGS, Resource.GROUP)
+DELETE_GROUP: Final = Requirement(Operation.DELETE, Resource.GROUP)
+DESCRIBE_GROUP: Final = Requirement(Operation.DESCRIBE, Resource.GROUP)
+DESCRIBE_CONFIGS_GROUP: Final = Requirement(Operation.DESCRIBE_CONFIGS, Resource.GROUP)
+READ_GROUP: Final = Requirement(Operation.READ, Resource.GROUP)
+ALTER_TOPIC: Final = Requirement(Operation.ALTER, Resource.TOPIC)
+ALTER_CONFIGS_TOPIC: Final = Requirement(Operation.ALTER_CONFIGS, Resource.TOPIC)
+CREATE_TOPIC: Final = Requirement(Operation.CREATE, Resource.TOPIC)
+DELETE_TOPIC: Final = Requirement(Operation.DELETE, Resource.TOPIC)
+DESCRIBE_TOPIC: Final = Requirement(Operation.DESCRIBE, Resource.TOPIC)
+DESCRIBE_CONFIGS_TOPIC: Final = Requirement(Operation.DESCRIBE_CONFIGS, Resource.TOPIC)
+READ_TOPIC: Final = Requirement(Operation.READ, Resource.TOPIC)
+WRITE_TOPIC: Final = Requirement(Operation.WRITE, Resource.TOPIC)
+DESCRIBE_TRANSACTIONAL_ID: Final = Requirement(Operation.DESCRIBE, Resource.TRANSACTIONAL_ID)
+WRITE_TRANSACTIONAL_ID: Final = Requirement(Operation.WRITE, Resource.TRANSACTIONAL_ID)
+
+
+class Requires(NamedTuple):
+    """What a row of the table of APIs requires, and who asks for it."""
+
+    by_handler: tuple[Requirement, ...] = ()
+    """For each thing that the request names; the handler asks."""
+    of_cluster: Requirement | None = None
+    """For the request as a whole; the dispatcher asks, and answers CLUSTER_AUTHORIZATION_FAILED."""
+
+    def __str__(self) -> str:
+        whole = () if self.of_cluster is None else (self.of_cluster,)
+        return ", ".join(map(str, (*whole, *self.by_handler))) or "nothing"
+
+
+def by_handler(*requirements: Requirement) -> Requires:
+    """The handler asks, for each of the things that its request names."""
+    return Requires(by_handler=requirements)
+
+
+def of_cluster(requirement: Requirement) -> Requires:
+    """The dispatcher asks, for the request as a whole."""
+    return Requires(of_cluster=requirement)
+
+
+NOTHING: Final = Requires()
+"""What everybody may ask, before they have said who they are too."""
+
+Name = TypeVar("Name", bound=str)
+
+
+class Authorizer(Protocol):
+    """Says who may do what (org.apache.kafka.server.authorizer.Authorizer)."""
+
+    def allows(self, context: Context, operation: Operation, resource: Resource, name: str) -> bool: ...
+
+
+class Everybody:
+    """The authorizer of a broker that has none."""
+
+    def allows(self, context: Context, operation: Operation, resource: Resource, name: str) -> bool:
+        return True
+
+
+def sorted_out(
+    authorizer: Authorizer, context: Context, operation: Operation, resource: Resource, names: Iterable[Name]
+) -> tuple[list[Name], list[Name]]:
+    """The names that the client may do it to, and those that it may not, in their order."""
+    allowed: list[Name] = []
+    denied: list[Name] = []
+    for name in names:
+        (allowed if authorizer.allows(context, operation, resource, name) else denied).append(name)
+    return allowed, denied

@@ -1,0 +1,66 @@
+"""What a broker knows of a request beside its body: whose it is, which way it came, and since when."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from protocol.types import Buffer
+
+if TYPE_CHECKING:
+    from broker.network.connection import ServerConnection
+
+Sent: TypeAlias = "list[Buffer] | None"
+"""An answer's buffers; None where the client wants none (acks=0)."""
+
+
+class Principal(NamedTuple):
+    """Who a client is, as authorizers and quotas know it (org.apache.kafka.common.security.auth.KafkaPrincipal)."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.name}"
+
+
+ANONYMOUS: Final = Principal("User", "ANONYMOUS")
+"""Everybody on a listener that does not authenticate."""
+
+
+class Context:
+    """One per request, made before anything of its body is looked at; in `Call`, and in every short cut."""
+
+    __slots__ = ("client_id", "connection", "correlation_id", "key", "size_bytes", "started_ns", "version")
+
+    def __init__(
+        self, connection: ServerConnection, key: int, version: int, correlation_id: int, client_id: str | None,
+        size_bytes: int,
+    ) -> None:  # fmt: skip
+        self.connection = connection
+        self.key = key
+        """The API's."""
+        self.version = version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.size_bytes = size_bytes
+        """Of the request's frame."""
+        self.started_ns = connection.received_ns
+        """When its bytes were read, by the monotonic clock; those of one read came together."""
+
+    @property
+    def principal(self) -> Principal:
+        return self.connection.principal
+
+    @property
+    def listener(self) -> str:
+        """The name of the listener that it came by."""
+        return self.connection.listener.name
+
+    @property
+    def peer(self) -> str:
+        """The client's address and port, for the log."""
+        return self.connection.peer
+
+    def finish(self, answer: Sent) -> Sent:
+        """What is sent of an answer: each goes this way once, after its handler and before its socket."""
+        return self.connection.listener.finish(self, answer)

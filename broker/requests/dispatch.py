@@ -1,0 +1,334 @@
+"""From a frame to an answer: header, version check, decode, handler, error mapping, encode.
+
+A handler that need not wait runs inside the socket's callback: one request, no task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+
+from librt.strings import read_i16_be, read_i32_be
+
+from broker.logging import get_logger
+from broker.requests.authorisation import CLUSTER_NAME, Name, Operation, Requirement, Requires, Resource, sorted_out
+from broker.requests.context import Context
+from broker.requests.eager import Waiting, begin
+from broker.requests.running import Running
+from broker.requests.waiting import Parked, ParkedCall
+from protocol.api_key import ApiKey
+from protocol.codec import MALFORMED, Decoder, Encoder, bounded_decoder, decoder, encoder
+from protocol.connection import response_frame
+from protocol.errors import ErrorCode, KafkaError, ProtocolError
+from protocol.primitives import read_uvarint
+from protocol.schema import Versions, fields_of, identity
+from protocol.types import Buffer
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.fast.reading import ParkedFetch
+    from broker.network.connection import Answer, ServerConnection
+
+Request = TypeVar("Request")
+Fast = Callable[["Broker", Context, memoryview, bytes, int], "list[Buffer] | ParkedFetch | Running | None"]
+"""(broker, context, frame, its front, position) → the answer, now or later; None leaves it to the general way."""
+
+HEADER_BYTES: Final = 10
+"""API key, API version, correlation id, length of the client id: the start of every request header since v1."""
+
+OLDEST: Final = 0
+"""The version in which ApiVersions answers who asks in one that is not served."""
+
+LATER: Final = (Parked, Running)
+
+FRONT_BYTES: Final = 448
+"""A frame's first bytes are looked at as `bytes`: compiled code reads integers out of those without a call, and without
+objects. Enough for all but the records of the usual Produce, and so few that they come from Python's own pools."""
+
+MAX_HEADER_TAGS: Final = 100
+"""Tags in a request's header. No client sends one; a hundred megabytes of empty ones would take seconds to skip."""
+
+MAX_OTHER_REQUEST_BYTES: Final = 16 * 1024 * 1024
+"""Of a request other than Produce: what it says in texts and bytes is copied. The largest that clients send have four
+megabytes (a Fetch of a hundred thousand partitions); groups as large as this do not fit into the records in which they
+are kept. Records are never taken apart, and have socket.request.max.bytes alone."""
+
+MAX_REQUEST_ITEMS: Final = 256 * 1024
+"""Items of arrays, and tags, in a request, nested ones among them. Each becomes an object, and most an object of the
+answer too, though it may be a byte or two of the frame: sixteen megabytes of empty topics took the event loop half a
+minute, and gigabytes. A hundred thousand partitions, each in a topic of its own, have two hundred thousand items; a
+cluster of Apache Kafka has about as many partitions at most. A frame of no more bytes has no more items, and they are
+not counted."""
+
+log: Final = get_logger("broker.requests.dispatch")
+
+
+class Call(Generic[Request]):
+    """One request at work: what was asked, by whom, and the broker that is asked."""
+
+    __slots__ = ("api", "broker", "context", "request", "version")
+
+    def __init__(self, api: Api, context: Context, broker: Broker, request: Request) -> None:
+        self.api = api
+        self.context = context
+        self.version = context.version
+        self.broker = broker
+        self.request = request
+
+    @property
+    def client_id(self) -> str | None:
+        return self.context.client_id
+
+    @property
+    def connection(self) -> ServerConnection:
+        return self.context.connection
+
+    def authorise(
+        self, operation: Operation, resource: Resource, names: Iterable[Name]
+    ) -> tuple[list[Name], list[Name]]:
+        """The names that the client may do it to, and those that it may not, in their order."""
+        return sorted_out(self.broker.authorizer, self.context, operation, resource, names)
+
+    @property
+    def now_ms(self) -> int:
+        return self.broker.clock.now_ms()
+
+
+class Api(NamedTuple):
+    """A row of the table of APIs that everything else is derived from: dispatch, ApiVersions, docs."""
+
+    request: type
+    response: type
+    handle: Callable[[Any], Coroutine[Any, Any, Any]]
+    """(Call[request]) → response (or its body, encoded), None for no answer, or what is parked."""
+    requires: Requires
+    """What a client has to be allowed to do, and who asks."""
+
+    @property
+    def key(self) -> ApiKey:
+        return ApiKey(identity(self.request).key)
+
+    @property
+    def versions(self) -> Versions:
+        return identity(self.request).versions
+
+
+class Route:
+    """An API with its codecs at hand, compiled at the first request of each version."""
+
+    __slots__ = (
+        "api",
+        "bounded_decoders",
+        "decoders",
+        "encoders",
+        "fast",
+        "fast_from",
+        "first",
+        "flexible",
+        "handle",
+        "key",
+        "last",
+        "of_cluster",
+    )
+
+    def __init__(self, api: Api, fast: tuple[Fast, int] | None) -> None:
+        self.api = api
+        self.key = api.key
+        self.handle = api.handle
+        self.of_cluster = api.requires.of_cluster
+        self.fast: Fast | None = None if fast is None else fast[0]
+        self.fast_from = 0 if fast is None else fast[1]
+        self.first, self.last = api.versions
+        self.flexible = identity(api.request).flexible.first
+        self.decoders: dict[int, Decoder] = {}
+        self.bounded_decoders: dict[int, Decoder] = {}
+        """For frames that have room for more items than a request may have."""
+        self.encoders: dict[int, Encoder] = {}
+
+    def decoder(self, version: int, size_bytes: int) -> Decoder:
+        """For a frame of that size."""
+        if size_bytes > MAX_REQUEST_ITEMS:
+            return self.bounded_decoder(version)
+        found = self.decoders.get(version)
+        if found is None:
+            found = self.decoders[version] = decoder(self.api.request, version)
+        return found
+
+    def bounded_decoder(self, version: int) -> Decoder:
+        found = self.bounded_decoders.get(version)
+        if found is None:
+            found = self.bounded_decoders[version] = bounded_decoder(self.api.request, version, MAX_REQUEST_ITEMS)
+        return found
+
+    def encode(self, context: Context, response: object) -> list[Buffer]:
+        version = context.version
+        found = self.encoders.get(version)
+        if found is None:
+            found = self.encoders[version] = encoder(self.api.response, version)
+        parts: list[Buffer] = []
+        if isinstance(response, bytes):
+            parts.append(response)
+        else:
+            found(response, parts.append)
+        has_flexible_header = version >= self.flexible and self.key != ApiKey.API_VERSIONS
+        return response_frame(context.correlation_id, has_flexible_header, parts)
+
+
+class Dispatcher:
+    """Answers frames by the table of APIs."""
+
+    def __init__(self, broker: Broker, fast: Mapping[ApiKey, tuple[Fast, int]] = MappingProxyType({})) -> None:
+        """`fast` has short cuts for the usual requests of some APIs, and the versions from which they serve."""
+        self.broker = broker
+        self.routes: dict[int, Route] = {}
+        """Of the APIs that were asked for."""
+        self._fast = fast
+
+    def answer(self, connection: ServerConnection, frame: memoryview) -> Answer:
+        """The answer to one request frame; ProtocolError closes the connection."""
+        key = version = -1
+        position = 0
+        try:
+            front = bytes(frame[:FRONT_BYTES])
+            key = read_i16_be(front, 0)
+            version = read_i16_be(front, 2)
+            correlation_id: int = read_i32_be(front, 4)
+            client_id_length: int = read_i16_be(front, 8)
+            check_client_id(client_id_length, len(frame) - HEADER_BYTES)
+            route = self.routes.get(key) or self._route(key)
+            if route is None or not route.first <= version <= route.last:
+                context = Context(connection, key, OLDEST, correlation_id, None, len(frame))
+                return context.finish(self.unsupported(context, version))
+            position = HEADER_BYTES
+            client_id = None
+            if client_id_length >= 0:
+                position += client_id_length
+                client_id = connection.client_id(bytes(frame[HEADER_BYTES:position]))
+            if version >= route.flexible:
+                position = skip_tags(frame, position) if frame[position] else position + 1
+        except MALFORMED as error:
+            if len(frame) < HEADER_BYTES:
+                raise ProtocolError(f"a request has a header of {HEADER_BYTES} bytes at least", offset=0) from error
+            raise ProtocolError(f"{api_name(key)} v{version}: {error}", offset=position) from error
+        context = Context(connection, key, version, correlation_id, client_id, len(frame))
+        if route.fast is not None and version >= route.fast_from:
+            buffers = route.fast(self.broker, context, frame, front, position)
+            if isinstance(buffers, list):
+                return context.finish(buffers)
+            if isinstance(buffers, Running):
+                return buffers
+            if buffers is not None:
+                buffers.otherwise = partial(self.handle, route, context, position)
+                return buffers
+        answer = self.handle(route, context, position, frame)
+        return answer if isinstance(answer, LATER) else context.finish(answer)
+
+    def _route(self, key: int) -> Route | None:
+        api = self.broker.apis.find(key)
+        if api is None:
+            return None
+        route = self.routes[key] = Route(api, self._fast.get(api.key))
+        return route
+
+    def handle(self, route: Route, context: Context, position: int, frame: memoryview) -> Answer:
+        """The general way: decode, handler, encode."""
+        version = context.version
+        if len(frame) > MAX_OTHER_REQUEST_BYTES and route.key is not ApiKey.PRODUCE:
+            reason = f"a request of {len(frame)} bytes: {MAX_OTHER_REQUEST_BYTES} are the most, but for records"
+            raise ProtocolError(f"{route.key.name} v{version}: {reason}", offset=0)
+        try:
+            request, _ = route.decoder(version, len(frame))(frame, position, len(frame))
+        except ProtocolError as error:
+            raise ProtocolError(f"{route.key.name} v{version}: {error.message}", offset=error.offset) from error
+        except MALFORMED as error:
+            raise ProtocolError(f"{route.key.name} v{version}: {error}", offset=position) from error
+        call = Call(route.api, context, self.broker, request)
+        try:
+            if route.of_cluster is not None:
+                self.check_cluster(context, route.of_cluster)
+            response = begin(route.handle(call))
+        except ProtocolError:
+            raise
+        except Exception as error:
+            response = failure(call, error)
+        if response is None:
+            return None
+        if isinstance(response, Waiting):
+            return Running(later(route, call, response))
+        if isinstance(response, ParkedCall):
+            return bound(route, call, response)
+        return route.encode(context, response)
+
+    def check_cluster(self, context: Context, required: Requirement) -> None:
+        """Raises CLUSTER_AUTHORIZATION_FAILED."""
+        if not self.broker.authorizer.allows(context, *required, CLUSTER_NAME):
+            raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+
+    def unsupported(self, context: Context, version: int) -> list[Buffer]:
+        """ApiVersions is answered at any version, so that newer clients learn what there is (KIP-511); nothing else
+        is."""
+        if context.key != ApiKey.API_VERSIONS:
+            raise ProtocolError(f"{api_name(context.key)} v{version} is not served; see ApiVersions", offset=0)
+        from broker.handlers.api_versions import unsupported_version
+
+        return self.routes[context.key].encode(context, unsupported_version(self.broker))
+
+
+def bound(route: Route, call: Call[Any], parked: ParkedCall) -> ParkedCall:
+    parked.bind(partial(route.encode, call.context), partial(failure, call))
+    return parked
+
+
+async def later(route: Route, call: Call[Any], response: Waiting[Any]) -> Answer:
+    """The rest of a handler that waits, and its answer, finished unless it is still to come."""
+    try:
+        result = await response
+    except ProtocolError:
+        raise
+    except Exception as error:
+        result = failure(call, error)
+    if isinstance(result, ParkedCall):
+        return bound(route, call, result)
+    return call.context.finish(None if result is None else route.encode(call.context, result))
+
+
+def failure(call: Call[Any], error: Exception) -> object:
+    """The response to a request that raised: its top-level error fields, if its version has any; else the connection
+    closes."""
+    if isinstance(error, KafkaError):
+        code, message = error.code, error.message
+    else:
+        code, message = ErrorCode.UNKNOWN_SERVER_ERROR, None
+        log.error("request failed", api=call.api.key.name, version=call.version, peer=call.context.peer, exc_info=error)
+    names = {field.name for field in fields_of(call.api.response) if call.version in field.wire.versions}
+    if "error_code" not in names:
+        raise ProtocolError(f"{call.api.key.name} v{call.version} failed: {error!r}") from error
+    fields: dict[str, object] = {"error_code": int(code)}
+    if "error_message" in names:
+        fields["error_message"] = message
+    return call.api.response(**fields)
+
+
+def check_client_id(size: int, left: int) -> None:
+    """Raises ProtocolError where the frame ends within its client id. A body without a byte would not show it."""
+    if size > left:
+        raise ProtocolError(f"a client id of {size} does not fit in the {left} bytes that are left", offset=8)
+
+
+def skip_tags(frame: memoryview, position: int) -> int:
+    """The position behind a request header's tag section, which has no tag that a broker reads."""
+    count, position = read_uvarint(frame, position)
+    if count > MAX_HEADER_TAGS:
+        raise ProtocolError(f"a request header of {count} tags: {MAX_HEADER_TAGS} are the most", offset=position)
+    for _ in range(count):
+        _, position = read_uvarint(frame, position)
+        size, position = read_uvarint(frame, position)
+        position += size
+    return position
+
+
+def api_name(key: int) -> str:
+    """An API's name for a person, also where there is none."""
+    return ApiKey(key).name if key in ApiKey._value2member_map_ else f"API {key}"

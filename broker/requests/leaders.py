@@ -1,0 +1,29 @@
+"""Where the leaders are that an answer names, which saves its client a Metadata (KIP-951)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.network.connection import ServerConnection
+
+
+class Node(NamedTuple):
+    """A broker as a client reaches it."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+def nodes(broker: Broker, connection: ServerConnection, broker_ids: Iterable[int]) -> list[Node]:
+    """Those of the brokers that the connection's listener leads to."""
+    brokers, listener = broker.image.brokers, connection.listener.name
+    return [
+        Node(broker_id, endpoint.host, endpoint.port, brokers[broker_id].rack)
+        for broker_id in broker_ids
+        if broker_id in brokers and (endpoint := brokers[broker_id].endpoint(listener)) is not None
+    ]

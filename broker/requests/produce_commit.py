@@ -1,0 +1,72 @@
+"""A Produce with acks=all that waits until its records are committed: parked, without a task, like a fetch.
+
+Source: kafka.server.DelayedProduce.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from broker.replica.partition import Partition
+from broker.requests.context import Context
+from broker.requests.waiting import ParkedCall, Timeouts
+from protocol.errors import ErrorCode
+from protocol.messages.produce import PartitionProduceResponse, ProduceResponse
+
+
+class Uncommitted(NamedTuple):
+    """An append whose answer waits."""
+
+    answer: PartitionProduceResponse
+    partition: Partition
+    end_offset: int
+    """Behind its last record."""
+    tenure: int
+    """The partition's, when it was made."""
+
+
+class ParkedProduce(ParkedCall):
+    """Answers once every partition is committed, or has failed, or the time is up."""
+
+    __slots__ = ("_finish", "_response", "_uncommitted")
+
+    def __init__(
+        self,
+        context: Context,
+        response: ProduceResponse,
+        uncommitted: Sequence[Uncommitted],
+        finish: Callable[[ProduceResponse], ProduceResponse],
+        timeout_ms: int,
+    ) -> None:
+        """`finish` sees the response last."""
+        super().__init__(context, max(timeout_ms, 0), 0, committed_only=False)
+        self._response = response
+        self._uncommitted = uncommitted
+        self._finish = finish
+
+    def wait(self, timeouts: Timeouts, timeout_ms: int) -> None:
+        """Until then, or the time is up."""
+        self._watch_all()
+        timeouts.add(self, max(timeout_ms, 0))
+
+    def find(self, *, is_last: bool) -> ProduceResponse | None:
+        left = [each for each in self._uncommitted if not is_over(each, is_last)]
+        if left:
+            self._uncommitted = left
+            self._watch_all()
+            return None
+        return self._finish(self._response)
+
+    def _watch_all(self) -> None:
+        self.watch([each.partition for each in self._uncommitted])
+
+
+def is_over(one: Uncommitted, is_last: bool) -> bool:
+    """Notes how the append went; False while that is open."""
+    code = one.partition.commit_error(one.end_offset, one.tenure)
+    if code is None and is_last:
+        code = ErrorCode.REQUEST_TIMED_OUT
+    if code:
+        one.answer.error_code = code
+    return code is not None

@@ -1,0 +1,52 @@
+"""Records that take long to look at, in threads: what a client sends is never longer than a moment's work on the loop.
+
+What has begun ends, whether or not its client is still there: records that were received are appended, as by Apache
+Kafka, and a producer with acks=0 may be gone before. There are few threads, so that memory is bounded in sum too; the
+requests beyond wait with nothing but the bytes that they came with, and their connections wait with them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from broker.process.workers import Workers
+from storage.appending.append import AppendRules, Settled, settle
+from storage.producers.entry import Origin
+
+T = TypeVar("T")
+
+THREADS: Final = 2
+"""Each works on one batch, and holds a piece of it and a codec's window: 128 MB at most, of zstd's highest level."""
+
+
+class RecordWork:
+    """Settles records at length, for appends that would hold the event loop."""
+
+    def __init__(self) -> None:
+        self._workers = Workers(THREADS, "records")
+        self._begun: set[asyncio.Task[object]] = set()
+
+    async def settled(self, records: memoryview, rules: AppendRules, now_ms: int) -> Settled:
+        """The records as they will be in the log, apart from those that were given. Raises KafkaError."""
+        own = memoryview(bytearray(records))
+        return await self.call(partial(settle, own, rules, Origin.CLIENT, now_ms, at_length=True))
+
+    async def call(self, work: Callable[[], T]) -> T:
+        """Does other work on records in a thread: finds one by its time, converts them for clients of an older age."""
+        return await self._workers.call(work)
+
+    def to_its_end(self, work: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
+        """Begins `work`; what awaits it, which may be cancelled at any time, even before it has begun to."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._begun.add(task)
+        task.add_done_callback(self._begun.discard)
+        return asyncio.shield(task)
+
+    async def close(self) -> None:
+        """Waits for what has begun."""
+        if self._begun:
+            await asyncio.gather(*self._begun, return_exceptions=True)
+        self._workers.close()

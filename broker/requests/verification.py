@@ -1,0 +1,185 @@
+"""Transactional records are let into a log only once their transaction's coordinator knows of the partition (KIP-890).
+
+Producers of transactions v1 have added the partition before, and the coordinator is asked whether that is so; for those
+of v2 it is added now. Where the coordinator is this broker nothing needs to be waited for, and the records are appended
+inside the socket's callback as others are. Source: ReplicaManager.handleProduceAppend, AddPartitionsToTxnManager.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable, Mapping
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from coordinator.transaction.transaction import V2, Producer
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records.batch import BatchHeader
+from protocol.types import TopicPartition
+from storage.producers.entry import Verification
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+
+class Supports(Enum):
+    """What the client understands, by the version of its Produce or TxnOffsetCommit."""
+
+    OLD_ERRORS = "INVALID_TXN_STATE where a partition was not added"
+    ABORTABLE = "TRANSACTION_ABORTABLE instead"
+    ADDING = "partitions are added by writing to them"
+
+    @classmethod
+    def of(cls, version: int, first_abortable: int, first_adding: int) -> Supports:
+        """By the API's first versions with each."""
+        if version >= first_adding:
+            return cls.ADDING
+        return cls.ABORTABLE if version >= first_abortable else cls.OLD_ERRORS
+
+
+Errors: TypeAlias = Mapping[TopicPartition, KafkaError]
+
+
+class Verified(NamedTuple):
+    """For each partition the error that its records get, or the guard that they need; most need neither."""
+
+    errors: Errors
+    guards: Mapping[TopicPartition, Verification]
+
+    def guard_of(self, name: TopicPartition) -> Verification | None:
+        """What its records need to be appended. Raises the KafkaError that they get instead."""
+        error = self.errors.get(name)
+        if error is not None:
+            raise error
+        return self.guards.get(name)
+
+
+NOTHING = Verified({}, {})
+
+
+def refused_all(names: Iterable[TopicPartition], error: KafkaError) -> Verified:
+    """One error for all of these."""
+    return Verified(dict.fromkeys(names, error), {})
+
+
+RETRY_LATER = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NETWORK_EXCEPTION,
+    }
+)
+"""The coordinator's errors that a producer would not retry: it gets NOT_ENOUGH_REPLICAS, which it does, and which makes
+it ask for no new metadata."""
+
+
+def start_verification(
+    broker: Broker, batches: Mapping[TopicPartition, BatchHeader], supports: Supports, now_ms: int
+) -> Verified:
+    """Which of the batches begin a transaction in their partition; those of an older epoch are refused at once."""
+    errors: dict[TopicPartition, KafkaError] = {}
+    guards: dict[TopicPartition, Verification] = {}
+    adds = supports is Supports.ADDING
+    for name, header in batches.items():
+        try:
+            partition = broker.replicas.leader(*name)
+            guard = partition.start_verification(header, supports_epoch_bump=adds, now_ms=now_ms)
+        except KafkaError as error:
+            errors[name] = error
+            continue
+        if guard is not None:
+            guards[name] = guard
+    return Verified(errors, guards)
+
+
+async def verify(
+    broker: Broker,
+    transactional_id: str,
+    batches: Mapping[TopicPartition, BatchHeader],
+    supports: Supports,
+    now_ms: int,
+) -> Verified:
+    """Asks for all batches of a request, which are of one producer."""
+    if supports is not Supports.ADDING and not broker.config.transaction_partition_verification_enable:
+        return NOTHING
+    started = start_verification(broker, batches, supports, now_ms)
+    if not started.guards:
+        return started
+    header = next(iter(batches.values()))
+    producer = Producer(header.producer_id, header.producer_epoch)
+    errors = await ask(broker, transactional_id, producer, tuple(started.guards), supports)
+    if not errors:
+        return started
+    guards = {name: guard for name, guard in started.guards.items() if name not in errors}
+    produced = {name: _as_produced(error, supports) for name, error in errors.items()}
+    return Verified({**started.errors, **produced}, guards)
+
+
+def _as_produced(error: KafkaError, supports: Supports) -> KafkaError:
+    """The coordinator's error as a producer understands it in an answer to Produce."""
+    is_ending = error.code is ErrorCode.CONCURRENT_TRANSACTIONS and supports is not Supports.ADDING
+    if error.code not in RETRY_LATER and not is_ending:
+        return error
+    return KafkaError(
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        f"Unable to verify the partition has been added to the transaction. Underlying error: {error.code.name}",
+    )
+
+
+async def check_joined(
+    broker: Broker, transactional_id: str, producer: Producer, name: TopicPartition, supports: Supports
+) -> None:
+    """Sees to it that the one partition, of a group's offsets, is part of the producer's transaction: asks for it, or
+    adds it, unless the transaction is open there already. Raises KafkaError."""
+    if supports is not Supports.ADDING and not broker.config.transaction_partition_verification_enable:
+        return
+    if broker.replicas.leader(*name).is_in_transaction(*producer):
+        return
+    errors = await ask(broker, transactional_id, producer, (name,), supports)
+    if name in errors:
+        raise errors[name]
+
+
+def _begin(
+    broker: Broker, transactional_id: str, producer: Producer, names: Collection[TopicPartition], supports: Supports
+) -> asyncio.Future[frozenset[TopicPartition]] | asyncio.Future[None]:
+    if supports is Supports.ADDING:
+        return broker.transactions.add_partitions(transactional_id, producer, names, V2)
+    return broker.transactions.verify_partitions(transactional_id, producer, names)
+
+
+async def ask(
+    broker: Broker, transactional_id: str, producer: Producer, names: Collection[TopicPartition], supports: Supports
+) -> Errors:
+    """Has the coordinator add the partitions, or vouch for them; the errors of those that may not be written to.
+
+    While the id's last transaction is still being ended, it is asked again for a while: the client knows that it ended,
+    and goes on with the next.
+    """
+    config, clock = broker.config, broker.clock
+    give_up_ms = clock.monotonic_ms() + config.add_partitions_to_txn_retry_backoff_max_ms
+    while True:
+        try:
+            joined = await _begin(broker, transactional_id, producer, names, supports)
+            return _not_in(names, joined, supports)
+        except KafkaError as error:
+            is_ending = error.code is ErrorCode.CONCURRENT_TRANSACTIONS and supports is Supports.ADDING
+            if not is_ending or clock.monotonic_ms() >= give_up_ms:
+                return dict.fromkeys(names, _as_fenced(error))
+        await asyncio.sleep(config.add_partitions_to_txn_retry_backoff_ms / 1000)
+
+
+def _not_in(names: Collection[TopicPartition], found: frozenset[TopicPartition] | None, supports: Supports) -> Errors:
+    """`found` are the partitions that are part of the transaction, None if all are."""
+    if found is None or len(found) == len(names):
+        return {}
+    code = ErrorCode.INVALID_TXN_STATE if supports is Supports.OLD_ERRORS else ErrorCode.TRANSACTION_ABORTABLE
+    error = KafkaError(code, "Partition was not added to the transaction")
+    return {name: error for name in names if name not in found}
+
+
+def _as_fenced(error: KafkaError) -> KafkaError:
+    """Producers know PRODUCER_FENCED from their coordinator only."""
+    is_fenced = error.code is ErrorCode.PRODUCER_FENCED
+    return KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, error.message) if is_fenced else error

@@ -1,0 +1,1 @@
+"""Brokers: registered, alive, fenced, and their directories."""

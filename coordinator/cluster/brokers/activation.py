@@ -1,0 +1,45 @@
+"""What a controller writes as it becomes active, before it decides anything else.
+
+Source: Kafka's ActivationRecordsGenerator and ClusterControlManager.registerController.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from coordinator.cluster.brokers.features import SUPPORTED, elr_safety_records
+from coordinator.cluster.brokers.info import Controller, Endpoint
+from coordinator.cluster.image import ELR_VERSION, Image
+from coordinator.cluster.record import MetadataRecord
+from protocol.metadata_records.log import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
+from protocol.metadata_records.settings import FeatureLevelRecord
+from protocol.types import Uuid
+
+CONTROLLER_REGISTRATION_VERSION = 15
+"""metadata.version since which controllers register (3.7-IV0, KIP-919)."""
+
+
+def activation_records(
+    image: Image, bootstrap: Sequence[MetadataRecord], min_insync_replicas: int
+) -> list[MetadataRecord]:
+    """What makes an empty log a cluster's: its features, in a metadata transaction (KIP-868)."""
+    elr = any(
+        isinstance(record, FeatureLevelRecord) and record.name == ELR_VERSION and record.feature_level > 0
+        for record in bootstrap
+    )
+    safety = elr_safety_records(image, min_insync_replicas) if elr else ()
+    return [BeginTransactionRecord(name="Bootstrap records"), *bootstrap, *safety, EndTransactionRecord()]
+
+
+def abort_record() -> AbortTransactionRecord:
+    """Ends a metadata transaction that the last controller left open."""
+    return AbortTransactionRecord(reason="Controller failover")
+
+
+def controller_records(
+    image: Image, controller_id: int, incarnation_id: Uuid, endpoint: Endpoint
+) -> list[MetadataRecord]:
+    """The controller registers, where the metadata.version has a record for it."""
+    if image.metadata_version < CONTROLLER_REGISTRATION_VERSION:
+        return []
+    return [Controller(controller_id, incarnation_id, (endpoint,), SUPPORTED).to_record()]

@@ -1,0 +1,80 @@
+"""Decides on AssignReplicasToDirs: in which log directories a broker's replicas are (KIP-858).
+
+Source: Kafka's ReplicationControlManager.handleAssignReplicasToDirs.
+"""
+
+from __future__ import annotations
+
+from coordinator.cluster.brokers.heartbeat import check_broker_epoch
+from coordinator.cluster.brokers.info import Broker
+from coordinator.cluster.configs.rules import ConfigRules
+from coordinator.cluster.decided import Decided
+from coordinator.cluster.image import Image
+from coordinator.cluster.partitions.change import DIRECTORIES_SINCE, Target
+from coordinator.cluster.partitions.changes import Departure, PartitionChanges, Place
+from coordinator.cluster.record import MetadataRecord
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
+    DirectoryData,
+    ResponseDirectoryData,
+    ResponsePartitionData,
+    ResponseTopicData,
+    TopicData,
+)
+
+
+def assign_replicas_to_dirs(
+    image: Image, request: AssignReplicasToDirsRequest, configs: ConfigRules
+) -> Decided[AssignReplicasToDirsResponse]:
+    """Each replica's directory, or an error for it. Raises KafkaError(STALE_BROKER_EPOCH, UNSUPPORTED_VERSION)."""
+    if image.metadata_version < DIRECTORIES_SINCE:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "Directory assignment is not supported yet.")
+    broker = check_broker_epoch(image, request.broker_id, request.broker_epoch)
+    assigning = _Assigning(image, broker, configs)
+    directories = [assigning.assign(directory) for directory in request.directories]
+    changes = PartitionChanges(image, configs)
+    departed = changes.updates(assigning.offline, Departure(removed=broker.broker_id))
+    response = AssignReplicasToDirsResponse(error_code=ErrorCode.NONE, directories=directories)
+    return Decided([*assigning.records, *departed], response)
+
+
+class _Assigning:
+    """The records of one request."""
+
+    def __init__(self, image: Image, broker: Broker, configs: ConfigRules) -> None:
+        self._image = image
+        self._broker = broker
+        self._changes = PartitionChanges(image, configs)
+        self.records: list[MetadataRecord] = []
+        self.offline: list[Place] = []
+        """Replicas in directories that the broker does not have online: it leads them no more."""
+
+    def assign(self, directory: DirectoryData) -> ResponseDirectoryData:
+        topics = [self._topic(directory, topic) for topic in directory.topics]
+        return ResponseDirectoryData(id=directory.id, topics=topics)
+
+    def _topic(self, directory: DirectoryData, named: TopicData) -> ResponseTopicData:
+        partitions = [
+            ResponsePartitionData(
+                partition_index=one.partition_index, error_code=self._partition(directory, named, one.partition_index)
+            )
+            for one in named.partitions
+        ]
+        return ResponseTopicData(topic_id=named.topic_id, partitions=partitions)
+
+    def _partition(self, directory: DirectoryData, named: TopicData, index: int) -> ErrorCode:
+        topic, broker_id = self._image.topic_by_id(named.topic_id), self._broker.broker_id
+        if topic is None:
+            return ErrorCode.UNKNOWN_TOPIC_ID
+        if index not in topic.partitions:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if broker_id not in topic.partitions[index].replicas:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        record = self._changes.change(topic, index, Target(directories={broker_id: directory.id}))
+        if record is not None:
+            self.records.append(record)
+        if not self._broker.has_online(directory.id):
+            self.offline.append((topic, index))
+        return ErrorCode.NONE

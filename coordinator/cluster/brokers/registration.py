@@ -1,0 +1,127 @@
+"""Decides on BrokerRegistration and UnregisterBroker (KIP-631).
+
+A broker that registers is fenced: it leads nothing until a heartbeat unfences it. A new incarnation means that the last
+one is gone; where that may have lost records, it is in sync with nothing until it is elected again.
+Source: Kafka's ClusterControlManager.registerBroker, ReplicationControlManager.handleBrokerShutdown (KIP-966).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from coordinator.cluster.brokers.info import Broker, Endpoint, FeatureRange
+from coordinator.cluster.configs.rules import ConfigRules
+from coordinator.cluster.decided import Decided
+from coordinator.cluster.image import METADATA_VERSION, Image
+from coordinator.cluster.partitions.change import DIRECTORIES_SINCE
+from coordinator.cluster.partitions.changes import Departure, PartitionChanges, eligible, in_sync
+from coordinator.cluster.record import MetadataRecord
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from protocol.metadata_records.nodes import UnregisterBrokerRecord
+from protocol.metadata_records.topics import PartitionChangeRecord
+
+RESERVED_DIRECTORY_IDS = 100
+"""Ids below mean something: unassigned, lost, migrating (org.apache.kafka.common.DirectoryId)."""
+
+
+def register_broker(
+    image: Image, request: BrokerRegistrationRequest, configs: ConfigRules
+) -> Decided[BrokerRegistrationResponse]:
+    """The broker is there, fenced; its epoch is the offset of the first record of this decision. The same incarnation
+    keeps its epoch (KAFKA-16952).
+
+    Raises KafkaError: INCONSISTENT_CLUSTER_ID, INVALID_REGISTRATION, UNSUPPORTED_VERSION.
+    """
+    if request.cluster_id != image.cluster_id:
+        message = f"Expected cluster ID {image.cluster_id}, but got cluster ID {request.cluster_id}"
+        raise KafkaError(ErrorCode.INCONSISTENT_CLUSTER_ID, message)
+    _check_directories(image, request)
+    features = {
+        one.name: FeatureRange(one.min_supported_version, one.max_supported_version) for one in request.features
+    }
+    _check_features(image, features)
+    existing = image.brokers.get(request.broker_id)
+    is_same = existing is not None and existing.incarnation_id == request.incarnation_id
+    broker = Broker(
+        broker_id=request.broker_id,
+        epoch=image.offset + 1,
+        incarnation_id=request.incarnation_id,
+        endpoints=tuple(Endpoint(one.name, one.host, one.port, one.security_protocol) for one in request.listeners),
+        features=features,
+        rack=request.rack,
+        log_dirs=tuple(request.log_dirs) if image.metadata_version >= DIRECTORIES_SINCE else (),
+    )
+    records: list[MetadataRecord] = []
+    if existing is not None and is_same:
+        broker = broker._replace(
+            epoch=existing.epoch, fenced=existing.fenced, in_controlled_shutdown=existing.in_controlled_shutdown
+        )
+    else:
+        clean = existing is None or request.previous_broker_epoch == existing.epoch
+        records += _last_incarnation_gone(image, request.broker_id, configs, clean=clean)
+    records.append(broker.to_record())
+    return Decided(records, BrokerRegistrationResponse(error_code=ErrorCode.NONE, broker_epoch=broker.epoch))
+
+
+def _check_directories(image: Image, request: BrokerRegistrationRequest) -> None:
+    if image.metadata_version < DIRECTORIES_SINCE:
+        return
+    if not request.log_dirs:
+        raise _invalid("No directories specified in request")
+    if any(int.from_bytes(directory) < RESERVED_DIRECTORY_IDS for directory in request.log_dirs):
+        raise _invalid("Reserved directory ID in request")
+    if len(set(request.log_dirs)) != len(request.log_dirs):
+        raise _invalid("Duplicate directory ID in request")
+    for broker in image.brokers.values():
+        if broker.broker_id != request.broker_id and not set(request.log_dirs).isdisjoint(broker.log_dirs):
+            raise _invalid(f"Broker {broker.broker_id} is already registered with a directory of it")
+
+
+def _check_features(image: Image, features: dict[str, FeatureRange]) -> None:
+    """Every finalized feature must be one that the broker can run with."""
+    if METADATA_VERSION not in features:
+        raise _invalid("Request features do not contain 'metadata.version'")
+    for name, level in image.features.items():
+        supported = features.get(name, FeatureRange(0, 0))
+        if level != 0 and not supported.min_level <= level <= supported.max_level:
+            message = (
+                f"Unable to register because the broker does not support finalized version {level} of {name}. The "
+                f"broker wants a version between {supported.min_level} and {supported.max_level}, inclusive."
+            )
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
+
+
+def _invalid(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REGISTRATION, message)
+
+
+def _last_incarnation_gone(
+    image: Image, broker_id: int, configs: ConfigRules, *, clean: bool
+) -> Iterator[PartitionChangeRecord]:
+    """Where eligible leader replicas are off, every stop counts as clean, for want of a better replica to wait for."""
+    changes = PartitionChanges(image, configs)
+    if clean or not image.elr_enabled:
+        yield from changes.updates(in_sync(image, broker_id), Departure(removed=broker_id))
+    else:
+        unclean = Departure(unclean=broker_id)
+        yield from changes.updates(in_sync(image, broker_id), unclean)
+        yield from changes.updates(eligible(image, broker_id), unclean)
+
+
+def unregister_broker(image: Image, broker_id: int, controller_id: int, configs: ConfigRules) -> Decided[None]:
+    """A broker that is gone for good leaves every in-sync set, and is forgotten.
+
+    Raises KafkaError(BROKER_ID_NOT_REGISTERED); INVALID_REQUEST for the one that is asked, which is not gone.
+    """
+    broker = image.brokers.get(broker_id)
+    if broker is None:
+        message = f"Broker ID {broker_id} is not currently registered"
+        raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, message)
+    if broker_id == controller_id:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"Broker {broker_id} is running: stop it before it is unregistered."
+        )
+    changes, departure = PartitionChanges(image, configs), Departure(removed=broker_id)
+    gone = UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker.epoch)
+    return Decided([*changes.updates(in_sync(image, broker_id), departure), gone], None)

@@ -1,0 +1,1 @@
+"""Configs: of what, by which rules."""

@@ -1,0 +1,270 @@
+"""Decides on AlterConfigs and IncrementalAlterConfigs: each resource's changes happen all or none.
+
+Source: Kafka's ControllerApis, ConfigurationControlManager and ControllerConfigurationValidator of 4.3.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from enum import IntEnum
+from typing import NamedTuple, TypeVar
+
+import protocol.messages.alter_configs as legacy
+import protocol.messages.incremental_alter_configs as incremental
+from coordinator.cluster.brokers.features import MIN_ISR
+from coordinator.cluster.configs.resource import ConfigResource, ResourceType
+from coordinator.cluster.configs.rules import ConfigRules
+from coordinator.cluster.decided import Decided, told
+from coordinator.cluster.image import Image
+from coordinator.cluster.record import MetadataRecord
+from protocol.errors import ErrorCode, KafkaError
+from protocol.metadata_records.settings import ConfigRecord
+from protocol.metadata_records.topics import ClearElrRecord
+
+MAX_VALUE_LENGTH = 0x7FFF
+"""A config record's value has a 16-bit length in the older of its readers."""
+
+
+NO_LOGGER = "Logger {} does not exist!"
+
+
+class Operation(IntEnum):
+    """What IncrementalAlterConfigs does with a config (KIP-339)."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class Asked(NamedTuple):
+    """A resource of a request: the names of its changes, and those of them that lack the value they need."""
+
+    type_code: int
+    name: str
+    keys: list[str]
+    without_value: list[str]
+
+
+def _asked_incrementally(resource: incremental.AlterConfigsResource) -> Asked:
+    needing = (one.name for one in resource.configs if one.value is None and one.config_operation != Operation.DELETE)
+    keys = [one.name for one in resource.configs]
+    return Asked(resource.resource_type, resource.resource_name, keys, list(needing))
+
+
+def _asked_wholly(resource: legacy.AlterConfigsResource) -> Asked:
+    keys = [one.name for one in resource.configs]
+    needing = [one.name for one in resource.configs if one.value is None]
+    return Asked(resource.resource_type, resource.resource_name, keys, needing)
+
+
+class Result(NamedTuple):
+    """A resource of the request, and the error that kept it as it is."""
+
+    type_code: int
+    name: str
+    error: KafkaError | None = None
+
+
+def incremental_alter_configs(
+    image: Image, request: incremental.IncrementalAlterConfigsRequest, rules: ConfigRules
+) -> Decided[incremental.IncrementalAlterConfigsResponse]:
+    """IncrementalAlterConfigs: only the named configs of each resource change."""
+    alteration = _Alteration(image, rules)
+    results = alteration.each(
+        [_asked_incrementally(one) for one in request.resources],
+        lambda index, resource: alteration.incrementally(resource, request.resources[index].configs),
+    )
+    responses = _answers(incremental.AlterConfigsResourceResponse, results)
+    records = () if request.validate_only else alteration.all_records()
+    return Decided(records, incremental.IncrementalAlterConfigsResponse(responses=responses))
+
+
+def alter_configs(
+    image: Image, request: legacy.AlterConfigsRequest, rules: ConfigRules
+) -> Decided[legacy.AlterConfigsResponse]:
+    """AlterConfigs: the named configs of each resource are all that it has from now on."""
+    alteration = _Alteration(image, rules, has_loggers=False)
+    results = alteration.each(
+        [_asked_wholly(one) for one in request.resources],
+        lambda index, resource: alteration.wholly(resource, request.resources[index].configs),
+    )
+    responses = _answers(legacy.AlterConfigsResourceResponse, results)
+    records = () if request.validate_only else alteration.all_records()
+    return Decided(records, legacy.AlterConfigsResponse(responses=responses))
+
+
+_Answer = TypeVar("_Answer", incremental.AlterConfigsResourceResponse, legacy.AlterConfigsResourceResponse)
+
+
+def _answers(kind: type[_Answer], results: Iterable[Result]) -> list[_Answer]:
+    return [
+        kind(
+            error_code=ErrorCode.NONE if error is None else error.code,
+            error_message=None if error is None else told(error),
+            resource_type=type_code,
+            resource_name=name,
+        )
+        for type_code, name, error in results
+    ]
+
+
+class _Alteration:
+    """The changes of one request."""
+
+    def __init__(self, image: Image, rules: ConfigRules, *, has_loggers: bool = True) -> None:
+        """AlterConfigs has no loggers: they are a type of resource that it does not know (KIP-412)."""
+        self._image = image
+        self._has_loggers = has_loggers
+        self._rules = rules
+        self._records: list[ConfigRecord] = []
+
+    def each(
+        self,
+        resources: Sequence[Asked],
+        alter: Callable[[int, ConfigResource], list[ConfigRecord]],
+    ) -> list[Result]:
+        """Alter every resource, and collect what became of each."""
+        counts = Counter((asked.type_code, asked.name) for asked in resources)
+        results = []
+        for index, asked in enumerate(resources):
+            try:
+                if counts[asked.type_code, asked.name] > 1:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+                self._records += alter(index, self._resource(asked))
+                results.append(Result(asked.type_code, asked.name))
+            except KafkaError as error:
+                results.append(Result(asked.type_code, asked.name, error))
+        return results
+
+    def _resource(self, asked: Asked) -> ConfigResource:
+        """The resource, if its changes are well-formed and it can be altered here (Kafka's ConfigAdminManager)."""
+        if len(set(asked.keys)) < len(asked.keys):
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+        if asked.without_value:
+            message = f"Null value not supported for : {', '.join(asked.without_value)}"
+            raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+        resource = ConfigResource(ResourceType.of(asked.type_code), asked.name)
+        is_logger = resource.type is ResourceType.BROKER_LOGGER
+        if is_logger and self._has_loggers:
+            self._refuse_loggers(asked)
+        if is_logger or resource.type is ResourceType.UNKNOWN:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {asked.type_code}")
+        if resource.type is ResourceType.BROKER and resource.name:
+            self._check_broker(resource.name)
+        return resource
+
+    def _check_broker(self, name: str) -> None:
+        """A broker's own configs are altered on the broker itself."""
+        digits = name[1:] if name[:1] in ("+", "-") else name
+        if not digits.isdecimal():
+            message = f"Node id must be an integer, but it is: {name}"
+            raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+        if int(name) != self._image.controller_id:
+            message = f"Unexpected broker id, expected {self._image.controller_id}, but received {name}"
+            raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+
+    def _refuse_loggers(self, asked: Asked) -> None:
+        """Loggers are a JVM's, which is not here: no name is one's (RuntimeLoggerManager)."""
+        digits = asked.name[1:] if asked.name[:1] in ("+", "-") else asked.name
+        if not digits.isdecimal():
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {asked.name}")
+        if int(asked.name) != self._image.controller_id:
+            message = f"Unexpected node id. Expected {self._image.controller_id}, but received {asked.name}"
+            raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+        message = (
+            "There are no loggers whose levels could be set." if not asked.keys else NO_LOGGER.format(asked.keys[0])
+        )
+        raise KafkaError(ErrorCode.INVALID_CONFIG, message)
+
+    def all_records(self) -> list[MetadataRecord]:
+        """The config records, and those that a changed min.insync.replicas brings about: who was eligible to lead by
+        the old number may not be by the new one (KIP-966)."""
+        records: list[MetadataRecord] = [*self._records]
+        if not self._image.elr_enabled:
+            return records
+        for record in self._records:
+            if record.name == MIN_ISR:
+                of_topic = record.resource_type == ResourceType.TOPIC
+                records.append(ClearElrRecord(topic_name=record.resource_name if of_topic else ""))
+        return records
+
+    def incrementally(
+        self, resource: ConfigResource, changes: Iterable[incremental.AlterableConfig]
+    ) -> list[ConfigRecord]:
+        current = self._image.configs(resource)
+        changed = []
+        for name, change in {one.name: one for one in changes}.items():
+            value = self._new_value(resource, change, current.get(name))
+            if value != current.get(name) or resource.type is ResourceType.BROKER:
+                changed.append(_record(resource, name, value))
+        self._check(resource, changed, [])
+        return changed
+
+    def _new_value(
+        self, resource: ConfigResource, change: incremental.AlterableConfig, current: str | None
+    ) -> str | None:
+        if change.config_operation == Operation.SET:
+            return change.value
+        if change.config_operation == Operation.DELETE:
+            return None
+        if change.config_operation not in (Operation.APPEND, Operation.SUBTRACT):
+            message = f"Unknown operations type {change.config_operation}"
+            raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+        operation = Operation(change.config_operation)
+        default = self._rules.list_default(resource.type, change.name)
+        if default is None:
+            message = f"Can't {operation.name} to key {change.name} because its type is not LIST."
+            raise KafkaError(ErrorCode.INVALID_CONFIG, message)
+        parts = [part for part in (default if current is None else current).split(",") if part]
+        given = (change.value or "").split(",")
+        if operation is Operation.APPEND:
+            return ",".join(dict.fromkeys([*parts, *given]))
+        return ",".join(part for part in parts if part not in given)
+
+    def wholly(self, resource: ConfigResource, configs: Iterable[legacy.AlterableConfig]) -> list[ConfigRecord]:
+        current = self._image.configs(resource)
+        wanted = {one.name: one.value for one in configs}
+        changed = [
+            _record(resource, name, value)
+            for name, value in wanted.items()
+            if value != current.get(name) or resource.type is ResourceType.BROKER
+        ]
+        dropped = [_record(resource, name, None) for name in current if name not in wanted]
+        self._check(resource, changed, dropped)
+        return [*changed, *dropped]
+
+    def _check(self, resource: ConfigResource, changed: list[ConfigRecord], dropped: list[ConfigRecord]) -> None:
+        """Raises KafkaError unless the resource may have what it would have after these records, and is there."""
+        existing = self._image.configs(resource)
+        configs = dict(existing)
+        for record in (*changed, *dropped):
+            self._check_record(resource, record)
+            if record.value is None:
+                configs.pop(record.name, None)
+            else:
+                configs[record.name] = record.value
+        self._rules.check(resource, configs, existing)
+        if resource.type is ResourceType.TOPIC and self._image.topic(resource.name) is None:
+            message = f"The topic '{resource.name}' does not exist."
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
+
+    def _check_record(self, resource: ConfigResource, record: ConfigRecord) -> None:
+        if record.name == MIN_ISR and resource.type is ResourceType.BROKER and self._image.elr_enabled:
+            if resource.name:
+                message = "Broker-level min.insync.replicas cannot be altered while ELR is enabled."
+                raise KafkaError(ErrorCode.INVALID_CONFIG, message)
+            if not resource.name and record.value is None:
+                message = "Cluster-level min.insync.replicas cannot be removed while ELR is enabled."
+                raise KafkaError(ErrorCode.INVALID_CONFIG, message)
+        if record.value is not None and len(record.value) > MAX_VALUE_LENGTH:
+            message = (
+                "The configuration value cannot be added because it exceeds the maximum value size of "
+                f"{MAX_VALUE_LENGTH} bytes."
+            )
+            raise KafkaError(ErrorCode.INVALID_CONFIG, message)
+
+
+def _record(resource: ConfigResource, name: str, value: str | None) -> ConfigRecord:
+    return ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)

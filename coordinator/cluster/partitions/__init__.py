@@ -1,0 +1,1 @@
+"""Partitions: their leaders and replicas, and how these change."""

@@ -1,0 +1,130 @@
+"""Changes of the partitions of a cluster: `partition_change` with what the cluster's state and configs say.
+
+Source: Kafka's ReplicationControlManager.generateLeaderAndIsrUpdates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from coordinator.cluster.configs.rules import ConfigRules
+from coordinator.cluster.image import Image
+from coordinator.cluster.partitions.change import Election, Rules, Target, change_partition
+from coordinator.cluster.topics.placement import Placer
+from coordinator.cluster.topics.topic import Partition, Topic
+from protocol.metadata_records.topics import PartitionChangeRecord
+
+NOBODY = -1
+"""No broker's id."""
+
+MIN_ISR = "min.insync.replicas"
+UNCLEAN = "unclean.leader.election.enable"
+
+Place = tuple[Topic, int]
+"""A partition: its topic, and its index there."""
+
+
+class Departure(NamedTuple):
+    """What became of which broker; NOBODY where nothing did."""
+
+    removed: int = NOBODY
+    """Leaves the in-sync replicas, and may not lead."""
+    added: int = NOBODY
+    """May lead, though the state does not have it unfenced yet."""
+    unclean: int = NOBODY
+    """May have lost records: neither in sync nor eligible, and may not lead."""
+
+
+class PartitionChanges:
+    """Makes the records of one decision."""
+
+    def __init__(self, image: Image, configs: ConfigRules) -> None:
+        self._image = image
+        self._configs = configs
+        self._placer = Placer(image)
+        self._of_topics: dict[str, tuple[int, bool]] = {}
+
+    def change(
+        self,
+        topic: Topic,
+        index: int,
+        target: Target,
+        election: Election | None = None,
+        is_active: Callable[[int], bool] | None = None,
+    ) -> PartitionChangeRecord | None:
+        """The record that makes `target` of the partition; `election` is as the topic's configs say unless given."""
+        partition = topic.partitions[index]
+        min_isr, unclean = self._of_topic(topic)
+        rules = Rules(
+            is_acceptable=self._acceptor(partition, is_active or self._image.is_active),
+            metadata_version=self._image.metadata_version,
+            min_isr=min_isr,
+            elr_enabled=self._image.elr_enabled,
+            election=election or (Election.UNCLEAN if unclean else Election.ONLINE),
+            default_directory=self._placer.directory,
+        )
+        return change_partition(topic.topic_id, index, partition, target, rules)
+
+    def updates(self, places: Iterable[Place], departure: Departure) -> Iterator[PartitionChangeRecord]:
+        """What the departure, or the arrival, of a broker means for partitions: who is in sync, and who leads."""
+        removed, added, unclean = departure
+
+        def is_active(broker_id: int) -> bool:
+            if broker_id in (removed, unclean):
+                return False
+            return broker_id == added or self._image.is_active(broker_id)
+
+        gone = {removed, unclean}
+        for topic, index in places:
+            isr = [one for one in topic.partitions[index].isr if one not in gone]
+            record = self.change(topic, index, Target(isr=isr, unclean_shutdowns=(unclean,)), is_active=is_active)
+            if record is not None:
+                yield record
+
+    def unclean_enabled(self, topic: Topic) -> bool:
+        """Whether the topic would rather lose records than be offline."""
+        return self._of_topic(topic)[1]
+
+    def _acceptor(self, partition: Partition, is_active: Callable[[int], bool]) -> Callable[[int], bool]:
+        brokers = self._image.brokers
+        return lambda broker_id: (
+            is_active(broker_id) and brokers[broker_id].has_online(partition.directory_of(broker_id))
+        )
+
+    def _of_topic(self, topic: Topic) -> tuple[int, bool]:
+        """The topic's min ISR, no more than it has replicas, and whether its elections may be unclean."""
+        known = self._of_topics.get(topic.name)
+        if known is None:
+            own = self._image.topic_configs(topic.name)
+            min_isr = int(self._configs.effective_topic_config(MIN_ISR, own, self._image))
+            unclean = self._configs.effective_topic_config(UNCLEAN, own, self._image) == "true"
+            known = self._of_topics[topic.name] = min(min_isr, topic.replication_factor), unclean
+        return known
+
+
+def in_sync(image: Image, broker_id: int) -> Iterator[Place]:
+    """The partitions in whose ISR the broker is."""
+    return _where(image, lambda partition: broker_id in partition.isr)
+
+
+def eligible(image: Image, broker_id: int) -> Iterator[Place]:
+    """The partitions that the broker is an eligible leader replica of."""
+    return _where(image, lambda partition: broker_id in partition.elr)
+
+
+def leaderless(image: Image) -> Iterator[Place]:
+    """The partitions that nobody leads."""
+    return _where(image, lambda partition: partition.leader == NOBODY)
+
+
+def leads_any(image: Image, broker_id: int) -> bool:
+    """Whether the broker leads a partition."""
+    return next(_where(image, lambda partition: partition.leader == broker_id), None) is not None
+
+
+def _where(image: Image, chosen: Callable[[Partition], bool]) -> Iterator[Place]:
+    for topic in image.topics():
+        for index, partition in topic.partitions.items():
+            if chosen(partition):
+                yield topic, index

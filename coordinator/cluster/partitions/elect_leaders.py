@@ -1,0 +1,108 @@
+"""Decides on ElectLeaders (KIP-460). Source: Kafka's ReplicationControlManager.electLeaders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntEnum
+
+from coordinator.cluster.configs.rules import ConfigRules
+from coordinator.cluster.decided import Decided, out_of_time, told
+from coordinator.cluster.image import Image
+from coordinator.cluster.partitions.change import Election, Target
+from coordinator.cluster.partitions.changes import PartitionChanges
+from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.topics.topic import NO_LEADER
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
+
+
+class ElectionType(IntEnum):
+    """Which leader is wanted: the first replica, if it is in sync; or any replica, where there is no leader at all."""
+
+    PREFERRED = 0
+    UNCLEAN = 1
+
+
+ELECTIONS = {ElectionType.PREFERRED: Election.PREFERRED, ElectionType.UNCLEAN: Election.UNCLEAN}
+NOT_AVAILABLE = {
+    ElectionType.PREFERRED: ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+    ElectionType.UNCLEAN: ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+}
+
+
+def elect_leaders(image: Image, request: ElectLeadersRequest, configs: ConfigRules) -> Decided[ElectLeadersResponse]:
+    """The named partitions, or all of them, and then only those are reported that had something to elect."""
+    if request.topic_partitions is not None and not request.topic_partitions:
+        return Decided((), ElectLeadersResponse(error_code=ErrorCode.NONE, replica_election_results=[]))
+    if late := out_of_time(request.timeout_ms):
+        return Decided((), _all_refused(request, late))
+    if request.election_type not in (ElectionType.PREFERRED, ElectionType.UNCLEAN):
+        error = KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
+        return Decided((), _all_refused(request, error))
+    kind = ElectionType(request.election_type)
+    changes = PartitionChanges(image, configs)
+    records: list[MetadataRecord] = []
+    results = []
+    for name, indexes in _asked_for(image, request):
+        elected = [(index, _elect(image, changes, name, index, kind, records)) for index in indexes]
+        if request.topic_partitions is None:
+            elected = [(index, error) for index, error in elected if _is_news(error)]
+        results.append(ReplicaElectionResult(topic=name, partition_result=[_result(*one) for one in elected]))
+    return Decided(records, ElectLeadersResponse(error_code=ErrorCode.NONE, replica_election_results=results))
+
+
+def _all_refused(request: ElectLeadersRequest, error: KafkaError) -> ElectLeadersResponse:
+    results = [
+        ReplicaElectionResult(topic=asked.topic, partition_result=[_result(index, error) for index in asked.partitions])
+        for asked in request.topic_partitions or ()
+    ]
+    return ElectLeadersResponse(error_code=error.code, replica_election_results=results)
+
+
+def _asked_for(image: Image, request: ElectLeadersRequest) -> Iterable[tuple[str, Iterable[int]]]:
+    if request.topic_partitions is None:
+        return [(topic.name, topic.partitions) for topic in image.topics()]
+    return [(asked.topic, asked.partitions) for asked in request.topic_partitions]
+
+
+NOT_NEEDED = "Leader election not needed for topic partition."
+
+
+def _is_news(error: KafkaError | None) -> bool:
+    return error is None or error.code is not ErrorCode.ELECTION_NOT_NEEDED
+
+
+def _result(index: int, error: KafkaError | None) -> PartitionResult:
+    if error is None:
+        return PartitionResult(partition_id=index, error_code=ErrorCode.NONE, error_message=None)
+    return PartitionResult(partition_id=index, error_code=error.code, error_message=told(error))
+
+
+def _elect(
+    image: Image,
+    changes: PartitionChanges,
+    name: str,
+    index: int,
+    kind: ElectionType,
+    records: list[MetadataRecord],
+) -> KafkaError | None:
+    topic = image.topic(name)
+    if topic is None:
+        return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
+    partition = topic.partitions.get(index)
+    if partition is None:
+        return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{index}")
+    if kind is ElectionType.PREFERRED and partition.leader == partition.preferred_leader:
+        return KafkaError(ErrorCode.ELECTION_NOT_NEEDED, NOT_NEEDED)
+    if kind is ElectionType.UNCLEAN and partition.leader != NO_LEADER:
+        return KafkaError(ErrorCode.ELECTION_NOT_NEEDED, NOT_NEEDED)
+    record = changes.change(topic, index, Target(), ELECTIONS[kind])
+    if record is None:
+        return KafkaError(NOT_AVAILABLE[kind])
+    records.append(record)
+    return None

@@ -1,0 +1,1 @@
+"""Topics: made, grown, deleted, told of."""

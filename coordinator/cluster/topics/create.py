@@ -1,0 +1,215 @@
+"""Decides on CreateTopics, and on the creation of a topic that a client's Metadata request asked for.
+
+Source: Kafka's ControllerApis.createTopics and ReplicationControlManager.createTopics of 4.3.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Container
+
+from coordinator.cluster.configs.resource import ConfigResource, ResourceType
+from coordinator.cluster.configs.rules import ConfigRules
+from coordinator.cluster.decided import MAX_RECORDS, Decided, out_of_time, told, too_large
+from coordinator.cluster.image import Image
+from coordinator.cluster.options import ClusterOptions
+from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.topics import names
+from coordinator.cluster.topics.placement import Placer, check_assignment, check_some_active
+from coordinator.cluster.topics.topic import Partition
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from protocol.metadata_records.settings import ConfigRecord
+from protocol.metadata_records.topics import TopicRecord
+from protocol.types import Uuid
+
+DEFAULT = -1
+"""Partition count or replication factor that leaves the choice to the broker."""
+
+
+class Everything(Container[str]):
+    """Any name is in it: nothing is hidden from who asks."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+EVERYTHING = Everything()
+
+
+class TopicCreator:
+    """Decides on the topics of one request, one after the other; a topic that fails leaves no records."""
+
+    def __init__(
+        self,
+        image: Image,
+        options: ClusterOptions,
+        rules: ConfigRules,
+        new_uuid: Callable[[], Uuid],
+        describable: Container[str] = EVERYTHING,
+    ) -> None:
+        """`describable` has the topics whose configs may be told to who asks."""
+        self._image = image
+        self._options = options
+        self._rules = rules
+        self._new_uuid = new_uuid
+        self._describable = describable
+        self._placer = Placer(image)
+        self.records: list[MetadataRecord] = []
+
+    def create(self, topic: CreatableTopic) -> CreatableTopicResult:
+        """Add the topic's records; its result, with the error where it cannot be."""
+        try:
+            self._check_name(topic.name)
+            configs = self._configs_of(topic)
+            partitions = self._partitions_of(topic)
+        except KafkaError as error:
+            return _failed(topic.name, error)
+        topic_id = self._new_uuid()
+        self.records.append(TopicRecord(name=topic.name, topic_id=topic_id))
+        for name, value in configs.items():
+            self.records.append(_config_record(topic.name, name, value))
+        self.records += (partition.to_record(topic_id, index) for index, partition in enumerate(partitions))
+        return self._created(topic.name, topic_id, configs, partitions)
+
+    def _check_name(self, name: str) -> None:
+        if name == names.METADATA_TOPIC:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
+        names.validate(name)
+        if self._image.topic(name) is not None:
+            raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        colliding = self._image.colliding(name) if names.has_collision_chars(name) else None
+        if colliding is not None:
+            message = f"Topic '{name}' collides with existing topic: {colliding}"
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
+
+    def _configs_of(self, topic: CreatableTopic) -> dict[str, str]:
+        without_value = [config.name for config in topic.configs if config.value is None]
+        if without_value:
+            message = f"Null value not supported for topic configs: {','.join(without_value)}"
+            raise KafkaError(ErrorCode.INVALID_CONFIG, message)
+        configs = {config.name: config.value for config in topic.configs if config.value is not None}
+        if configs:
+            self._rules.check(ConfigResource(ResourceType.TOPIC, topic.name), configs, {})
+        return configs
+
+    def _partitions_of(self, topic: CreatableTopic) -> list[Partition]:
+        if topic.assignments:
+            return self._assigned(topic)
+        if topic.replication_factor < DEFAULT or topic.replication_factor == 0:
+            message = "Replication factor must be larger than 0, or -1 to use the default value."
+            raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, message)
+        if topic.num_partitions < DEFAULT or topic.num_partitions == 0:
+            message = "Number of partitions was set to an invalid non-positive value."
+            raise KafkaError(ErrorCode.INVALID_PARTITIONS, message)
+        options = self._options
+        count = options.num_partitions if topic.num_partitions == DEFAULT else topic.num_partitions
+        factor = options.default_replication_factor if topic.replication_factor == DEFAULT else topic.replication_factor
+        if options.clamp_replication_factor:
+            factor = max(1, min(factor, len(self._image.brokers)))
+        return self._placer.place(count, factor)
+
+    def _assigned(self, topic: CreatableTopic) -> list[Partition]:
+        for given, what in ((topic.replication_factor, "replication factor"), (topic.num_partitions, "numPartitions")):
+            if given != DEFAULT:
+                message = f"A manual partition assignment was specified, but {what} was not set to -1."
+                raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+        partitions: dict[int, Partition] = {}
+        replication_factor = None
+        for assignment in topic.assignments:
+            index, replicas = assignment.partition_index, tuple(assignment.broker_ids)
+            if index in partitions:
+                message = f"Found multiple manual partition assignments for partition {index}"
+                raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+            check_assignment(self._image, replicas, replication_factor)
+            check_some_active(self._image, replicas, index)
+            replication_factor = len(replicas)
+            partitions[index] = self._placer.build(replicas)
+        if partitions.keys() != set(range(len(partitions))):
+            message = "partitions should be a consecutive 0-based integer sequence"
+            raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+        return [partitions[index] for index in range(len(partitions))]
+
+    def _created(
+        self, name: str, topic_id: Uuid, configs: dict[str, str], partitions: list[Partition]
+    ) -> CreatableTopicResult:
+        if name not in self._describable:
+            return CreatableTopicResult(
+                name=name,
+                topic_id=topic_id,
+                error_code=ErrorCode.NONE,
+                topic_config_error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+                configs=[],
+            )
+        return CreatableTopicResult(
+            name=name,
+            topic_id=topic_id,
+            error_code=ErrorCode.NONE,
+            num_partitions=len(partitions),
+            replication_factor=len(partitions[0].replicas),
+            configs=[
+                CreatableTopicConfigs(
+                    name=entry.name,
+                    value=entry.value,
+                    read_only=False,
+                    config_source=entry.source,
+                    is_sensitive=False,
+                )
+                for entry in self._rules.effective_topic_configs(configs, self._image)
+            ],
+        )
+
+
+def _config_record(topic: str, name: str, value: str) -> ConfigRecord:
+    return ConfigRecord(resource_type=ResourceType.TOPIC, resource_name=topic, name=name, value=value)
+
+
+def _failed(name: str, error: KafkaError) -> CreatableTopicResult:
+    return CreatableTopicResult(name=name, error_code=error.code, error_message=told(error), configs=[])
+
+
+def _refused(request: CreateTopicsRequest, error: KafkaError) -> Decided[CreateTopicsResponse]:
+    """Nothing is made, and every topic that was named gets the error, whatever else is wrong with it."""
+    return Decided((), CreateTopicsResponse(topics=[_failed(topic.name, error) for topic in request.topics]))
+
+
+def _asked_for(topic: CreatableTopic, default: int) -> int:
+    """How many partitions the topic would have, were it well-formed."""
+    if topic.assignments:
+        return len(topic.assignments)
+    return default if topic.num_partitions == DEFAULT else max(topic.num_partitions, 0)
+
+
+def create_topics(
+    image: Image,
+    request: CreateTopicsRequest,
+    options: ClusterOptions,
+    rules: ConfigRules,
+    new_uuid: Callable[[], Uuid],
+    describable: Container[str] = EVERYTHING,
+) -> Decided[CreateTopicsResponse]:
+    """The records of all topics that can be created, each with its own result; none where it only validates.
+
+    A request for too much is refused as a whole: first by its partitions, of topics that are looked at; then by all
+    records that it would take.
+    """
+    named = Counter(topic.name for topic in request.topics)
+    looked_at = [topic for topic in request.topics if named[topic.name] == 1 and topic.name != names.METADATA_TOPIC]
+    if looked_at and (late := out_of_time(request.timeout_ms)):
+        return _refused(request, late)
+    if sum(_asked_for(topic, options.num_partitions) for topic in looked_at) > MAX_RECORDS:
+        message = "Excessively large number of partitions per request."
+        return _refused(request, KafkaError(ErrorCode.POLICY_VIOLATION, message))
+    creator = TopicCreator(image, options, rules, new_uuid, describable)
+    results = [creator.create(topic) for topic in request.topics if named[topic.name] == 1]
+    if len(creator.records) > MAX_RECORDS:
+        return _refused(request, too_large())
+    twice = KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+    results += (_failed(name, twice) for name, count in named.items() if count > 1)
+    return Decided(() if request.validate_only else creator.records, CreateTopicsResponse(topics=results))

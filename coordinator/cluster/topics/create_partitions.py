@@ -1,0 +1,104 @@
+"""Decides on CreatePartitions. Source: Kafka's ControllerApis and ReplicationControlManager.createPartitions of 4.3."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from coordinator.cluster.decided import MAX_RECORDS, Decided, out_of_time, told, too_large
+from coordinator.cluster.image import Image
+from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.topics.placement import Placer, check_assignment, check_some_active
+from coordinator.cluster.topics.topic import Partition, Topic
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.create_partitions import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+
+FIXED = "{} keeps the number of its partitions: it says in which of them {} is, and with another it would not be found."
+MAPPED_BY_COUNT = {
+    "__consumer_offsets": "a group",
+    "__transaction_state": "a transactional id",
+    "__share_group_state": "a share partition",
+}
+"""Topics that Kafka lets grow: its coordinators go on with the old number until they start anew, and then look for what
+they have in partitions where it is not. Committed offsets seem to be gone."""
+
+
+def create_partitions(image: Image, request: CreatePartitionsRequest) -> Decided[CreatePartitionsResponse]:
+    """More partitions of each topic, or an error for it, as where the request has no room left for all of its records.
+
+    There Kafka writes those that fit all the same, and answers UNKNOWN_SERVER_ERROR.
+    """
+    named = Counter(topic.name for topic in request.topics)
+    if 1 in named.values() and (late := out_of_time(request.timeout_ms)):
+        return Decided((), CreatePartitionsResponse(results=[_result(topic.name, late) for topic in request.topics]))
+    placer = Placer(image)
+    records: list[MetadataRecord] = []
+    results = []
+    for topic in {topic.name: topic for topic in request.topics}.values():
+        try:
+            if named[topic.name] > 1:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            records += _grow(image, placer, topic, MAX_RECORDS - len(records))
+            results.append(_result(topic.name, None))
+        except KafkaError as error:
+            results.append(_result(topic.name, error))
+    return Decided(() if request.validate_only else records, CreatePartitionsResponse(results=results))
+
+
+def _result(name: str, error: KafkaError | None) -> CreatePartitionsTopicResult:
+    if error is None:
+        return CreatePartitionsTopicResult(name=name, error_code=ErrorCode.NONE, error_message=None)
+    return CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=told(error))
+
+
+def _grow(image: Image, placer: Placer, wanted: CreatePartitionsTopic, room: int) -> list[MetadataRecord]:
+    """The records of the topic's new partitions, as many as `room` at most."""
+    topic = image.topic(wanted.name)
+    if topic is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if wanted.name in MAPPED_BY_COUNT:
+        message = FIXED.format(wanted.name, MAPPED_BY_COUNT[wanted.name])
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, message)
+    existing = len(topic.partitions)
+    if wanted.count == existing:
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {existing} partition(s).")
+    if wanted.count < existing:
+        message = (
+            f"The topic {wanted.name} currently has {existing} partition(s); {wanted.count} would not be an increase."
+        )
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, message)
+    additional = wanted.count - existing
+    if wanted.assignments is not None:
+        _check_count(additional, wanted.assignments)
+    if additional > room:
+        raise too_large()
+    if wanted.assignments is None:
+        partitions = placer.place(additional, topic.replication_factor, first=existing)
+    else:
+        partitions = _assigned(image, placer, topic, wanted.assignments)
+    return [partition.to_record(topic.topic_id, existing + at) for at, partition in enumerate(partitions)]
+
+
+def _check_count(additional: int, assignments: list[CreatePartitionsAssignment]) -> None:
+    if len(assignments) != additional:
+        message = (
+            f"Attempted to add {additional} additional partition(s), but only {len(assignments)} assignment(s) were "
+            "specified."
+        )
+        raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+
+
+def _assigned(
+    image: Image, placer: Placer, topic: Topic, assignments: list[CreatePartitionsAssignment]
+) -> list[Partition]:
+    partitions = []
+    for at, assignment in enumerate(assignments):
+        check_assignment(image, assignment.broker_ids, topic.replication_factor)
+        check_some_active(image, assignment.broker_ids, len(topic.partitions) + at)
+        partitions.append(placer.build(tuple(assignment.broker_ids)))
+    return partitions

@@ -1,0 +1,121 @@
+"""Decides on DeleteTopics. Source: Kafka's ControllerApis.deleteTopics and ReplicationControlManager.deleteTopics."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container
+
+from coordinator.cluster.decided import Decided, out_of_time, told
+from coordinator.cluster.image import Image
+from coordinator.cluster.options import ClusterOptions
+from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.topics.create import EVERYTHING
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from protocol.metadata_records.topics import RemoveTopicRecord
+from protocol.types import NO_UUID, Uuid
+
+DISABLED_SINCE = 3
+"""Version of the request that knows TOPIC_DELETION_DISABLED."""
+
+
+def delete_topics(
+    image: Image,
+    request: DeleteTopicsRequest,
+    options: ClusterOptions,
+    version: int,
+    deletable: Container[str] = EVERYTHING,
+    describable: Container[str] = EVERYTHING,
+) -> Decided[DeleteTopicsResponse]:
+    """Topics by name or id, each with its own result. Who may not describe a topic does not learn its name, nor whether
+    there is one. Raises KafkaError where topics may not be deleted at all."""
+    if not options.delete_topic_enable:
+        if version < DISABLED_SINCE:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Topic deletion is disabled.")
+        raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED)
+    deletion = _Deletion(image, deletable, describable)
+    states = [*request.topics, *(DeleteTopicState(name=name, topic_id=NO_UUID) for name in request.topic_names)]
+    named = Counter(state.name for state in states if state.name is not None and state.topic_id == NO_UUID)
+    by_id = Counter(state.topic_id for state in states if state.name is None and state.topic_id != NO_UUID)
+    if 1 in (*named.values(), *by_id.values()) and (late := out_of_time(request.timeout_ms)):
+        for state in states:
+            deletion.refuse(state.name, state.topic_id, late)
+        return Decided((), DeleteTopicsResponse(responses=deletion.results))
+    for state in states:
+        if (state.name is None) == (state.topic_id == NO_UUID):
+            neither = state.name is None
+            what = "Neither topic name nor id were specified." if neither else _BOTH
+            deletion.refuse(state.name, state.topic_id, KafkaError(ErrorCode.INVALID_REQUEST, what))
+    for topic_id, count in by_id.items():
+        deletion.by_id(topic_id, count)
+    for name, count in named.items():
+        deletion.by_name(name, count, by_id)
+    return Decided(deletion.records, DeleteTopicsResponse(responses=deletion.results))
+
+
+_BOTH = "You may not specify both topic name and topic id."
+
+
+class _Deletion:
+    """The results and records of one request."""
+
+    def __init__(self, image: Image, deletable: Container[str], describable: Container[str]) -> None:
+        self._image = image
+        self._deletable = deletable
+        self._describable = describable
+        self.records: list[MetadataRecord] = []
+        self.results: list[DeletableTopicResult] = []
+
+    def refuse(self, name: str | None, topic_id: Uuid, error: KafkaError) -> None:
+        self.results.append(
+            DeletableTopicResult(name=name, topic_id=topic_id, error_code=error.code, error_message=told(error))
+        )
+
+    def by_id(self, topic_id: Uuid, count: int) -> None:
+        topic = self._image.topic_by_id(topic_id)
+        if count > 1:
+            self.refuse(None, topic_id, KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic id."))
+        elif topic is None:
+            message = "This server does not host this topic ID."
+            self.refuse(None, topic_id, KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, message))
+        elif topic.name not in self._deletable:
+            name = topic.name if topic.name in self._describable else None
+            self.refuse(name, topic_id, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+        else:
+            self._remove(topic.name, topic_id)
+
+    def by_name(self, name: str, count: int, by_id: Counter[Uuid]) -> None:
+        topic = self._image.topic(name)
+        if count > 1:
+            self.refuse(name, NO_UUID, KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
+        elif name not in self._describable:
+            self.refuse(name, NO_UUID, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+        elif topic is None:
+            message = "This server does not host this topic-partition."
+            self.refuse(name, NO_UUID, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message))
+        elif name not in self._deletable:
+            self.refuse(name, NO_UUID, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+        elif topic.topic_id in by_id:
+            self._take_back(topic.topic_id)
+            message = "The provided topic name maps to an ID that was already supplied."
+            self.refuse(name, topic.topic_id, KafkaError(ErrorCode.INVALID_REQUEST, message))
+        else:
+            self._remove(name, topic.topic_id)
+
+    def _remove(self, name: str, topic_id: Uuid) -> None:
+        self.records.append(RemoveTopicRecord(topic_id=topic_id))
+        self.results.append(
+            DeletableTopicResult(name=name, topic_id=topic_id, error_code=ErrorCode.NONE, error_message=None)
+        )
+
+    def _take_back(self, topic_id: Uuid) -> None:
+        """A topic that was asked for twice, by id and by name, stays."""
+        self.records = [record for record in self.records if record != RemoveTopicRecord(topic_id=topic_id)]
+        self.results = [
+            result for result in self.results if result.topic_id != topic_id or result.error_code != ErrorCode.NONE
+        ]

@@ -1,0 +1,144 @@
+"""Answers DescribeTopicPartitions: partitions in order, page by page (KIP-966).
+
+Source: Kafka's DescribeTopicPartitionsRequestHandler and KRaftMetadataCache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from coordinator.cluster.image import Image
+from coordinator.cluster.topics import names
+from coordinator.cluster.topics.topic import NO_LEADER, Partition, Topic
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+from protocol.types import NO_UUID
+
+NOT_ASKED = -0x80000000
+"""What authorized operations are where nobody asked for them."""
+
+MAX_PARTITIONS = 2_000
+"""Default of max.request.partition.size.limit: how many partitions one response describes."""
+
+
+def describe_topic_partitions(
+    image: Image,
+    request: DescribeTopicPartitionsRequest,
+    listener: str,
+    may_describe: Callable[[str], bool] = lambda name: True,
+    max_partitions: int = MAX_PARTITIONS,
+    operations: int = NOT_ASKED,
+) -> DescribeTopicPartitionsResponse:
+    """The named topics, or all, in order of name from the cursor on; a named one that may not be described is told so.
+
+    `operations` is what may be done with a topic, as bits (KIP-430). A cursor that cannot be one is an INVALID_REQUEST
+    for each topic that was named.
+    """
+    every = not request.topics
+    start = request.cursor
+    if start is not None and not _is_cursor(start, request):
+        refused = [_topic(topic.name, ErrorCode.INVALID_REQUEST) for topic in request.topics]
+        return DescribeTopicPartitionsResponse(topics=refused)
+    asked = _asked_for(image, request)
+    allowed = [name for name in asked if may_describe(name)]
+    limit = max(min(max_partitions, request.response_partition_limit), 1)
+    first_index = {start.topic_name: start.partition_index} if start is not None else {}
+    response = _page(image, allowed, listener, first_index, limit, every)
+    for topic in response.topics:
+        topic.topic_authorized_operations = operations
+    if not every:
+        response.topics += (
+            _topic(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for name in asked if name not in set(allowed)
+        )
+    return response
+
+
+def _is_cursor(cursor: Cursor, request: DescribeTopicPartitionsRequest) -> bool:
+    """A cursor points to a partition of a topic that was asked for."""
+    named = {topic.name for topic in request.topics}
+    return cursor.partition_index >= 0 and (not named or cursor.topic_name in named)
+
+
+def _asked_for(image: Image, request: DescribeTopicPartitionsRequest) -> list[str]:
+    wanted = image.topic_names() if not request.topics else sorted({topic.name for topic in request.topics})
+    start = "" if request.cursor is None else request.cursor.topic_name
+    return [name for name in wanted if name >= start]
+
+
+def _page(
+    image: Image, wanted: Iterable[str], listener: str, first_index: dict[str, int], limit: int, every: bool
+) -> DescribeTopicPartitionsResponse:
+    response = DescribeTopicPartitionsResponse(topics=[])
+    for name in wanted:
+        if limit <= 0:
+            response.next_cursor = Cursor(topic_name=name, partition_index=0)
+            break
+        topic = image.topic(name)
+        if topic is None:
+            if not every:
+                response.topics.append(_topic(name, _absence(name)))
+            continue
+        first = first_index.get(name, 0)
+        end = min(first + limit, len(topic.partitions))
+        described = _topic(name, ErrorCode.NONE)
+        described.topic_id = topic.topic_id
+        described.partitions = [_partition(image, topic, index, listener) for index in range(first, end)]
+        response.topics.append(described)
+        if end < len(topic.partitions):
+            response.next_cursor = Cursor(topic_name=name, partition_index=end)
+            break
+        limit -= max(end - first, 0)
+    return response
+
+
+def _absence(name: str) -> ErrorCode:
+    try:
+        names.validate(name)
+    except KafkaError as error:
+        return error.code
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _topic(name: str, error: ErrorCode) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=error, name=name, topic_id=NO_UUID, is_internal=names.is_internal(name), partitions=[]
+    )
+
+
+def _partition(image: Image, topic: Topic, index: int, listener: str) -> DescribeTopicPartitionsResponsePartition:
+    partition = topic.partitions[index]
+    return DescribeTopicPartitionsResponsePartition(
+        error_code=ErrorCode.NONE,
+        partition_index=index,
+        leader_id=partition.leader if is_reachable(image, partition.leader, listener) else NO_LEADER,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.isr),
+        eligible_leader_replicas=list(partition.elr),
+        last_known_elr=list(partition.last_known_elr),
+        offline_replicas=offline_replicas(image, partition, listener),
+    )
+
+
+def is_reachable(image: Image, broker_id: int, listener: str) -> bool:
+    """Whether the broker is unfenced and has a listener of this name."""
+    broker = image.brokers.get(broker_id)
+    return broker is not None and not broker.fenced and broker.endpoint(listener) is not None
+
+
+def offline_replicas(image: Image, partition: Partition, listener: str) -> list[int]:
+    """The replicas on brokers that are fenced, gone or not on this listener, or in a directory that is offline."""
+    return [broker_id for broker_id in partition.replicas if _is_offline(image, partition, broker_id, listener)]
+
+
+def _is_offline(image: Image, partition: Partition, broker_id: int, listener: str) -> bool:
+    if not is_reachable(image, broker_id, listener):
+        return True
+    directory = partition.directory_of(broker_id)
+    return not image.brokers[broker_id].has_online(directory)

@@ -1,0 +1,99 @@
+"""Where the replicas of new partitions go, and whether an assignment by hand can stand.
+
+Source: Kafka's StripedReplicaPlacer and ReplicationControlManager.validateManualPartitionAssignment.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from coordinator.cluster.image import Image
+from coordinator.cluster.topics.topic import Partition
+from protocol.errors import ErrorCode, KafkaError
+from protocol.types import NO_UUID, Uuid
+
+
+class Placer:
+    """Places the partitions of one request: replicas round-robin over the brokers, each in its emptiest directory."""
+
+    def __init__(self, image: Image, stripe: int = 0) -> None:
+        """`stripe` says with which broker to begin; a random one spreads the leaders of small topics."""
+        self._image = image
+        self._stripe = stripe
+        self._load: Counter[Uuid] = Counter(image.partitions_in)
+
+    def place(self, count: int, replication_factor: int, first: int = 0) -> list[Partition]:
+        """New partitions in order, from the index `first` on.
+
+        Raises KafkaError(INVALID_REPLICATION_FACTOR) if there are not enough brokers.
+        """
+        brokers = sorted(self._image.brokers)
+        active = [broker_id for broker_id in brokers if self._image.is_active(broker_id)]
+        if not active:
+            why = "All brokers are currently fenced, or have all their log directories cordoned."
+            raise _cannot(replication_factor, why)
+        if replication_factor > len(brokers):
+            raise _cannot(
+                replication_factor,
+                f"The target replication factor of {replication_factor} cannot be reached because only "
+                f"{len(brokers)} broker(s) are registered or some brokers have all their log directories cordoned.",
+            )
+        fenced = [broker_id for broker_id in brokers if broker_id not in active]
+        return [self.build(self._stripe_of(active, fenced, replication_factor, first + at)) for at in range(count)]
+
+    def _stripe_of(self, active: list[int], fenced: list[int], replication_factor: int, index: int) -> tuple[int, ...]:
+        start = (self._stripe + index) % len(active)
+        return tuple((active[start:] + active[:start] + fenced)[:replication_factor])
+
+    def build(self, replicas: tuple[int, ...]) -> Partition:
+        """A new partition on these brokers: the active ones are in sync, the first of them leads."""
+        isr = tuple(broker_id for broker_id in replicas if self._image.is_active(broker_id))
+        return Partition(replicas=replicas, isr=isr, leader=isr[0], directories=tuple(map(self.directory, replicas)))
+
+    def directory(self, broker_id: int) -> Uuid:
+        """The broker's directory with the fewest replicas, counting those placed here; unassigned if none is known."""
+        broker = self._image.brokers[broker_id]
+        cordoned = broker.cordoned_log_dirs or ()
+        usable = [directory for directory in broker.log_dirs if directory not in cordoned] or [*broker.log_dirs]
+        if not usable:
+            return NO_UUID
+        chosen = min(usable, key=lambda directory: self._load[directory])
+        self._load[chosen] += 1
+        return chosen
+
+
+def _cannot(replication_factor: int, why: str) -> KafkaError:
+    message = f"Unable to replicate the partition {replication_factor} time(s): {why}"
+    return KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, message)
+
+
+def check_assignment(image: Image, replicas: Sequence[int], replication_factor: int | None) -> None:
+    """Raises KafkaError(INVALID_REPLICA_ASSIGNMENT) for an assignment that no partition can have."""
+    if not replicas:
+        raise _invalid("The manual partition assignment includes an empty replica list.")
+    for position, broker_id in enumerate(sorted(replicas)):
+        if broker_id not in image.brokers:
+            raise _invalid(
+                f"The manual partition assignment includes broker {broker_id}, but no such broker is registered."
+            )
+        if position and sorted(replicas)[position - 1] == broker_id:
+            raise _invalid(f"The manual partition assignment includes the broker {broker_id} more than once.")
+    if replication_factor is not None and len(replicas) != replication_factor:
+        raise _invalid(
+            f"The manual partition assignment includes a partition with {len(replicas)} replica(s), but this is not "
+            f"consistent with previous partitions, which have {replication_factor} replica(s)."
+        )
+
+
+def check_some_active(image: Image, replicas: Sequence[int], index: int) -> None:
+    """Raises KafkaError(INVALID_REPLICA_ASSIGNMENT) when no broker of the assignment could lead."""
+    if not any(map(image.is_active, replicas)):
+        raise _invalid(
+            f"All brokers specified in the manual partition assignment for partition {index} are fenced or in "
+            "controlled shutdown."
+        )
+
+
+def _invalid(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)

@@ -1,0 +1,85 @@
+"""The `uniform` assignor: all members get equally many partitions, give or take one, and keep what they can.
+
+This is the way for members of one subscription; for members of different ones, see assignors_mixed.
+Source: Kafka's UniformAssignor and UniformHomogeneousAssignmentBuilder (KIP-848). Like those of Kafka 4.3, it does not
+look at racks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from itertools import islice
+
+from coordinator.group.assignment import Assignment, GroupSpec
+from coordinator.group.assignors.mixed import assign_mixed
+from protocol.types import Uuid
+
+TopicIdPartition = tuple[Uuid, int]
+
+
+def assign_uniformly(spec: GroupSpec) -> Mapping[str, Assignment]:
+    """The target assignment of every member."""
+    if not spec.members:
+        return {}
+    return _assign_alike(spec) if spec.homogeneous else assign_mixed(spec)
+
+
+def _assign_alike(spec: GroupSpec) -> Mapping[str, Assignment]:
+    """Trim each member to its quota, then hand out what is free to those below theirs, in the order of the members.
+
+    Some members may have one partition more than the others. The first in order that hold enough already get to keep
+    theirs; the rest of these places go to the last in order, so that no partition moves for a place that is not needed.
+    """
+    topics = next(iter(spec.members.values())).topics
+    free = _unowned(spec, topics)
+    quota, places = divmod(sum(spec.partition_counts[topic_id] for topic_id in topics), len(spec.members))
+    target: dict[str, Assignment] = {}
+    hungry: list[tuple[str, int]] = []
+    for members_left, (member_id, member) in zip(range(len(spec.members), 0, -1), spec.members.items(), strict=True):
+        has_place = places > 0
+        target[member_id], room = _trimmed(member.assigned, topics, quota + has_place, free)
+        if room and has_place and members_left > places:  # those after it are enough to fill the places
+            room -= 1
+            has_place = False
+        if room:
+            hungry.append((member_id, room))
+        places -= has_place
+    supply = iter(free)
+    for member_id, room in hungry:
+        target[member_id] = _joined(target[member_id], islice(supply, room))
+    return target
+
+
+def _unowned(spec: GroupSpec, topics: Collection[Uuid]) -> list[TopicIdPartition]:
+    """The partitions that nobody has in the present target assignment."""
+    free: list[TopicIdPartition] = []
+    for topic_id in topics:
+        owned = spec.owners.get(topic_id, {})
+        free.extend((topic_id, index) for index in range(spec.partition_counts[topic_id]) if index not in owned)
+    return free
+
+
+def _trimmed(
+    assigned: Assignment, topics: Collection[Uuid], quota: int, free: list[TopicIdPartition]
+) -> tuple[Assignment, int]:
+    """What a member keeps, at most `quota`, and its room for more; what it gives up is added to `free`."""
+    kept: dict[Uuid, frozenset[int]] = {}
+    for topic_id, partitions in assigned.items():
+        if topic_id not in topics:
+            continue
+        if len(partitions) <= quota:
+            kept[topic_id] = partitions
+        else:
+            ordered = sorted(partitions)
+            free.extend((topic_id, index) for index in ordered[quota:])
+            if quota:
+                kept[topic_id] = frozenset(ordered[:quota])
+        quota -= len(kept.get(topic_id, ()))
+    return kept, quota
+
+
+def _joined(assigned: Assignment, added: Collection[TopicIdPartition] | islice[TopicIdPartition]) -> Assignment:
+    by_topic = {topic_id: set(partitions) for topic_id, partitions in assigned.items()}
+    for topic_id, index in added:
+        by_topic.setdefault(topic_id, set()).add(index)
+    return {topic_id: frozenset(partitions) for topic_id, partitions in by_topic.items()}

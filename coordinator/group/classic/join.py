@@ -1,0 +1,266 @@
+"""JoinGroup of a classic group: someone new, someone back, and static members who come under a new member id.
+
+An answer may come at once (a member id to join with, or the generation that has not changed), or once everyone has
+joined. Source: GroupMetadataManager.classicGroupJoin (KIP-394 for pending members, KIP-345 for static ones, KIP-814 for
+leaders that need not assign again).
+"""
+
+from __future__ import annotations
+
+from coordinator.group.classic.group import (
+    COMPLETING_REBALANCE,
+    EMPTY,
+    PREPARING_REBALANCE,
+    STABLE,
+    ClassicGroup,
+    session_key,
+)
+from coordinator.group.classic.member import ClassicMember, Strategy
+from coordinator.group.classic.rebalance import (
+    answer_join,
+    answer_sync,
+    complete_if_joined,
+    join_refused,
+    joined,
+    keep_session,
+    prepare,
+    prepare_or_complete,
+    watch,
+)
+from coordinator.group.classic.records import as_is, created
+from coordinator.group.draft import Draft
+from coordinator.group.records import GroupOutcome
+from coordinator.group.state import Client, GroupState
+from coordinator.runtime import Ticket
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from protocol.messages.sync_group import SyncGroupResponse
+
+NEW_MEMBER_TIMEOUT_MS = 300_000
+"""A new member that waits in a long rebalance cannot heartbeat yet; one that is gone by then should not block the group
+for ever (GroupCoordinatorConfig.CLASSIC_GROUP_NEW_MEMBER_JOIN_TIMEOUT_MS)."""
+
+FIRST_PENDING_MEMBER_VERSION = 4  # KIP-394
+FIRST_SKIP_ASSIGNMENT_VERSION = 9  # KIP-814
+NO_REASON = "not provided"
+
+
+class Joining:
+    """One JoinGroup request at work."""
+
+    __slots__ = ("client", "draft", "group", "now_ms", "request", "state", "strategies", "ticket")
+
+    def __init__(
+        self,
+        state: GroupState,
+        group: ClassicGroup,
+        request: JoinGroupRequest,
+        client: Client,
+        ticket: Ticket[JoinGroupResponse],
+        now_ms: int,
+    ) -> None:
+        self.state = state
+        self.group = group
+        self.request = request
+        self.client = client
+        self.ticket = ticket
+        self.now_ms = now_ms
+        self.strategies = tuple(Strategy(each.name, bytes(each.metadata)) for each in request.protocols)
+        self.draft = Draft()
+
+    def answer(self, response: JoinGroupResponse) -> None:
+        self.draft.answer(self.ticket, response)
+
+    def refuse(self, code: ErrorCode, member_id: str = "") -> None:
+        self.answer(join_refused(member_id, code))
+
+    def reason(self, why: str) -> str:
+        return f"{why}; client reason: {self.request.reason or NO_REASON}"
+
+    def supported(self) -> bool:
+        return self.group.supports(self.request.protocol_type, (name for name, _ in self.strategies))
+
+
+def join(
+    state: GroupState, request: JoinGroupRequest, client: Client, ticket: Ticket[JoinGroupResponse], now_ms: int
+) -> GroupOutcome:
+    """A member joins a group that is classic, or is not there yet, or is of another type but empty: that one ends."""
+    present = state.groups.get(request.group_id)
+    if isinstance(present, ClassicGroup):
+        joining = Joining(state, present, request, client, ticket, now_ms)
+    elif request.member_id:
+        draft = Draft()
+        draft.answer(ticket, join_refused(request.member_id, ErrorCode.UNKNOWN_MEMBER_ID))
+        return draft.outcome()
+    else:
+        new = state.groups[request.group_id] = ClassicGroup(request.group_id, since_ms=now_ms)
+        joining = Joining(state, new, request, client, ticket, now_ms)
+        joining.draft.records += [*(present.tombstones() if present else ()), created(new)]
+    group = joining.group
+    if not _has_room(group, request.member_id, state.settings.group_max_size):
+        group.remove(request.member_id)
+        joining.refuse(ErrorCode.GROUP_MAX_SIZE_REACHED)
+    elif not joining.supported():
+        joining.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id)
+    elif request.member_id:
+        _join_known(joining)
+    else:
+        _join_unknown(joining)
+    return joining.draft.outcome()
+
+
+def _has_room(group: ClassicGroup, member_id: str, max_size: int) -> bool:
+    """Whether the group may have this member. While it rebalances, the first to join are those who may."""
+    if group.state is EMPTY:
+        return True
+    member = group.members.get(member_id)
+    if group.state is PREPARING_REBALANCE:
+        return (member is not None and member.is_joining) or group.joining < max_size
+    return member is not None or len(group.members) < max_size
+
+
+# Without a member id.
+
+
+def _join_unknown(joining: Joining) -> None:
+    request, group = joining.request, joining.group
+    instance_id = request.group_instance_id
+    if instance_id is None:
+        member_id = f"{joining.client.client_id}-{joining.state.new_member_uuid()}"
+        if joining.client.version >= FIRST_PENDING_MEMBER_VERSION:
+            _give_member_id(joining, member_id)
+        else:
+            _add(joining, member_id)
+        return
+    member_id = f"{instance_id}-{joining.state.new_member_uuid()}"
+    replaced = group.static_members.get(instance_id)
+    if replaced is None:
+        _add(joining, member_id)
+    else:
+        _replace_static(joining, group.members[replaced], member_id)
+
+
+def _give_member_id(joining: Joining, member_id: str) -> None:
+    """Have it come back with the id, so that one that never hears of it is not a member (KIP-394)."""
+    joining.group.pending_joins.add(member_id)
+    watch(joining.state, joining.group.group_id, member_id, joining.now_ms + joining.request.session_timeout_ms)
+    joining.refuse(ErrorCode.MEMBER_ID_REQUIRED, member_id)
+
+
+def _add(joining: Joining, member_id: str) -> None:
+    """A new member, who waits for the rebalance that it causes."""
+    request, group, state = joining.request, joining.group, joining.state
+    member = ClassicMember(
+        member_id,
+        instance_id=request.group_instance_id,
+        client_id=joining.client.client_id,
+        client_host=joining.client.host,
+        rebalance_timeout_ms=request.rebalance_timeout_ms,
+        session_timeout_ms=request.session_timeout_ms,
+        strategies=joining.strategies,
+    )
+    member.is_new = True
+    member.join_ticket = joining.ticket
+    if group.state is PREPARING_REBALANCE and group.initial_rebalance:
+        group.new_member_added = True
+    group.add(member, request.protocol_type)
+    watch(state, group.group_id, member_id, joining.now_ms + NEW_MEMBER_TIMEOUT_MS)
+    reason = joining.reason(f"new member {member_id} with instance id {request.group_instance_id}")
+    prepare_or_complete(state, group, joining.draft, joining.now_ms, reason)
+
+
+# With a member id.
+
+
+def _join_known(joining: Joining) -> None:
+    request, group = joining.request, joining.group
+    member_id = request.member_id
+    if member_id in group.pending_joins:
+        if request.group_instance_id is not None:  # ids are given out to dynamic members only
+            joining.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, member_id)
+        else:
+            _add(joining, member_id)
+        return
+    try:
+        group.check_member(member_id, request.group_instance_id)
+    except KafkaError as error:
+        joining.refuse(error.code, member_id)
+        return
+    member = group.members[member_id]
+    reason = _why_rebalance(joining, member)
+    if reason is None:
+        joining.answer(_unchanged(joining, member))
+    else:
+        _update(joining, member, joining.ticket)
+        prepare_or_complete(joining.state, group, joining.draft, joining.now_ms, joining.reason(reason))
+
+
+def _why_rebalance(joining: Joining, member: ClassicMember) -> str | None:
+    """Why a member that joins again needs a new generation; None if it only did not hear of the present one."""
+    group = joining.group
+    if group.state is PREPARING_REBALANCE:
+        return f"member {member.member_id} joins during {group.state_name}"
+    if group.state is STABLE and group.is_leader(member.member_id):
+        return f"leader {member.member_id} joins again during {group.state_name}"
+    if member.strategies != joining.strategies:
+        return f"metadata of member {member.member_id} changed during {group.state_name}"
+    return None
+
+
+def _unchanged(joining: Joining, member: ClassicMember) -> JoinGroupResponse:
+    """The present generation, as the member would have heard of it."""
+    return joined(joining.group, member)
+
+
+def _update(joining: Joining, member: ClassicMember, ticket: Ticket[JoinGroupResponse]) -> None:
+    """The member is what it says now, and waits; an earlier request of it that waits was given up by its client."""
+    group, request = joining.group, joining.request
+    answer_join(group, member, joining.draft, join_refused(member.member_id, ErrorCode.REBALANCE_IN_PROGRESS))
+    group.change_strategies(member, joining.strategies)
+    member.rebalance_timeout_ms = request.rebalance_timeout_ms
+    member.session_timeout_ms = request.session_timeout_ms
+    group.joining += 1
+    member.join_ticket = ticket
+
+
+# Static members (KIP-345).
+
+
+def _replace_static(joining: Joining, old: ClassicMember, member_id: str) -> None:
+    """Its instance came back under a new member id: it takes the old one's place, assignment and all."""
+    state, group, draft, now_ms = joining.state, joining.group, joining.draft, joining.now_ms
+    leader_before = group.leader
+    member = _take_place(joining, old, member_id)
+    keep_session(state, group, member, now_ms)
+    if group.state is PREPARING_REBALANCE:
+        _update(joining, member, joining.ticket)
+        complete_if_joined(state, group, draft, now_ms)
+        return
+    strategy_before = group.strategy
+    _update(joining, member, joining.ticket)
+    if group.state is COMPLETING_REBALANCE:
+        prepare(state, group, draft, now_ms, joining.reason(f"static member {member.instance_id} came back"))
+    elif group.select_strategy() != strategy_before:
+        prepare(state, group, draft, now_ms, joining.reason(f"static member {member.instance_id} changed the strategy"))
+    else:
+        draft.records.append(as_is(group))
+        answer_join(group, member, draft, _replaced(joining, member, leader_before))
+
+
+def _take_place(joining: Joining, old: ClassicMember, member_id: str) -> ClassicMember:
+    """Put the member into the old one's place in the group; whoever still waits as the old one is fenced."""
+    group, draft, code = joining.group, joining.draft, ErrorCode.FENCED_INSTANCE_ID
+    answer_join(group, old, draft, join_refused(old.member_id, code))
+    answer_sync(old, draft, SyncGroupResponse(error_code=code, assignment=b""))
+    joining.state.timers.cancel(session_key(group.group_id, old.member_id))
+    return group.rename(old, member_id)
+
+
+def _replaced(joining: Joining, member: ClassicMember, leader_before: str | None) -> JoinGroupResponse:
+    """No rebalance. A leader that knows how to skip the assignment stays leader; an older one is told that another
+    leads, since whoever leads has to send assignments."""
+    if joining.client.version >= FIRST_SKIP_ASSIGNMENT_VERSION:
+        return joined(joining.group, member, skip_assignment=joining.group.is_leader(member.member_id))
+    response = joined(joining.group, member)
+    response.leader, response.members = leader_before or "", []
+    return response

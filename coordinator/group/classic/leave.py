@@ -1,0 +1,60 @@
+"""LeaveGroup of a classic group: members go, by member id or by instance id, several at once.
+
+Source: GroupMetadataManager.classicGroupLeave (KIP-345 for several, KIP-800 for reasons).
+"""
+
+from __future__ import annotations
+
+from coordinator.group.classic.group import EMPTY, ClassicGroup, session_key
+from coordinator.group.classic.rebalance import prepare_or_complete, remove_member
+from coordinator.group.draft import Draft
+from coordinator.group.records import GroupOutcome
+from coordinator.group.state import Client, GroupState
+from coordinator.runtime import Ticket
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
+
+
+def leave(
+    state: GroupState,
+    group: ClassicGroup,
+    request: LeaveGroupRequest,
+    client: Client,
+    ticket: Ticket[LeaveGroupResponse],
+    now_ms: int,
+) -> GroupOutcome:
+    """Every member is answered on its own; those who stay rebalance."""
+    draft = Draft()
+    results = [_leave_one(state, group, each, draft) for each in request.members]
+    draft.answer(ticket, LeaveGroupResponse(error_code=0, members=results))
+    gone = [each.member_id or each.group_instance_id or "" for each in results if not each.error_code]
+    if gone and group.state is not EMPTY:
+        prepare_or_complete(state, group, draft, now_ms, f"{', '.join(gone)} left")
+    return draft.outcome()
+
+
+def _leave_one(state: GroupState, group: ClassicGroup, each: MemberIdentity, draft: Draft) -> MemberResponse:
+    code = ErrorCode.NONE
+    try:
+        member_id = _member_id(group, each)
+        if member_id in group.pending_joins:
+            state.timers.cancel(session_key(group.group_id, member_id))
+            group.remove(member_id)
+        else:
+            remove_member(state, group, group.members[member_id], draft)
+        state.note("member left", group=group.group_id, member=member_id, reason=each.reason or "not provided")
+    except KafkaError as error:
+        code = error.code
+    return MemberResponse(member_id=each.member_id, group_instance_id=each.group_instance_id, error_code=code)
+
+
+def _member_id(group: ClassicGroup, each: MemberIdentity) -> str:
+    """Whom the request means; administrators know static members by their instance ids only."""
+    if not each.member_id:
+        owner = group.static_members.get(each.group_instance_id or "")
+        if owner is None:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        return owner
+    if each.member_id not in group.pending_joins:
+        group.check_member(each.member_id, each.group_instance_id)
+    return each.member_id

@@ -1,0 +1,77 @@
+"""The record of a classic group, from the group and what is to become of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from coordinator.group.classic.group import ClassicGroup
+from coordinator.group.records import GroupRecord, classic_group
+from protocol.coordinator_records.classic_group import GroupMetadataValue, MemberMetadata
+
+
+def assigned(group: ClassicGroup, assignments: Mapping[str, bytes]) -> GroupRecord:
+    """The present generation with its members and their assignments, by member id; who has none gets an empty one."""
+    strategy = group.strategy or ""
+    members = [
+        MemberMetadata(
+            member_id=member.member_id,
+            group_instance_id=member.instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            rebalance_timeout=member.rebalance_timeout_ms,
+            session_timeout=member.session_timeout_ms,
+            subscription=member.metadata(strategy),
+            assignment=assignments.get(member.member_id, b""),
+        )
+        for member in group.members.values()
+    ]
+    return _record(group, group.generation, group.since_ms, members)
+
+
+def as_is(group: ClassicGroup) -> GroupRecord:
+    """The group with the assignments that its members have."""
+    return assigned(group, {member.member_id: member.assignment for member in group.members.values()})
+
+
+def empty_generation(group: ClassicGroup, now_ms: int) -> GroupRecord:
+    """The generation that begins as the last member has gone."""
+    return classic_group(
+        group.group_id,
+        GroupMetadataValue(
+            protocol_type=group.protocol_type,
+            generation=group.generation + 1,
+            protocol=None,
+            leader=None,
+            current_state_timestamp=now_ms,
+            members=[],
+        ),
+    )
+
+
+def created(group: ClassicGroup) -> GroupRecord:
+    """A group that has come into being, whose first members are about to join."""
+    return classic_group(
+        group.group_id,
+        GroupMetadataValue(
+            protocol_type="",
+            generation=0,
+            protocol=None,
+            leader=None,
+            current_state_timestamp=group.since_ms,
+            members=[],
+        ),
+    )
+
+
+def _record(group: ClassicGroup, generation: int, since_ms: int, members: list[MemberMetadata]) -> GroupRecord:
+    return classic_group(
+        group.group_id,
+        GroupMetadataValue(
+            protocol_type=group.protocol_type,
+            generation=generation,
+            protocol=group.strategy,
+            leader=group.leader,
+            current_state_timestamp=since_ms,
+            members=members,
+        ),
+    )

@@ -1,0 +1,104 @@
+"""SyncGroup of a classic group: the leader brings the assignments, everyone takes its own.
+
+The assignments are written before anyone gets them. Source: GroupMetadataManager.classicGroupSync.
+"""
+
+from __future__ import annotations
+
+from coordinator.group.classic.group import COMPLETING_REBALANCE, PREPARING_REBALANCE, STABLE, ClassicGroup
+from coordinator.group.classic.member import NO_ASSIGNMENT
+from coordinator.group.classic.rebalance import answer_sync, keep_session, prepare, stop_waiting_for_syncs
+from coordinator.group.classic.records import assigned
+from coordinator.group.draft import Draft
+from coordinator.group.records import GroupOutcome
+from coordinator.group.state import Client, GroupState
+from coordinator.runtime import Ticket
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+MEMBER_OVERHEAD_BYTES = 100
+"""More than a member's timeouts and lengths take in the group's record."""
+
+
+def sync(
+    state: GroupState,
+    group: ClassicGroup,
+    request: SyncGroupRequest,
+    client: Client,
+    ticket: Ticket[SyncGroupResponse],
+    now_ms: int,
+) -> GroupOutcome:
+    """A member brings or takes assignments. Raises KafkaError, which is the answer's error."""
+    draft = Draft()
+    _check(group, request)
+    member = group.members[request.member_id]
+    if group.state is PREPARING_REBALANCE:
+        raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
+    _no_longer_pending(state, group, request.member_id)
+    if group.state is STABLE:
+        draft.answer(ticket, _assignment(group, member.assignment))
+    else:
+        assert group.state is COMPLETING_REBALANCE
+        answer_sync(member, draft, _refused(ErrorCode.REBALANCE_IN_PROGRESS))  # its client has given that one up
+        member.sync_ticket = ticket
+        if group.is_leader(member.member_id):
+            given = {each.member_id: bytes(each.assignment) for each in request.assignments}
+            _assign(state, group, given, draft, now_ms)
+    return draft.outcome()
+
+
+def _check(group: ClassicGroup, request: SyncGroupRequest) -> None:
+    group.check_member(request.member_id, request.group_instance_id)
+    if request.generation_id != group.generation:
+        raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+    for said, known in ((request.protocol_type, group.protocol), (request.protocol_name, group.strategy)):
+        if said is not None and known is not None and said != known:
+            raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+
+
+def _assign(state: GroupState, group: ClassicGroup, given: dict[str, bytes], draft: Draft, now_ms: int) -> None:
+    """Everyone who waits gets its assignment, once the group is written; with the record it is stable."""
+    missing = [member_id for member_id in group.members if member_id not in given]
+    if missing:
+        state.note("members without assignment", group=group.group_id, generation=group.generation, members=missing)
+    if _record_size(group, given) > state.settings.max_record_bytes:
+        _refuse_all(state, group, draft, now_ms)
+        return
+    draft.records.append(assigned(group, given))
+    for member in group.members.values():
+        answer = _assignment(group, given.get(member.member_id, NO_ASSIGNMENT))
+        if answer_sync(member, draft, answer):
+            keep_session(state, group, member, now_ms)
+
+
+def _record_size(group: ClassicGroup, given: dict[str, bytes]) -> int:
+    """A little more than the bytes of the group's record."""
+    size = len(group.group_id)
+    strategy = group.strategy or ""
+    for member in group.members.values():
+        size += len(member.metadata(strategy)) + len(given.get(member.member_id, NO_ASSIGNMENT))
+        size += len(member.member_id) + len(member.client_id) + len(member.client_host) + MEMBER_OVERHEAD_BYTES
+    return size
+
+
+def _refuse_all(state: GroupState, group: ClassicGroup, draft: Draft, now_ms: int) -> None:
+    """The assignments cannot be written, which no member can do anything about: try again with another generation."""
+    for member in group.members.values():
+        answer_sync(member, draft, _refused(ErrorCode.UNKNOWN_SERVER_ERROR))
+    prepare(state, group, draft, now_ms, "the assignments are too large for a record")
+
+
+def _assignment(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:
+    return SyncGroupResponse(
+        error_code=0, protocol_type=group.protocol, protocol_name=group.strategy, assignment=assignment
+    )
+
+
+def _refused(code: ErrorCode) -> SyncGroupResponse:
+    return SyncGroupResponse(error_code=code, assignment=NO_ASSIGNMENT)
+
+
+def _no_longer_pending(state: GroupState, group: ClassicGroup, member_id: str) -> None:
+    group.pending_syncs.discard(member_id)
+    if not group.pending_syncs:
+        stop_waiting_for_syncs(state, group)

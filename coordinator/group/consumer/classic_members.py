@@ -1,0 +1,249 @@
+"""Members of a consumer group that speak the classic protocol: what their four requests mean there.
+
+JoinGroup is a heartbeat that may bring a new epoch, which they take for a generation; SyncGroup brings the assignment;
+Heartbeat tells them to join again whenever a step towards the target is to be made. None of them leads, nor waits for
+the others. Source: GroupMetadataManager's classicGroup…ToConsumerGroup methods (KIP-848).
+"""
+
+from __future__ import annotations
+
+from coordinator.group.classic.rebalance import join_refused
+from coordinator.group.consumer.downgrade import can_downgrade_with, downgrade
+from coordinator.group.consumer.embedded import assignment_bytes, owned_by, subscription_of
+from coordinator.group.consumer.fencing import fence, keep_session, stop_sync_deadline, watch_join, watch_sync
+from coordinator.group.consumer.group import ConsumerGroup
+from coordinator.group.consumer.member import Member, MemberState, without_epochs
+from coordinator.group.consumer.membership import check_instance, check_room, dynamic_member, static_member
+from coordinator.group.consumer.work import Work
+from coordinator.group.draft import Draft
+from coordinator.group.records import GroupOutcome
+from coordinator.group.state import Client, GroupState
+from coordinator.runtime import Ticket
+from protocol.consumer_protocol import PROTOCOL_TYPE, ConsumerProtocolSubscription
+from protocol.coordinator_records.consumer_group import ClassicMemberMetadata, ClassicProtocol
+from protocol.errors import ErrorCode, KafkaError, ProtocolError
+from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
+from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from protocol.types import uuid_to_text
+
+FIRST_VERSION_WITH_MEMBER_ID_REQUIRED = 4  # KIP-394
+
+
+def join(
+    state: GroupState,
+    group: ConsumerGroup,
+    request: JoinGroupRequest,
+    client: Client,
+    ticket: Ticket[JoinGroupResponse],
+    now_ms: int,
+) -> GroupOutcome:
+    """A member joins, or joins again. Raises KafkaError: INCONSISTENT_GROUP_PROTOCOL, GROUP_MAX_SIZE_REACHED,
+    UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
+    draft = Draft()
+    unknown = not request.member_id
+    member_id = request.member_id or uuid_to_text(state.world.new_uuid())
+    _check_join(state, group, request, member_id)
+    if unknown and request.group_instance_id is None and client.version >= FIRST_VERSION_WITH_MEMBER_ID_REQUIRED:
+        draft.answer(ticket, join_refused(member_id, ErrorCode.MEMBER_ID_REQUIRED))
+        return draft.outcome()
+    subscription = _subscription(request)
+    if request.group_instance_id is None:
+        before = dynamic_member(group, member_id, joining=True)
+    else:
+        before = static_member(group, member_id, request.group_instance_id, draft, joining=unknown, classic=True)
+    work = Work(state, group, client, draft, now_ms)
+    after, downgraded = _advance(work, before, _changed(before, request, client, subscription), subscription)
+    if not downgraded:
+        keep_session(state, group.group_id, after, now_ms)
+        watch_sync(state, group.group_id, after, now_ms)
+    draft.answer(
+        ticket,
+        JoinGroupResponse(
+            error_code=0,
+            generation_id=after.member_epoch,
+            protocol_type=PROTOCOL_TYPE,
+            protocol_name=after.classic_protocols[0].name,
+            leader="",
+            member_id=after.member_id,
+            members=[],
+        ),
+    )
+    return draft.outcome()
+
+
+def _check_join(state: GroupState, group: ConsumerGroup, request: JoinGroupRequest, member_id: str) -> None:
+    settings = state.settings
+    if settings.group_consumer_migration_policy.lower() == "disabled":
+        raise KafkaError(
+            ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+            f"Cannot join the consumer group {group.group_id} with the classic protocol because the group migration "
+            "is disabled.",
+        )
+    check_room(group, member_id, settings.group_consumer_max_size)
+    shared = any(group.classic_protocols[each.name] == group.classic_members for each in request.protocols)
+    if request.protocol_type != PROTOCOL_TYPE or not shared:
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"Member {member_id}'s protocols are not supported.")
+
+
+def _subscription(request: JoinGroupRequest) -> ConsumerProtocolSubscription:
+    try:
+        return subscription_of(request.protocols[0].metadata)
+    except ProtocolError:
+        raise KafkaError(
+            ErrorCode.UNKNOWN_SERVER_ERROR, "Malformed embedded consumer protocol in subscription deserialization."
+        ) from None
+
+
+def _changed(
+    member: Member, request: JoinGroupRequest, client: Client, subscription: ConsumerProtocolSubscription
+) -> Member:
+    """The member as the request describes it."""
+    protocols = [ClassicProtocol(name=each.name, metadata=bytes(each.metadata)) for each in request.protocols]
+    timeout_ms = request.rebalance_timeout_ms
+    return member._replace(
+        instance_id=request.group_instance_id or member.instance_id,
+        rack_id=subscription.rack_id or member.rack_id,
+        rebalance_timeout_ms=member.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
+        topic_names=frozenset(subscription.topics),
+        topic_regex="",
+        client_id=client.client_id,
+        client_host=client.host,
+        classic=ClassicMemberMetadata(session_timeout_ms=request.session_timeout_ms, supported_protocols=protocols),
+    )
+
+
+def _advance(
+    work: Work, before: Member, after: Member, subscription: ConsumerProtocolSubscription
+) -> tuple[Member, bool]:
+    """The member once its join is applied, and whether it made the group classic: it was in the place of the last
+    member that spoke the consumer protocol."""
+    group, now_ms = work.group, work.now_ms
+    claimed = owned_by(subscription, work.state.world.topics)
+    replaced = group.static_member(after.instance_id)
+    if replaced is None or not can_downgrade_with(work.state, group, replaced):
+        return work.settle(before, after, claimed), False
+    changed, epoch = work.subscribe(before, after)
+    stale = group.assignment_epoch < epoch.number
+    if not stale:
+        after = work.move(after, work.last_target(after), changed, claimed)
+    reason = f"Downgrade group {group.group_id} from consumer to classic with stale assignment." if stale else None
+    downgrade(work.state, group, work.draft, now_ms, joining=after, rebalance=reason)
+    return after, True
+
+
+def sync(
+    state: GroupState,
+    group: ConsumerGroup,
+    request: SyncGroupRequest,
+    client: Client,
+    ticket: Ticket[SyncGroupResponse],
+    now_ms: int,
+) -> GroupOutcome:
+    """A member asks for its assignment. Raises KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
+    INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS."""
+    member = _classic_member(group, request.member_id, request.group_instance_id, request.generation_id)
+    preferred = member.classic_protocols[0]
+    for said, known in ((request.protocol_type, PROTOCOL_TYPE), (request.protocol_name, preferred.name)):
+        if said is not None and said != known:
+            raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    if group.assignment_epoch > member.member_epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
+        watch_join(state, group.group_id, member, now_ms)
+        raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
+    stop_sync_deadline(state, group.group_id, member.member_id)
+    keep_session(state, group.group_id, member, now_ms)
+    draft = Draft()
+    draft.answer(
+        ticket,
+        SyncGroupResponse(
+            error_code=0,
+            protocol_type=request.protocol_type,
+            protocol_name=request.protocol_name,
+            assignment=assignment_bytes(without_epochs(member.assigned), preferred.metadata, state.world.topics),
+        ),
+    )
+    return draft.outcome()
+
+
+def heartbeat(
+    state: GroupState,
+    group: ConsumerGroup,
+    request: HeartbeatRequest,
+    client: Client,
+    ticket: Ticket[HeartbeatResponse],
+    now_ms: int,
+) -> GroupOutcome:
+    """A member is alive, and hears whether it should join again. Raises KafkaError: UNKNOWN_MEMBER_ID,
+    FENCED_INSTANCE_ID, ILLEGAL_GENERATION."""
+    member = _classic_member(group, request.member_id, request.group_instance_id, request.generation_id)
+    keep_session(state, group.group_id, member, now_ms)
+    code = ErrorCode.NONE
+    if member.member_epoch < group.assignment_epoch or _has_a_step_to_make(group, member):
+        code = ErrorCode.REBALANCE_IN_PROGRESS
+        watch_join(state, group.group_id, member, now_ms)
+    draft = Draft()
+    draft.answer(ticket, HeartbeatResponse(error_code=code))
+    return draft.outcome()
+
+
+def _has_a_step_to_make(group: ConsumerGroup, member: Member) -> bool:
+    """It is to give partitions up, or can have all that it waited for."""
+    if member.state is MemberState.UNRELEASED_PARTITIONS:
+        return not any(
+            group.is_held(topic_id, index)
+            for topic_id, partitions in group.target(member.member_id).items()
+            for index in partitions - member.assigned.get(topic_id, {}).keys()
+        )
+    return member.state is MemberState.UNREVOKED_PARTITIONS
+
+
+def _classic_member(group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int) -> Member:
+    if instance_id is None:
+        member = group.member(member_id)
+    else:
+        member = check_instance(group.static_member(instance_id), member_id, instance_id)
+    if not member.uses_classic_protocol:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member.member_id} does not use the classic protocol.")
+    if generation != member.member_epoch:
+        raise KafkaError(
+            ErrorCode.ILLEGAL_GENERATION,
+            f"The request generation id {generation} is not equal to the member epoch {member.member_epoch} of member "
+            f"{member_id}.",
+        )
+    return member
+
+
+def leave(
+    state: GroupState,
+    group: ConsumerGroup,
+    request: LeaveGroupRequest,
+    client: Client,
+    ticket: Ticket[LeaveGroupResponse],
+    now_ms: int,
+) -> GroupOutcome:
+    """Members go, of either protocol: an administrator removes them with this request. Each is answered on its own."""
+    draft = Draft()
+    leaving: dict[str, Member] = {}
+    results: list[MemberResponse] = []
+    for each in request.members:
+        code = ErrorCode.NONE
+        try:
+            member = _leaving_member(group, each)
+            leaving[member.member_id] = member
+        except KafkaError as error:
+            code = error.code
+        results.append(
+            MemberResponse(member_id=each.member_id, group_instance_id=each.group_instance_id, error_code=code)
+        )
+    fence(state, group, list(leaving.values()), draft, now_ms)
+    draft.answer(ticket, LeaveGroupResponse(error_code=0, members=results))
+    return draft.outcome()
+
+
+def _leaving_member(group: ConsumerGroup, each: MemberIdentity) -> Member:
+    if each.group_instance_id is None:
+        return group.member(each.member_id)
+    present = group.static_member(each.group_instance_id)
+    member_id = each.member_id or (present.member_id if present else "")  # administrators don't know it
+    return check_instance(present, member_id, each.group_instance_id)

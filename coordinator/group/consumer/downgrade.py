@@ -1,0 +1,150 @@
+"""A consumer group whose members all speak the classic protocol becomes a classic group, while they run.
+
+The group's epoch becomes the generation, the target assignment the assignment. Source: GroupMetadataManager's
+convertToClassicGroup, ClassicGroup.fromConsumerGroup (KIP-848, "online downgrade").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from coordinator.group.assignment import Assignment
+from coordinator.group.classic.group import STABLE, ClassicGroup
+from coordinator.group.classic.member import ClassicMember, Strategy
+from coordinator.group.classic.rebalance import keep_session, prepare
+from coordinator.group.classic.records import as_is
+from coordinator.group.consumer.embedded import assignment_bytes
+from coordinator.group.consumer.group import ConsumerGroup
+from coordinator.group.consumer.member import Member
+from coordinator.group.draft import Draft
+from coordinator.group.records import GroupOutcome
+from coordinator.group.state import GroupState, Topics
+from protocol.consumer_protocol import PROTOCOL_TYPE
+
+DOWNGRADE_POLICIES: Final = frozenset({"downgrade", "bidirectional"})
+
+
+def can_downgrade_without(state: GroupState, group: ConsumerGroup, leaving: Collection[Member]) -> bool:
+    """Whether those who stay when these go are some, and all speak the classic protocol, and may go on with it."""
+    stay = len(group.members) - len(leaving)
+    classic = group.classic_members - sum(member.uses_classic_protocol for member in leaving)
+    return stay > 0 and classic == stay and _is_allowed(state, group, stay)
+
+
+def can_downgrade_with(state: GroupState, group: ConsumerGroup, replaced: Member) -> bool:
+    """Whether this is the last member that speaks the consumer protocol, so that one of the classic protocol in its
+    place makes the group classic."""
+    others = len(group.members) - 1
+    all_others = group.classic_members == others and not replaced.uses_classic_protocol
+    return all_others and _is_allowed(state, group, len(group.members))
+
+
+def _is_allowed(state: GroupState, group: ConsumerGroup, size: int) -> bool:
+    settings = state.settings
+    allowed = settings.group_consumer_migration_policy.lower() in DOWNGRADE_POLICIES and size <= settings.group_max_size
+    if not allowed:
+        state.note("stays a consumer group", group=group.group_id, members=size)
+    return allowed
+
+
+def downgrade(
+    state: GroupState,
+    group: ConsumerGroup,
+    draft: Draft,
+    now_ms: int,
+    *,
+    leaving: Collection[Member] = (),
+    joining: Member | None = None,
+    rebalance: str | None = None,
+) -> None:
+    """Write the group's end, and the classic group that it becomes. `joining` takes the place of the static member
+    with its instance id. With a reason, the classic group rebalances at once.
+
+    Until that rebalance is over its record names no leader: whoever loads the group meanwhile sees that partitions of
+    those who left are still to be given to others (`activate`)."""
+    replaced = group.static_member(joining.instance_id) if joining is not None else None
+    names = {replaced.member_id: joining.member_id} if replaced is not None and joining is not None else {}
+    draft.records += group.tombstones_of(names.get(member_id, member_id) for member_id in group.members)
+    gone = {member.member_id for member in leaving} | names.keys()
+    members = [member for member in group.members.values() if member.member_id not in gone]
+    targets = {member.member_id: group.target(member.member_id) for member in members}
+    if joining is not None and replaced is not None:
+        members.append(joining)
+        targets[joining.member_id] = group.target(replaced.member_id)
+    classic = _classic_group(group, members, targets, state.world.topics, now_ms)
+    if rebalance is not None:
+        classic.leader = None
+    draft.records.append(as_is(classic))
+    state.note("became a classic group", group=group.group_id, generation=classic.generation)
+    strategies = {member.member_id: member.strategies for member in classic.members.values()}
+    # What no record has can only be set once the records are applied, which they are when the next timer runs.
+    _soon(state, group.group_id, strategies, rebalance, now_ms)
+
+
+def _soon(
+    state: GroupState, group_id: str, strategies: dict[str, tuple[Strategy, ...]], rebalance: str | None, now_ms: int
+) -> None:
+    state.timers.set(
+        ("downgraded", group_id),
+        now_ms,
+        lambda then_ms: _take_over(state, group_id, strategies, rebalance, then_ms),
+    )
+
+
+def activate(state: GroupState, now_ms: int) -> None:
+    """All groups are loaded: those that became classic and had yet to rebalance do it now."""
+    for group in state.groups.values():
+        if isinstance(group, ClassicGroup) and group.members and group.leader is None:
+            _soon(state, group.group_id, {}, f"Group {group.group_id} was loaded without a leader.", now_ms)
+
+
+def _classic_group(
+    group: ConsumerGroup,
+    members: Collection[Member],
+    targets: dict[str, Assignment],
+    topics: Topics,
+    now_ms: int,
+) -> ClassicGroup:
+    classic = ClassicGroup(group.group_id, STABLE, now_ms)
+    classic.generation = group.epoch
+    for member in members:
+        classic.add(_classic_member(member), PROTOCOL_TYPE)
+    classic.strategy = strategy = classic.select_strategy()
+    for each in classic.members.values():
+        each.assignment = assignment_bytes(targets[each.member_id], each.metadata(strategy), topics)
+    return classic
+
+
+def _classic_member(member: Member) -> ClassicMember:
+    return ClassicMember(
+        member.member_id,
+        instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        session_timeout_ms=member.classic_session_timeout_ms or 0,
+        strategies=tuple(Strategy(protocol.name, bytes(protocol.metadata)) for protocol in member.classic_protocols),
+    )
+
+
+def _take_over(
+    state: GroupState,
+    group_id: str,
+    strategies: dict[str, tuple[Strategy, ...]],
+    rebalance: str | None,
+    now_ms: int,
+) -> GroupOutcome:
+    """The classic group is there: its members have sessions, and all the strategies they can follow."""
+    draft = Draft()
+    group = state.groups.get(group_id)
+    if not isinstance(group, ClassicGroup):  # the records could not be written
+        return draft.outcome()
+    for member in group.members.values():
+        if member.member_id in strategies:
+            group.change_strategies(member, strategies[member.member_id])
+        keep_session(state, group, member, now_ms)
+    group.leader = group.leader or next(iter(group.members), None)
+    if rebalance is not None and group.state is STABLE:
+        prepare(state, group, draft, now_ms, rebalance)
+    return draft.outcome()

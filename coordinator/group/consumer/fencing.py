@@ -1,0 +1,119 @@
+"""How members of a consumer group go: they leave, or they are fenced because they missed a deadline.
+
+Who is gone is gone with one record less for each thing that was known of it, and the group has another epoch. If those
+who stay all speak the classic protocol, the group becomes a classic one instead. Source: GroupMetadataManager's
+consumerGroupFenceMembers and its timers (KIP-848).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from coordinator.group.consumer import records
+from coordinator.group.consumer.downgrade import can_downgrade_without, downgrade
+from coordinator.group.consumer.group import ConsumerGroup
+from coordinator.group.consumer.member import Member, MemberState
+from coordinator.group.consumer.timers import Deadline, key
+from coordinator.group.draft import Draft
+from coordinator.group.records import GroupOutcome
+from coordinator.group.state import GroupState
+
+RETRY_MS: Final = 1_000
+"""A member whose end could not be written has its deadline again after so long."""
+
+
+def fence(state: GroupState, group: ConsumerGroup, members: Sequence[Member], draft: Draft, now_ms: int) -> None:
+    """Members are gone; their deadlines go as the records are applied."""
+    if not members:
+        return
+    if can_downgrade_without(state, group, members):
+        reason = f"Downgrade group {group.group_id} from consumer to classic for member leaving."
+        downgrade(state, group, draft, now_ms, leaving=members, rebalance=reason)
+        return
+    for member in members:
+        draft.records += records.all_of_member_gone(group.group_id, member.member_id)
+    subscriptions = group.subscriptions.copy()
+    for member in members:
+        subscriptions.replace(member, None)
+    leaving = Counter(member.regex for member in members if member.regex)
+    for pattern, count in leaving.items():
+        if group.subscriptions.patterns[pattern] == count:
+            draft.records.append(records.regex_gone(group.group_id, pattern))
+            resolved = group.resolved.get(pattern)
+            subscriptions.resolve(resolved.topics if resolved else (), ())
+    metadata_hash = state.watch.group_hash(subscriptions.topics)
+    draft.records.append(records.epoch(group.group_id, group.epoch + 1, metadata_hash))
+
+
+def expire(state: GroupState, deadline: Deadline, group_id: str, member_id: str, now_ms: int) -> GroupOutcome:
+    """A member missed a deadline; nothing happens if it is gone already."""
+    group = state.groups.get(group_id)
+    member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
+    draft = Draft()
+    if isinstance(group, ConsumerGroup) and member is not None:
+        state.note("member fenced", group=group_id, member=member_id, reason=deadline.reason)
+        _watch(state, deadline, group_id, member_id, now_ms + RETRY_MS)
+        fence(state, group, [member], draft, now_ms)
+    return draft.outcome()
+
+
+def _watch(state: GroupState, deadline: Deadline, group_id: str, member_id: str, deadline_ms: int) -> None:
+    timer = key(deadline, group_id, member_id)
+    if not state.timers.postpone(timer, deadline_ms):
+        state.timers.set(timer, deadline_ms, lambda now_ms: expire(state, deadline, group_id, member_id, now_ms))
+
+
+def keep_session(state: GroupState, group_id: str, member: Member, now_ms: int) -> None:
+    """The member gave a sign of life. One that speaks the classic protocol said itself how long it may be silent."""
+    timeout_ms = member.classic_session_timeout_ms
+    if timeout_ms is None:
+        timeout_ms = state.world.group_config(group_id).consumer_session_timeout_ms
+    _watch(state, Deadline.SESSION, group_id, member.member_id, now_ms + timeout_ms)
+
+
+def watch_rebalance(state: GroupState, group_id: str, member: Member, now_ms: int) -> None:
+    """Have the member fenced if it is still at this epoch when its rebalance timeout is over."""
+    member_id, epoch = member.member_id, member.member_epoch
+
+    def over(then_ms: int) -> GroupOutcome:
+        group = state.groups.get(group_id)
+        late = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
+        if late is None or late.member_epoch != epoch:
+            return Draft().outcome()
+        return expire(state, Deadline.REBALANCE, group_id, member_id, then_ms)
+
+    state.timers.set(key(Deadline.REBALANCE, group_id, member_id), now_ms + member.rebalance_timeout_ms, over)
+
+
+def stop_rebalance_deadline(state: GroupState, group_id: str, member_id: str) -> None:
+    """It has given up what it had to."""
+    state.timers.cancel(key(Deadline.REBALANCE, group_id, member_id))
+
+
+def watch_join(state: GroupState, group_id: str, member: Member, now_ms: int) -> None:
+    """A member of the classic protocol was told to rejoin; told again, it has no more time for it."""
+    if key(Deadline.JOIN, group_id, member.member_id) not in state.timers:
+        _watch(state, Deadline.JOIN, group_id, member.member_id, now_ms + member.rebalance_timeout_ms)
+
+
+def watch_sync(state: GroupState, group_id: str, member: Member, now_ms: int) -> None:
+    """A member of the classic protocol has joined, and is to ask for its assignment."""
+    state.timers.cancel(key(Deadline.JOIN, group_id, member.member_id))
+    _watch(state, Deadline.SYNC, group_id, member.member_id, now_ms + member.rebalance_timeout_ms)
+
+
+def stop_sync_deadline(state: GroupState, group_id: str, member_id: str) -> None:
+    """It has asked for its assignment."""
+    state.timers.cancel(key(Deadline.SYNC, group_id, member_id))
+
+
+def activate(state: GroupState, now_ms: int) -> None:
+    """All groups are loaded: their members have a session from now on, and time to give up what they have to."""
+    for group in state.groups.values():
+        if isinstance(group, ConsumerGroup):
+            for member in group.members.values():
+                keep_session(state, group.group_id, member, now_ms)
+                if member.state is MemberState.UNREVOKED_PARTITIONS:
+                    watch_rebalance(state, group.group_id, member, now_ms)

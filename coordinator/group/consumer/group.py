@@ -1,0 +1,247 @@
+"""A consumer group: its epochs, members and target assignment, as its records tell them.
+
+    Empty        no members
+    Assigning    the group's epoch is ahead of its target assignment
+    Reconciling  some member does not yet have all that the target gives it
+    Stable       all have
+
+Only consumer_replay changes it, record by record. Source: Kafka's ConsumerGroup (KIP-848).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from enum import Enum
+
+from coordinator.group.assignment import Assignment
+from coordinator.group.consumer import records
+from coordinator.group.consumer.commits import check_epoch, commit_check
+from coordinator.group.consumer.member import Member, Owned
+from coordinator.group.consumer.subscriptions import Subscriptions
+from coordinator.group.consumer.timers import cancel_all
+from coordinator.group.group import CommitCheck, GroupType, any_partition
+from coordinator.group.modern_group import NO_EPOCH, ModernGroup
+from coordinator.group.offsets.offsets import Offset
+from coordinator.group.records import GroupRecord
+from coordinator.group.regex import Resolved
+from coordinator.group.timers import Timers
+from protocol.consumer_protocol import PROTOCOL_TYPE
+from protocol.types import Uuid
+
+
+class ConsumerGroupState(Enum):
+    """As Kafka prints it; Dead is what others are told of a group that is not there."""
+
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+class ConsumerGroup(ModernGroup[Member]):
+    """A consumer group; some of its members may speak the classic protocol."""
+
+    def __init__(self, group_id: str) -> None:
+        super().__init__(group_id)
+        self.static_members: dict[str, str] = {}
+        """Member ids by instance id."""
+        self.owners: dict[Uuid, dict[int, str]] = {}
+        """The targets, told by partition."""
+        self.subscriptions = Subscriptions()
+        self.resolved: dict[str, Resolved] = {}
+        """Patterns whose topics are known."""
+        self.assignors: Counter[str] = Counter()
+        self.classic_members = 0
+        self.classic_protocols: Counter[str] = Counter()
+        """How many of the members that speak the classic protocol can follow each of its strategies."""
+        self.has_partition_metadata = False
+        """Whether there is a record of Kafka 4.0's that is to be deleted."""
+        self._held: dict[Uuid, dict[int, int]] = {}
+        """Partitions that a member owns or is to give up, with that member's epoch."""
+
+    def __repr__(self) -> str:
+        return f"ConsumerGroup({self.group_id!r}, {self.state_name}, epoch {self.epoch}, {list(self.members)})"
+
+    # What every group has (coordinator.group.group.Group).
+
+    @property
+    def type(self) -> GroupType:
+        return GroupType.CONSUMER
+
+    @property
+    def protocol_type(self) -> str:
+        return PROTOCOL_TYPE
+
+    @property
+    def state_name(self) -> str:
+        return self.state.value
+
+    @property
+    def expires(self) -> bool:
+        return True
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        return topic in self.subscriptions
+
+    def check_offset_commit(
+        self, member_id: str, instance_id: str | None, generation_or_epoch: int, version: int, *, transactional: bool
+    ) -> CommitCheck:
+        if generation_or_epoch < 0 and not self.members:
+            return any_partition  # whoever has no group management, or an administrator
+        if transactional and generation_or_epoch == NO_EPOCH and not member_id and instance_id is None:
+            return any_partition  # a producer of before KIP-447 says nothing of its group
+        return commit_check(self.member(member_id), generation_or_epoch, version, transactional=transactional)
+
+    def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        if member_id is not None or member_epoch >= 0:
+            check_epoch(self.member(member_id or ""), member_epoch)
+
+    def check_offset_delete(self) -> None:
+        """Offsets of topics that nobody subscribes to may always go."""
+
+    def retained_from_ms(self, offset: Offset) -> int | None:
+        return offset.commit_timestamp_ms
+
+    def tombstones(self) -> list[GroupRecord]:
+        return self.tombstones_of(self.members)
+
+    def cancel_timers(self, timers: Timers) -> None:
+        for member_id in self.members:
+            cancel_all(timers, self.group_id, member_id)
+
+    # What there is to know of it.
+
+    def tombstones_of(self, member_ids: Iterable[str]) -> list[GroupRecord]:
+        """The records that delete the group, if these are its members."""
+        names = list(member_ids)
+        return [
+            *(records.current_gone(self.group_id, member_id) for member_id in names),
+            *(records.target_gone(self.group_id, member_id) for member_id in names),
+            records.target_epoch_gone(self.group_id),
+            *(records.member_gone(self.group_id, member_id) for member_id in names),
+            *(records.regex_gone(self.group_id, pattern) for pattern in self.resolved),
+            records.partition_metadata_gone(self.group_id),
+            records.epoch_gone(self.group_id),
+        ]
+
+    @property
+    def state(self) -> ConsumerGroupState:
+        if not self.members:
+            return ConsumerGroupState.EMPTY
+        if self.epoch > self.assignment_epoch:
+            return ConsumerGroupState.ASSIGNING
+        if all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values()):
+            return ConsumerGroupState.STABLE
+        return ConsumerGroupState.RECONCILING
+
+    def static_member(self, instance_id: str | None) -> Member | None:
+        """The member that has an instance id."""
+        member_id = self.static_members.get(instance_id) if instance_id is not None else None
+        return None if member_id is None else self.members[member_id]
+
+    def target_of(self, member: Member) -> Assignment:
+        """The target of a member; of a static one, that of whoever has its instance id until now."""
+        if member.instance_id is None:
+            return self.target(member.member_id)
+        return self.target(self.static_members.get(member.instance_id, ""))
+
+    def is_held(self, topic_id: Uuid, partition: int) -> bool:
+        """Whether a member owns a partition, or has not yet given it up."""
+        return partition in self._held.get(topic_id, {})
+
+    def preferred_assignor(self, before: Member | None = None, after: Member | None = None) -> str | None:
+        """What most members ask for, once a member has changed; None if none of them cares."""
+        votes = Counter(self.assignors)
+        _revote(votes, before, after)
+        return max(votes, key=votes.__getitem__, default=None)
+
+    def topics_of(self, member: Member) -> frozenset[str]:
+        """The names that a member subscribes to, its pattern's included as far as it is resolved."""
+        resolved = self.resolved.get(member.regex or "")
+        return member.topic_names | resolved.topics if resolved else member.topic_names
+
+    # Its records, applied.
+
+    def put(self, member: Member) -> None:
+        """A member joined or changed."""
+        before = self.members.get(member.member_id)
+        self._swap(before, member)
+        self.members[member.member_id] = member
+        if member.instance_id is not None:
+            self.static_members[member.instance_id] = member.member_id
+
+    def remove(self, member_id: str) -> None:
+        """A member is gone."""
+        member = self.members.pop(member_id)
+        self._swap(member, None)
+        if member.instance_id is not None and self.static_members.get(member.instance_id) == member_id:
+            del self.static_members[member.instance_id]
+
+    def _swap(self, before: Member | None, after: Member | None) -> None:
+        self.subscriptions.replace(before, after)
+        _revote(self.assignors, before, after)
+        if before is not None:
+            self._let_go(before.assigned, before.member_epoch)
+            self._let_go(before.pending_revocation, before.member_epoch)
+            self.classic_members -= before.uses_classic_protocol
+            self.classic_protocols.subtract({protocol.name for protocol in before.classic_protocols})
+        if after is not None:
+            self._hold(after.assigned, after.member_epoch)
+            self._hold(after.pending_revocation, after.member_epoch)
+            self.classic_members += after.uses_classic_protocol
+            self.classic_protocols.update({protocol.name for protocol in after.classic_protocols})
+
+    def _hold(self, owned: Owned, epoch: int) -> None:
+        for topic_id, partitions in owned.items():
+            self._held.setdefault(topic_id, {}).update(dict.fromkeys(partitions, epoch))
+
+    def _let_go(self, owned: Owned, epoch: int) -> None:
+        """What another member took over since, at another epoch, stays held."""
+        for topic_id, partitions in owned.items():
+            held = self._held.get(topic_id, {})
+            for index in partitions:
+                if held.get(index) == epoch:
+                    del held[index]
+            if not held:
+                self._held.pop(topic_id, None)
+
+    def put_target(self, member_id: str, assignment: Assignment) -> None:
+        """A member has a new target."""
+        self._disown(member_id)
+        self.targets[member_id] = assignment
+        for topic_id, partitions in assignment.items():
+            self.owners.setdefault(topic_id, {}).update(dict.fromkeys(partitions, member_id))
+
+    def remove_target(self, member_id: str) -> None:
+        """A member has no target any more."""
+        self._disown(member_id)
+        self.targets.pop(member_id, None)
+
+    def _disown(self, member_id: str) -> None:
+        """What another member's target took over already, stays that one's."""
+        for topic_id, partitions in self.target(member_id).items():
+            owners = self.owners.get(topic_id, {})
+            for index in partitions:
+                if owners.get(index) == member_id:
+                    del owners[index]
+            if not owners:
+                self.owners.pop(topic_id, None)
+
+    def put_resolved(self, pattern: str, resolved: Resolved | None) -> None:
+        """A pattern's topics are known, or nobody asks for them any more."""
+        before = self.resolved.pop(pattern, None)
+        self.subscriptions.resolve(before.topics if before else (), resolved.topics if resolved else ())
+        if resolved is not None:
+            self.resolved[pattern] = resolved
+
+
+def _revote(votes: Counter[str], before: Member | None, after: Member | None) -> None:
+    """Counts without zeros, as Subscriptions has them."""
+    if before is not None and before.server_assignor is not None:
+        votes[before.server_assignor] -= 1
+        if votes[before.server_assignor] <= 0:
+            del votes[before.server_assignor]
+    if after is not None and after.server_assignor is not None:
+        votes[after.server_assignor] += 1

@@ -1,0 +1,155 @@
+"""ConsumerGroupHeartbeat: a member joins, changes, lives on or leaves, and hears what it may own.
+
+Source: GroupMetadataManager.consumerGroupHeartbeat and consumerGroupLeave (KIP-848).
+"""
+
+from __future__ import annotations
+
+from coordinator.group.assignors.builtin import configured
+from coordinator.group.consumer import records
+from coordinator.group.consumer.fencing import fence, keep_session
+from coordinator.group.consumer.group import ConsumerGroup
+from coordinator.group.consumer.member import (
+    JOINING,
+    LEAVING,
+    LEAVING_FOR_A_WHILE,
+    NO_PARTITIONS,
+    Member,
+    Owned,
+    without_epochs,
+)
+from coordinator.group.consumer.membership import (
+    check_epoch,
+    check_instance,
+    check_room,
+    dynamic_member,
+    static_member,
+)
+from coordinator.group.consumer.reconciliation import Claimed
+from coordinator.group.consumer.requests import check
+from coordinator.group.consumer.upgrade import find_or_make, release_waiting
+from coordinator.group.consumer.work import Work
+from coordinator.group.draft import Draft
+from coordinator.group.records import GroupOutcome
+from coordinator.group.state import Client, GroupState
+from coordinator.runtime import Ticket
+from protocol.messages.consumer_group_heartbeat import (
+    Assignment,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+from protocol.types import uuid_to_text
+
+
+def heartbeat(
+    state: GroupState,
+    request: ConsumerGroupHeartbeatRequest,
+    client: Client,
+    ticket: Ticket[ConsumerGroupHeartbeatResponse],
+    now_ms: int,
+) -> GroupOutcome:
+    """Raises KafkaError: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED,
+    UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID, INVALID_REGULAR_EXPRESSION."""
+    check(request, client.version, configured(state.settings.group_consumer_assignors))
+    draft = Draft()
+    if request.member_epoch in (LEAVING, LEAVING_FOR_A_WHILE):
+        draft.answer(ticket, _leave(state, request, draft, now_ms))
+    else:
+        draft.answer(ticket, _stay(state, request, client, draft, now_ms))
+    return draft.outcome()
+
+
+def _stay(
+    state: GroupState, request: ConsumerGroupHeartbeatRequest, client: Client, draft: Draft, now_ms: int
+) -> ConsumerGroupHeartbeatResponse:
+    joining = request.member_epoch == JOINING
+    group = find_or_make(state, request.group_id, draft, joining=joining, now_ms=now_ms)
+    check_room(group, request.member_id, state.settings.group_consumer_max_size)
+    claimed = _claimed(request)
+    before = _member(state, group, request, claimed, draft)
+    after = Work(state, group, client, draft, now_ms).settle(before, _changed(before, request, client), claimed)
+    keep_session(state, group.group_id, after, now_ms)
+    release_waiting(state, group.group_id, draft)
+    is_full = (
+        request.rebalance_timeout_ms != -1
+        and (request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None)
+        and claimed is not None
+    )
+    tells = joining or is_full or after.assigned != before.assigned
+    return ConsumerGroupHeartbeatResponse(
+        error_code=0,
+        member_id=after.member_id,
+        member_epoch=after.member_epoch,
+        heartbeat_interval_ms=state.world.group_config(group.group_id).consumer_heartbeat_interval_ms,
+        assignment=_assignment(after.assigned) if tells else None,
+    )
+
+
+def _claimed(request: ConsumerGroupHeartbeatRequest) -> Claimed:
+    if request.topic_partitions is None:
+        return None
+    return {each.topic_id: each.partitions for each in request.topic_partitions}
+
+
+def _member(
+    state: GroupState, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, claimed: Claimed, draft: Draft
+) -> Member:
+    """The member as it was before this heartbeat."""
+    joining = request.member_epoch == JOINING
+    member_id = request.member_id or uuid_to_text(state.world.new_uuid())
+    if request.instance_id is None:
+        member = dynamic_member(group, member_id, joining=joining)
+    else:
+        member = static_member(group, member_id, request.instance_id, draft, joining=joining, classic=False)
+    check_epoch(member, request.member_epoch, claimed)
+    return member
+
+
+def _changed(member: Member, request: ConsumerGroupHeartbeatRequest, client: Client) -> Member:
+    """The member as the request describes it; what the request leaves out stays."""
+    names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
+    timeout_ms = request.rebalance_timeout_ms
+    return member._replace(
+        instance_id=member.instance_id if request.instance_id is None else request.instance_id,
+        rack_id=member.rack_id if request.rack_id is None else request.rack_id,
+        rebalance_timeout_ms=member.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
+        server_assignor=member.server_assignor if request.server_assignor is None else request.server_assignor,
+        topic_names=member.topic_names if names is None else frozenset(names),
+        topic_regex=member.topic_regex if regex is None else regex,
+        client_id=client.client_id,
+        client_host=client.host,
+        classic=None,
+    )
+
+
+def _assignment(assigned: Owned) -> Assignment:
+    return Assignment(
+        topic_partitions=[
+            TopicPartitions(topic_id=topic_id, partitions=partitions)
+            for topic_id, partitions in without_epochs(assigned).items()
+        ]
+    )
+
+
+def _leave(
+    state: GroupState, request: ConsumerGroupHeartbeatRequest, draft: Draft, now_ms: int
+) -> ConsumerGroupHeartbeatResponse:
+    group = state.group_of(request.group_id, ConsumerGroup)
+    if request.instance_id is None:
+        member = group.member(request.member_id)
+    else:
+        member = check_instance(group.static_member(request.instance_id), request.member_id, request.instance_id)
+    if request.instance_id is not None and request.member_epoch == LEAVING_FOR_A_WHILE:
+        draft.records.append(records.current(group.group_id, _away(member)))
+    else:
+        fence(state, group, [member], draft, now_ms)
+    return ConsumerGroupHeartbeatResponse(
+        error_code=0, member_id=request.member_id, member_epoch=request.member_epoch, heartbeat_interval_ms=0
+    )
+
+
+def _away(member: Member) -> Member:
+    """A static member that will be back. Whoever comes in its place may commit with any epoch."""
+    assigned = {topic_id: dict.fromkeys(partitions, 0) for topic_id, partitions in member.assigned.items()}
+    return member._replace(member_epoch=LEAVING_FOR_A_WHILE, pending_revocation=NO_PARTITIONS, assigned=assigned)

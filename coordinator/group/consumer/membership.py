@@ -1,0 +1,93 @@
+"""Who a member of a consumer group is that joins or sends a heartbeat: known, new, or in a static member's place.
+
+Source: GroupMetadataManager's getOrMaybeSubscribe… and throwIf… methods (KIP-848, KIP-345).
+"""
+
+from __future__ import annotations
+
+from coordinator.group.consumer import records
+from coordinator.group.consumer.group import ConsumerGroup
+from coordinator.group.consumer.member import JOINING, LEAVING_FOR_A_WHILE, Member, Owned
+from coordinator.group.consumer.reconciliation import Claimed
+from coordinator.group.draft import Draft
+from protocol.errors import ErrorCode, KafkaError
+
+
+def check_room(group: ConsumerGroup, member_id: str, max_size: int) -> None:
+    """Raises GROUP_MAX_SIZE_REACHED for one that is not a member yet."""
+    if len(group.members) >= max_size and member_id not in group.members:
+        raise KafkaError(
+            ErrorCode.GROUP_MAX_SIZE_REACHED,
+            f"The consumer group has reached its maximum capacity of {max_size} members.",
+        )
+
+
+def dynamic_member(group: ConsumerGroup, member_id: str, *, joining: bool) -> Member:
+    """The member, or a new one if it joins; raises UNKNOWN_MEMBER_ID."""
+    known = group.members.get(member_id)
+    return Member(member_id) if known is None and joining else group.member(member_id)
+
+
+def static_member(
+    group: ConsumerGroup, member_id: str, instance_id: str, draft: Draft, *, joining: bool, classic: bool
+) -> Member:
+    """The member with the instance id. One that joins takes the place of whoever has the id now: in the consumer
+    protocol, only if that one has left for a while. Raises UNRELEASED_INSTANCE_ID, UNKNOWN_MEMBER_ID and
+    FENCED_INSTANCE_ID."""
+    present = group.static_member(instance_id)
+    if not joining:
+        return check_instance(present, member_id, instance_id)
+    if present is None:
+        return dynamic_member(group, member_id, joining=True)
+    if not classic and not present.uses_classic_protocol and present.member_epoch != LEAVING_FOR_A_WHILE:
+        raise KafkaError(
+            ErrorCode.UNRELEASED_INSTANCE_ID,
+            f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance id "
+            f"is owned by {present.member_id} member.",
+        )
+    successor = present._replace(member_id=member_id, member_epoch=JOINING, previous_member_epoch=JOINING)
+    draft.records += [
+        *records.all_of_member_gone(group.group_id, present.member_id),
+        records.member(group.group_id, successor),
+        records.target(group.group_id, member_id, group.target(present.member_id)),
+        records.current(group.group_id, successor),
+    ]
+    return successor
+
+
+def check_instance(present: Member | None, member_id: str, instance_id: str) -> Member:
+    """The static member, if this is still its member id."""
+    if present is None:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+    if present.member_id != member_id:
+        raise KafkaError(
+            ErrorCode.FENCED_INSTANCE_ID,
+            f"Static member {member_id} with instance id {instance_id} was fenced by member {present.member_id}.",
+        )
+    return present
+
+
+def check_epoch(member: Member, epoch: int, claimed: Claimed) -> None:
+    """Raises FENCED_MEMBER_EPOCH, unless the member has its epoch, or has not heard of it: then it has the one before,
+    and owns nothing that it does not have in both."""
+    if epoch in (JOINING, member.member_epoch):
+        return
+    if epoch > member.member_epoch:
+        raise _fenced("greater", epoch, member)
+    if epoch != member.previous_member_epoch or not _is_within(claimed, member.assigned):
+        raise _fenced("smaller", epoch, member)
+
+
+def _fenced(how: str, epoch: int, member: Member) -> KafkaError:
+    return KafkaError(
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        f"The consumer group member has a {how} member epoch ({epoch}) than the one known by the group coordinator "
+        f"({member.member_epoch}). The member must abandon all its partitions and rejoin.",
+    )
+
+
+def _is_within(claimed: Claimed, owned: Owned) -> bool:
+    return claimed is not None and all(
+        topic_id in owned and all(index in owned[topic_id] for index in partitions)
+        for topic_id, partitions in claimed.items()
+    )

@@ -1,0 +1,143 @@
+"""Patterns that members subscribe with: when they are matched against the topics, and what the result changes.
+
+Matching takes a while, so a decision only asks for it; the broker does it in a thread and brings the result back as
+another decision. Until then the pattern matches what it did before, or nothing. Source: GroupMetadataManager's
+maybeUpdateRegularExpressions and handleRegularExpressionsResult (KIP-848).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Final, NamedTuple
+
+from coordinator.group import regex
+from coordinator.group.consumer import records
+from coordinator.group.consumer.group import ConsumerGroup
+from coordinator.group.consumer.member import Member
+from coordinator.group.draft import Draft
+from coordinator.group.modern_group import Checked
+from coordinator.group.records import GroupOutcome
+from coordinator.group.regex import UNRESOLVED, Resolved
+from coordinator.group.state import Client, GroupState, MatchRequest
+from coordinator.group.timers import NOTHING
+from coordinator.runtime import Ticket
+
+MIN_REFRESH_INTERVAL_MS: Final = 10_000
+"""Topics may come and go faster than patterns can be matched against all of them."""
+
+MATCHING_TIMEOUT_MS: Final = 60_000
+"""After so long without a result, it is asked for again."""
+
+
+class PatternChange(Enum):
+    """What a member's change means for the patterns of its group."""
+
+    NONE = "none"
+    CHANGED = "changed"
+    CHANGED_AND_RESOLVED = "changed, and its topics are known"
+
+
+def matching_key(group_id: str) -> tuple[str, str]:
+    """The timer that runs while patterns of a group are matched."""
+    return "patterns", group_id
+
+
+def change_pattern(
+    state: GroupState,
+    group: ConsumerGroup,
+    before: Member,
+    after: Member,
+    client: Client,
+    draft: Draft,
+    now_ms: int,
+) -> PatternChange:
+    """Note a member's new pattern, and have the group's patterns matched where that is due. Raises
+    INVALID_REGULAR_EXPRESSION."""
+    change = PatternChange.NONE
+    unknown = False
+    patterns = group.subscriptions.patterns
+    if before.regex != after.regex:
+        change = PatternChange.CHANGED
+        if before.regex and patterns[before.regex] == 1:
+            draft.records.append(records.regex_gone(group.group_id, before.regex))
+        unknown = after.regex is not None and after.regex not in patterns
+        if after.regex is not None and unknown:
+            regex.check(after.regex)
+        if not after.regex or after.regex in group.resolved:
+            change = PatternChange.CHANGED_AND_RESOLVED
+    if unknown or patterns:
+        _match_if_due(state, group, before, after, unknown, client, now_ms)
+    return change
+
+
+def _match_if_due(
+    state: GroupState, group: ConsumerGroup, before: Member, after: Member, unknown: bool, client: Client, now_ms: int
+) -> None:
+    key = matching_key(group.group_id)
+    last = next(iter(group.resolved.values()), None)
+    if key in state.timers or (last and now_ms <= last.timestamp_ms + MIN_REFRESH_INTERVAL_MS):
+        return
+    subscriptions = group.subscriptions.copy()
+    subscriptions.replace(before, after)
+    patterns = tuple(subscriptions.patterns)
+    due = (
+        unknown
+        or last is None
+        or len(patterns) != len(group.resolved)
+        or last.version < state.watch.newest_topic_at
+        or now_ms > last.timestamp_ms + state.settings.group_consumer_regex_refresh_interval_ms
+    )
+    if due and patterns:
+        state.timers.set(key, now_ms + MATCHING_TIMEOUT_MS, lambda _now_ms: NOTHING)
+        state.world.match_topics(MatchRequest(group.group_id, after.member_id, patterns, client))
+
+
+class Matched(NamedTuple):
+    """The result of a MatchRequest: what each pattern matched."""
+
+    group_id: str
+    resolved: Mapping[str, Resolved]
+
+
+def patterns_matched(
+    state: GroupState, result: Matched, client: Client, ticket: Ticket[None], now_ms: int
+) -> GroupOutcome:
+    """Note the topics of the patterns that are still subscribed with; other topics are another epoch of the group."""
+    draft = Draft()
+    draft.answer(ticket, None)
+    state.timers.cancel(matching_key(result.group_id))
+    group = state.groups.get(result.group_id)
+    if not isinstance(group, ConsumerGroup):
+        return draft.outcome()
+    subscriptions = group.subscriptions.copy()
+    bump = False
+    for pattern, resolved in result.resolved.items():
+        if pattern not in group.subscriptions.patterns:
+            continue
+        before = group.resolved.get(pattern, UNRESOLVED)
+        if before.topics != resolved.topics:
+            bump = True
+            subscriptions.resolve(before.topics, resolved.topics)
+        draft.records.append(records.regex(group.group_id, pattern, resolved))
+    metadata_hash = state.watch.group_hash(subscriptions.topics)
+    if bump or metadata_hash != group.metadata_hash or _leaves_partitions_idle(state, group, result):
+        epoch = group.epoch + 1
+        draft.records.append(records.epoch(group.group_id, epoch, metadata_hash))
+        group.checked = Checked(state.watch.changes, epoch)
+    return draft.outcome()
+
+
+def _leaves_partitions_idle(state: GroupState, group: ConsumerGroup, result: Matched) -> bool:
+    """Whether a member's new pattern leaves out topics of its target. It has given them up when it changed its pattern,
+    and nobody gets them without another epoch, which other topics or another hash need not bring: its pattern may
+    match nothing, and other members may name them. (Apache Kafka 4.3 leaves such partitions idle.)"""
+    topics = state.world.topics
+    for member in group.members.values():
+        resolved = result.resolved.get(member.regex or "")
+        if resolved is not None and member.regex not in group.resolved:
+            named = (topics.topic_by_id(topic_id) for topic_id in group.target(member.member_id))
+            subscribed = member.topic_names | resolved.topics
+            if any(topic is not None and topic.name not in subscribed for topic in named):
+                return True
+    return False

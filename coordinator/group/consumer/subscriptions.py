@@ -1,0 +1,80 @@
+"""What the members of a consumer group subscribe to, counted: by name, and by pattern.
+
+Source: the maps of Kafka's ModernGroup and ConsumerGroup, and its SubscriptionCount.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from coordinator.group.consumer.member import Member
+
+
+class Subscriptions:
+    """Counts without zeros, so that a key is there exactly if someone subscribes to it."""
+
+    __slots__ = ("by_name", "by_pattern", "patterns")
+
+    def __init__(self) -> None:
+        self.by_name: Counter[str] = Counter()
+        """Topic → members that name it."""
+        self.by_pattern: Counter[str] = Counter()
+        """Topic → resolved patterns that match it."""
+        self.patterns: Counter[str] = Counter()
+        """Pattern → members that subscribe with it."""
+
+    def copy(self) -> Subscriptions:
+        """As they are now, to see what a change would make of them."""
+        twin = Subscriptions()
+        twin.by_name, twin.by_pattern, twin.patterns = (
+            Counter(self.by_name),
+            Counter(self.by_pattern),
+            Counter(self.patterns),
+        )
+        return twin
+
+    @property
+    def topics(self) -> set[str]:
+        """Every topic that someone subscribes to, whether it exists or not."""
+        return {*self.by_name, *self.by_pattern}
+
+    def __contains__(self, topic: str) -> bool:
+        return topic in self.by_name or topic in self.by_pattern
+
+    def replace(self, before: Member | None, after: Member | None) -> None:
+        """A member joined, changed, or left."""
+        if before is not None:
+            _remove(self.by_name, before.topic_names)
+            _remove(self.patterns, _pattern_of(before))
+        if after is not None:
+            self.by_name.update(after.topic_names)
+            self.patterns.update(_pattern_of(after))
+
+    def resolve(self, before: Iterable[str], after: Iterable[str]) -> None:
+        """A pattern matched these topics, and matches those now."""
+        _remove(self.by_pattern, before)
+        self.by_pattern.update(after)
+
+    def are_alike(self, members: int) -> bool:
+        """Whether all of so many members subscribe to the same topics; patterns count as alike if they are equal."""
+        if not self.patterns:
+            return all(self.by_name[topic] == members for topic in self.topics)
+        return (
+            members in self.patterns.values()
+            and not self.by_name
+            and all(count == 1 for count in self.by_pattern.values())
+        )
+
+
+def _pattern_of(member: Member) -> tuple[str, ...]:
+    return () if member.regex is None else (member.regex,)
+
+
+def _remove(counts: Counter[str], keys: Iterable[str]) -> None:
+    for key in keys:
+        left = counts[key] - 1
+        if left > 0:
+            counts[key] = left
+        else:
+            del counts[key]

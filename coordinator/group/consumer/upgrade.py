@@ -1,0 +1,136 @@
+"""A classic group of consumers becomes a consumer group as its first member that speaks the consumer protocol joins.
+
+The generation becomes the group's epoch and that of every member, the assignment the target assignment; the members go
+on with the classic protocol inside the consumer group. Source: GroupMetadataManager's getOrMaybeCreateConsumerGroup and
+convertToConsumerGroup, ConsumerGroup.fromClassicGroup (KIP-848, "online upgrade").
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from coordinator.group.classic.group import ClassicGroup
+from coordinator.group.classic.member import ClassicMember
+from coordinator.group.classic.rebalance import answer_join, answer_sync, join_refused
+from coordinator.group.consumer import records
+from coordinator.group.consumer.embedded import assignment_of, subscription_of
+from coordinator.group.consumer.fencing import keep_session
+from coordinator.group.consumer.group import ConsumerGroup
+from coordinator.group.consumer.member import Member, at_epoch
+from coordinator.group.draft import Draft
+from coordinator.group.state import GroupState
+from protocol.coordinator_records.consumer_group import ClassicMemberMetadata, ClassicProtocol
+from protocol.errors import ErrorCode, KafkaError, ProtocolError
+from protocol.messages.sync_group import SyncGroupResponse
+
+UPGRADE_POLICIES: Final = frozenset({"upgrade", "bidirectional"})
+
+
+def find_or_make(state: GroupState, group_id: str, draft: Draft, *, joining: bool, now_ms: int) -> ConsumerGroup:
+    """The consumer group that a request is about. One that is not there yet, or is classic, becomes one if the member
+    joins; then it is not in the table until the records are applied. Raises GROUP_ID_NOT_FOUND."""
+    group = state.groups.get(group_id)
+    if isinstance(group, ConsumerGroup):
+        return group
+    if group is None:
+        if not joining:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
+        return ConsumerGroup(group_id)
+    if not joining or not isinstance(group, ClassicGroup):
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+    if group.is_empty:
+        draft.records += group.tombstones()
+        return ConsumerGroup(group_id)
+    return _upgrade(state, group, draft, now_ms)
+
+
+def release_waiting(state: GroupState, group_id: str, draft: Draft) -> None:
+    """Who waits in a rebalance of the classic group, which is about to be none, joins again. To be called last, when
+    nothing can fail any more."""
+    group = state.groups.get(group_id)
+    if isinstance(group, ClassicGroup):
+        code = ErrorCode.REBALANCE_IN_PROGRESS
+        for member in group.members.values():
+            answer_join(group, member, draft, join_refused(member.member_id, code))
+            answer_sync(member, draft, SyncGroupResponse(error_code=code, assignment=b""))
+
+
+def _upgrade(state: GroupState, classic: ClassicGroup, draft: Draft, now_ms: int) -> ConsumerGroup:
+    _check_allowed(state, classic)
+    draft.records += classic.tombstones()
+    try:
+        group = _consumer_group(state, classic)
+    except ProtocolError as error:
+        raise _not_upgraded(state, classic, "because the embedded consumer protocol is malformed", str(error)) from None
+    _write(group, draft)
+    for member in group.members.values():
+        keep_session(state, group.group_id, member, now_ms)
+    state.note("became a consumer group", group=group.group_id, epoch=group.epoch)
+    return group
+
+
+def _check_allowed(state: GroupState, classic: ClassicGroup) -> None:
+    settings = state.settings
+    if settings.group_consumer_migration_policy.lower() not in UPGRADE_POLICIES:
+        raise _not_upgraded(state, classic, "because online upgrade is disabled")
+    if not classic.is_of_consumers:
+        raise _not_upgraded(state, classic, "because the group does not use the consumer embedded protocol")
+    if len(classic.members) > settings.group_consumer_max_size:
+        raise _not_upgraded(state, classic, "because the group size exceeds the consumer group maximum size")
+
+
+def _not_upgraded(state: GroupState, classic: ClassicGroup, reason: str, detail: str = "") -> KafkaError:
+    state.note("stays a classic group", group=classic.group_id, reason=reason, detail=detail)
+    message = f"Cannot upgrade classic group {classic.group_id} to consumer group {reason}."
+    return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, message)
+
+
+def _consumer_group(state: GroupState, classic: ClassicGroup) -> ConsumerGroup:
+    """The group as its records are about to tell it. ProtocolError where a member's bytes can't be understood."""
+    group = ConsumerGroup(classic.group_id)
+    group.epoch = group.assignment_epoch = classic.generation
+    topics = state.world.topics
+    for each in classic.members.values():
+        target, has_more = assignment_of(each.assignment, topics)
+        if has_more:
+            raise _not_upgraded(
+                state,
+                classic,
+                "because an unsupported custom assignor is in use. Please refer to the documentation or switch to a "
+                "default assignor before re-attempting the upgrade",
+            )
+        group.put_target(each.member_id, target)
+        group.put(_member(each, classic)._replace(assigned=at_epoch(target, classic.generation)))
+    group.metadata_hash = state.watch.group_hash(group.subscriptions.topics)
+    return group
+
+
+def _member(each: ClassicMember, classic: ClassicGroup) -> Member:
+    """A member that goes on with the classic protocol. Before the first generation there is no strategy yet, and one
+    that has joined the next may have given the present one up: then what it likes best tells what it reads."""
+    names = [name for name, _ in each.strategies]
+    subscription = subscription_of(each.metadata(classic.strategy if classic.strategy in names else names[0]))
+    protocols = [ClassicProtocol(name=name, metadata=metadata) for name, metadata in each.strategies]
+    return Member(
+        each.member_id,
+        member_epoch=classic.generation,
+        previous_member_epoch=classic.generation,
+        instance_id=each.instance_id,
+        rack_id=subscription.rack_id or None,
+        rebalance_timeout_ms=each.rebalance_timeout_ms,
+        client_id=each.client_id,
+        client_host=each.client_host,
+        topic_names=frozenset(subscription.topics),
+        classic=ClassicMemberMetadata(session_timeout_ms=each.session_timeout_ms, supported_protocols=protocols),
+    )
+
+
+def _write(group: ConsumerGroup, draft: Draft) -> None:
+    members = group.members.values()
+    draft.records += [
+        *(records.member(group.group_id, member) for member in members),
+        records.epoch(group.group_id, group.epoch, group.metadata_hash),
+        *(records.target(group.group_id, member.member_id, group.target(member.member_id)) for member in members),
+        records.target_epoch(group.group_id, group.assignment_epoch, group.assigned_at_ms),
+        *(records.current(group.group_id, member) for member in members),
+    ]

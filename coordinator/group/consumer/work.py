@@ -1,0 +1,132 @@
+"""One decision on a consumer group at work, and the steps that most of them share.
+
+A member that joined or changed may change what the group subscribes to, so its epoch; a new epoch needs a new target
+assignment; and the member moves one step towards the target. Source: Kafka's GroupMetadataManager (KIP-848, KIP-1263).
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from coordinator.group.assignors.builtin import ASSIGNORS, configured
+from coordinator.group.consumer import records
+from coordinator.group.consumer.fencing import stop_rebalance_deadline, watch_rebalance
+from coordinator.group.consumer.group import ConsumerGroup
+from coordinator.group.consumer.member import Member, MemberState
+from coordinator.group.consumer.patterns import PatternChange, change_pattern
+from coordinator.group.consumer.reconciliation import Claimed, Step, reconcile
+from coordinator.group.consumer.subscriptions import Subscriptions
+from coordinator.group.draft import Draft
+from coordinator.group.modern_group import Checked
+from coordinator.group.state import Client, GroupState
+from coordinator.group.target_assignment import Target, TopicIds, assign, differences
+
+ANY_TIME: Final = 0
+"""The time of a target assignment that was never computed here: it may be replaced at once."""
+
+
+class Epoch(NamedTuple):
+    """The group's epoch once the decision is applied, with what its members, how many, subscribe to then."""
+
+    number: int
+    subscriptions: Subscriptions
+    members: int
+
+
+class Work:
+    """What a decision is about. `group` may be one that its own records are yet to make."""
+
+    __slots__ = ("client", "draft", "group", "now_ms", "state")
+
+    def __init__(self, state: GroupState, group: ConsumerGroup, client: Client, draft: Draft, now_ms: int) -> None:
+        self.state = state
+        self.group = group
+        self.client = client
+        self.draft = draft
+        self.now_ms = now_ms
+
+    def settle(self, before: Member, after: Member, claimed: Claimed) -> Member:
+        """Everything that follows from a member's change, or its heartbeat. Raises INVALID_REGULAR_EXPRESSION, and
+        FENCED_MEMBER_EPOCH as `reconcile` does."""
+        changed, epoch = self.subscribe(before, after)
+        return self.move(after, self.target(before, after, epoch), changed, claimed)
+
+    def subscribe(self, before: Member, after: Member) -> tuple[bool, Epoch]:
+        """Note what the member says of itself; whether its subscription changed, and the group's epoch then."""
+        names_changed = after.topic_names != before.topic_names
+        if after != before:
+            self.draft.records.append(records.member(self.group.group_id, after))
+        pattern = change_pattern(self.state, self.group, before, after, self.client, self.draft, self.now_ms)
+        bump = names_changed or pattern is PatternChange.CHANGED_AND_RESOLVED
+        return names_changed or pattern is not PatternChange.NONE, self._epoch(before, after, bump)
+
+    def _epoch(self, before: Member, after: Member, bump: bool) -> Epoch:
+        """The next epoch if the member's change asks for one, or if the topics have changed since last time."""
+        group, watch = self.group, self.state.watch
+        if not bump and group.checked.changes == watch.changes and group.epoch >= group.checked.group_epoch:
+            return Epoch(group.epoch, group.subscriptions, len(group.members))
+        subscriptions = group.subscriptions.copy()
+        subscriptions.replace(before, after)
+        if before.regex and before.regex != after.regex and group.subscriptions.patterns[before.regex] == 1:
+            orphan = group.resolved.get(before.regex)
+            subscriptions.resolve(orphan.topics if orphan else (), ())
+        metadata_hash = watch.group_hash(subscriptions.topics)
+        epoch = group.epoch
+        if bump or metadata_hash != group.metadata_hash:
+            epoch += 1
+            self.draft.records.append(records.epoch(group.group_id, epoch, metadata_hash))
+        group.checked = Checked(watch.changes, epoch)
+        if group.has_partition_metadata:
+            self.draft.records.append(records.partition_metadata_gone(group.group_id))
+        is_new = after.member_id not in group.members and group.static_member(after.instance_id) is None
+        return Epoch(epoch, subscriptions, len(group.members) + is_new)
+
+    def last_target(self, member: Member) -> Target:
+        """The target as it is."""
+        return Target(self.group.assignment_epoch, self.group.target_of(member))
+
+    def target(self, before: Member, after: Member, epoch: Epoch) -> Target:
+        """The member's target, of a new target assignment if the epoch asks for one and the last is old enough."""
+        group = self.group
+        if group.assignment_epoch >= epoch.number or not self._may_assign():
+            return self.last_target(after)
+        default = configured(self.state.settings.group_consumer_assignors)[0]
+        name = group.preferred_assignor(before, after)
+        assignor = ASSIGNORS.get(name or default) or ASSIGNORS[default]
+        alike = epoch.subscriptions.are_alike(epoch.members)
+        targets = assign(group, after, alike, assignor, self.state.world.topics)
+        for member_id, target in differences(group, targets):
+            self.draft.records.append(records.target(group.group_id, member_id, target))
+        self.draft.records.append(records.target_epoch(group.group_id, epoch.number, self.now_ms))
+        return Target(epoch.number, targets[after.member_id])
+
+    def _may_assign(self) -> bool:
+        interval_ms = self.state.world.group_config(self.group.group_id).consumer_assignment_interval_ms
+        assigned_at_ms = self.group.assigned_at_ms
+        return assigned_at_ms == ANY_TIME or not interval_ms or self.now_ms >= assigned_at_ms + interval_ms
+
+    def move(self, member: Member, target: Target, subscription_changed: bool, claimed: Claimed) -> Member:
+        """Move the member one step towards its target, and see that it gives up in time what it has to."""
+        if not subscription_changed and member.is_reconciled_to(target.epoch):
+            return member
+        group = self.group
+        step = Step(
+            target_epoch=target.epoch,
+            target=target.assignment,
+            topics=TopicIds(self.state.world.topics).of(group.topics_of(member)),
+            subscription_changed=subscription_changed,
+            claimed=claimed,
+            is_owned=group.is_held,
+        )
+        moved = reconcile(member, step)
+        if moved != member:
+            self.draft.records.append(records.current(group.group_id, moved))
+            if not moved.uses_classic_protocol:  # those have deadlines to join and to sync
+                self._rebalance_deadline(moved)
+        return moved
+
+    def _rebalance_deadline(self, member: Member) -> None:
+        if member.state is MemberState.UNREVOKED_PARTITIONS:
+            watch_rebalance(self.state, self.group.group_id, member, self.now_ms)
+        else:
+            stop_rebalance_deadline(self.state, self.group.group_id, member.member_id)

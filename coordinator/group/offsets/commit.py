@@ -1,0 +1,173 @@
+"""OffsetCommit: a member, or a consumer without group management, stores how far it has read.
+
+Source: OffsetMetadataManager.commitOffset (KIP-211 for retention, KIP-848 and KIP-1251 for epochs).
+"""
+
+from __future__ import annotations
+
+from coordinator.group.classic.group import PREPARING_REBALANCE, STABLE, ClassicGroup
+from coordinator.group.classic.rebalance import keep_session
+from coordinator.group.group import CommitCheck, Group, any_partition
+from coordinator.group.records import (
+    NO_TIMESTAMP,
+    AnyRecord,
+    GroupOutcome,
+    committed,
+    offset_commit,
+)
+from coordinator.group.state import Client, GroupState
+from coordinator.runtime import Outcome, Reply, Ticket
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from protocol.types import NO_UUID, Uuid
+
+NO_RETENTION_MS = -1
+"""A commit that leaves the offset's end to offsets.retention.minutes."""
+
+FIRST_GROUP_ID_NOT_FOUND_VERSION = 9
+
+
+def commit(
+    state: GroupState, request: OffsetCommitRequest, client: Client, ticket: Ticket[OffsetCommitResponse], now_ms: int
+) -> GroupOutcome:
+    """Every partition is answered on its own; KafkaError concerns them all. The topics are known to exist."""
+    check = _check_member(state, request, client.version, now_ms)
+    max_metadata_bytes = state.settings.offset_metadata_max_bytes
+    expires_ms = NO_TIMESTAMP if request.retention_time_ms == NO_RETENTION_MS else now_ms + request.retention_time_ms
+    records: list[AnyRecord] = []
+    topics = []
+    for topic in request.topics:
+        answers = []
+        for partition in topic.partitions:
+            code = _too_large(partition.committed_metadata, max_metadata_bytes)
+            if not code:
+                if check is not any_partition:
+                    check(topic.name, topic.topic_id, partition.partition_index)
+                value = committed(
+                    partition.committed_offset,
+                    partition.committed_leader_epoch,
+                    partition.committed_metadata or "",
+                    _commit_timestamp(partition, now_ms),
+                    expires_ms,
+                    topic.topic_id,
+                )
+                records.append(offset_commit(request.group_id, topic.name, partition.partition_index, value))
+            answers.append(OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code))
+        topics.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answers))
+    return Outcome(records, (Reply(ticket, OffsetCommitResponse(topics=topics)),))
+
+
+def _check_member(state: GroupState, request: OffsetCommitRequest, version: int, now_ms: int) -> CommitCheck:
+    """Whoever commits may; a commit keeps a classic member's session."""
+    epoch = request.generation_id_or_member_epoch
+    group = state.groups.get(request.group_id)
+    if group is None:
+        if epoch < 0:
+            return any_partition  # the record makes a simple group
+        raise KafkaError(_unknown_group(version))
+    check = group.check_offset_commit(request.member_id, request.group_instance_id, epoch, version, transactional=False)
+    if isinstance(group, ClassicGroup) and group.state in (STABLE, PREPARING_REBALANCE):
+        keep_session(state, group, group.members[request.member_id], now_ms)
+    return check
+
+
+def _unknown_group(version: int) -> ErrorCode:
+    """What a member hears of a group that is not there."""
+    known = version >= FIRST_GROUP_ID_NOT_FOUND_VERSION
+    return ErrorCode.GROUP_ID_NOT_FOUND if known else ErrorCode.ILLEGAL_GENERATION
+
+
+def _too_large(metadata: str | None, max_size: int) -> int:
+    """OFFSET_METADATA_TOO_LARGE, or no error. Kafka counts UTF-16 code units."""
+    if metadata is None or len(metadata) <= max_size // 2:
+        return 0
+    size = len(metadata) if metadata.isascii() else len(metadata.encode("utf-16-le", "surrogatepass")) // 2
+    return ErrorCode.OFFSET_METADATA_TOO_LARGE if size > max_size else 0
+
+
+def _commit_timestamp(partition: OffsetCommitRequestPartition, now_ms: int) -> int:
+    """When the offset counts as committed; version 1 alone lets the client say it."""
+    return now_ms if partition.commit_timestamp == NO_TIMESTAMP else partition.commit_timestamp
+
+
+def commit_transactional(
+    state: GroupState,
+    request: TxnOffsetCommitRequest,
+    client: Client,
+    ticket: Ticket[TxnOffsetCommitResponse],
+    now_ms: int,
+) -> GroupOutcome:
+    """TxnOffsetCommit: offsets that stay pending until their producer's transaction ends (KIP-98, KIP-447)."""
+    check = _check_transactional(state, request, client.version)
+    max_metadata_bytes = state.settings.offset_metadata_max_bytes
+    records: list[AnyRecord] = []
+    topics = []
+    for topic in request.topics:
+        topic_id = _topic_id(state, topic.name)
+        answers = []
+        for partition in topic.partitions:
+            code = _too_large(partition.committed_metadata, max_metadata_bytes)
+            if not code:
+                _check_partition(check, topic.name, topic_id, partition.partition_index)
+                records.append(_pending(request, topic.name, partition, now_ms))
+            answers.append(TxnOffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code))
+        topics.append(TxnOffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answers))
+    return Outcome(records, (Reply(ticket, TxnOffsetCommitResponse(topics=topics)),))
+
+
+def _pending(
+    request: TxnOffsetCommitRequest, topic: str, partition: TxnOffsetCommitRequestPartition, now_ms: int
+) -> AnyRecord:
+    metadata = partition.committed_metadata or ""
+    value = committed(partition.committed_offset, partition.committed_leader_epoch, metadata, now_ms)
+    producer = request.producer_id, request.producer_epoch
+    return offset_commit(request.group_id, topic, partition.partition_index, value, *producer)
+
+
+def _check_transactional(state: GroupState, request: TxnOffsetCommitRequest, version: int) -> CommitCheck:
+    epoch = request.generation_id_or_member_epoch
+    group: Group | None = state.groups.get(request.group_id)
+    if group is None:
+        if epoch < 0:
+            return any_partition
+        raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+    try:
+        return group.check_offset_commit(
+            request.member_id, request.group_instance_id, epoch, version, transactional=True
+        )
+    except KafkaError as error:
+        raise _as_generation(error) from error
+
+
+def _check_partition(check: CommitCheck, topic: str, topic_id: Uuid, partition: int) -> None:
+    if check is any_partition:
+        return
+    if topic_id == NO_UUID:
+        raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+    try:
+        check(topic, topic_id, partition)
+    except KafkaError as error:
+        raise _as_generation(error) from error
+
+
+def _as_generation(error: KafkaError) -> KafkaError:
+    """Producers know generations only."""
+    return KafkaError(ErrorCode.ILLEGAL_GENERATION) if error.code is ErrorCode.STALE_MEMBER_EPOCH else error
+
+
+def _topic_id(state: GroupState, name: str) -> Uuid:
+    topic = state.world.topics.topic(name)
+    return NO_UUID if topic is None else topic.topic_id

@@ -1,0 +1,139 @@
+"""Offsets that go: by OffsetDelete, with their group, with their topic, or because their time is over.
+
+Source: OffsetMetadataManager.deleteOffsets, deleteAllOffsets, onTopicsDeleted, cleanupExpiredOffsets
+(KIP-211, KIP-496).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from coordinator.group.group import Group
+from coordinator.group.offsets.offsets import Offset
+from coordinator.group.records import NO_TIMESTAMP, AnyRecord, GroupOutcome, offset_gone
+from coordinator.group.state import Client, GroupState
+from coordinator.runtime import Outcome, Reply, Ticket
+from protocol.errors import ErrorCode
+from protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from protocol.types import NO_UUID, Uuid
+
+EXPIRY_KEY = "offset expiry"
+"""The timer of the shard's regular look for what has expired."""
+
+GROUPS_AT_ONCE = 500
+"""Groups that are looked at in one go: a few milliseconds, which nobody has to wait longer for."""
+
+PAUSE_MS = 20
+"""Between two such goes."""
+
+
+def delete(
+    state: GroupState, request: OffsetDeleteRequest, client: Client, ticket: Ticket[OffsetDeleteResponse], now_ms: int
+) -> GroupOutcome:
+    """OffsetDelete; raises GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP. A topic that is still read keeps its offsets."""
+    group = state.group(request.group_id)
+    group.check_offset_delete()
+    records: list[AnyRecord] = []
+    topics = []
+    for topic in request.topics:
+        indexes = [partition.partition_index for partition in topic.partitions]
+        code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if group.is_subscribed_to(topic.name) else ErrorCode.NONE
+        if not code:
+            records += [
+                offset_gone(group.group_id, topic.name, index)
+                for index in indexes
+                if _is_there(state, group.group_id, topic.name, index)
+            ]
+        answers = [OffsetDeleteResponsePartition(partition_index=index, error_code=code) for index in indexes]
+        topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=answers))
+    return Outcome(records, (Reply(ticket, OffsetDeleteResponse(error_code=0, topics=topics)),))
+
+
+def _is_there(state: GroupState, group_id: str, topic: str, index: int) -> bool:
+    committed = state.offsets.get(group_id, topic, index) is not None
+    return committed or state.offsets.is_pending(group_id, topic, index)
+
+
+def all_offsets_gone(state: GroupState, group_id: str) -> list[AnyRecord]:
+    """The records that delete all offsets of a group, pending ones too."""
+    names = {(topic, index) for topic, partitions in state.offsets.of_group(group_id).items() for index in partitions}
+    names |= set(state.offsets.pending(group_id))
+    return [offset_gone(group_id, topic, index) for topic, index in sorted(names)]
+
+
+def topics_deleted(state: GroupState, topics: Mapping[str, Uuid], now_ms: int) -> GroupOutcome:
+    """Topics were deleted, names with their ids: so are their offsets, unless they are of new topics of these names."""
+    records: list[AnyRecord] = []
+    for group_id in state.offsets.groups():
+        gone = {
+            (topic, index)
+            for topic, partitions in state.offsets.of_group(group_id).items()
+            for index, offset in partitions.items()
+            if topic in topics and offset.topic_id in (NO_UUID, topics[topic])
+        }
+        gone |= {name for name in state.offsets.pending(group_id) if name.topic in topics}
+        records += [offset_gone(group_id, topic, index) for topic, index in sorted(gone)]
+    return Outcome(records)
+
+
+# Expiry (KIP-211).
+
+
+def activate(state: GroupState, now_ms: int) -> None:
+    """Look for expired offsets from now on, at intervals."""
+    interval_ms = state.settings.offsets_retention_check_interval_ms
+    state.timers.set(EXPIRY_KEY, now_ms + interval_ms, lambda now: expire(state, list(state.groups), now))
+
+
+def expire(state: GroupState, group_ids: list[str], now_ms: int) -> GroupOutcome:
+    """Offsets whose retention is over go, and groups that have neither members nor offsets; the first of the groups
+    now, the others in a moment."""
+    rest = group_ids[GROUPS_AT_ONCE:]
+    if rest:
+        state.timers.set(EXPIRY_KEY, now_ms + PAUSE_MS, lambda now: expire(state, rest, now))
+    else:
+        activate(state, now_ms)
+    records: list[AnyRecord] = []
+    for group_id in group_ids[:GROUPS_AT_ONCE]:
+        group = state.groups.get(group_id)
+        if group is None or not group.expires:
+            continue
+        expired = list(_expired(state, group, now_ms))
+        records += expired
+        if group.is_empty and len(expired) == _offset_count(state, group) and not _in_transaction(state, group):
+            records += group.tombstones()
+    return Outcome(records)
+
+
+def _expired(state: GroupState, group: Group, now_ms: int) -> Iterator[AnyRecord]:
+    retention_ms = state.settings.offsets_retention_ms
+    for topic, partitions in state.offsets.of_group(group.group_id).items():
+        if group.is_subscribed_to(topic):
+            continue
+        for index, offset in partitions.items():
+            pending = state.offsets.is_pending(group.group_id, topic, index)
+            if not pending and _is_expired(group, offset, retention_ms, now_ms):
+                yield offset_gone(group.group_id, topic, index)
+
+
+def _is_expired(group: Group, offset: Offset, retention_ms: int, now_ms: int) -> bool:
+    """By the time that an old client gave, or else by the retention, which runs from when nobody used the offset."""
+    since_ms = group.retained_from_ms(offset)
+    if since_ms is None:
+        return False
+    if offset.expire_timestamp_ms != NO_TIMESTAMP:
+        return now_ms >= offset.expire_timestamp_ms
+    return now_ms - since_ms >= retention_ms
+
+
+def _offset_count(state: GroupState, group: Group) -> int:
+    return sum(map(len, state.offsets.of_group(group.group_id).values()))
+
+
+def _in_transaction(state: GroupState, group: Group) -> bool:
+    return state.offsets.has_open_transaction(group.group_id)

@@ -1,0 +1,74 @@
+"""ShareGroupDescribe: groups, and their members with what they are assigned.
+
+Source: GroupMetadataManager.shareGroupDescribe (KIP-932).
+"""
+
+from __future__ import annotations
+
+from coordinator.group.assignors.simple import NAME
+from coordinator.group.records import GroupOutcome
+from coordinator.group.share.group import ShareGroup
+from coordinator.group.share.member import ShareMember
+from coordinator.group.state import Client, GroupState, Topics
+from coordinator.runtime import Outcome, Reply, Ticket
+from protocol.errors import KafkaError
+from protocol.messages import share_group_describe as messages
+
+NO_STATE = ""
+
+
+def describe(
+    state: GroupState, group_id: str, client: Client, ticket: Ticket[messages.DescribedGroup], now_ms: int
+) -> GroupOutcome:
+    """One group, as it is once everything that was decided of it is committed."""
+    return Outcome((), (Reply(ticket, described(state, group_id)),))
+
+
+def described(state: GroupState, group_id: str) -> messages.DescribedGroup:
+    """The group; one that is not there, or of another type, with GROUP_ID_NOT_FOUND."""
+    try:
+        group = state.group_of(group_id, ShareGroup)
+    except KafkaError as error:
+        return undescribed(group_id, error)
+    return messages.DescribedGroup(
+        error_code=0,
+        group_id=group_id,
+        group_state=group.state_name,
+        group_epoch=group.epoch,
+        assignment_epoch=group.assignment_epoch,
+        assignor_name=NAME,
+        members=[_member(member, state.world.topics) for member in group.members.values()],
+    )
+
+
+def undescribed(group_id: str, error: KafkaError) -> messages.DescribedGroup:
+    """Why a group is not described."""
+    return messages.DescribedGroup(
+        error_code=error.code,
+        error_message=error.message,
+        group_id=group_id,
+        group_state=NO_STATE,
+        group_epoch=0,
+        assignment_epoch=0,
+        assignor_name="",
+        members=[],
+    )
+
+
+def _member(member: ShareMember, topics: Topics) -> messages.Member:
+    found = ((topics.topic_by_id(topic_id), partitions) for topic_id, partitions in member.assigned.items())
+    return messages.Member(
+        member_id=member.member_id,
+        rack_id=member.rack_id,
+        member_epoch=member.member_epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=sorted(member.topic_names),
+        assignment=messages.Assignment(
+            topic_partitions=[
+                messages.TopicPartitions(topic_id=topic.topic_id, topic_name=topic.name, partitions=sorted(partitions))
+                for topic, partitions in found
+                if topic is not None
+            ]
+        ),
+    )

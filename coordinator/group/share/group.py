@@ -1,0 +1,112 @@
+"""A share group: its epochs, members and target assignment, as its records tell them.
+
+Only share_replay changes it, record by record. Source: Kafka's ShareGroup (KIP-932).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from coordinator.group.group import CommitCheck, GroupType
+from coordinator.group.modern_group import ModernGroup
+from coordinator.group.offsets.offsets import Offset
+from coordinator.group.records import GroupRecord
+from coordinator.group.share import records
+from coordinator.group.share.member import ShareMember
+from coordinator.group.share.topics import NO_STATE
+from coordinator.group.timers import Timers
+from protocol.errors import ErrorCode, KafkaError
+
+PROTOCOL_TYPE: Final = "share"
+
+EMPTY: Final = "Empty"
+STABLE: Final = "Stable"
+
+
+class ShareGroup(ModernGroup[ShareMember]):
+    """`coordinator.group.group.Group` of members that share partitions."""
+
+    def __init__(self, group_id: str) -> None:
+        super().__init__(group_id)
+        self.subscriptions: Counter[str] = Counter()
+        """How many members subscribe to a topic."""
+        self.topics = NO_STATE
+        """Which partitions have durable state."""
+
+    def __repr__(self) -> str:
+        return f"ShareGroup({self.group_id!r}, {self.state_name}, epoch {self.epoch}, {list(self.members)})"
+
+    @property
+    def type(self) -> GroupType:
+        return GroupType.SHARE
+
+    @property
+    def protocol_type(self) -> str:
+        return PROTOCOL_TYPE
+
+    @property
+    def state_name(self) -> str:
+        return STABLE if self.members else EMPTY
+
+    @property
+    def expires(self) -> bool:
+        return False
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        return topic in self.subscriptions
+
+    def check_offset_commit(
+        self, member_id: str, instance_id: str | None, generation_or_epoch: int, version: int, *, transactional: bool
+    ) -> CommitCheck:
+        raise self._no_offsets()
+
+    def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        raise self._no_offsets()
+
+    def check_offset_delete(self) -> None:
+        raise self._no_offsets()
+
+    def _no_offsets(self) -> KafkaError:
+        return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {self.group_id} is not a consumer group.")
+
+    def retained_from_ms(self, offset: Offset) -> int | None:
+        return None
+
+    def tombstones(self) -> list[GroupRecord]:
+        return [
+            *(records.current_gone(self.group_id, member_id) for member_id in self.members),
+            *(records.target_gone(self.group_id, member_id) for member_id in self.members),
+            records.target_epoch_gone(self.group_id),
+            *(records.member_gone(self.group_id, member_id) for member_id in self.members),
+            records.state_topics_gone(self.group_id),
+            records.epoch_gone(self.group_id),
+        ]
+
+    def cancel_timers(self, timers: Timers) -> None:
+        for member_id in self.members:
+            timers.cancel(session_key(self.group_id, member_id))
+
+    def subscriptions_with(self, before: ShareMember | None, after: ShareMember | None) -> Counter[str]:
+        """What members subscribe to once one of them has changed."""
+        result = Counter(self.subscriptions)
+        if before is not None and before.member_id in self.members:
+            result.subtract(before.topic_names)
+        if after is not None:
+            result.update(after.topic_names)
+        return +result
+
+    def put(self, member: ShareMember) -> None:
+        """A member joined or changed."""
+        self.subscriptions = self.subscriptions_with(self.members.get(member.member_id), member)
+        self.members[member.member_id] = member
+
+    def remove(self, member_id: str) -> None:
+        """A member is gone."""
+        self.subscriptions = self.subscriptions_with(self.members[member_id], None)
+        del self.members[member_id]
+
+
+def session_key(group_id: str, member_id: str) -> tuple[str, str, str]:
+    """What a member's session timer is set under."""
+    return "share session", group_id, member_id

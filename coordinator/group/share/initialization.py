@@ -1,0 +1,128 @@
+"""State for share partitions: which is to be made, that it was made, altered, deleted.
+
+The share coordinator makes it; here is the group's book of it. Source: maybeCreateInitializeShareGroupStateRequest,
+initializeShareGroupState, uninitializeShareGroupState, maybeCleanupShareGroupState in GroupMetadataManager (KIP-932).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from coordinator.group.draft import Draft
+from coordinator.group.records import AnyRecord, GroupOutcome
+from coordinator.group.share import records
+from coordinator.group.share.group import ShareGroup
+from coordinator.group.share.topics import InitTopic, StateTopics
+from coordinator.group.state import GroupState
+from coordinator.runtime import Outcome, Reply, Ticket
+from protocol.types import Uuid
+
+FROM_RESET_STRATEGY: Final = -1
+"""The start offset of state that the group's reset strategy is yet to be asked for."""
+
+Offsets = Mapping[Uuid, Mapping[int, int]]
+
+
+class Initialize(NamedTuple):
+    """State to be made, at a start offset for each partition; then the group is told by `initialized`, or by
+    `uninitialized` if it could not be."""
+
+    group_id: str
+    state_epoch: int
+    offsets: Offsets
+
+
+def missing(state: GroupState, group: ShareGroup, topic_names: Iterable[str], now_ms: int) -> dict[Uuid, InitTopic]:
+    """Partitions of subscribed topics that have no state, and for which none was asked for a short while ago."""
+    retry_ms = state.settings.group_share_initialize_retry_interval_ms
+    result = {}
+    for name in sorted(topic_names):
+        topic = state.world.topics.topic(name)
+        if topic is None:
+            continue
+        known: set[int] = set()
+        if topic.topic_id in group.topics.initialized:
+            known |= group.topics.initialized[topic.topic_id].partitions
+        since_ms = state.state_asked_ms.get((group.group_id, topic.topic_id))
+        if since_ms is not None and now_ms - since_ms < retry_ms and topic.topic_id in group.topics.initializing:
+            known |= group.topics.initializing[topic.topic_id].partitions
+        if len(known) < len(topic.partitions):
+            result[topic.topic_id] = InitTopic(name, frozenset(topic.partitions) - known)
+    return result
+
+
+def initialize(
+    state: GroupState,
+    group: ShareGroup,
+    group_epoch: int,
+    topics: Mapping[Uuid, InitTopic],
+    draft: Draft,
+    now_ms: int,
+) -> Initialize | None:
+    """Note that state is being made; what to make."""
+    if not topics:
+        return None
+    state.state_asked_ms.update(((group.group_id, topic_id), now_ms) for topic_id in topics)
+    draft.records.append(records.state_topics(group.group_id, group.topics.with_initializing(topics)))
+    offsets = {
+        topic_id: dict.fromkeys(sorted(topic.partitions), FROM_RESET_STRATEGY) for topic_id, topic in topics.items()
+    }
+    return Initialize(group.group_id, group_epoch, offsets)
+
+
+def _named(state: GroupState, offsets: Offsets) -> dict[Uuid, InitTopic]:
+    result = {}
+    for topic_id, partitions in offsets.items():
+        topic = state.world.topics.topic_by_id(topic_id)
+        result[topic_id] = InitTopic("<UNKNOWN>" if topic is None else topic.name, frozenset(partitions))
+    return result
+
+
+def _noted(group: ShareGroup, topics: StateTopics, ticket: Ticket[None]) -> GroupOutcome:
+    return Outcome((records.state_topics(group.group_id, topics),), (Reply(ticket, None),))
+
+
+def initialized(state: GroupState, made: Initialize, client: None, ticket: Ticket[None], now_ms: int) -> GroupOutcome:
+    """The state has been made: its partitions may be assigned."""
+    for topic_id in made.offsets:
+        state.state_asked_ms.pop((made.group_id, topic_id), None)
+    group = state.groups.get(made.group_id)
+    if not isinstance(group, ShareGroup):
+        return Outcome((), (Reply(ticket, None),))
+    return _noted(group, group.topics.with_initialized(_named(state, made.offsets)), ticket)
+
+
+def uninitialized(
+    state: GroupState, failed: Initialize, client: None, ticket: Ticket[None], now_ms: int
+) -> GroupOutcome:
+    """The state could not be made: the next heartbeat asks again."""
+    group = state.groups.get(failed.group_id)
+    if not isinstance(group, ShareGroup) or not group.topics.initializing:
+        return Outcome((), (Reply(ticket, None),))
+    return _noted(group, group.topics.without_initializing(_named(state, failed.offsets)), ticket)
+
+
+def is_assignment_pending(group: ShareGroup) -> bool:
+    """Whether state was made of subscribed topics since the target assignment was."""
+    if not group.members or not group.topics.initialized:
+        return False
+    assigned: dict[Uuid, set[int]] = {}
+    for assignment in group.targets.values():
+        for topic_id, partitions in assignment.items():
+            assigned.setdefault(topic_id, set()).update(partitions)
+    return any(
+        topic.name in group.subscriptions and assigned.get(topic_id, set()) != set(topic.partitions)
+        for topic_id, topic in group.topics.initialized.items()
+    )
+
+
+def topics_deleted(state: GroupState, topics: Mapping[str, Uuid], now_ms: int) -> GroupOutcome:
+    """Topics are gone, and the share coordinator forgets their state by itself."""
+    gone = frozenset(topics.values())
+    found: list[AnyRecord] = [
+        records.state_topics(group.group_id, group.topics.without(gone))
+        for group in state.groups.values()
+        if isinstance(group, ShareGroup) and any(map(group.topics.has, gone))
+    ]
+    return Outcome(found)

@@ -1,0 +1,132 @@
+"""Administration of a share group's offsets: altered, or deleted with their state, while the group has no members.
+
+Source: GroupMetadataManager.alterShareGroupOffsets, sharePartitionsEligibleForOffsetDeletion,
+completeDeleteShareGroupOffsets, shareGroupBuildPartitionDeleteRequest (KIP-932).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from coordinator.group.draft import Draft
+from coordinator.group.records import GroupOutcome
+from coordinator.group.share import records
+from coordinator.group.share.group import ShareGroup
+from coordinator.group.share.initialization import Initialize
+from coordinator.group.share.topics import InitTopic, Partitions
+from coordinator.group.state import GroupState
+from coordinator.runtime import Outcome, Reply, Ticket
+from protocol.errors import ErrorCode, KafkaError
+from protocol.types import Uuid
+
+Wanted = Mapping[str, Mapping[int, int]]
+"""New start offsets of share partitions, by topic."""
+
+
+class Altered(NamedTuple):
+    """The state to make, and why some of what was asked for is not."""
+
+    initialize: Initialize
+    errors: Mapping[tuple[str, int], KafkaError]
+
+
+class Deletion(NamedTuple):
+    """The state to delete, by topic, the names of those topics, and why some topics have none."""
+
+    partitions: Partitions
+    names: Mapping[Uuid, str]
+    errors: Mapping[str, KafkaError]
+
+
+def alter(state: GroupState, group_id: str, wanted: Wanted, ticket: Ticket[Altered], now_ms: int) -> GroupOutcome:
+    """Notes that state is being made anew, in a group that may not be there yet; of a topic without partitions, only
+    that the group is there. Raises NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND for a group of another type."""
+    group = state.groups.get(group_id) or ShareGroup(group_id)
+    if not isinstance(group, ShareGroup):
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a share group.")
+    group.check_delete()
+    offsets: dict[Uuid, dict[int, int]] = {}
+    topics: dict[Uuid, InitTopic] = {}
+    errors: dict[tuple[str, int], KafkaError] = {}
+    for name, starts in wanted.items():
+        topic = state.world.topics.topic(name)
+        there = () if topic is None else topic.partitions
+        for partition in starts.keys() - there:
+            errors[name, partition] = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if topic is not None:
+            offsets[topic.topic_id] = {partition: start for partition, start in starts.items() if partition in there}
+            topics[topic.topic_id] = InitTopic(name, frozenset(offsets[topic.topic_id]))
+    draft = Draft()
+    if topics:
+        state.state_asked_ms.update(((group_id, topic_id), now_ms) for topic_id in topics)
+        draft.records.append(records.state_topics(group_id, group.topics.with_initializing(topics)))
+    draft.answer(ticket, Altered(Initialize(group_id, group.epoch, offsets), errors))
+    return draft.outcome()
+
+
+def begin_delete(
+    state: GroupState, group_id: str, topic_names: Sequence[str], ticket: Ticket[Deletion], now_ms: int
+) -> GroupOutcome:
+    """Notes that the state of topics is being deleted. Raises GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP."""
+    group = state.group_of(group_id, ShareGroup)
+    group.check_delete()
+    partitions: dict[Uuid, frozenset[int]] = {}
+    names: dict[Uuid, str] = {}
+    errors: dict[str, KafkaError] = {}
+    for name in topic_names:
+        topic = state.world.topics.topic(name)
+        if topic is None:
+            errors[name] = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            continue
+        if topic.topic_id in group.topics.initialized:
+            partitions[topic.topic_id] = group.topics.initialized[topic.topic_id].partitions
+        elif topic.topic_id in group.topics.deleting:
+            partitions[topic.topic_id] = frozenset(topic.partitions)
+        else:
+            message = "There is no offset information to delete."
+            errors[name] = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
+            continue
+        names[topic.topic_id] = name
+    draft = Draft()
+    if names:
+        draft.records.append(records.state_topics(group_id, group.topics.with_deleting(names)))
+    draft.answer(ticket, Deletion(partitions, names, errors))
+    return draft.outcome()
+
+
+def begin_delete_all(
+    state: GroupState, group_id: str, client: None, ticket: Ticket[Deletion], now_ms: int
+) -> GroupOutcome:
+    """Notes that all of a group's state is being deleted, for the group is to be; nothing for other groups, or one
+    with members."""
+    group = state.groups.get(group_id)
+    if not isinstance(group, ShareGroup) or group.members or group.topics.is_empty:
+        return Outcome((), (Reply(ticket, Deletion({}, {}, {})),))
+    partitions: dict[Uuid, frozenset[int]] = {}
+    names: dict[Uuid, str] = {}
+    for topic_id in (*group.topics.initializing, *group.topics.initialized, *group.topics.deleting):
+        topic = state.world.topics.topic_by_id(topic_id)
+        if topic is not None:
+            partitions[topic_id], names[topic_id] = frozenset(topic.partitions), topic.name
+    record = records.state_topics(group_id, group.topics._replace(initializing={}, initialized={}, deleting=names))
+    return Outcome((record,), (Reply(ticket, Deletion(partitions, names, {})),))
+
+
+def deleted(
+    state: GroupState, group_id: str, topic_ids: frozenset[Uuid], ticket: Ticket[None], now_ms: int
+) -> GroupOutcome:
+    """The state of these topics has been deleted."""
+    group = state.groups.get(group_id)
+    if not isinstance(group, ShareGroup):
+        return Outcome((), (Reply(ticket, None),))
+    return Outcome((records.state_topics(group_id, group.topics.deleted(topic_ids)),), (Reply(ticket, None),))
+
+
+def initialized_partitions(
+    state: GroupState, group_id: str, client: None, ticket: Ticket[Partitions], now_ms: int
+) -> GroupOutcome:
+    """The share partitions that have state; none of a group that is not there."""
+    group = state.groups.get(group_id)
+    found = group.topics.partitions if isinstance(group, ShareGroup) else {}
+    return Outcome((), (Reply(ticket, found),))

@@ -1,0 +1,56 @@
+"""How members of a share group go: they leave, or were silent for too long.
+
+Source: GroupMetadataManager's shareGroupFenceMember and scheduleShareGroupSessionTimeout (KIP-932).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from coordinator.group.draft import Draft
+from coordinator.group.records import GroupOutcome
+from coordinator.group.share import records
+from coordinator.group.share.group import ShareGroup, session_key
+from coordinator.group.share.member import ShareMember
+from coordinator.group.state import GroupState
+
+RETRY_MS: Final = 1_000
+"""A member whose end could not be written has its deadline again after so long."""
+
+
+def fence(state: GroupState, group: ShareGroup, member: ShareMember, draft: Draft) -> None:
+    """The member is gone, and the group has another epoch."""
+    draft.records += records.all_of_member_gone(group.group_id, member.member_id)
+    metadata_hash = state.watch.group_hash(group.subscriptions_with(member, None))
+    draft.records.append(records.epoch(group.group_id, group.epoch + 1, metadata_hash))
+    state.timers.cancel(session_key(group.group_id, member.member_id))
+
+
+def keep_session(state: GroupState, group_id: str, member_id: str, now_ms: int) -> None:
+    """The member gave a sign of life."""
+    _watch(state, group_id, member_id, now_ms + state.world.group_config(group_id).share_session_timeout_ms)
+
+
+def _watch(state: GroupState, group_id: str, member_id: str, deadline_ms: int) -> None:
+    key = session_key(group_id, member_id)
+    if not state.timers.postpone(key, deadline_ms):
+        state.timers.set(key, deadline_ms, lambda now_ms: expire(state, group_id, member_id, now_ms))
+
+
+def expire(state: GroupState, group_id: str, member_id: str, now_ms: int) -> GroupOutcome:
+    """A member's session is over; nothing happens if it is gone already."""
+    group = state.groups.get(group_id)
+    draft = Draft()
+    if isinstance(group, ShareGroup) and member_id in group.members:
+        state.note("member fenced", group=group_id, member=member_id, reason="the member session expired")
+        fence(state, group, group.members[member_id], draft)
+        _watch(state, group_id, member_id, now_ms + RETRY_MS)
+    return draft.outcome()
+
+
+def activate(state: GroupState, now_ms: int) -> None:
+    """All groups are loaded: their members have a session from now on."""
+    for group in state.groups.values():
+        if isinstance(group, ShareGroup):
+            for member_id in group.members:
+                keep_session(state, group.group_id, member_id, now_ms)

@@ -1,0 +1,1 @@
+"""What may be appended, and how it is stamped."""

@@ -1,0 +1,313 @@
+"""What makes a producer's bytes fit to be appended: checked, given offsets, converted where the topic asks for it.
+
+Works on the bytes in place and touches no file, so that a refusal leaves no trace. Of a client's batch every record is
+looked at (`records_check.py`), of others the header. Kafka classes LogValidator and UnifiedLog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records.batch import (
+    COMPRESSION_MASK,
+    CONTROL,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC_V2,
+    NO_TIMESTAMP,
+    TIMESTAMP_TYPE,
+    TRANSACTIONAL,
+    BatchHeader,
+    TimestampType,
+    iter_batches,
+    magic_at,
+    pack,
+    read_header,
+    set_max_timestamp,
+    stamp,
+    validate,
+    validate_from_client,
+)
+from protocol.records.compression import Compression, TooLarge, compress
+from protocol.records.record import MAX_INFLATED_SIZE, encode_records, read_records
+from protocol.records.walk import Rules
+from storage.appending.batches import check, walk
+from storage.appending.records_check import LOOP_BYTES, Looked, Target, TooLong, look, loop_limit
+from storage.config import MAX_LONG, LogConfig
+from storage.producers.entry import Origin
+
+CODECS = {
+    "producer": None,
+    "uncompressed": Compression.NONE,
+    "gzip": Compression.GZIP,
+    "snappy": Compression.SNAPPY,
+    "lz4": Compression.LZ4,
+    "zstd": Compression.ZSTD,
+}
+"""compression.type; None keeps what the producer chose."""
+
+
+NO_RULES = Rules(keys=False, unstamped=False, times=False, earliest=0, latest=0)
+
+
+class AppendRules:
+    """A topic's config as the append path wants it. `kept`: batches stay as they come, but for their offsets; `plain`:
+    and a client's records need not have keys."""
+
+    __slots__ = (
+        "after_ms",
+        "before_ms",
+        "checked",
+        "codec",
+        "compact",
+        "kept",
+        "level",
+        "log_append_time",
+        "max_message_bytes",
+        "max_segment_ms",
+        "plain",
+        "segment_bytes",
+    )
+
+    def __init__(self, config: LogConfig) -> None:
+        self.max_message_bytes = config.max_message_bytes
+        self.segment_bytes = config.segment_bytes
+        self.log_append_time = config.message_timestamp_type == "LogAppendTime"
+        self.before_ms = config.message_timestamp_before_max_ms
+        self.after_ms = config.message_timestamp_after_max_ms
+        self.codec = CODECS[config.compression_type]
+        self.level: int | None = getattr(config, f"compression_{config.compression_type}_level", None)
+        self.compact = config.compact
+        self.checked = config.odradek_records_check
+        self.max_segment_ms = config.max_segment_ms
+        self.kept = not self.log_append_time and self.codec is None and self.before_ms == MAX_LONG
+        self.plain = self.kept and not self.compact
+
+
+class Settled(NamedTuple):
+    """Batches that need nothing but their offsets, and the rules that made them so."""
+
+    rules: AppendRules
+    batches: list[memoryview | bytearray]
+
+
+class Prepared(NamedTuple):
+    """Batches ready to be written: their bytes, and their headers as they will be in the log."""
+
+    buffers: Sequence[memoryview | bytearray]
+    batches: Sequence[BatchHeader]
+    size_bytes: int
+    max_timestamp: int
+
+
+NOTHING = Prepared((), (), 0, NO_TIMESTAMP)
+
+
+def prepare(
+    records: memoryview,
+    rules: AppendRules,
+    origin: Origin,
+    *,
+    next_offset: int,
+    leader_epoch: int,
+    now_ms: int,
+    settled: Settled | None = None,
+) -> Prepared:
+    """Check batches or messages of any format, and give them offsets from `next_offset` on.
+
+    `records` is changed in place. Bytes after the last whole batch are left out; NOTHING when there is none. `settled`
+    is what `settle` made of them in another thread; it counts if the topic's rules are still those. Raises KafkaError,
+    InvalidRecords naming the records at fault, or TooLong.
+    """
+    if origin is Origin.REPLICATION:
+        return _as_given(records, next_offset)
+    if settled is None or settled.rules is not rules:
+        settled = settle(records, rules, origin, now_ms)
+    return _place(settled, next_offset, leader_epoch)
+
+
+def settle(records: memoryview, rules: AppendRules, origin: Origin, now_ms: int, *, at_length: bool = False) -> Settled:
+    """Batches or messages as they will be in the log, but for their offsets. Touches nothing but `records`.
+
+    Raises KafkaError and InvalidRecords, or unless `at_length` TooLong, when it would hold the event loop.
+    """
+    if not len(records):
+        return Settled(rules, [])
+    if magic_at(records) < MAGIC_V2:
+        return _converted(records, rules, now_ms, at_length)
+    header = read_header(records)
+    if header.size_bytes != len(records):
+        return _several(records, rules, origin, now_ms, at_length)
+    _check_batch(records, 0, header, rules, origin)
+    return _all(records, ((0, header),), rules, origin, now_ms, at_length)
+
+
+def _place(settled: Settled, next_offset: int, leader_epoch: int) -> Prepared:
+    """Gives the batches their offsets. Raises RECORD_LIST_TOO_LARGE."""
+    size = sum(map(len, settled.batches))
+    if size > settled.rules.segment_bytes:
+        raise _larger_than_segment(size, settled.rules)
+    headers = []
+    for batch in settled.batches:
+        stamp(batch, 0, next_offset, leader_epoch)
+        header = read_header(batch)
+        headers.append(header)
+        next_offset = header.next_offset
+    if not headers:
+        return NOTHING
+    return Prepared(settled.batches, headers, size, max([header.max_timestamp for header in headers]))
+
+
+def _check_batch(records: memoryview, position: int, header: BatchHeader, rules: AppendRules, origin: Origin) -> None:
+    """What a batch's header and CRC tell, in the order in which Kafka finds fault."""
+    if origin is Origin.CLIENT and header.base_offset:
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"a produced batch's base offset is 0, not {header.base_offset}")
+    size = header.batch_length + LOG_OVERHEAD
+    if size > rules.max_message_bytes:
+        raise _too_large(size, rules)
+    validate(records, position, header)
+    if origin is Origin.CLIENT:
+        validate_from_client(header)
+    if size > rules.segment_bytes:
+        raise _larger_than_segment(size, rules)
+
+
+def _several(records: memoryview, rules: AppendRules, origin: Origin, now_ms: int, at_length: bool) -> Settled:
+    """More, or less, than one whole v2 batch. A client may send but one for a partition."""
+    batches = list(iter_batches(records))
+    for position, header in batches:
+        _check_batch(records, position, header, rules, origin)
+    if origin is Origin.CLIENT and len(batches) > 1:
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"{len(batches)} record batches for a partition: one is allowed")
+    return _all(records, batches, rules, origin, now_ms, at_length)
+
+
+def _all(
+    records: memoryview,
+    batches: Sequence[tuple[int, BatchHeader]],
+    rules: AppendRules,
+    origin: Origin,
+    now_ms: int,
+    at_length: bool,
+) -> Settled:
+    return Settled(
+        rules,
+        [
+            _settled(records[position : position + header.size_bytes], header, rules, origin, now_ms, at_length)
+            for position, header in batches
+        ],
+    )
+
+
+def _settled(
+    batch: memoryview, header: BatchHeader, rules: AppendRules, origin: Origin, now_ms: int, at_length: bool
+) -> memoryview | bytearray:
+    """One checked batch, with the topic's rules for records applied."""
+    recoded = rules.codec not in (None, header.attributes & COMPRESSION_MASK) and not header.attributes & CONTROL
+    target = Target(Compression(rules.codec or 0), rules.level, rules.max_message_bytes) if recoded else None
+    if origin is Origin.CLIENT and (rules.checked or recoded or _header_leaves_open(header, rules, now_ms)):
+        looked = look(batch, header, _record_rules(header, rules, now_ms), target, at_length=at_length)
+        max_timestamp = looked.max_timestamp
+    elif recoded:
+        looked = look(batch, header, NO_RULES, target, at_length=True)
+        max_timestamp = header.max_timestamp
+    else:
+        looked, max_timestamp = None, header.max_timestamp
+    if looked is not None and looked.recoded is not None:
+        batch = memoryview(_recoded(batch, header, looked, rules))
+    if rules.log_append_time:
+        set_max_timestamp(batch, 0, TimestampType.LOG_APPEND_TIME, now_ms)
+    elif origin is Origin.CLIENT:
+        set_max_timestamp(batch, 0, TimestampType.CREATE_TIME, max_timestamp)
+    return batch
+
+
+def _header_leaves_open(header: BatchHeader, rules: AppendRules, now_ms: int) -> bool:
+    """Whether a rule of the topic's needs a look at the records, even of a producer that is trusted."""
+    if rules.compact or header.attributes & TIMESTAMP_TYPE:
+        return True
+    return not rules.log_append_time and (rules.before_ms != MAX_LONG or header.max_timestamp - now_ms > rules.after_ms)
+
+
+def _record_rules(header: BatchHeader, rules: AppendRules, now_ms: int) -> Rules:
+    return Rules(
+        keys=rules.compact,
+        unstamped=bool(header.attributes & TIMESTAMP_TYPE),
+        times=not rules.log_append_time,
+        earliest=now_ms - rules.before_ms,
+        latest=now_ms + rules.after_ms,
+    )
+
+
+def _recoded(batch: memoryview, header: BatchHeader, looked: Looked, rules: AppendRules) -> bytearray:
+    """The batch with its records in the topic's codec. Raises MESSAGE_TOO_LARGE."""
+    assert looked.recoded is not None
+    if not looked.consecutive:  # only of records that were not compressed, which are as large as they are
+        recoded = encode_records(read_records(batch, 0, header), range(header.records_count), header.base_timestamp)
+        payload = compress(Compression(rules.codec or 0), recoded, rules.level)
+    else:
+        payload = looked.recoded
+    size = HEADER_SIZE + len(payload)
+    if size > rules.max_message_bytes:
+        raise _too_large(size, rules)
+    attributes = header.attributes & (TRANSACTIONAL | TIMESTAMP_TYPE) | Compression(rules.codec or 0)
+    return pack(header._replace(attributes=attributes), payload)
+
+
+def _converted(records: memoryview, rules: AppendRules, now_ms: int, at_length: bool) -> Settled:
+    """Messages of v0 or v1, as v2 batches."""
+    from protocol.records.legacy import up_convert
+
+    size = 0
+    for _, header in walk(lambda start, end: records[start:end], 0, len(records)):
+        if header.magic >= MAGIC_V2:
+            raise KafkaError(ErrorCode.INVALID_RECORD, "messages and record batches in one request for a partition")
+        if header.size_bytes > rules.max_message_bytes:
+            raise _too_large(header.size_bytes, rules)
+        size += header.size_bytes
+    if not size:
+        return Settled(rules, [])
+    if size > LOOP_BYTES and not at_length:
+        raise TooLong
+    try:
+        batch = up_convert(
+            records[:size],
+            compression=rules.codec,
+            level=rules.level,
+            max_size=MAX_INFLATED_SIZE if at_length else loop_limit(size),
+        )
+    except TooLarge:
+        if at_length:
+            raise
+        raise TooLong from None
+    view = memoryview(batch)
+    return _all(view, list(iter_batches(view)), rules, Origin.CLIENT, now_ms, at_length)
+
+
+def _as_given(records: memoryview, next_offset: int) -> Prepared:
+    """A leader's batches, with the offsets and epochs that it gave them."""
+    headers, size, expected = [], 0, next_offset
+    for position, header in walk(lambda start, end: records[start:end], 0, len(records)):
+        check(records, position, header)
+        if header.base_offset < expected:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                f"a replicated batch begins at offset {header.base_offset}, the next offset is {expected}",
+            )
+        expected = header.next_offset
+        headers.append(header)
+        size += header.size_bytes
+    maximum = max((header.max_timestamp for header in headers), default=NO_TIMESTAMP)
+    return Prepared((records[:size],), headers, size, maximum) if headers else NOTHING
+
+
+def _too_large(size: int, rules: AppendRules) -> KafkaError:
+    limit = rules.max_message_bytes
+    return KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"a batch of {size} bytes: max.message.bytes is {limit}")
+
+
+def _larger_than_segment(size: int, rules: AppendRules) -> KafkaError:
+    limit = rules.segment_bytes
+    return KafkaError(ErrorCode.RECORD_LIST_TOO_LARGE, f"{size} bytes of batches: segment.bytes is {limit}")

@@ -1,0 +1,129 @@
+"""Walking the batches of a segment, of any format: v2 as written today, v0 and v1 as old data directories hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from struct import Struct
+from typing import NamedTuple
+from zlib import crc32
+
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records import batch as v2
+from protocol.records.batch import BatchHeader
+from storage.segment.index import OffsetPosition
+
+Window = Callable[[int, int], memoryview]
+"""A function from (start, end) to those bytes of a file."""
+
+_PLACE = Struct(">qi4xb6xi")
+"""Base offset, length, magic, last offset delta: what it takes to know where a batch is and how far it reaches."""
+_PLACE_V0 = Struct(">qi4xb")
+_OFFSET_AND_TIMESTAMP_V1 = Struct(">18xq")
+_LEGACY_FRONT = Struct(">qiIbb")
+
+_MIN_LENGTH_V0 = 14
+"""CRC, magic, attributes, and two null byte strings: the shortest message there can be."""
+
+READ_AHEAD_BYTES = 64 * 1024
+"""How much of a file that is walked batch by batch is looked at in one go."""
+
+
+class Place(NamedTuple):
+    """Where a batch is, and the last offset in it."""
+
+    position: int
+    size_bytes: int
+    last_offset: int
+
+
+def find_offset(buffer: memoryview, position: int, end: int, offset: int) -> Place | int:
+    """The first batch in buffer[position:end] whose last offset is at or after `offset`.
+
+    When there is none, the position after the last batch whose beginning is there. Raises KafkaError(CORRUPT_MESSAGE)
+    for a length that cannot be.
+    """
+    place = _PLACE.unpack_from
+    while position + _PLACE.size <= end:
+        last_offset, length, magic, delta = place(buffer, position)
+        if magic == v2.MAGIC_V2:
+            last_offset += delta
+        elif not 0 <= magic < v2.MAGIC_V2:
+            raise corrupt_magic(position, magic)
+        if length < _MIN_LENGTH_V0:
+            raise corrupt_length(position, length)
+        if last_offset >= offset:
+            return Place(position, length + v2.LOG_OVERHEAD, last_offset)
+        position += length + v2.LOG_OVERHEAD
+    if position + _MIN_LENGTH_V0 + v2.LOG_OVERHEAD == end:  # one message without key and value, shorter than _PLACE
+        last_offset, length, magic = _PLACE_V0.unpack_from(buffer, position)
+        if magic < v2.MAGIC_V2 and last_offset >= offset:
+            return Place(position, length + v2.LOG_OVERHEAD, last_offset)
+    return position
+
+
+def leads_to_batch(window: Window, base_offset: int, entry: OffsetPosition, end: int) -> bool:
+    """Whether at an entry of a segment's offset index there is a batch that it can have been made for."""
+    if not 0 <= entry.position <= end - _PLACE.size:
+        return False
+    found, length, magic, _ = _PLACE.unpack(window(entry.position, entry.position + _PLACE.size))
+    return bool(length >= _MIN_LENGTH_V0 and magic <= v2.MAGIC_V2 and base_offset <= found <= entry.offset)
+
+
+def header_at(buffer: memoryview, position: int) -> BatchHeader:
+    """The header of a batch of any format. Raises KafkaError(CORRUPT_MESSAGE) when there are too few bytes.
+
+    A v0 or v1 message gets one that says the same: its offset is the last one in it, it has no producer, and in v0 no
+    timestamp.
+    """
+    if v2.magic_at(buffer, position) >= v2.MAGIC_V2:
+        return v2.read_header(buffer, position)
+    offset, length, crc, magic, attributes = _LEGACY_FRONT.unpack_from(buffer, position)
+    timestamp = v2.NO_TIMESTAMP
+    if magic and len(buffer) - position >= _OFFSET_AND_TIMESTAMP_V1.size:
+        (timestamp,) = _OFFSET_AND_TIMESTAMP_V1.unpack_from(buffer, position)
+    return BatchHeader(offset, length, -1, magic, crc, attributes, 0, timestamp, timestamp, -1, -1, -1, 1)
+
+
+def check(buffer: memoryview, position: int, header: BatchHeader) -> None:
+    """Whether a batch of any format is whole and sound. Raises KafkaError(CORRUPT_MESSAGE or INVALID_RECORD)."""
+    if header.magic >= v2.MAGIC_V2:
+        v2.validate(buffer, position, header)
+        return
+    covered = buffer[position + v2.AT_MAGIC : position + header.size_bytes]
+    if header.magic < 0 or len(covered) != header.size_bytes - v2.AT_MAGIC or crc32(covered) != header.crc:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"a message's CRC-32 is not {header.crc:#010x}, as it says")
+
+
+def walk(window: Window, start: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
+    """Position and header of the batches in [start, end) of a file; one that is cut by the end is left out.
+
+    Looks at the file through `window` a piece at a time. Raises KafkaError(CORRUPT_MESSAGE) for an impossible length.
+    """
+    position = start
+    piece, piece_start = memoryview(b""), start
+    while end - position >= v2.LOG_OVERHEAD + _MIN_LENGTH_V0:
+        at = position - piece_start
+        if at + v2.HEADER_SIZE > len(piece) and piece_start + len(piece) < end:
+            piece, piece_start, at = window(position, min(end, position + READ_AHEAD_BYTES)), position, 0
+        if len(piece) - at < v2.HEADER_SIZE and piece[at + v2.AT_MAGIC] >= v2.MAGIC_V2:
+            return
+        header = header_at(piece, at)
+        if not 0 <= header.magic <= v2.MAGIC_V2:
+            raise corrupt_magic(position, header.magic)
+        if header.batch_length < _MIN_LENGTH_V0:
+            raise corrupt_length(position, header.batch_length)
+        next_position = position + header.size_bytes
+        if next_position > end:
+            return
+        yield position, header
+        position = next_position
+
+
+def corrupt_magic(position: int, magic: int) -> KafkaError:
+    """A batch in a file whose magic is none that exists."""
+    return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the batch at byte {position} says that its magic is {magic}")
+
+
+def corrupt_length(position: int, length: int) -> KafkaError:
+    """A batch in a file whose length field cannot be right."""
+    return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the batch at byte {position} says that its length is {length}")

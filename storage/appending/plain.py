@@ -1,0 +1,110 @@
+"""The append that nearly all appends are: one v2 batch of a client or a coordinator, as it is, onto the active segment.
+
+It does what `append.prepare`, `ProducerState.check`, `Segment.append` and the rest do for such a batch, on plain
+locals: no header object, no lists of one, no calls between. Whatever is unusual is found before anything is changed,
+and left to the general way, which knows what to do about it or how to refuse it. The tests hold both ways together.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Final
+
+from librt.strings import read_i16_be, read_i32_be, read_i64_be
+
+from protocol.records.batch import (
+    AT_ATTRIBUTES,
+    AT_BASE_OFFSET,
+    AT_BASE_SEQUENCE,
+    AT_BASE_TIMESTAMP,
+    AT_CRC,
+    AT_LAST_OFFSET_DELTA,
+    AT_LENGTH,
+    AT_MAGIC,
+    AT_MAX_TIMESTAMP,
+    AT_PRODUCER_EPOCH,
+    AT_PRODUCER_ID,
+    AT_RECORDS_COUNT,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC_V2,
+    MAX_SEQUENCE,
+    NO_TIMESTAMP,
+)
+from protocol.records.checksum import crc32c
+from storage.appending.appended import Appended
+from storage.appending.records_check import usual
+from storage.segment.index import MAX_RELATIVE_OFFSET
+
+if TYPE_CHECKING:
+    from storage.log import Log
+
+PLACE: Final = struct.Struct(">qii")
+"""Base offset, length and leader epoch, stamped in one go: the length stays what it is."""
+LAST_CODEC: Final = 4
+"""Attributes up to it say nothing but a codec: no transaction, no marker, no timestamps of the broker's."""
+UINT32: Final = 0xFFFFFFFF
+
+
+def append_plain(
+    log: Log, records: memoryview, leader_epoch: int, now_ms: int, from_client: bool = True
+) -> Appended | None:
+    """Where the batch went; None when it is unusual, and nothing has been done. A client's records are looked at.
+
+    Raises LogDirFailure, LogDirFull and TooLong as `Log.append` does.
+    """
+    header = bytes(records[:HEADER_SIZE])
+    if len(header) < HEADER_SIZE:
+        return None
+    # out of bytes, compiled code reads each of these without making an object; to unpack all makes fourteen
+    length: int = read_i32_be(header, AT_LENGTH)
+    attributes: int = read_i16_be(header, AT_ATTRIBUTES)
+    delta: int = read_i32_be(header, AT_LAST_OFFSET_DELTA)
+    timestamp: int = read_i64_be(header, AT_MAX_TIMESTAMP)
+    count: int = read_i32_be(header, AT_RECORDS_COUNT)
+    crc: int = read_i32_be(header, AT_CRC)
+    size = length + LOG_OVERHEAD
+    rules, segment = log.rules, log.segments.active
+    position, first_timestamp = segment.size_bytes, segment.known_first_timestamp
+    offset = log.log_end_offset
+    last = offset + delta
+    if (
+        size != len(records)
+        or read_i64_be(header, AT_BASE_OFFSET)
+        or header[AT_MAGIC] != MAGIC_V2
+        or not 0 <= attributes <= LAST_CODEC
+        or not 0 < count == delta + 1
+        or size > rules.max_message_bytes
+        or timestamp - now_ms > rules.after_ms
+        or leader_epoch != log.last_leader_epoch
+        or not position
+        or position > rules.segment_bytes - size
+        or segment.index_full
+        or last - segment.base_offset > MAX_RELATIVE_OFFSET
+        or first_timestamp < 0
+        or timestamp - first_timestamp > rules.max_segment_ms - segment.roll_jitter_ms
+        or crc32c(records[AT_ATTRIBUTES:]) != crc & UINT32
+    ):
+        return None
+    producer = None
+    producer_id: int = read_i64_be(header, AT_PRODUCER_ID)
+    sequence: int = read_i32_be(header, AT_BASE_SEQUENCE)
+    if (
+        from_client
+        and rules.checked
+        and not usual(records, attributes, count, timestamp, read_i64_be(header, AT_BASE_TIMESTAMP))
+    ):
+        return None
+    if producer_id >= 0:
+        producer = log.producer_state.next_in_line(producer_id, read_i16_be(header, AT_PRODUCER_EPOCH), sequence)
+        if producer is None:
+            return None
+    PLACE.pack_into(records, 0, offset, length, leader_epoch)
+    try:
+        segment.append_one(records, offset, last, timestamp, size)
+    except OSError as error:
+        raise log.append_failed(segment, error) from error
+    log.log_end_offset = log.producer_state.end_offset = last + 1
+    if producer is not None:
+        producer.add_plain((sequence + delta) & MAX_SEQUENCE, last, delta, timestamp)
+    return Appended(offset, last, NO_TIMESTAMP, log.log_start_offset, False)

@@ -1,0 +1,1 @@
+"""Compaction: which logs, what of them stays, and how it takes its place."""

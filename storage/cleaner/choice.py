@@ -1,0 +1,129 @@
+"""Which compacted logs are dirty enough to be cleaned, and how far. Kafka class LogCleanerManager.
+
+A log is clean up to `cleaned_to`, where the last cleaning ended. It is cleaned when the bytes after it are more than
+`min.cleanable.dirty.ratio` of all that could be cleaned, or when a record waits for longer than
+`max.compaction.lag.ms`; never in the active segment, never past the first unstable offset, and not in segments with
+records younger than `min.compaction.lag.ms`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from storage.cleaner.job import Job, LastRecord, Source
+from storage.config import MAX_LONG
+from storage.read import aborted_transactions
+from storage.segment.segment import Segment
+
+if TYPE_CHECKING:
+    from storage.log import Log
+
+
+class Dirty(NamedTuple):
+    """What could be cleaned of a log now."""
+
+    log: Log
+    first_dirty_offset: int
+    end_offset: int
+    """Where the first segment begins that may not be cleaned."""
+    clean_bytes: int
+    dirty_bytes: int
+    overdue: bool
+    """A record is older than max.compaction.lag.ms."""
+
+    @property
+    def ratio(self) -> float:
+        """The share of what could be cleaned that is dirty."""
+        return self.dirty_bytes / max(self.clean_bytes + self.dirty_bytes, 1)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether to clean it now."""
+        if not self.dirty_bytes:
+            return False
+        return self.overdue or self.ratio > self.log.config.min_cleanable_dirty_ratio
+
+
+def filthiest(logs: Iterable[Log], now_ms: int) -> Dirty | None:
+    """Of the logs that are due, the one with the largest dirty ratio. Raises OSError: timestamps may be read."""
+    due = [found for log in logs if (found := dirty_part(log, now_ms)) is not None and found.is_due]
+    return max(due, key=lambda found: found.ratio, default=None)
+
+
+def dirty_part(log: Log, now_ms: int) -> Dirty | None:
+    """What could be cleaned of a log; None when that is plainly nothing. Raises OSError."""
+    config, active = log.config, log.segments.active
+    if not config.compact:
+        return None
+    start = first_dirty_offset(log)
+    if start >= active.base_offset:
+        return None
+    sealed = [segment for segment in log.segments.since(start) if segment is not active]
+    end_offset = _end_offset(log, sealed, start, now_ms)
+    if end_offset <= start:
+        return None
+    clean = sum(segment.size_bytes for segment in log.segments if segment.base_offset < start)
+    dirty = sum(segment.size_bytes for segment in sealed if segment.base_offset < end_offset)
+    return Dirty(log, start, end_offset, clean, dirty, _is_overdue(sealed, config.max_compaction_lag_ms, now_ms))
+
+
+def first_dirty_offset(log: Log) -> int:
+    """Where to go on: at the log's start when nothing was cleaned, or what was said of it cannot be right."""
+    cleaned_to = log.cleaned_to
+    if cleaned_to is None or not log.log_start_offset <= cleaned_to <= log.log_end_offset:
+        return log.log_start_offset
+    return cleaned_to
+
+
+def _end_offset(log: Log, sealed: list[Segment], start: int, now_ms: int) -> int:
+    """Where the first segment begins that may not be cleaned: it is left alone as a whole."""
+    unstable = log.first_unstable_offset
+    stable = log.high_watermark if unstable is None else min(unstable, log.high_watermark)
+    limit = min(stable, log.segments.active.base_offset)
+    lag_ms = log.config.min_compaction_lag_ms
+    for segment in sealed if lag_ms > 0 else ():
+        if segment.largest_timestamp() > now_ms - lag_ms:
+            limit = min(limit, segment.base_offset)
+            break
+    return log.segments.containing(max(start, limit)).base_offset
+
+
+def _is_overdue(sealed: list[Segment], max_lag_ms: int, now_ms: int) -> bool:
+    """Whether the first batch of a dirty segment is older than it may become."""
+    if max_lag_ms >= MAX_LONG:
+        return False
+    return any(0 < segment.first_timestamp < now_ms - max(max_lag_ms, 0) for segment in sealed)
+
+
+def job_of(dirty: Dirty, now_ms: int, *, map_bytes: int, load_factor: float) -> Job:
+    """The work of cleaning a log. Raises OSError.
+
+    Before it is done the whole log is to be flushed, and the checkpoint to say so. What is removed is removed because
+    of what came after it: later records of its key, the end of its transaction, its producer's next batch. None of
+    these may be lost with the power. And in what comes after the recovery point, recovery takes a missing end of a
+    segment for a loss, which compaction must not have left there.
+    """
+    log, config = dirty.log, dirty.log.config
+    segments = [segment for segment in log.segments if segment.base_offset < dirty.end_offset]
+    return Job(
+        directory=log.directory,
+        segments=tuple(Source(one.base_offset, one.size_bytes, one.modified_ms()) for one in segments),
+        first_dirty_offset=dirty.first_dirty_offset,
+        end_offset=dirty.end_offset,
+        aborted=tuple(aborted_transactions(log.segments, segments[0].base_offset, dirty.end_offset)),
+        producers=last_records(log),
+        now_ms=now_ms,
+        map_bytes=map_bytes,
+        load_factor=load_factor,
+        delete_retention_ms=config.delete_retention_ms,
+        segment_bytes=config.segment_bytes,
+        segment_index_bytes=config.segment_index_bytes,
+        index_interval_bytes=config.index_interval_bytes,
+    )
+
+
+def last_records(log: Log) -> dict[int, LastRecord]:
+    """Where each producer that is remembered has written last (UnifiedLog.lastRecordsOfActiveProducers)."""
+    entries = log.producer_state.entries()
+    return {entry.producer_id: LastRecord(entry.last_batch.last_offset, entry.epoch) for entry in entries}

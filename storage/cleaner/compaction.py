@@ -1,0 +1,198 @@
+"""Which batches and records a compacted log keeps. Kafka classes Cleaner (cleanInto) and CleanedTransactionMetadata.
+
+Of each key the record with the largest offset stays, tombstones only for `delete.retention.ms` after the first cleaning
+that found them (KIP-534: the batch then has that time, its delete horizon, in the base timestamp's place). Records of
+aborted transactions go; a transaction's marker stays until its records are gone, and then as long as a tombstone.
+A batch of which nothing goes is kept byte for byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from heapq import heapify, heappop
+
+from protocol.records.batch import CONTROL, MAGIC_V2, TRANSACTIONAL, BatchHeader
+from protocol.records.compression import Compression
+from protocol.records.record import RawRecord, Record, iter_keys
+from protocol.records.rewrite import with_records, without_records
+from protocol.types import Buffer
+from storage.appending.batches import check
+from storage.cleaner.job import LastRecord
+from storage.cleaner.offset_map import OffsetMap
+from storage.markers import marker_in
+from storage.producers.entry import EndMarker
+from storage.segment.txn_index import AbortedTxn, TransactionIndex
+
+
+class Stats:
+    """What one cleaning read and kept."""
+
+    __slots__ = ("bytes_read", "bytes_written", "invalid_records", "map_bytes_read", "map_full", "records_kept")
+
+    def __init__(self) -> None:
+        self.map_bytes_read = 0
+        self.map_full = 0.0
+        """The share of the offset map that was used."""
+        self.bytes_read = 0
+        self.bytes_written = 0
+        self.records_kept = 0
+        self.invalid_records = 0
+        """Records without a key, which a compacted topic cannot keep."""
+
+
+class Transactions:
+    """Follows the transactions of a log from batch to batch, to say whose records were aborted and which markers have
+    outlived their records."""
+
+    def __init__(self, aborted: Iterable[AbortedTxn]) -> None:
+        """`aborted` are those with records in the part of the log that is walked."""
+        self._coming = [(transaction.first_offset, transaction) for transaction in set(aborted)]
+        heapify(self._coming)
+        self._aborted: dict[int, AbortedTxn] = {}
+        self._with_records: set[int] = set()
+        """Producers with an open, aborted transaction of which a record was there."""
+        self._committed: set[int] = set()
+        self.index: TransactionIndex | None = None
+        """Where the aborted transactions are noted whose markers are still needed."""
+
+    def _begin_up_to(self, offset: int) -> None:
+        while self._coming and self._coming[0][0] <= offset:
+            transaction = heappop(self._coming)[1]
+            self._aborted.setdefault(transaction.producer_id, transaction)
+
+    def ends(self, header: BatchHeader, marker: EndMarker | None) -> bool:
+        """A control batch; True if it has done its service. An emptied one has; one of another kind never does."""
+        self._begin_up_to(header.last_offset)
+        if not header.records_count:
+            return True
+        if marker is None:
+            return False
+        if not marker.aborted:
+            had_records = header.producer_id in self._committed
+            self._committed.discard(header.producer_id)
+            return not had_records
+        transaction = self._aborted.pop(header.producer_id, None)
+        if transaction is None or header.producer_id not in self._with_records:
+            return True
+        self._with_records.discard(header.producer_id)
+        if self.index is not None:
+            self.index.append(transaction)
+        return False
+
+    def is_aborted(self, header: BatchHeader) -> bool:
+        """A batch of data; True if its transaction was aborted."""
+        self._begin_up_to(header.last_offset)
+        if not header.attributes & TRANSACTIONAL:
+            return False
+        if header.producer_id in self._aborted:
+            self._with_records.add(header.producer_id)
+            return True
+        self._committed.add(header.producer_id)
+        return False
+
+
+class Filter:
+    """What is left of each batch of a log, in their order."""
+
+    def __init__(
+        self,
+        offsets: OffsetMap,
+        transactions: Transactions,
+        producers: Mapping[int, LastRecord],
+        stats: Stats,
+        *,
+        end_offset: int,
+        now_ms: int,
+        delete_retention_ms: int,
+    ) -> None:
+        """`end_offset` is where the cleanable part ends: the batch before it keeps its place even when it is empty."""
+        self.transactions = transactions
+        self.retain_legacy_deletes = True
+        """Whether tombstones of v0 and v1, which have no place for a delete horizon, stay in this segment."""
+        self._offsets = offsets
+        self._producers = producers
+        self._stats = stats
+        self._end_offset = end_offset
+        self._now_ms = now_ms
+        self._delete_retention_ms = delete_retention_ms
+
+    def keep(self, view: memoryview, header: BatchHeader) -> Buffer | None:
+        """The batch as it stays in the log: itself, with fewer records or none; None when it goes.
+
+        Raises KafkaError(CORRUPT_MESSAGE): a damaged batch is never written anew, as if it were sound.
+        """
+        check(view, 0, header)
+        if header.magic < MAGIC_V2:
+            return self._keep_legacy(view, header)
+        if header.attributes & CONTROL:
+            return self._keep_control(view, header)
+        if self.transactions.is_aborted(header):
+            return without_records(header) if self._keeps_place(header) else None
+        records = list(iter_keys(view, 0, header)) if header.records_count else []
+        kept = [record for record in records if self._stays(record, header)]
+        self._stats.records_kept += len(kept)
+        if not kept:
+            return without_records(header) if self._keeps_place(header) else None
+        needs_horizon = header.delete_horizon_ms is None and any(record.value_is_null for record in kept)
+        if len(kept) == len(records) and not needs_horizon:
+            return view
+        return with_records(header, kept, self._horizon_ms if needs_horizon else None)
+
+    @property
+    def _horizon_ms(self) -> int:
+        return self._now_ms + self._delete_retention_ms
+
+    def _keep_control(self, view: memoryview, header: BatchHeader) -> Buffer | None:
+        marker = marker_in(view, 0, header) if header.records_count else None
+        served = self.transactions.ends(header, marker)
+        horizon_ms = header.delete_horizon_ms
+        expired = served and horizon_ms is not None and horizon_ms <= self._now_ms
+        if expired or not header.records_count:
+            return without_records(header) if self._keeps_place(header) else None
+        self._stats.records_kept += header.records_count
+        if served and horizon_ms is None:
+            return with_records(header, list(iter_keys(view, 0, header)), self._horizon_ms)
+        return view
+
+    def _keeps_place(self, header: BatchHeader) -> bool:
+        """Whether the batch stays though it has no records: for its producer's last sequence number or epoch, or so
+        that it is still known how far the log had come."""
+        last = self._producers.get(header.producer_id) if header.producer_id >= 0 else None
+        if last is not None and last.data_offset >= 0:
+            is_last = header.last_offset == last.data_offset
+        else:
+            is_last = last is not None and header.is_control and header.producer_epoch == last.epoch
+        return is_last or header.next_offset == self._end_offset
+
+    def _stays(self, record: RawRecord, header: BatchHeader) -> bool:
+        if record.value_is_null:
+            horizon_ms = header.delete_horizon_ms
+            return self._is_latest(record.key, record.offset, horizon_ms is None or self._now_ms < horizon_ms)
+        return self._is_latest(record.key, record.offset, True)
+
+    def _is_latest(self, key: bytes | None, offset: int, if_latest: bool) -> bool:
+        if offset > self._offsets.latest_offset:
+            return True
+        if key is None:
+            self._stats.invalid_records += 1
+            return False
+        return if_latest and offset >= self._offsets.get(key)
+
+    def _keep_legacy(self, view: memoryview, header: BatchHeader) -> Buffer | None:
+        """A message of v0 or v1, or a wrapper of several, as data directories from before 0.11 have them."""
+        from protocol.records.message_set import encode_message_set, iter_messages, read_messages
+
+        self.transactions.is_aborted(header)
+        wrapper = next(iter_messages(view))
+        records = list(read_messages(view))
+        kept = [record for record in records if self._stays_legacy(record)]
+        self._stats.records_kept += len(kept)
+        if not kept or len(kept) == len(records):
+            return view if kept else None
+        appended = wrapper.timestamp if wrapper.timestamp_type else None
+        codec = Compression(wrapper.compression)
+        return encode_message_set(kept, wrapper.magic, compression=codec, log_append_time_ms=appended)
+
+    def _stays_legacy(self, record: Record) -> bool:
+        is_tombstone = record.value is None
+        return self._is_latest(record.key, record.offset, not is_tombstone or self.retain_legacy_deletes)

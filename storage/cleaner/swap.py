@@ -1,0 +1,62 @@
+"""A cleaned segment takes the place of those that it was made from. Kafka class LocalLog (replaceSegments)."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from storage.cleaner.job import CleanedSegment
+from storage.disk import Disk
+from storage.names import CLEANED, INDEXES, LOG, SWAP, segment_file
+from storage.segment.segment import Segment
+
+if TYPE_CHECKING:
+    from storage.local_log import LocalLog
+
+
+def swap_in(log: LocalLog, cleaned: CleanedSegment, *, disk: Disk, now_ms: int) -> bool:
+    """Swap, and say whether it was done. Raises OSError.
+
+    The order of the renames is what makes it safe: once the cleaned segment is a `.swap`, a start finishes the work;
+    it only loses that suffix when no old segment is left under its own name. The old ones keep their files as
+    `.deleted` for file.delete.delay.ms, for those who read them.
+    """
+    old = _unchanged(log, cleaned)
+    if old is None:
+        for path in cleaned_files(log.directory, cleaned.base_offset):
+            disk.unlink(path, missing_ok=True)
+        return False
+    fresh = Segment(
+        log.directory,
+        cleaned.base_offset,
+        log.config,
+        disk=disk,
+        now_ms=old[0].created_ms,
+        size_bytes=cleaned.size_bytes,
+        sealed=True,
+        suffix=CLEANED,
+    )
+    fresh.rename(SWAP)
+    for segment in old:
+        snapshot = None
+        if segment.base_offset != cleaned.base_offset:
+            snapshot = log.producer_state.set_snapshot_aside(segment.base_offset)
+        log.segments.set_aside(segment, snapshot, now_ms + log.config.file_delete_delay_ms)
+    fresh.rename("")
+    log.segments.replace(old, [fresh])
+    return True
+
+
+def _unchanged(log: LocalLog, cleaned: CleanedSegment) -> list[Segment] | None:
+    """The segments that it was made from, if all are there as they were: retention or truncation may have been."""
+    active = log.segments.active
+    present = {segment.base_offset: segment for segment in log.segments if segment is not active}
+    old = [present.get(source.base_offset) for source in cleaned.replaces]
+    found = [segment for segment in old if segment is not None]
+    sizes = [source.size_bytes for source in cleaned.replaces]
+    return found if [segment.size_bytes for segment in found] == sizes else None
+
+
+def cleaned_files(directory: str, base_offset: int) -> list[str]:
+    """The files that a cleaned segment has until it is swapped in."""
+    return [os.path.join(directory, segment_file(base_offset, end) + CLEANED) for end in (LOG, *INDEXES)]

@@ -1,0 +1,1 @@
+"""What a log remembers of its producers."""

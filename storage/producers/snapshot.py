@@ -1,0 +1,185 @@
+"""`<offset>.snapshot`: the producers of a partition as they were at a log end offset, so that a log opens without
+reading all of it.
+
+    version i16 = 1 · CRC-32C u32 of what follows · count i32 · entries of
+    producer id i64 · epoch i16 · last sequence i32 · last offset i64 · offset delta i32 · timestamp i64 ·
+    coordinator epoch i32 · first offset of the ongoing transaction i64
+
+Kafka's ProducerSnapshot, version 1, of class ProducerStateManager.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import struct
+from collections.abc import Collection, Iterable
+
+from protocol.records.checksum import crc32c
+from storage.disk import Disk
+from storage.names import DELETED, SNAPSHOT, base_offset_of, segment_file
+from storage.producers.entry import NO_OFFSET, CachedBatch, ProducerEntry
+
+log = logging.getLogger(__name__)
+
+VERSION = 1
+
+_FRONT = struct.Struct(">hIi")
+_ENTRY = struct.Struct(">qhiqiqiq")
+_CRC_START = 6
+
+
+class CorruptSnapshot(Exception):
+    """A snapshot that was torn or damaged; an older one, or the log itself, has to do."""
+
+
+class SnapshotFiles:
+    """The snapshots of one partition: which offsets there are, oldest first, and what is in them."""
+
+    __slots__ = ("_disk", "_unsynced", "deleted_of_the_future", "directory", "offsets")
+
+    def __init__(self, directory: str, disk: Disk) -> None:
+        self.directory = directory
+        self.offsets: list[int] = []
+        self.deleted_of_the_future = False
+        """Whether any was that lay beyond the log's end: until the folder is flushed it may come back, and be taken for
+        one of what is written there then."""
+        self._disk = disk
+        self._unsynced: list[int] = []
+
+    @property
+    def latest(self) -> int | None:
+        """The offset of the newest snapshot."""
+        return self.offsets[-1] if self.offsets else None
+
+    def path(self, offset: int) -> str:
+        """The file of the snapshot at this offset."""
+        return os.path.join(self.directory, segment_file(offset, SNAPSHOT))
+
+    def find(self, names: Iterable[str] | None = None) -> None:
+        """Learn which there are; `names` is what the log's folder holds, if that is known already."""
+        found = self._disk.listdir(self.directory) if names is None else names
+        offsets = [base_offset_of(name) for name in found if name.endswith(SNAPSHOT)]
+        self.offsets = sorted(offset for offset in offsets if offset is not None)
+
+    def write(self, offset: int, producers: Collection[ProducerEntry], *, sync: bool) -> str:
+        """Write the snapshot at this offset and say where. A torn one is found out by its CRC."""
+        path = self.path(offset)
+        self._disk.write_file(path, encode_snapshot(producers), sync=sync)
+        if offset not in self.offsets:
+            self.offsets = sorted([*self.offsets, offset])
+        if not sync:
+            self._unsynced.append(offset)
+        return path
+
+    def sync(self, end_offset: int) -> None:
+        """Return when the snapshots up to there are on the device. In any thread, beside all else. Raises OSError.
+
+        What compaction has been through cannot be replayed from an older one: a marker that it took away may be that
+        of a transaction which the older one has as open.
+        """
+        for offset in [offset for offset in self._unsynced if offset <= end_offset]:
+            self._unsynced.remove(offset)
+            try:
+                handle = self._disk.open(self.path(offset))
+            except FileNotFoundError:
+                continue  # it went with its segment
+            try:
+                self._disk.fsync(handle)
+            finally:
+                self._disk.close(handle)
+
+    def read_latest(self) -> tuple[int, list[ProducerEntry]] | None:
+        """The newest snapshot that is sound, and its offset; unsound ones are deleted. None when none is left."""
+        while self.offsets:
+            offset = self.offsets[-1]
+            path = self.path(offset)
+            try:
+                return offset, decode_snapshot(self._disk.read_file(path), path)
+            except (CorruptSnapshot, FileNotFoundError) as error:
+                log.warning("producer snapshot discarded: %s", error)
+                self.delete(offset)
+        return None
+
+    def delete(self, offset: int) -> None:
+        """Delete the snapshot at this offset."""
+        self.offsets.remove(offset)
+        self._disk.unlink(self.path(offset), missing_ok=True)
+
+    def delete_outside(self, low: int, high: int) -> None:
+        """Delete the snapshots that are not in (low, high]."""
+        for offset in self.offsets.copy():
+            if not low < offset <= high:
+                self.deleted_of_the_future |= offset > high
+                self.delete(offset)
+
+    def delete_strays(self, segment_base_offsets: Collection[int]) -> None:
+        """Delete those that belong to no segment, but for a newest one beyond all segments: a clean stop's."""
+        strays = [offset for offset in self.offsets if offset not in segment_base_offsets]
+        if strays and strays[-1] >= max(segment_base_offsets, default=0):
+            strays.pop()
+        for offset in strays:
+            self.delete(offset)
+
+    def set_aside(self, offset: int) -> str | None:
+        """Rename a deleted segment's snapshot to `.deleted` and say where; None when there is none."""
+        if offset not in self.offsets:
+            return None
+        self.offsets.remove(offset)
+        path = self.path(offset)
+        try:
+            self._disk.rename(path, path + DELETED)
+        except FileNotFoundError:
+            return None
+        return path + DELETED
+
+
+def encode_snapshot(producers: Collection[ProducerEntry]) -> bytearray:
+    """The bytes of a snapshot file."""
+    content = bytearray(_FRONT.pack(VERSION, 0, len(producers)))
+    for entry in producers:
+        last = entry.last_batch
+        content += _ENTRY.pack(
+            entry.producer_id,
+            entry.epoch,
+            last.last_sequence,
+            last.last_offset,
+            last.offset_delta,
+            entry.last_timestamp,
+            entry.coordinator_epoch,
+            entry.txn_first_offset,
+        )
+    struct.pack_into(">I", content, 2, crc32c(memoryview(content)[_CRC_START:]))
+    return content
+
+
+def decode_snapshot(content: bytes, name: str) -> list[ProducerEntry]:
+    """The producers in a snapshot file. Raises CorruptSnapshot, which names the file."""
+    if len(content) < _FRONT.size:
+        raise CorruptSnapshot(f"{name}: {len(content)} bytes are too few for a producer snapshot")
+    version, crc, count = _FRONT.unpack_from(content)
+    if version != VERSION:
+        raise CorruptSnapshot(f"{name}: producer snapshot of version {version}, {VERSION} is known")
+    computed = crc32c(memoryview(content)[_CRC_START:])
+    if crc != computed:
+        raise CorruptSnapshot(f"{name}: CRC-32C is {computed:#010x}, the file says {crc:#010x}")
+    if len(content) != _FRONT.size + count * _ENTRY.size:
+        raise CorruptSnapshot(f"{name}: {len(content)} bytes do not hold {count} producers")
+    return [_decode_entry(*fields) for fields in _ENTRY.iter_unpack(memoryview(content)[_FRONT.size :])]
+
+
+def _decode_entry(
+    producer_id: int,
+    epoch: int,
+    last_sequence: int,
+    last_offset: int,
+    offset_delta: int,
+    timestamp: int,
+    coordinator_epoch: int,
+    txn_first_offset: int,
+) -> ProducerEntry:
+    ongoing = txn_first_offset if txn_first_offset >= 0 else NO_OFFSET
+    entry = ProducerEntry(producer_id, epoch, coordinator_epoch, timestamp, ongoing)
+    if last_offset >= 0:
+        entry.restore(CachedBatch(last_sequence, last_offset, offset_delta, timestamp))
+    return entry

@@ -1,0 +1,79 @@
+"""Reading a segment through after an unclean stop: what of it is good, and what it says of producers and epochs.
+
+Kafka class LogSegment (recover).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records.batch import CONTROL, NO_PARTITION_LEADER_EPOCH, BatchHeader
+from storage.appending.batches import check
+from storage.epochs import LeaderEpochCache
+from storage.markers import marker_in, take_over
+from storage.producers.state import ProducerBatch, ProducerState
+from storage.segment.index import MAX_RELATIVE_OFFSET
+from storage.segment.segment import Segment
+from storage.segment.time_index import NO_TIMESTAMP, TimestampOffset
+
+
+class Scan(NamedTuple):
+    """What is in a segment."""
+
+    valid_bytes: int
+    next_offset: int
+    """The offset after the good bytes."""
+    problem: str | None
+    """What is wrong with the next batch; None when nothing is."""
+    is_dense: bool
+    """Whether it has every offset from its base offset on, as a log has that was never compacted."""
+
+
+def scan(segment: Segment, producer_state: ProducerState, epochs: LeaderEpochCache) -> Scan:
+    """Check each batch of a segment, and rebuild its indexes, the producers and the epochs from it."""
+    segment.reset_indexes()
+    maximum = TimestampOffset(NO_TIMESTAMP, segment.base_offset)
+    epoch = NO_PARTITION_LEADER_EPOCH if epochs.latest_epoch is None else epochs.latest_epoch
+    valid_bytes, indexed_at, next_offset, problem, is_dense = 0, 0, segment.base_offset, None, True
+    try:
+        for position, header in segment.batches():
+            view = segment.view(position, position + header.size_bytes)
+            check(view, 0, header)
+            _check_offsets(segment, header, next_offset)
+            if header.max_timestamp > maximum.timestamp:
+                maximum = TimestampOffset(header.max_timestamp, header.last_offset)
+            if position - indexed_at > segment.index_interval_bytes and not segment.index.is_full:
+                segment.index.append(header.last_offset, position)
+                segment.time_index.maybe_append(maximum.timestamp, maximum.offset, skip_full_check=True)
+                indexed_at = position
+            if header.partition_leader_epoch > epoch:
+                epoch = header.partition_leader_epoch
+                epochs.assign(epoch, header.base_offset)
+            _replay(segment, view, header, producer_state)
+            is_full = header.records_count == header.last_offset_delta + 1
+            is_dense = is_dense and is_full and header.base_offset == next_offset
+            valid_bytes, next_offset = position + header.size_bytes, header.next_offset
+    except KafkaError as error:
+        problem = error.message
+    if problem is None and valid_bytes < segment.size_bytes:
+        problem = "the last batch is incomplete"
+    segment.max_timestamp = maximum
+    segment.time_index.maybe_append(maximum.timestamp, maximum.offset, skip_full_check=True)
+    return Scan(valid_bytes, next_offset, problem, is_dense)
+
+
+def _check_offsets(segment: Segment, header: BatchHeader, next_offset: int) -> None:
+    if header.base_offset < next_offset or header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
+        raise KafkaError(
+            ErrorCode.CORRUPT_MESSAGE,
+            f"a batch of offsets {header.base_offset} to {header.last_offset} where {next_offset} is next",
+        )
+
+
+def _replay(segment: Segment, view: memoryview, header: BatchHeader, producer_state: ProducerState) -> None:
+    """Take over a batch's producer, and the transaction that it ends."""
+    if header.producer_id < 0:
+        return
+    marker = marker_in(view, 0, header) if header.attributes & CONTROL else None
+    take_over([ProducerBatch(header, header.base_offset, marker)], producer_state, segment)

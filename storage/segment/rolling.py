@@ -1,0 +1,41 @@
+"""When a log begins a new segment. Kafka classes LogSegment and RollParams."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from storage.config import LogConfig
+from storage.segment.index import MAX_RELATIVE_OFFSET
+
+if TYPE_CHECKING:
+    from storage.segment.segment import Segment
+
+
+def should_roll(
+    segment: Segment, size_bytes: int, max_timestamp: int, last_offset: int, config: LogConfig, now_ms: int
+) -> bool:
+    """Whether an append must go to a new segment: no room by size, offsets or index, or the first batch is too old.
+
+    Age is counted from the first batch's timestamp to the new one's, by the clock only when it has none.
+    """
+    size = segment.size_bytes
+    if size > config.segment_bytes - size_bytes or segment.index_full:
+        return True
+    if last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
+        return True
+    if not size:
+        return False
+    first = segment.first_timestamp
+    age_ms = max_timestamp - first if first >= 0 else now_ms - segment.created_ms
+    return age_ms > config.max_segment_ms - segment.roll_jitter_ms
+
+
+def jitter_ms(directory: str, base_offset: int, config: LogConfig) -> int:
+    """What segment.jitter.ms takes off segment.ms: spread over partitions and segments, but the same at every run."""
+    limit = min(config.segment_jitter_ms, config.segment_ms)
+    if not limit:
+        return 0
+    from zlib import crc32
+
+    return crc32(f"{os.path.basename(directory)}/{base_offset}".encode()) % limit

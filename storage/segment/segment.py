@@ -1,0 +1,399 @@
+"""One segment of a log: a file of batches from a base offset on, and its indexes.
+
+Written by pwritev from wherever the batches are; read as views of a mapping, without a copy. A file that is mapped is
+never cut: truncation makes a new segment (see truncation.py), so that a view stays valid for as long as anyone has it.
+Kafka classes LogSegment and FileRecords.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from protocol.records.batch import LOG_OVERHEAD, BatchHeader
+from storage import names
+from storage.appending.batches import READ_AHEAD_BYTES, Place, find_offset, leads_to_batch, walk
+from storage.config import LogConfig
+from storage.disk import Buffer, Disk
+from storage.failure import tell
+from storage.segment.file import EMPTY, KeptFile, Mapping, SegmentFile, loaded
+from storage.segment.index import OffsetIndex
+from storage.segment.kept_open import mappings
+from storage.segment.recent import RecentBatches
+from storage.segment.rolling import jitter_ms
+from storage.segment.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
+from storage.segment.txn_index import TransactionIndex
+
+REMAP_BYTES: Final = 1 << 20
+"""The end of the active segment that is read by pread: mapping anew at every read would cost more than the copy."""
+
+UNKNOWN: Final = -2
+"""A timestamp that nobody has looked for yet; -1 is that of a record without."""
+
+
+class Segment:
+    """A range of the log, from `base_offset` up to the next segment's. Nothing is opened until it is needed.
+
+    `size_bytes` is what has been written; `sealed` says that it is appended to no more. Raises OSError.
+    """
+
+    __slots__ = (
+        "_disk", "_indexed_at", "_kept", "_mapping", "_max_index_bytes", "_max_timestamp", "_max_timestamp_offset",
+        "_recent", "base_offset", "created_ms", "directory", "index", "index_full", "index_interval_bytes",
+        "indexes_unsynced", "known_first_timestamp", "roll_jitter_ms", "sealed", "size_bytes", "suffix", "time_index",
+        "txn_index",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        directory: str,
+        base_offset: int,
+        config: LogConfig,
+        *,
+        disk: Disk,
+        now_ms: int,
+        size_bytes: int = 0,
+        fresh: bool = False,
+        sealed: bool = False,
+        suffix: str = "",
+    ) -> None:
+        self._disk = disk
+        self.directory = directory
+        self.base_offset = base_offset
+        self.suffix = suffix
+        self.size_bytes = size_bytes
+        self.sealed = sealed
+        self.created_ms = now_ms
+        self.known_first_timestamp = UNKNOWN
+        """The first timestamp if it is at hand, else negative: nothing is read for it."""
+        self.index_interval_bytes = config.index_interval_bytes
+        self.roll_jitter_ms = jitter_ms(directory, base_offset, config)
+        self.index_full = False
+        self.indexes_unsynced = False
+        self._max_index_bytes = config.segment_index_bytes
+        self._make_indexes(fresh=fresh)
+        self.txn_index = TransactionIndex(self.path_of(names.TXN_INDEX), base_offset, disk=disk)
+        self._kept = KeptFile()
+        self._mapping: Mapping | None = None
+        self._max_timestamp = NO_TIMESTAMP if fresh else UNKNOWN
+        self._max_timestamp_offset = base_offset
+        self._indexed_at = size_bytes
+        self._recent = RecentBatches()
+
+    @classmethod
+    def create(
+        cls, directory: str, base_offset: int, config: LogConfig, *, disk: Disk, now_ms: int, suffix: str = ""
+    ) -> Segment:
+        """A new, empty segment; what is left of one of the same name is replaced."""
+        segment = cls(directory, base_offset, config, disk=disk, now_ms=now_ms, fresh=True, suffix=suffix)
+        disk.unlink(segment.path, missing_ok=True)
+        disk.unlink(segment.path_of(names.TXN_INDEX), missing_ok=True)
+        file = segment._kept.keep(SegmentFile(disk, segment.path, create=True))
+        if config.preallocate:
+            file.cut(config.segment_bytes)
+        return segment
+
+    def _make_indexes(self, *, fresh: bool) -> None:
+        size, offset, disk, path = self._max_index_bytes, self.base_offset, self._disk, self.path_of
+        self.index = OffsetIndex(path(names.INDEX), offset, disk=disk, max_size_bytes=size, fresh=fresh)
+        self.time_index = TimeIndex(path(names.TIME_INDEX), offset, disk=disk, max_size_bytes=size, fresh=fresh)
+
+    def reset_indexes(self) -> None:
+        """Forget all indexes, before they are made anew."""
+        self._make_indexes(fresh=True)
+        self.txn_index.reset()
+
+    def __repr__(self) -> str:
+        return f"Segment({self.path}, {self.size_bytes} bytes)"
+
+    @property
+    def path(self) -> str:
+        """Of the file of batches."""
+        return self.path_of(names.LOG)
+
+    def path_of(self, extension: str) -> str:
+        """Of one of the segment's files."""
+        return os.path.join(self.directory, names.segment_file(self.base_offset, extension) + self.suffix)
+
+    # Appending
+
+    def append(self, buffers: Sequence[Buffer], batches: Sequence[BatchHeader], size_bytes: int) -> None:
+        """Write batches at the end. The caller has rolled if need be; after an OSError it calls `cut_back`."""
+        position = self.size_bytes
+        file = self._kept.file or self._open()
+        file.write(buffers, position)
+        self._note(batches, position)
+        self.size_bytes += size_bytes
+
+    def append_one(
+        self, batch: memoryview, base_offset: int, last_offset: int, timestamp: int, size_bytes: int
+    ) -> None:
+        """`append` of a single batch."""
+        position = self.size_bytes
+        file = self._kept.file or self._open()
+        file.write((batch,), position)
+        if self._max_timestamp == UNKNOWN:
+            self._look_for_max_timestamp()
+        if timestamp > self._max_timestamp:
+            self._max_timestamp, self._max_timestamp_offset = timestamp, last_offset
+        if position - self._indexed_at > self.index_interval_bytes:
+            self._index(last_offset, position)
+        self._recent.add(base_offset, position)
+        self.size_bytes = position + size_bytes
+
+    def adopt(self, batches: Sequence[BatchHeader], size_bytes: int) -> None:
+        """Take over batches that someone else has written into the file, from its beginning on."""
+        self._note(batches, 0)
+        self.size_bytes = size_bytes
+
+    def _note(self, batches: Sequence[BatchHeader], position: int) -> None:
+        """Keep account of batches at this position: indexes, timestamps, places."""
+        if not position and batches:
+            self.known_first_timestamp = batches[0].max_timestamp
+        if self._max_timestamp == UNKNOWN:
+            self._look_for_max_timestamp()
+        for batch in batches:
+            if batch.max_timestamp > self._max_timestamp:
+                self._max_timestamp, self._max_timestamp_offset = batch.max_timestamp, batch.last_offset
+            if position - self._indexed_at > self.index_interval_bytes:
+                self._index(batch.last_offset, position)
+            self._recent.add(batch.base_offset, position)
+            position += batch.batch_length + LOG_OVERHEAD
+
+    def _index(self, last_offset: int, position: int) -> None:
+        if self.index_full:  # only within an append of several batches: the next one rolls
+            return
+        self.index.append(last_offset, position)
+        self.time_index.maybe_append(self._max_timestamp, self._max_timestamp_offset)
+        self._indexed_at = position
+        self.index_full = self.index.is_full or self.time_index.is_full
+
+    def cut_back(self) -> None:
+        """Drop what lies beyond the end: of a write that failed, or preallocated. No view reaches there, so the file
+        itself is cut."""
+        kept = self._kept
+        if kept.was_opened:
+            (kept.file or SegmentFile(self._disk, self.path)).cut(self.size_bytes)
+
+    def _open(self) -> SegmentFile:
+        self.index_full = self.index.is_full or self.time_index.is_full
+        return self._kept.keep(SegmentFile(self._disk, self.path))
+
+    @property
+    def max_timestamp(self) -> TimestampOffset:
+        """The largest timestamp, and the last offset of the batch that has it; (-1, base offset) when there is none."""
+        if self._max_timestamp == UNKNOWN:
+            self._look_for_max_timestamp()
+        return TimestampOffset(self._max_timestamp, self._max_timestamp_offset)
+
+    @max_timestamp.setter
+    def max_timestamp(self, maximum: TimestampOffset) -> None:
+        self._max_timestamp, self._max_timestamp_offset = maximum
+
+    @property
+    def knows_max_timestamp(self) -> bool:
+        """Whether the largest timestamp is at hand, and no index is to be read for it."""
+        return self._max_timestamp != UNKNOWN
+
+    def _look_for_max_timestamp(self) -> None:
+        self._max_timestamp, self._max_timestamp_offset = self.time_index.last_entry
+
+    def largest_timestamp(self) -> int:
+        """For retention and lookups: the largest timestamp, or for a file without any, when it was changed."""
+        timestamp = self.max_timestamp.timestamp
+        return timestamp if timestamp >= 0 else self.modified_ms()
+
+    def modified_ms(self) -> int:
+        """When the file was last written to."""
+        info = self._disk.stat(self.path)
+        return self.created_ms if info is None else info.modified_ms
+
+    @property
+    def first_timestamp(self) -> int:
+        """The first batch's largest timestamp, -1 when there is none: the segment's age counts from it."""
+        if self.known_first_timestamp == UNKNOWN:
+            self.known_first_timestamp = NO_TIMESTAMP
+            for _, header in self.batches():
+                self.known_first_timestamp = header.max_timestamp
+                break
+        return self.known_first_timestamp
+
+    # Reading
+
+    def view(self, start: int, end: int) -> memoryview:
+        """The bytes [start, end) of the file: of its mapping, or a copy of a little at the active segment's end."""
+        mapping = self._mapping
+        whole = EMPTY if mapping is None else mapping.view  # at once: another thread may close the mapping meanwhile
+        if mapping is None or end > len(whole):
+            if start >= len(whole) and not self.sealed and self.size_bytes - len(whole) < REMAP_BYTES:
+                return memoryview((self._kept.file or self._open()).pread(end - start, start))
+            mapping, whole = self._remap()
+        loaded.add(mapping, end - start)
+        return whole[start:end]
+
+    def _remap(self) -> tuple[Mapping, memoryview]:
+        """Map all that has been written. Older mappings live as long as their views."""
+        size, whole = self.size_bytes, EMPTY
+        if size:
+            whole = (self._kept.file or SegmentFile(self._disk, self.path)).map(size)
+        mapping = self._mapping = Mapping(self._disk, whole, (self.index, self.time_index) if self.sealed else ())
+        mappings.add(mapping)
+        return mapping, whole
+
+    def is_recent(self, offset: int) -> bool:
+        """Whether the offset is in one of the batches that were appended lately, or after them."""
+        return self._recent.covers(offset)
+
+    def locate(self, offset: int) -> Place | None:
+        """The batch that has this offset, or the first after it; None when the segment ends before."""
+        size = self.size_bytes
+        position = self._position_before(offset)
+        while position < size:
+            mapping = self._mapping
+            whole = EMPTY if mapping is None else mapping.view
+            if position < len(whole):
+                found = find_offset(whole, position, len(whole), offset)
+            else:
+                piece = self.view(position, min(size, position + READ_AHEAD_BYTES))
+                found = find_offset(piece, 0, len(piece), offset)
+                if isinstance(found, Place):
+                    return found._replace(position=position + found.position)
+                found += position
+            if isinstance(found, Place):
+                return found
+            if found == position:
+                return None
+            position = found
+        return None
+
+    def _position_before(self, offset: int) -> int:
+        """Where to begin looking for the offset."""
+        recent = self._recent.offsets
+        if recent and offset >= recent[0]:
+            return self._recent.positions[bisect_right(recent, offset) - 1]
+        entry = self.index.lookup(offset)
+        if entry.position and not leads_to_batch(self.view, self.base_offset, entry, self.size_bytes):
+            self.rebuild_indexes()
+            entry = self.index.lookup(offset)
+        return entry.position
+
+    def rebuild_indexes(self) -> None:
+        """Make offset and time index anew from the batches: what was there cannot be right. Raises OSError."""
+        tell("index made anew", self.index.path)
+        self._make_indexes(fresh=True)
+        self._max_timestamp, self._max_timestamp_offset, self._indexed_at = NO_TIMESTAMP, self.base_offset, 0
+        self._recent.clear()
+        self._note([header for _, header in self.batches()], 0)
+        if self.sealed:
+            self._finish_indexes(sync=True)
+
+    def read(self, offset: int, max_bytes: int, end: int, *, min_one: bool) -> memoryview | None:
+        """Batches from the one with this offset on, up to the position `end` and to max_bytes (which may cut a batch).
+
+        With `min_one` the first batch is whole, whatever its size. None when the segment ends before the offset.
+        `max_bytes` is a client's: a negative one is none.
+        """
+        recent = self._recent.offsets
+        if recent and offset >= recent[0]:
+            n = bisect_right(recent, offset) - 1
+            position = self._recent.positions[n]
+            if end - position <= max_bytes and (n + 1 < len(recent) or offset == recent[n]):
+                return self.view(position, end) if position < end else EMPTY
+        place = self.locate(offset)
+        if place is None:
+            return None
+        position = place.position
+        limit = position + max(max_bytes, place.size_bytes if min_one else 0)
+        return self.view(position, min(end, limit)) if position < end else EMPTY
+
+    def batches(self, start: int = 0, end: int | None = None) -> Iterator[tuple[int, BatchHeader]]:
+        """Position and header of each batch, from the position of one."""
+        return walk(self.view, start, self.size_bytes if end is None else end)
+
+    def read_next_offset(self) -> int:
+        """The offset after the last batch, found from the last index entry on."""
+        next_offset = self.base_offset
+        for _, header in self.batches(self.index.lookup(self.index.last_offset).position):
+            next_offset = header.next_offset
+        return next_offset
+
+    # Life
+
+    def seal(self) -> None:
+        """Appended to no more: the largest timestamp closes the time index, and the indexes are written out."""
+        self._finish_indexes()
+        self.indexes_unsynced = True
+        self.cut_back()
+        self.sealed, self._mapping = True, None  # the next has the indexes with it
+        self._recent.clear()
+
+    def flush(self) -> bool:
+        """Return when everything written so far is on the device, but for the indexes of an active segment; True if
+        files may have new names. May be called in a worker thread."""
+        (self._kept.file or SegmentFile(self._disk, self.path)).sync()
+        new_names = self.txn_index.flush()
+        if self.sealed:
+            for index in (self.index, self.time_index):
+                index.sync()
+            new_names, self.indexes_unsynced = new_names or self.indexes_unsynced, False
+            self._kept = KeptFile()
+        return new_names
+
+    def close(self) -> None:
+        """Make the indexes durable and let go of every file; a later use opens them again."""
+        if self.knows_max_timestamp:  # else nobody has looked at it, and there is nothing to write
+            self._finish_indexes(sync=True)
+        self.txn_index.flush()
+        self.cut_back()
+        self.release()
+
+    def release(self) -> None:
+        """Let go of files and mappings, writing nothing."""
+        self._kept = KeptFile()
+        self.unmap()
+
+    def unmap(self) -> None:
+        """Let go of the mappings; views of them stay valid."""
+        self._mapping = None
+        for index in (self.index, self.time_index):
+            index.release()
+
+    def _finish_indexes(self, *, sync: bool = False) -> None:
+        maximum = self.max_timestamp
+        self.time_index.maybe_append(maximum.timestamp, maximum.offset, skip_full_check=True)
+        self.index_full = self.index_full or self.time_index.is_full  # appends may go on, if the disk is full now
+        self.index.seal(sync=sync)
+        self.time_index.seal(sync=sync)
+
+    def rename(self, suffix: str) -> None:
+        """Give all of the segment's files another suffix. An index that was never written has none yet."""
+        old = self.path
+        self.suffix = suffix
+        self._disk.rename(old, self.path)
+        for index, extension in self._indexes():
+            path = self.path_of(extension)
+            try:
+                index.rename(path)
+            except FileNotFoundError:
+                index.path = path
+
+    def relocate(self, directory: str) -> None:
+        """The log's directory was renamed."""
+        self.directory = directory
+        for index, _ in self._indexes():
+            index.relocate(directory)
+
+    def delete(self) -> None:
+        """Remove the files; those that are not there are fine. Views stay valid."""
+        self._kept = KeptFile()
+        self._mapping = None
+        self._disk.unlink(self.path, missing_ok=True)
+        for index, _ in self._indexes():
+            index.delete()
+
+    def _indexes(self) -> Iterator[tuple[OffsetIndex | TimeIndex | TransactionIndex, str]]:
+        yield self.index, names.INDEX
+        yield self.time_index, names.TIME_INDEX
+        yield self.txn_index, names.TXN_INDEX

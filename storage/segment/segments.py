@@ -1,0 +1,167 @@
+"""The segments of one log, in the order of their offsets, and files set aside. Kafka class LogSegments."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+from storage.disk import Disk
+from storage.names import DELETED
+from storage.segment.segment import Segment
+
+
+class SetAside(NamedTuple):
+    """Files that nothing looks for any more, but readers may still have; removed from `due_ms` on."""
+
+    due_ms: int
+    segment: Segment | None
+    snapshot: str | None
+
+
+class Segments:
+    """Never empty: the last one, `active`, is appended to."""
+
+    __slots__ = ("_bases", "_disk", "_segments", "_set_aside", "active", "directory")
+
+    def __init__(self, directory: str, segments: list[Segment], *, disk: Disk) -> None:
+        """The segments found in a folder, or the one made for a new log, by base offset."""
+        self.directory = directory
+        self._disk = disk
+        self._set_aside: list[SetAside] = []
+        self._become(segments)
+
+    def _become(self, segments: list[Segment]) -> None:
+        self._segments = segments
+        self._bases = [segment.base_offset for segment in segments]
+        self.active = segments[-1]
+
+    def __iter__(self) -> Iterator[Segment]:
+        return iter(self._segments)
+
+    def __len__(self) -> int:
+        return len(self._segments)
+
+    def __contains__(self, segment: object) -> bool:
+        return segment in self._segments
+
+    @property
+    def first(self) -> Segment:
+        """The oldest one."""
+        return self._segments[0]
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of batches in all of them."""
+        return sum(segment.size_bytes for segment in self._segments)
+
+    @property
+    def base_offsets(self) -> list[int]:
+        """Where each begins."""
+        return self._bases
+
+    def containing(self, offset: int) -> Segment:
+        """The one that the offset is in; the first one for an offset before it."""
+        return self._segments[max(bisect_right(self._bases, offset) - 1, 0)]
+
+    def since(self, offset: int) -> list[Segment]:
+        """The one that the offset is in, and all after it."""
+        return self._segments[max(bisect_right(self._bases, offset) - 1, 0) :]
+
+    def end_of(self, segment: Segment, log_end_offset: int) -> int:
+        """The offset at which the next one begins, or the log ends."""
+        n = bisect_right(self._bases, segment.base_offset)
+        return self._bases[n] if n < len(self._bases) else log_end_offset
+
+    def append(self, segment: Segment) -> None:
+        """A new active one."""
+        self._become([*self._segments, segment])
+
+    def replace(self, old: Collection[Segment], new: Collection[Segment]) -> None:
+        """Some go, others take their place, as after compaction or truncation. At least one must be left."""
+        kept = [segment for segment in self._segments if segment not in old]
+        self._become(sorted([*kept, *new], key=lambda segment: segment.base_offset))
+
+    def set_aside(self, segment: Segment, snapshot: str | None, due_ms: int) -> None:
+        """Rename a removed one's files to `.deleted`, to be unlinked later. Raises OSError."""
+        segment.rename(DELETED)
+        self._set_aside.append(SetAside(due_ms, segment, snapshot))
+
+    def delete_expired(self, now_ms: int) -> int:
+        """Unlink what was set aside long enough ago; how many segments. May run in a worker thread. Raises OSError."""
+        due = [entry for entry in self._set_aside if entry.due_ms <= now_ms]
+        for entry in due:
+            if entry.segment is not None:
+                entry.segment.delete()
+            if entry.snapshot is not None:
+                self._disk.unlink(entry.snapshot, missing_ok=True)
+            self._set_aside.remove(entry)
+        return len(due)
+
+    @property
+    def next_deletion_ms(self) -> int | None:
+        """When `delete_expired` next has something to do."""
+        return min((entry.due_ms for entry in self._set_aside), default=None)
+
+    @property
+    def have_unsynced_indexes(self) -> bool:
+        """Whether others than the active one are not on the device with their indexes, though maybe with their
+        batches."""
+        return len(self._segments) > 1 and self._segments[-2].indexes_unsynced
+
+    def trusted_up_to(self, offset: int) -> int:
+        """Up to where recovery may trust what it finds, where batches up to the offset are on the device: not to the
+        end of a segment whose indexes are not, also if it comes to end there later, by being sealed or cut."""
+        unsynced = _unsynced(self._segments)
+        trusted = offset - (offset > unsynced[0].base_offset)
+        return trusted if len(unsynced) == 1 else min(trusted, unsynced[1].base_offset - 1)
+
+    def flush(self, recovery_point: int, end_offset: int) -> None:
+        """Return when the batches between these offsets are on the device. Raises OSError.
+
+        Beside it, segments may be rolled, deleted and replaced.
+        """
+        new_names = False
+        for segment in self._to_flush(recovery_point):
+            if segment.base_offset >= end_offset:
+                break
+            try:
+                new_names |= segment.flush() or segment.base_offset >= recovery_point
+            except FileNotFoundError:
+                if segment in self._segments:
+                    raise
+        if new_names:
+            self._disk.fsync_dir(self.directory)
+
+    def _to_flush(self, recovery_point: int) -> list[Segment]:
+        """Those that the batches since then are in, and those whose indexes are not on the device."""
+        since, unsynced = self.since(recovery_point), _unsynced(self._segments)
+        return since if len(since) > len(unsynced) else unsynced
+
+    def close(self) -> None:
+        """Write out what is in memory and let go of all files. Raises OSError."""
+        for segment in self._segments:
+            segment.close()
+
+    def release(self) -> None:
+        """Let go of all files, writing nothing, as when the disk has failed."""
+        for segment in self._segments:
+            segment.release()
+
+    def relocate(self, directory: str) -> None:
+        """The log's directory was renamed."""
+        self.directory = directory
+        for segment in self._segments:
+            segment.relocate(directory)
+        for entry in self._set_aside:
+            if entry.segment is not None:
+                entry.segment.relocate(directory)
+
+
+def _unsynced(segments: list[Segment]) -> list[Segment]:
+    """The last segments, whose indexes are not on the device: the active one's never are, those before it were sealed
+    since the last flush."""
+    n = len(segments) - 1
+    while n and segments[n - 1].indexes_unsynced:
+        n -= 1
+    return segments[n:]

@@ -1,0 +1,201 @@
+"""`<base offset>.txnindex`: the aborted transactions whose markers are in a segment, for read-committed consumers.
+
+Entries of 34 bytes: version int16 = 0, producer id, first offset, last offset (the marker's), last stable offset.
+Most segments have none, and then there is no file. Kafka classes TransactionIndex and AbortedTxn, KIP-98.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterator
+from struct import Struct
+from typing import NamedTuple
+from weakref import ref
+
+from storage.disk import Disk
+from storage.segment.index import CorruptIndex
+
+VERSION = 0
+ENTRY = Struct(">hqqqq")
+assert ENTRY.size == 34
+LAST_OFFSET = Struct(">q")
+LAST_OFFSET_AT = 18
+
+MAX_KEPT = 64
+"""Indexes whose content is kept in memory, over all logs: every read-committed fetch looks into one. A segment of a
+gigabyte in which half of the transactions abort, of ten records each, has a megabyte of it."""
+
+
+class AbortedTxn(NamedTuple):
+    """An aborted transaction: its records, in this partition, lie between the two offsets."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+class TxnIndexResult(NamedTuple):
+    """The aborted transactions found, and whether no later segment can have another for the range."""
+
+    aborted: list[AbortedTxn]
+    complete: bool
+
+
+_kept: deque[ref[TransactionIndex]] = deque()
+
+
+class TransactionIndex:
+    """The aborted transactions of one segment, in the order of their ends: appended to, and written at once."""
+
+    __slots__ = ("__weakref__", "_content", "_disk", "_size", "_unsynced", "path", "start_offset")
+
+    def __init__(self, path: str, start_offset: int, *, disk: Disk) -> None:
+        self.path = path
+        self.start_offset = start_offset
+        self._disk = disk
+        self._size: int | None = None  # bytes of whole entries in the file, once it has been looked at
+        self._content: bytearray | None = None
+        self._unsynced = False
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of whole entries; a torn one at the end does not count."""
+        if self._size is None:
+            info = self._disk.stat(self.path)
+            self._size = 0 if info is None else info.size_bytes - info.size_bytes % ENTRY.size
+        return self._size
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no transaction that ended in this segment was aborted."""
+        return self.size_bytes == 0
+
+    def append(self, aborted: AbortedTxn) -> None:
+        """Add a transaction; each ends after the one before it."""
+        content = self._load()
+        if content:
+            last = self._ended(len(content) // ENTRY.size - 1)
+            assert aborted.last_offset > last, f"{self.path}: {aborted} after one that ended at {last}"
+        entry = ENTRY.pack(VERSION, *aborted)
+        handle = self._disk.open(self.path, create=True)
+        try:
+            self._disk.pwritev(handle, [entry], len(content))
+        finally:
+            self._disk.close(handle)
+        if not content:
+            self._keep()
+        content += entry
+        self._size = len(content)
+        self._unsynced = True
+
+    def __iter__(self) -> Iterator[AbortedTxn]:
+        for fields in ENTRY.iter_unpack(bytes(self._load())):
+            yield self._parse(*fields)
+
+    def collect(self, fetch_offset: int, upper_bound: int) -> TxnIndexResult:
+        """The transactions with records in [fetch offset, upper bound)."""
+        content = self._load()
+        found: list[AbortedTxn] = []
+        first = bisect_left(range(len(content) // ENTRY.size), fetch_offset, key=self._ended)
+        for position in range(first * ENTRY.size, len(content), ENTRY.size):
+            aborted = self._parse(*ENTRY.unpack_from(content, position))
+            if aborted.first_offset < upper_bound:
+                found.append(aborted)
+            if aborted.last_stable_offset >= upper_bound:
+                return TxnIndexResult(found, True)
+        return TxnIndexResult(found, False)
+
+    def _ended(self, number: int) -> int:
+        """Where the transaction of an entry ended."""
+        assert self._content is not None
+        offset: int = LAST_OFFSET.unpack_from(self._content, number * ENTRY.size + LAST_OFFSET_AT)[0]
+        return offset
+
+    def _load(self) -> bytearray:
+        """All whole entries, read once and kept for a while."""
+        if self._content is None:
+            self._content = bytearray(self._read() if self.size_bytes else b"")
+            if self._content:
+                self._keep()
+        return self._content
+
+    def _keep(self) -> None:
+        """This index has content in memory now; the one that had it first may have to let go."""
+        _kept.append(ref(self))
+        if len(_kept) > MAX_KEPT:
+            oldest = _kept.popleft()()
+            if oldest is not None and oldest is not self:
+                oldest._content = None
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the transactions that ended at this offset or beyond."""
+        kept = sum(aborted.last_offset < offset for aborted in self) * ENTRY.size
+        if kept != self.size_bytes:
+            self._cut(kept)
+
+    def reset(self) -> None:
+        """Drop all entries, before the index is rebuilt."""
+        if self._disk.exists(self.path):
+            self._cut(0)
+
+    def sanity_check(self) -> None:
+        """Check every entry. Raises CorruptIndex."""
+        info = self._disk.stat(self.path)
+        if info is not None and info.size_bytes % ENTRY.size:
+            raise CorruptIndex(f"{self.path}: {info.size_bytes} bytes is not a multiple of {ENTRY.size}")
+        for aborted in self:
+            if aborted.last_offset < self.start_offset:
+                raise CorruptIndex(f"{self.path}: {aborted} ended before the segment began, at {self.start_offset}")
+
+    def flush(self) -> bool:
+        """Make what was appended durable; True if there was anything, and then the file's name may be new."""
+        if not self._unsynced:
+            return False
+        self._unsynced = False
+        handle = self._disk.open(self.path)
+        try:
+            self._disk.fsync(handle)
+        finally:
+            self._disk.close(handle)
+        return True
+
+    def rename(self, path: str) -> None:
+        """Move the file, if there is one."""
+        if self._disk.exists(self.path):
+            self._disk.rename(self.path, path)
+        self.path = path
+
+    def relocate(self, directory: str) -> None:
+        """The log's directory was renamed."""
+        self.path = os.path.join(directory, os.path.basename(self.path))
+
+    def delete(self) -> None:
+        """Remove the file; one that is not there is fine."""
+        self._disk.unlink(self.path, missing_ok=True)
+        self._size, self._content = 0, None
+        self._unsynced = False
+
+    def _cut(self, size_bytes: int) -> None:
+        """No one maps this file: it can be cut in place."""
+        handle = self._disk.open(self.path)
+        try:
+            self._disk.ftruncate(handle, size_bytes)
+        finally:
+            self._disk.close(handle)
+        self._size, self._content = size_bytes, None
+        self._unsynced = True
+
+    def _read(self) -> bytes:
+        handle = self._disk.open(self.path, writable=False)
+        try:
+            return self._disk.pread(handle, self.size_bytes, 0)
+        finally:
+            self._disk.close(handle)
+
+    def _parse(self, version: int, *fields: int) -> AbortedTxn:
+        if version != VERSION:
+            raise CorruptIndex(f"{self.path}: aborted transaction of version {version}, {VERSION} is known")
+        return AbortedTxn(*fields)
