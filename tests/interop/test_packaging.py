@@ -27,7 +27,7 @@ def is_healthy(bootstrap: str) -> bool:
     return run(probe, check=False).returncode == 0
 
 
-COMPILED = "odradek/broker/listener.cpython"
+COMPILED = "odradek/broker/network/listener.cpython"
 
 
 def build_pure(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
