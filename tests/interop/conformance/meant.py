@@ -231,5 +231,6 @@ OPTIONS_OF_ITS_OWN: Mapping[str, str] = {
     "log.dirs": "the test's own directories",
     "node.id": "it has a default",
     "process.roles": "there is no separate controller",
+    "queued.max.request.bytes": "a default that protects; Kafka has none",
 }
 """Options of the broker that are not compared, and why."""
