@@ -123,7 +123,7 @@ class Run:
         client.ask("start")
         time.sleep(WARM_UP_S)  # its own pace is what is measured
         client.ask("lap")
-        time.sleep(WARM_UP_S)
+        time.sleep(WARM_UP_S)  # and the lap that is measured
         self.outcome.notes["p99 alone"] = self.p99(client)
         return client
 
@@ -181,7 +181,7 @@ class Run:
         """Once nobody is connected any more."""
         if not self.broker.is_running:
             return
-        time.sleep(SETTLE_S)
+        time.sleep(SETTLE_S)  # memory is given back some seconds later, which nothing tells from outside
         self.look()
         after_mb = resident_mb(self.broker.pid)
         self.outcome.notes["memory"] = f"{before_mb} → {after_mb} MB"
