@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -91,7 +91,7 @@ class Broker:
         self.authorizer: Authorizer = Everybody()
         self.way_out = WayOut()
         """Of every answer."""
-        self.fetch_sessions = FetchSessions(slots, lambda: secrets.randbelow(1 << 31))
+        self.fetch_sessions = FetchSessions(slots, lambda: int.from_bytes(os.urandom(4)) >> 1)
 
     @property
     def config(self) -> BrokerConfig:

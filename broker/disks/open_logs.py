@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -36,7 +36,7 @@ def open_logs(
     logs = Logs(
         config.data_dirs,
         disk=disk,
-        unique=lambda: secrets.token_hex(NAME_BYTES),
+        unique=lambda: os.urandom(NAME_BYTES).hex(),
         recovery_threads=config.num_recovery_threads_per_data_dir,
         producer_expiration_ms=config.producer_id_expiration_ms,
         verification_enabled=config.transaction_partition_verification_enable,

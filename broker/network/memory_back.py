@@ -6,8 +6,8 @@ there their pages stay with the process: after five hundred requests of two mega
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -17,15 +17,15 @@ WORTH_BYTES: Final = 32 * 1024 * 1024
 """Below this nothing is given back: it will be needed again."""
 
 
-def _trim() -> Callable[[int], int] | None:
-    """glibc's; others give memory back by themselves, or cannot be told to."""
+@cache
+def trim() -> Callable[[int], int] | None:
+    """Returns glibc's malloc_trim; None where the C library has none: others give memory back by themselves."""
+    import ctypes  # a millisecond of every start, for what few brokers ever need
+
     try:
         return ctypes.CDLL(None).malloc_trim
     except (AttributeError, OSError):
         return None
-
-
-TRIM: Final = _trim()
 
 
 def give_back(memory: RequestMemory) -> None:
@@ -34,5 +34,6 @@ def give_back(memory: RequestMemory) -> None:
     if let_go_bytes < WORTH_BYTES or let_go_bytes < memory.held_bytes:
         return
     memory.most_bytes = memory.held_bytes
-    if TRIM is not None:
-        TRIM(0)
+    malloc_trim = trim()
+    if malloc_trim is not None:
+        malloc_trim(0)
