@@ -46,7 +46,7 @@ def up_convert(
     LogAppendTime, which no producer may set, is kept for the append's checks to find.
 
     Raises KafkaError: CORRUPT_MESSAGE for wrong CRCs and sizes, INVALID_RECORD for sets that mix magics or break the
-    rules of wrappers, INVALID_TIMESTAMP for a negative one.
+    rules of wrappers and for what is damaged under a right CRC, INVALID_TIMESTAMP for a negative one.
     """
     outer = list(iter_messages(buffer))
     if not outer:

@@ -64,10 +64,13 @@ class Message(NamedTuple):
         return TimestampType.LOG_APPEND_TIME if appended else TimestampType.CREATE_TIME
 
 
-def iter_messages(buffer: Buffer, start: int = 0, end: int | None = None) -> Iterator[Message]:
+def iter_messages(
+    buffer: Buffer, start: int = 0, end: int | None = None, *, wrapper_magic: int | None = None
+) -> Iterator[Message]:
     """The messages of a set, wrappers as they are; a message cut by the end is left out, as Kafka does.
 
-    Raises KafkaError(CORRUPT_MESSAGE) for a wrong CRC, size or magic.
+    Raises KafkaError: CORRUPT_MESSAGE for a wrong CRC, size or magic, over which producers send again; INVALID_RECORD
+    for another magic than that of the wrapper around them, and for fields that are longer than their message.
     """
     view = memoryview(buffer)[start:end]
     at = 0
@@ -78,12 +81,14 @@ def iter_messages(buffer: Buffer, start: int = 0, end: int | None = None) -> Ite
         at += LOG_OVERHEAD
         if at + size > len(view):
             return
-        yield _parse(offset, view[at : at + size])
+        yield _parse(offset, view[at : at + size], wrapper_magic)
         at += size
 
 
-def _parse(offset: int, message: memoryview) -> Message:
+def _parse(offset: int, message: memoryview, wrapper_magic: int | None) -> Message:
     magic = message[_CRC_SIZE]
+    if wrapper_magic not in (None, magic):
+        raise _invalid(f"a message of magic {magic} in a wrapper of magic {wrapper_magic}")
     if magic > MAGIC_V1:
         raise _corrupt(f"a message of magic {magic}, where 0 or 1 is expected")
     head = _HEAD[magic]
@@ -93,22 +98,20 @@ def _parse(offset: int, message: memoryview) -> Message:
     if crc32(message[_CRC_SIZE:]) != crc:
         raise _corrupt(f"a message's CRC-32 is {crc32(message[_CRC_SIZE:]):#010x}, its header says {crc:#010x}")
     key, at = _nullable_bytes(message, head.size)
-    value, at = _nullable_bytes(message, at)
-    if at != len(message):
-        raise _corrupt(f"{len(message) - at} bytes are left after a message's value")
+    value, _ = _nullable_bytes(message, at)  # bytes behind it are passed over, as by Kafka
     return Message(offset, magic, attributes, timestamps[0] if timestamps else NO_TIMESTAMP, key, value)
 
 
 def _nullable_bytes(message: memoryview, at: int) -> tuple[memoryview | None, int]:
     left = len(message) - at - _INT32.size
     if left < 0:
-        raise _corrupt("a message ends before its last field")
+        raise _invalid("a message ends before its last field")
     (length,) = _INT32.unpack_from(message, at)
     at += _INT32.size
     if length < 0:
         return None, at
     if length > left:
-        raise _corrupt(f"a field of {length} bytes in a message with {left} left")
+        raise _invalid(f"a field of {length} bytes in a message with {left} left")
     return message[at : at + length], at + length
 
 
@@ -144,19 +147,33 @@ def unwrap(wrapper: Message, max_size: int = MAX_INFLATED_SIZE) -> Iterator[Mess
         raise _invalid(f"compression codec {wrapper.compression} does not exist in magic {wrapper.magic}")
     if wrapper.value is None:
         raise _invalid("a compressed message set with a null value")
-    inflated = pieces(Compression(wrapper.compression), wrapper.value, magic=wrapper.magic)
     appended = wrapper.timestamp_type is TimestampType.LOG_APPEND_TIME
-    is_empty = True
-    for data, _ in whole(inflated, message_end, max_size):
-        for message in iter_messages(data):
-            if message.magic != wrapper.magic:
-                raise _invalid(f"a message of magic {message.magic} in a wrapper of magic {wrapper.magic}")
+    last: int | None = None
+    for data, _ in whole(_inflated(wrapper), message_end, max_size):
+        for message in iter_messages(data, wrapper_magic=wrapper.magic):
             if message.compression:
                 raise _invalid("a compressed message in a compressed message set")
-            is_empty = False
+            last = message.offset
             yield message._replace(timestamp=wrapper.timestamp) if appended else message
-    if is_empty:
+    if last is None:
         raise _invalid("a compressed message set without messages")
+    if _is_relative(wrapper) and wrapper.offset < last:
+        raise _invalid(f"a wrapper of offset {wrapper.offset}, less than its last inner one {last}")
+
+
+def _inflated(wrapper: Message) -> Iterator[bytes]:
+    """Its message set in pieces. The CRC was right: what is damaged was sent so, and would be again."""
+    assert wrapper.value is not None
+    try:
+        yield from pieces(Compression(wrapper.compression), wrapper.value, magic=wrapper.magic)
+    except KafkaError as error:
+        raise _invalid(error.message) from None
+
+
+def _is_relative(wrapper: Message) -> bool:
+    """Whether inner offsets count back from the wrapper's. Some librdkafka wrote 0 there, with the inner ones counting
+    from 0 all the same."""
+    return wrapper.magic == MAGIC_V1 and wrapper.offset != 0
 
 
 _LEGACY_CODECS = (Compression.GZIP, Compression.SNAPPY, Compression.LZ4)
@@ -173,14 +190,11 @@ def message_end(data: bytes, at: int) -> int:
 
 def _absolute(wrapper: Message, max_size: int) -> Iterator[Record]:
     base = 0
-    # Some librdkafka wrote 0 as the wrapper's offset, with the inner ones counting from 0 all the same.
-    if wrapper.magic == MAGIC_V1 and wrapper.offset != 0:
+    if _is_relative(wrapper):
         last = 0
         for message in unwrap(wrapper, max_size):  # the last one's offset is needed for the first
             last = message.offset
         base = wrapper.offset - last
-        if base < 0:
-            raise _invalid(f"a wrapper of offset {wrapper.offset}, less than its last inner one {last}")
     for message in unwrap(wrapper, max_size):
         yield to_record(message._replace(offset=base + message.offset))
 
@@ -280,5 +294,5 @@ def _corrupt(message: str) -> KafkaError:
     return KafkaError(ErrorCode.CORRUPT_MESSAGE, message)
 
 
-def _invalid(message: str) -> KafkaError:
+def _invalid(message: str | None) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_RECORD, message)

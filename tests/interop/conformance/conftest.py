@@ -36,10 +36,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Tests that are marked `before_4` compare the versions that Apache Kafka 4 has dropped with 3.9 as well."""
+    """Tests that are marked `before_4` compare the versions that Apache Kafka 4 has dropped with 3.9 as well; with
+    `alone` nothing else."""
     if "pair" in metafunc.fixturenames:
-        old = metafunc.definition.get_closest_marker("before_4") is not None
-        versions = (APACHE_KAFKA, LAST_OF_3) if old else (APACHE_KAFKA,)
+        old = metafunc.definition.get_closest_marker("before_4")
+        newest = () if old is not None and old.kwargs.get("alone") else (APACHE_KAFKA,)
+        versions = (*newest, LAST_OF_3) if old is not None else newest
         metafunc.parametrize("pair", versions, indirect=True, scope="session")
 
 

@@ -38,6 +38,18 @@ STRICTER: Mapping[str, tuple[Allowed, ...]] = {
 }
 """Batches of test_poison.py that Apache Kafka takes, by the part of their names behind the codec's."""
 
+OLD_MESSAGES: Mapping[str, tuple[Allowed, ...]] = {
+    "a batch's magic": (
+        Allowed(
+            r"ProduceRequest .*\.error_code",
+            "a message is shorter than a batch's header, beyond whose end Apache Kafka reads",
+            ours=2,
+        ),
+    ),
+    "a timestamp below -1": (Allowed(r"ProduceRequest .*\.error_code", NOT_IMITATED, ours=32, theirs=-1),),
+}
+"""Message sets of test_poison_messages.py, by the part of their names behind the codec's."""
+
 FETCHED: Mapping[str, tuple[Allowed, ...]] = {
     "a negative size": (Allowed(ANYWHERE, "Apache Kafka fails over it; here it is no bytes, or one batch at least"),),
     "a negative size in all": (Allowed(ANYWHERE, "as for a partition"),),

@@ -78,10 +78,26 @@ def test_an_impossible_size(size: int) -> None:
     assert code_of(struct.pack(">qi", 0, size) + bytes(20)) is ErrorCode.CORRUPT_MESSAGE
 
 
-def test_fields_that_do_not_fill_the_message() -> None:
-    for key_length, value_length in ((0, 5), (5, 0), (0, -1), (2**31 - 1, 0), (0, 0)):
-        body = struct.pack(">Bbqii", 1, 0, 5, key_length, value_length) + b"1"
-        assert code_of(struct.pack(">qiI", 0, len(body) + 4, crc32(body)) + body) is ErrorCode.CORRUPT_MESSAGE
+def with_magic(magic: int) -> bytes:
+    """A message that says so of itself; its CRC is wrong, which counts for less."""
+    changed = bytearray(message())
+    changed[16] = magic
+    return bytes(changed)
+
+
+def with_lengths(key_length: int, value_length: int) -> bytes:
+    body = struct.pack(">Bbqii", 1, 0, 5, key_length, value_length) + b"1"
+    return struct.pack(">qiI", 0, len(body) + 4, crc32(body)) + body
+
+
+@pytest.mark.parametrize("lengths", [(0, 5), (5, 0), (2**31 - 1, 0)])
+def test_a_field_longer_than_its_message(lengths: tuple[int, int]) -> None:
+    assert code_of(with_lengths(*lengths)) is ErrorCode.INVALID_RECORD
+
+
+@pytest.mark.parametrize(("value_length", "value"), [(-1, None), (0, b"")])
+def test_bytes_behind_the_value_are_passed_over(value_length: int, value: bytes | None) -> None:
+    assert [record.value for record in read_messages(with_lengths(0, value_length))] == [value]
 
 
 def test_a_message_too_short_for_its_magic() -> None:
@@ -128,6 +144,8 @@ def test_magic_0_has_no_log_append_time() -> None:
         wrapper(message(), codec=Compression.ZSTD),
         wrapper(message(), codec=7),
         message(attributes=Compression.GZIP, value=None),
+        message(attributes=Compression.GZIP, value=b"no stream"),
+        wrapper(with_magic(2)),
     ],
     ids=[
         "an offset below its last inner one",
@@ -139,6 +157,8 @@ def test_magic_0_has_no_log_append_time() -> None:
         "zstd",
         "codec 7",
         "a null value",
+        "no stream of its codec",
+        "a batch's magic",
     ],
 )
 def test_wrappers_that_break_the_rules(message_set: bytes) -> None:
