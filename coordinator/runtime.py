@@ -213,11 +213,6 @@ class Runtime(Generic[R]):
             hosted.appended_to = storage.end_offset  # until that is committed, nobody is told of what was loaded
             self._await_commit(key, hosted, Outcome(), self._clock.now_ms())
 
-    def adopt(self, key: Hashable, shard: Shard[R], storage: Storage[E], form: Form[R, E]) -> None:
-        """Host a shard that its owner has loaded."""
-        self._hosted[key] = hosted = Hosted(shard, storage, form, self._as_answer)
-        self._activate(hosted)
-
     def unload(self, key: Hashable) -> None:
         """Give the shard up (another broker leads its partition): those who wait are told to ask elsewhere."""
         hosted = self._hosted.pop(key, None)

@@ -37,8 +37,11 @@ class Faulty:
         )
         self.shard, self.other = Counter(), Counter()
         self.storage = storage or Memory()
-        self.runtime.adopt(KEY, self.shard, self.storage, Bytes())
-        self.runtime.adopt(OTHER, self.other, Memory(), Bytes())
+
+    async def loaded(self) -> Faulty:
+        await self.runtime.load(KEY, self.shard, self.storage, Bytes())
+        await self.runtime.load(OTHER, self.other, Memory(), Bytes())
+        return self
 
     def begin(self, decision: Callable[[Ticket[int], int], Outcome[int]], key: str = KEY) -> asyncio.Future[int]:
         return self.runtime.begin(key, decision)
@@ -54,7 +57,7 @@ class Faulty:
 
 
 async def test_a_decision_that_fails_fails_for_its_own_request() -> None:
-    world = Faulty()
+    world = await Faulty().loaded()
     parked = world.park()
     assert world.refused(fail) is ErrorCode.UNKNOWN_SERVER_ERROR
     assert world.faults == [(KEY, Fault)]
@@ -64,7 +67,7 @@ async def test_a_decision_that_fails_fails_for_its_own_request() -> None:
 
 
 async def test_a_waiting_request_that_a_failing_decision_forgot_is_answered() -> None:
-    world = Faulty()
+    world = await Faulty().loaded()
     parked = world.park()
 
     def decide(ticket: Ticket[int], now_ms: int) -> Outcome[int]:
@@ -78,7 +81,7 @@ async def test_a_waiting_request_that_a_failing_decision_forgot_is_answered() ->
 
 
 async def test_a_deadline_that_fails_keeps_no_other_shard_waiting() -> None:
-    world = Faulty()
+    world = await Faulty().loaded()
     parked = [world.park(), world.park(OTHER)]
     world.shard.expire = fail  # type: ignore[assignment,method-assign]
     world.clock.advance(500)
@@ -88,7 +91,7 @@ async def test_a_deadline_that_fails_keeps_no_other_shard_waiting() -> None:
 
 
 async def test_a_deadline_that_fails_comes_again_but_not_at_once() -> None:
-    world = Faulty()
+    world = await Faulty().loaded()
     parked, expire = world.park(), world.shard.expire
     world.shard.expire = fail  # type: ignore[assignment,method-assign]
     world.clock.advance(500)
@@ -101,7 +104,7 @@ async def test_a_deadline_that_fails_comes_again_but_not_at_once() -> None:
 
 
 async def test_an_expiry_that_refuses_is_no_end_of_time() -> None:
-    world = Faulty()
+    world = await Faulty().loaded()
     parked, expire = world.park(), world.shard.expire
 
     def refuse(now_ms: int) -> Outcome[int]:
@@ -116,7 +119,7 @@ async def test_an_expiry_that_refuses_is_no_end_of_time() -> None:
 
 
 async def test_a_record_that_cannot_be_encoded_changes_nothing() -> None:
-    world = Faulty()
+    world = await Faulty().loaded()
     assert world.refused(lambda ticket, _: Outcome([-1], [reply(ticket, 1)])) is ErrorCode.UNKNOWN_SERVER_ERROR
     assert world.faults == [(KEY, ValueError)]
     assert world.shard.total == 0
@@ -124,7 +127,7 @@ async def test_a_record_that_cannot_be_encoded_changes_nothing() -> None:
 
 
 async def test_a_record_that_cannot_be_applied_costs_the_shard_its_place() -> None:
-    world = Faulty()
+    world = await Faulty().loaded()
     parked = world.park()
     world.shard.apply = fail  # type: ignore[assignment,method-assign]
     assert world.refused(lambda ticket, _: Outcome([1], [reply(ticket, 1)])) is ErrorCode.UNKNOWN_SERVER_ERROR
@@ -137,7 +140,7 @@ async def test_a_record_that_cannot_be_applied_costs_the_shard_its_place() -> No
 
 
 async def test_a_storage_that_fails_as_none_should_costs_the_shard_its_place() -> None:
-    world = Faulty(BrokenMemory())
+    world = await Faulty(BrokenMemory()).loaded()
     assert world.refused(lambda ticket, _: world.shard.add(1, ticket)) is ErrorCode.UNKNOWN_SERVER_ERROR
     assert world.failures == [(KEY, ErrorCode.NOT_COORDINATOR)]
     assert world.runtime.status(KEY) is Status.FAILED

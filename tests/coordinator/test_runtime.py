@@ -111,7 +111,7 @@ class Memory:
         return len(self.content)
 
     def when_committed(self, offset: int, then: Callable[[KafkaError | None], None]) -> None:
-        if self.commits_at_once:
+        if self.commits_at_once or not offset:
             then(None)
         else:
             self.waiting.append((offset, then))
@@ -143,12 +143,12 @@ class Setting:
         self.shard = Counter()
         self.storage = storage
 
-    def adopt(self) -> Setting:
-        self.runtime.adopt(KEY, self.shard, self.storage, Bytes())
-        return self
-
     async def load(self) -> None:
         await self.runtime.load(KEY, self.shard, self.storage, Bytes())
+
+    async def loaded(self) -> Setting:
+        await self.load()
+        return self
 
     async def add(self, amount: int) -> int:
         return await self.runtime.submit(KEY, lambda ticket, _: self.shard.add(amount, ticket))
@@ -168,13 +168,13 @@ async def soon(work: asyncio.Future[int]) -> bool:
 
 
 async def test_an_answer_comes_with_its_records_appended_and_applied() -> None:
-    setting = Setting(Memory()).adopt()
+    setting = await Setting(Memory()).loaded()
     assert await setting.add(3) == 3
     assert (bytes(setting.storage.content), setting.shard.total) == (b"\x03", 3)
 
 
 async def test_an_answer_waits_for_the_commit_but_the_state_does_not() -> None:
-    setting = Setting(Memory(commit=False)).adopt()
+    setting = await Setting(Memory(commit=False)).loaded()
     answer = asyncio.ensure_future(setting.add(3))
     assert not await soon(answer)
     assert setting.shard.total == 3
@@ -183,7 +183,7 @@ async def test_an_answer_waits_for_the_commit_but_the_state_does_not() -> None:
 
 
 async def test_a_read_waits_for_what_it_saw_to_be_committed() -> None:
-    setting = Setting(Memory(commit=False)).adopt()
+    setting = await Setting(Memory(commit=False)).loaded()
     answers = [asyncio.ensure_future(setting.add(3)), asyncio.ensure_future(setting.read())]
     assert not await soon(answers[1])
     assert [offset for offset, _ in setting.storage.waiting] == [1, 1]
@@ -192,14 +192,14 @@ async def test_a_read_waits_for_what_it_saw_to_be_committed() -> None:
 
 
 async def test_a_refused_request_leaves_nothing() -> None:
-    setting = Setting(Memory()).adopt()
+    setting = await Setting(Memory()).loaded()
     with pytest.raises(KafkaError, match="only upwards"):
         await setting.add(-1)
     assert (bytes(setting.storage.content), setting.shard.total) == (b"", 0)
 
 
 async def test_a_parked_request_is_answered_by_another() -> None:
-    setting = Setting(Memory()).adopt()
+    setting = await Setting(Memory()).loaded()
     parked = asyncio.ensure_future(setting.at_least(5))
     assert not await soon(parked)
     assert await setting.add(7) == 7
@@ -207,7 +207,7 @@ async def test_a_parked_request_is_answered_by_another() -> None:
 
 
 async def test_a_parked_request_whose_asker_is_gone_is_forgotten() -> None:
-    setting = Setting(Memory()).adopt()
+    setting = await Setting(Memory()).loaded()
     parked = asyncio.ensure_future(setting.at_least(5))
     await soon(parked)
     parked.cancel()
@@ -216,7 +216,7 @@ async def test_a_parked_request_whose_asker_is_gone_is_forgotten() -> None:
 
 
 async def test_a_failed_append_is_its_requests_error_and_changes_no_state() -> None:
-    setting = Setting(Memory()).adopt()
+    setting = await Setting(Memory()).loaded()
     parked = asyncio.ensure_future(setting.at_least(5))
     await soon(parked)
     setting.storage.refuses = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
@@ -231,7 +231,7 @@ async def test_a_failed_append_is_its_requests_error_and_changes_no_state() -> N
 
 
 async def test_a_failed_commit_costs_the_shard_its_place() -> None:
-    setting = Setting(Memory(commit=False)).adopt()
+    setting = await Setting(Memory(commit=False)).loaded()
     parked = asyncio.ensure_future(setting.at_least(50))
     answer = asyncio.ensure_future(setting.add(3))
     await soon(answer)
@@ -275,7 +275,7 @@ async def test_a_shard_unloaded_while_it_loads_never_serves() -> None:
 
 
 async def test_unloading_sends_those_who_wait_elsewhere() -> None:
-    setting = Setting(Memory()).adopt()
+    setting = await Setting(Memory()).loaded()
     parked = asyncio.ensure_future(setting.at_least(5))
     await soon(parked)
     setting.runtime.unload(KEY)
@@ -285,7 +285,7 @@ async def test_unloading_sends_those_who_wait_elsewhere() -> None:
 
 
 async def test_a_deadline_makes_records_and_replies() -> None:
-    setting = Setting(Memory()).adopt()
+    setting = await Setting(Memory()).loaded()
     parked = asyncio.ensure_future(setting.at_least(5))
     await soon(parked)
     setting.clock.advance(499)
@@ -297,7 +297,7 @@ async def test_a_deadline_makes_records_and_replies() -> None:
 
 
 async def test_one_timer_is_armed_at_the_earliest_deadline() -> None:
-    setting = Setting(Memory()).adopt()
+    setting = await Setting(Memory()).loaded()
     first = asyncio.ensure_future(setting.at_least(5))
     await soon(first)
     setting.clock.advance(100)
@@ -321,7 +321,7 @@ class Due(Counter):
 async def test_an_expiry_that_cannot_be_written_is_tried_again_later() -> None:
     setting = Setting(Memory())
     setting.shard = Due()
-    setting.adopt()
+    await setting.load()
     setting.storage.refuses = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
     setting.clock.advance(500)
     assert [alarm.when_ms for alarm in setting.clock.alarms] == [1_500 + RETRY_MS]

@@ -14,8 +14,8 @@ from tests.coordinator.test_runtime import KEY, Memory, Setting, soon
 TIMEOUT_MS = 5_000
 
 
-def never_committed(timeout_ms: int = TIMEOUT_MS) -> Setting:
-    return Setting(Memory(commit=False), lambda _: timeout_ms).adopt()
+async def never_committed(timeout_ms: int = TIMEOUT_MS) -> Setting:
+    return await Setting(Memory(commit=False), lambda _: timeout_ms).loaded()
 
 
 async def refused(work: asyncio.Future[int]) -> ErrorCode:
@@ -25,7 +25,7 @@ async def refused(work: asyncio.Future[int]) -> ErrorCode:
 
 
 async def test_who_waits_too_long_for_a_commit_is_told_so() -> None:
-    setting = never_committed()
+    setting = await never_committed()
     answer = asyncio.ensure_future(setting.add(3))
     await soon(answer)
     setting.clock.advance(TIMEOUT_MS - 1)
@@ -35,7 +35,7 @@ async def test_who_waits_too_long_for_a_commit_is_told_so() -> None:
 
 
 async def test_what_timed_out_stays_decided_and_can_be_committed_later() -> None:
-    setting = never_committed()
+    setting = await never_committed()
     late = asyncio.ensure_future(setting.add(3))
     await soon(late)
     setting.clock.advance(TIMEOUT_MS)
@@ -48,7 +48,7 @@ async def test_what_timed_out_stays_decided_and_can_be_committed_later() -> None
 
 
 async def test_a_commit_in_time_leaves_nobody_behind() -> None:
-    setting = never_committed()
+    setting = await never_committed()
     answer = asyncio.ensure_future(setting.add(3))
     await soon(answer)
     setting.clock.advance(TIMEOUT_MS - 1)
@@ -59,7 +59,7 @@ async def test_a_commit_in_time_leaves_nobody_behind() -> None:
 
 
 async def test_each_waits_for_its_own_time() -> None:
-    setting = never_committed()
+    setting = await never_committed()
     first = asyncio.ensure_future(setting.add(1))
     await soon(first)
     setting.clock.advance(3_000)
@@ -73,7 +73,7 @@ async def test_each_waits_for_its_own_time() -> None:
 
 
 async def test_a_read_of_what_is_not_committed_waits_no_longer_than_a_write() -> None:
-    setting = never_committed()
+    setting = await never_committed()
     answers = [asyncio.ensure_future(setting.add(3)), asyncio.ensure_future(setting.read())]
     await soon(answers[1])
     setting.clock.advance(TIMEOUT_MS)
@@ -81,7 +81,7 @@ async def test_a_read_of_what_is_not_committed_waits_no_longer_than_a_write() ->
 
 
 async def test_a_request_that_waits_for_others_is_not_late_by_it() -> None:
-    setting = Setting(Memory(), lambda _: 100).adopt()
+    setting = await Setting(Memory(), lambda _: 100).loaded()
     parked = asyncio.ensure_future(setting.at_least(5))
     await soon(parked)
     setting.clock.advance(400)
@@ -91,7 +91,7 @@ async def test_a_request_that_waits_for_others_is_not_late_by_it() -> None:
 
 
 async def test_those_whom_a_late_write_would_have_answered_are_told_with_it() -> None:
-    setting = never_committed(100)
+    setting = await never_committed(100)
     parked = asyncio.ensure_future(setting.at_least(5))
     await soon(parked)
     answer = asyncio.ensure_future(setting.add(5))
@@ -105,7 +105,7 @@ async def test_a_time_limit_is_that_of_the_records() -> None:
     def by_amount(records: Sequence[int]) -> int:
         return 100 * sum(records)
 
-    setting = Setting(Memory(commit=False), by_amount).adopt()
+    setting = await Setting(Memory(commit=False), by_amount).loaded()
     long, short = asyncio.ensure_future(setting.add(9)), asyncio.ensure_future(setting.add(1))
     await soon(short)
     setting.clock.advance(100)
@@ -116,7 +116,7 @@ async def test_a_time_limit_is_that_of_the_records() -> None:
 
 
 async def test_without_a_limit_a_commit_may_take_as_long_as_it_takes() -> None:
-    setting = Setting(Memory(commit=False)).adopt()
+    setting = await Setting(Memory(commit=False)).loaded()
     answer = asyncio.ensure_future(setting.add(3))
     await soon(answer)
     assert setting.clock.alarms == []
