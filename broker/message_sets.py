@@ -9,21 +9,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol, TypeVar
 
+from broker.exchange.sleeper import Sleeper
+from broker.replica.partition import Partition
 from broker.replica.replica import READ_COMMITTED
+from broker.requests.call import Call
 from broker.requests.fetch_sessions import FetchedPartition
-from broker.requests.waiting import Sleeper
 from protocol.errors import KafkaError
-from protocol.messages.fetch import FetchResponse, PartitionData
+from protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData
 from protocol.records.compression import TooLarge
 from protocol.records.legacy import OVERFLOW_MESSAGE, Budget, down_convert
 from protocol.records.message_set import MAGIC_V0, MAGIC_V1
 from protocol.records.record import MAX_INFLATED_SIZE
 from protocol.types import Buffer
+from storage.segment.cold import ColdRead
 
-if TYPE_CHECKING:
-    from broker.handlers.fetch import Gathered, Plan
+G = TypeVar("G", bound="Gathered")
 
 FIRST_TIMESTAMP_VERSION = 2
 """Before it, messages are of magic 0."""
@@ -31,7 +33,30 @@ FIRST_TIMESTAMP_VERSION = 2
 Answers = list[tuple[FetchedPartition, PartitionData]]
 
 
-async def fetch_messages(plan: Plan, gathered: Gathered) -> FetchResponse:
+class Gathered(Protocol):
+    """What one pass over the partitions of a fetch has found."""
+
+    answers: Answers
+    cold: list[ColdRead]
+    size_bytes: int
+    watched: list[Partition]
+
+
+class Plan(Protocol[G]):
+    """What a fetch asks for, which can be gathered over and over."""
+
+    call: Call[FetchRequest]
+
+    def gather(self) -> G: ...
+
+    def gather_warm(self) -> G: ...
+
+    def is_enough(self, gathered: G) -> bool: ...
+
+    def response(self, gathered: G) -> FetchResponse: ...
+
+
+async def fetch_messages(plan: Plan[G], gathered: G) -> FetchResponse:
     """As message sets. Nearly no client asks for them, so that each has a coroutine, and its conversion a thread."""
     call = plan.call
     loop = asyncio.get_running_loop()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from broker.handlers import APIS
-from broker.requests.dispatch import Api
+from broker.requests.api import Api
 from tests.interop import matrix
 
 PAGE = Path(__file__).with_suffix(".md")

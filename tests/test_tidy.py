@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from broker import handlers
 
 ROOT = Path(__file__).resolve().parent.parent
 CORE = ("protocol", "storage", "coordinator", "broker")
+WITHOUT_CIRCLES = ("broker",)
 SIZED = (*CORE, "odradek", "bench", "pipeline", "tests")
 
 MAX_FILE_LINES = 400
@@ -168,6 +170,34 @@ def test_a_partition_is_the_only_door_to_its_log() -> None:
     )
 
 
+def imported_files(path: str) -> set[str]:
+    """The files of ours that one imports, for types too; a package's face counts only where its own names are meant."""
+    files: set[str] = set()
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            files.update(filter(None, (file_of(alias.name) for alias in node.names)))
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                files.add(file_of(f"{node.module}.{alias.name}") or file_of(node.module) or path)
+    return files - {path}
+
+
+def file_of(module: str) -> str | None:
+    path = module.replace(".", "/")
+    return next((file for file in (f"{path}.py", f"{path}/__init__.py") if (ROOT / file).exists()), None)
+
+
+def circle(imports: dict[str, set[str]]) -> list[str]:
+    """A row of files each of which is imported by the next, the last one being the first; none where there is no such
+    row."""
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        found: list[str] = error.args[1]
+        return found
+    return []
+
+
 def uses_of_any(node: ast.AST) -> Iterator[int]:
     if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in ANY_MEANS_NOTHING:
         return
@@ -175,6 +205,17 @@ def uses_of_any(node: ast.AST) -> Iterator[int]:
         yield node.lineno
     for child in ast.iter_child_nodes(node):
         yield from uses_of_any(child)
+
+
+def test_files_do_not_import_each_other_in_a_circle() -> None:
+    imports = {path: imported_files(path) for path, _ in sources(*WITHOUT_CIRCLES)}
+    assert not circle(imports), "each is imported by the next, if only for a type: hand them what they need"
+
+
+def test_a_circle_is_found() -> None:
+    imports = {"a": {"b"}, "b": {"c"}, "c": {"d", "b"}, "d": set()}
+    assert sorted(set(circle(imports))) == ["b", "c"]
+    assert not circle({"a": {"b", "c"}, "b": {"c"}, "c": set()})
 
 
 def test_any_stops_at_the_codec() -> None:

@@ -6,8 +6,10 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from broker.config import BrokerConfig
+from broker.coordinators.environment import Environment
 from broker.coordinators.hosting import Coordinator, InternalTopic, Seat
 from broker.coordinators.patterns import PatternMatcher
 from broker.logging import get_logger
@@ -16,20 +18,17 @@ from coordinator.cluster.changes import Change, TopicDeleted, by_change
 from coordinator.cluster.configs.resource import ConfigResource, ResourceType
 from coordinator.cluster.formatting import random_uuid
 from coordinator.group.config import GroupConfig
+from coordinator.group.consumer.patterns import Matched, patterns_matched
 from coordinator.group.form import Encoded, GroupForm
 from coordinator.group.records import AnyRecord, EndTransaction, GroupOutcome
 from coordinator.group.settings import GroupSettings
 from coordinator.group.shard import GroupShard
-from coordinator.group.state import GroupState, MatchRequest, World
+from coordinator.group.state import Client, GroupState, MatchRequest, World
 from coordinator.group.subscription_metadata import TopicWatch
 from coordinator.runtime import Outcome, Reply, Ticket
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.compression import Compression
 from protocol.types import Uuid
-
-if TYPE_CHECKING:
-    from broker.broker import Broker
-    from broker.config import BrokerConfig
 
 A = TypeVar("A")
 X = TypeVar("X")
@@ -60,24 +59,24 @@ TOPIC = InternalTopic(
 class GroupCoordinator(Coordinator[GroupShard, AnyRecord]):
     """What handlers ask: by group id, or all shards."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, environment: Environment) -> None:
         super().__init__(
-            broker,
+            environment,
             TOPIC,
             self._make,
-            lambda: broker.config.group_coordinator_append_linger_ms,
-            lambda _: broker.config.offsets_commit_timeout_ms,
+            lambda: environment.config.group_coordinator_append_linger_ms,
+            lambda _: environment.config.offsets_commit_timeout_ms,
         )
         self._settings: tuple[BrokerConfig, GroupSettings] | None = None
         self._group_configs: dict[str, tuple[BrokerConfig, Mapping[str, str], GroupConfig]] = {}
-        self._patterns = PatternMatcher(self)
+        self._patterns = PatternMatcher(environment.clock, environment.image, self._matched)
 
     def start(self) -> None:
-        image = self.broker.image
+        image = self.environment.image
         self._watch = TopicWatch(image, self._rack_of, lambda: image.offset)
-        self.broker.loader.subscribe(by_change(self._watch.note))
+        self.environment.loader.subscribe(by_change(self._watch.note))
         super().start()
-        self.broker.loader.subscribe(by_change(self._topic_gone))
+        self.environment.loader.subscribe(by_change(self._topic_gone))
 
     def stop(self) -> None:
         super().stop()
@@ -119,7 +118,7 @@ class GroupCoordinator(Coordinator[GroupShard, AnyRecord]):
             World(
                 settings=self.settings,
                 group_config=self.group_config,
-                topics=self.broker.image,
+                topics=self.environment.image,
                 new_uuid=partial(random_uuid, os.urandom),
                 note=log.info,
                 match_topics=self._match_topics,
@@ -130,22 +129,22 @@ class GroupCoordinator(Coordinator[GroupShard, AnyRecord]):
         return Seat(shard, form, form.batches, shard.activate)
 
     def _compression(self) -> Compression:
-        return Compression(self.broker.config.offsets_topic_compression_codec)
+        return Compression(self.environment.config.offsets_topic_compression_codec)
 
     def settings(self) -> GroupSettings:
         """The broker's options that concern groups, made anew when they change."""
-        config = self.broker.config
+        config = self.environment.config
         if self._settings is None or self._settings[0] is not config:
             values = {name: getattr(config, name) for name in GroupSettings._fields if name != "max_record_bytes"}
-            limit = config.log_config(self.broker.image.topic_configs(TOPIC.name)).max_message_bytes
+            limit = config.log_config(self.environment.image.topic_configs(TOPIC.name)).max_message_bytes
             self._settings = config, GroupSettings(**values, max_record_bytes=limit)
         return self._settings[1]
 
     def group_config(self, group_id: str) -> GroupConfig:
         """The options that a group obeys; the same object as long as they stay as they are. Groups without options of
         their own share one. Each share fetch asks several times, and to make one takes 30 µs."""
-        config = self.broker.config
-        overrides = self.broker.image.configs(ConfigResource(ResourceType.GROUP, group_id))
+        config = self.environment.config
+        overrides = self.environment.image.configs(ConfigResource(ResourceType.GROUP, group_id))
         kept_as = group_id if overrides else ""
         known = self._group_configs.get(kept_as)
         if known is None or known[0] is not config or known[1] != overrides:
@@ -153,8 +152,11 @@ class GroupCoordinator(Coordinator[GroupShard, AnyRecord]):
         return known[2]
 
     def _rack_of(self, broker_id: int) -> str | None:
-        broker = self.broker.image.brokers.get(broker_id)
+        broker = self.environment.image.brokers.get(broker_id)
         return None if broker is None else broker.rack
+
+    async def _matched(self, matched: Matched, client: Client) -> None:
+        await self.decided(matched.group_id, patterns_matched, matched, client)
 
     def _match_topics(self, request: MatchRequest) -> None:
         self._spawn(self._patterns.match(request))

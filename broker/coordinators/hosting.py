@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from broker.clock import Clock
+from broker.config import BrokerConfig
+from broker.coordinators.environment import Environment
 from broker.coordinators.java_hash import java_hash
 from broker.coordinators.storage import PartitionStorage, Sized
 from broker.logging import get_logger
@@ -21,10 +23,6 @@ from coordinator.refusal import Refusal
 from coordinator.runtime import Decision, Form, Runtime, Shard
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-
-if TYPE_CHECKING:
-    from broker.broker import Broker
-    from broker.config import BrokerConfig
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -133,30 +131,32 @@ class Coordinator(Generic[S, R]):
 
     def __init__(
         self,
-        broker: Broker,
+        environment: Environment,
         topic: InternalTopic,
         seat: Callable[[Partition], Seat[S, R, E]],
         linger_ms: Callable[[], int] | None,
         write_timeout_ms: Callable[[Sequence[R]], int],
     ) -> None:
-        self.broker = broker
+        self.environment = environment
         self.topic = topic
         self.shards: dict[int, S] = {}
         self._place: Callable[[Partition], Place[S, R]] = lambda partition: placed(
-            seat(partition), partition, broker.clock, linger_ms
+            seat(partition), partition, environment.clock, linger_ms
         )
         self._places: dict[int, Place[S, R]] = {}
-        self._runtime: Runtime[R] = Runtime(broker.clock, self._failed, write_timeout_ms, seen_by_client, self._fault)
+        self._runtime: Runtime[R] = Runtime(
+            environment.clock, self._failed, write_timeout_ms, seen_by_client, self._fault
+        )
         self._creation: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopped = False
 
     def start(self) -> None:
         """Load what this broker leads, and follow the image from now on."""
-        for partition in self.broker.replicas.topic(self.topic.name).values():
+        for partition in self.environment.replicas.topic(self.topic.name).values():
             self._follow(partition.name.partition)
-        self.broker.replicas.subscribe(self._arrived)
-        self.broker.loader.subscribe(by_change(self._changed))
+        self.environment.replicas.subscribe(self._arrived)
+        self.environment.loader.subscribe(by_change(self._changed))
 
     def stop(self) -> None:
         """What was gathered is written; whoever waits for an answer then is told to ask elsewhere."""
@@ -170,8 +170,8 @@ class Coordinator(Generic[S, R]):
     @property
     def partition_count(self) -> int:
         """Partitions of the topic, or those it will have."""
-        topic = self.broker.image.topic(self.topic.name)
-        return len(topic.partitions) if topic is not None else self.topic.partitions(self.broker.config)
+        topic = self.environment.image.topic(self.topic.name)
+        return len(topic.partitions) if topic is not None else self.topic.partitions(self.environment.config)
 
     def partition_of(self, key: str) -> int:
         """The partition that a key belongs to, by the absolute value of its Java hash code."""
@@ -179,11 +179,11 @@ class Coordinator(Generic[S, R]):
 
     async def leader_of(self, key: str) -> int:
         """The broker that coordinates the key; the topic is made if need be. Raises COORDINATOR_NOT_AVAILABLE."""
-        topic = self.broker.image.topic(self.topic.name)
+        topic = self.environment.image.topic(self.topic.name)
         if topic is None or not topic.partitions:
             await self._create_once()
-            topic = self.broker.image.topic(self.topic.name)
-        await self.broker.new_logs.made((self.topic.name,))
+            topic = self.environment.image.topic(self.topic.name)
+        await self.environment.topics.made((self.topic.name,))
         partition = None if topic is None else topic.partitions.get(self.partition_of(key))
         if partition is None or partition.leader < 0:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -200,9 +200,9 @@ class Coordinator(Generic[S, R]):
                 self._creation = None
 
     async def _create(self) -> None:
-        wanted = self.topic.creatable(self.broker.config)
+        wanted = self.topic.creatable(self.environment.config)
         request = CreateTopicsRequest(topics=[wanted], timeout_ms=CREATE_TIMEOUT_MS)
-        for result in (await self.broker.create_topics(request)).topics:
+        for result in (await self.environment.topics.create(request)).topics:
             if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
                 log.error("internal topic not created", topic=result.name, reason=result.error_message)
                 raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, result.error_message)
@@ -248,7 +248,7 @@ class Coordinator(Generic[S, R]):
 
     def _follow(self, index: int) -> None:
         """Have a shard on the partition if, and only if, this broker leads it."""
-        partition = self.broker.replicas.topic(self.topic.name).get(index)
+        partition = self.environment.replicas.topic(self.topic.name).get(index)
         if partition is None or not partition.leads:
             self._give_up(index)
         elif index not in self.shards and not self._stopped:
@@ -278,7 +278,7 @@ class Coordinator(Generic[S, R]):
         """What was decided could not be written: start over from what is in the log."""
         log.error("coordinator failed", topic=self.topic.name, partition=key, reason=str(error))
         assert isinstance(key, int)
-        self.broker.clock.call_at(self.broker.clock.now_ms() + LOAD_AGAIN_MS, lambda: self._load_again(key))
+        self.environment.clock.call_at(self.environment.clock.now_ms() + LOAD_AGAIN_MS, lambda: self._load_again(key))
 
     def _fault(self, key: Hashable, error: Exception) -> None:
         """A request or a deadline failed that never should: it costs nobody else anything."""

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from broker.coordinators.environment import Environment
 from broker.coordinators.groups import TOPIC as OFFSETS
+from broker.coordinators.groups import GroupCoordinator
 from broker.logging import get_logger
 from coordinator.group.records import EndTransaction
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.control import ControlType, EndTxnMarker, end_txn_batch
 from protocol.types import TopicPartition
-
-if TYPE_CHECKING:
-    from broker.broker import Broker
 
 NOT_READY = frozenset(
     {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR}
@@ -45,26 +44,33 @@ def marker_of(record: EndTransaction, transaction_version: int, now_ms: int) -> 
     return Marker(record, transaction_version, bytes(batch))
 
 
-def begin_marker(broker: Broker, name: TopicPartition, marker: Marker) -> Coroutine[Any, Any, None] | None:
-    """Appends the marker to the partition; what then returns once it is committed, None if it is. Either raises
-    KafkaError: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS, INVALID_PRODUCER_EPOCH,
-    TRANSACTION_COORDINATOR_FENCED, REQUEST_TIMED_OUT, and what a log raises."""
-    partition = broker.replicas.leader(*name)
-    batch = memoryview(bytearray(marker.batch))
-    if name.topic != OFFSETS.name:
-        end = partition.end_transaction(batch, marker.transaction_version, broker.clock.now_ms())
-        if end <= partition.high_watermark:
-            return None
-        return partition.committed(end, broker.config.request_timeout_ms)
-    try:
-        broker.groups.settle(name.partition)
-        partition.check_end_of_transaction(batch, marker.transaction_version)
-        ended = broker.groups.end_transaction(name.partition, marker.record)
-        if ended.done():
-            return ended.result()
-    except KafkaError as error:
-        raise as_told(error) from error
-    return _awaited(ended)
+class MarkerWriter:
+    """Writes markers into the partitions that this broker leads."""
+
+    def __init__(self, environment: Environment, groups: GroupCoordinator) -> None:
+        self._environment = environment
+        self._groups = groups
+
+    def begin(self, name: TopicPartition, marker: Marker) -> Coroutine[Any, Any, None] | None:
+        """Appends the marker to the partition; what then returns once it is committed, None if it is. Either raises
+        KafkaError: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS, INVALID_PRODUCER_EPOCH,
+        TRANSACTION_COORDINATOR_FENCED, REQUEST_TIMED_OUT, and what a log raises."""
+        partition = self._environment.replicas.leader(*name)
+        batch = memoryview(bytearray(marker.batch))
+        if name.topic != OFFSETS.name:
+            end = partition.end_transaction(batch, marker.transaction_version, self._environment.clock.now_ms())
+            if end <= partition.high_watermark:
+                return None
+            return partition.committed(end, self._environment.config.request_timeout_ms)
+        try:
+            self._groups.settle(name.partition)
+            partition.check_end_of_transaction(batch, marker.transaction_version)
+            ended = self._groups.end_transaction(name.partition, marker.record)
+            if ended.done():
+                return ended.result()
+        except KafkaError as error:
+            raise as_told(error) from error
+        return _awaited(ended)
 
 
 async def _awaited(ended: asyncio.Future[None]) -> None:

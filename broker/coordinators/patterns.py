@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
 
+from broker.clock import Clock
 from broker.logging import get_logger
-from broker.process.workers import Workers
-from coordinator.group.consumer.patterns import Matched, patterns_matched
+from broker.workers import Workers
+from coordinator.cluster.image import Image
+from coordinator.group.consumer.patterns import Matched
 from coordinator.group.regex import Resolved, match_all
-from coordinator.group.state import MatchRequest
+from coordinator.group.state import Client, MatchRequest
 from protocol.errors import KafkaError
 
-if TYPE_CHECKING:
-    from broker.coordinators.groups import GroupCoordinator
+Tell: TypeAlias = Callable[[Matched, Client], Awaitable[None]]
+"""Has the group's shard take the result in. Raises KafkaError."""
 
 THREADS = 1
 """One group after another: a burst of joins shall not keep the event loop from running."""
@@ -23,8 +26,10 @@ log = get_logger("broker.groups")
 class PatternMatcher:
     """Serves MatchRequests of all shards."""
 
-    def __init__(self, groups: GroupCoordinator) -> None:
-        self._groups = groups
+    def __init__(self, clock: Clock, image: Image, tell: Tell) -> None:
+        self._clock = clock
+        self._image = image
+        self._tell = tell
         self._workers = Workers(THREADS, "patterns")
 
     def close(self) -> None:
@@ -33,13 +38,13 @@ class PatternMatcher:
 
     async def match(self, request: MatchRequest) -> None:
         """Matches, and has the group's shard take the result in. The topics are those of now, and none later."""
-        image, clock = self._groups.broker.image, self._groups.broker.clock
+        image, clock = self._image, self._clock
         names, version, started_ms = image.topic_names(), image.offset, clock.now_ms()
         matched = await self._workers.call(lambda: match_all(request.patterns, names))
         resolved = {pattern: Resolved(topics, version, started_ms) for pattern, topics in matched.items()}
         result = Matched(request.group_id, resolved)
         try:
-            await self._groups.decided(request.group_id, patterns_matched, result, request.client)
+            await self._tell(result, request.client)
         except KafkaError as error:  # asked for again by a later heartbeat
             log.warning("patterns not resolved", group=request.group_id, reason=str(error))
             return

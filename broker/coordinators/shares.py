@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from broker.config import BrokerConfig
+from broker.coordinators.environment import Environment
 from broker.coordinators.hosting import Coordinator, InternalTopic, Seat
 from broker.logging import get_logger
 from broker.replica.partition import Partition
@@ -19,10 +21,6 @@ from coordinator.share.shard import ShareSettings, ShareShard
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.compression import Compression
 from protocol.types import Uuid
-
-if TYPE_CHECKING:
-    from broker.broker import Broker
-    from broker.config import BrokerConfig
 
 A = TypeVar("A")
 Decide = Callable[[ShareShard, "Ticket[A]", int], ShareOutcome]
@@ -35,13 +33,13 @@ are small, so that gathering costs more than it saves."""
 log = get_logger("broker.shares")
 
 
-def topic_of(broker: Broker) -> InternalTopic:
+def topic_of(environment: Environment) -> InternalTopic:
     """What Kafka makes the topic with (ShareCoordinatorService.shareGroupStateTopicConfigs)."""
     return InternalTopic(
         "__share_group_state",
         lambda config: config.share_coordinator_state_topic_num_partitions,
         lambda config: config.share_coordinator_state_topic_replication_factor,
-        lambda config: topic_configs(config, len(broker.image.brokers)),
+        lambda config: topic_configs(config, len(environment.image.brokers)),
     )
 
 
@@ -61,18 +59,22 @@ def topic_configs(config: BrokerConfig, brokers: int) -> Mapping[str, str]:
 class ShareCoordinator(Coordinator[ShareShard, ShareRecord]):
     """What persisters and the handlers of share partitions' state ask, by share partition."""
 
-    def __init__(self, broker: Broker) -> None:
-        lingers = broker.config.share_coordinator_append_linger_ms != WRITE_AT_ONCE
-        linger_ms = (lambda: broker.config.share_coordinator_append_linger_ms) if lingers else None
+    def __init__(self, environment: Environment) -> None:
+        lingers = environment.config.share_coordinator_append_linger_ms != WRITE_AT_ONCE
+        linger_ms = (lambda: environment.config.share_coordinator_append_linger_ms) if lingers else None
         super().__init__(
-            broker, topic_of(broker), self._make, linger_ms, lambda _: broker.config.share_coordinator_write_timeout_ms
+            environment,
+            topic_of(environment),
+            self._make,
+            linger_ms,
+            lambda _: environment.config.share_coordinator_write_timeout_ms,
         )
         self._indexes: dict[ShareKey, int] = {}
         self._pruning: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         super().start()
-        self.broker.loader.subscribe(by_change(self._topic_gone))
+        self.environment.loader.subscribe(by_change(self._topic_gone))
         self._pruning = asyncio.ensure_future(self._prune())
 
     def stop(self) -> None:
@@ -104,13 +106,13 @@ class ShareCoordinator(Coordinator[ShareShard, ShareRecord]):
     # Shards
 
     def _make(self, partition: Partition) -> Seat[ShareShard, ShareRecord, Encoded]:
-        shard = ShareShard(self.settings, self.broker.image)
-        form = ShareForm(lambda: Compression(self.broker.config.share_coordinator_state_topic_compression_codec))
+        shard = ShareShard(self.settings, self.environment.image)
+        form = ShareForm(lambda: Compression(self.environment.config.share_coordinator_state_topic_compression_codec))
         return Seat(shard, form, form.batches, lambda now_ms: shard.activate(now_ms, partition.log_end_offset))
 
     def settings(self) -> ShareSettings:
         """The broker's options that concern share partitions' states."""
-        config = self.broker.config
+        config = self.environment.config
         return ShareSettings(
             config.share_coordinator_snapshot_update_records_per_snapshot,
             config.share_coordinator_cold_partition_snapshot_interval_ms,
@@ -121,7 +123,7 @@ class ShareCoordinator(Coordinator[ShareShard, ShareRecord]):
     async def _prune(self) -> None:
         """Every now and then, the topic loses what newer snapshots made redundant."""
         while True:
-            await asyncio.sleep(self.broker.config.share_coordinator_state_topic_prune_interval_ms / 1000)
+            await asyncio.sleep(self.environment.config.share_coordinator_state_topic_prune_interval_ms / 1000)
             for index in list(self.shards):
                 try:
                     self.prune(index)
@@ -130,7 +132,7 @@ class ShareCoordinator(Coordinator[ShareShard, ShareRecord]):
 
     def prune(self, index: int) -> None:
         """Moves the log start of one partition up to the oldest snapshot that counts."""
-        shard, partition = self.shards.get(index), self.broker.replicas.topic(self.topic.name).get(index)
+        shard, partition = self.shards.get(index), self.environment.replicas.topic(self.topic.name).get(index)
         if shard is None or partition is None or not self.is_active(index):
             return
         before = shard.redundant.before

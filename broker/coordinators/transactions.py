@@ -9,12 +9,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
+from broker.config import BrokerConfig
+from broker.coordinators.environment import Environment
 from broker.coordinators.hosting import Coordinator, InternalTopic, Seat
-from broker.coordinators.markers import begin_marker, marker_of
+from broker.coordinators.markers import MarkerWriter, marker_of
 from broker.logging import get_logger
 from broker.replica.partition import Partition
+from coordinator.cluster.producer_ids import ProducerIdPool
 from coordinator.group.records import EndTransaction
 from coordinator.runtime import Ticket
 from coordinator.transaction.markers import RETRY_MS, Markers
@@ -24,10 +27,6 @@ from coordinator.transaction.shard import TransactionOutcome, TransactionShard, 
 from coordinator.transaction.transaction import Producer, Transaction
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
-
-if TYPE_CHECKING:
-    from broker.broker import Broker
-    from broker.config import BrokerConfig
 
 A = TypeVar("A")
 Decide = Callable[[TransactionShard, "Ticket[A]", int], TransactionOutcome]
@@ -41,13 +40,13 @@ Waiting: TypeAlias = "list[tuple[TopicPartition, Coroutine[Any, Any, None]]]"
 log = get_logger("broker.transactions")
 
 
-def topic_of(broker: Broker) -> InternalTopic:
+def topic_of(environment: Environment) -> InternalTopic:
     """What Kafka makes the topic with (TransactionStateManager.transactionTopicConfigs)."""
     return InternalTopic(
         "__transaction_state",
         lambda config: config.transaction_state_log_num_partitions,
         lambda config: config.transaction_state_log_replication_factor,
-        lambda config: topic_configs(config, len(broker.image.brokers)),
+        lambda config: topic_configs(config, len(environment.image.brokers)),
     )
 
 
@@ -67,14 +66,16 @@ def topic_configs(config: BrokerConfig, brokers: int) -> Mapping[str, str]:
 class TransactionCoordinator(Coordinator[TransactionShard, TransactionRecord]):
     """What handlers ask, by transactional id."""
 
-    def __init__(self, broker: Broker) -> None:
-        super().__init__(broker, topic_of(broker), self._make, None, self._write_timeout_ms)
+    def __init__(self, environment: Environment, producer_ids: ProducerIdPool, marker_writer: MarkerWriter) -> None:
+        super().__init__(environment, topic_of(environment), self._make, None, self._write_timeout_ms)
+        self._producer_ids = producer_ids
+        self._marker_writer = marker_writer
         self._settings: tuple[BrokerConfig, TransactionSettings] | None = None
 
     def _write_timeout_ms(self, records: Sequence[TransactionRecord]) -> int:
         """A producer waits for its coordinator's log as long as its transactions may take."""
         timeouts = [record.transaction.timeout_ms for record in records if record.transaction is not None]
-        return max(timeouts, default=self.broker.config.transaction_max_timeout_ms)
+        return max(timeouts, default=self.environment.config.transaction_max_timeout_ms)
 
     def begin_on(self, transactional_id: str, decide: Decide[A]) -> asyncio.Future[A]:
         """Has the id's shard decide; the answer's future, which may be done. Raises KafkaError."""
@@ -86,7 +87,7 @@ class TransactionCoordinator(Coordinator[TransactionShard, TransactionRecord]):
 
     async def init_producer_id(self, transactional_id: str, timeout_ms: int, expected: Producer | None) -> Producer:
         """InitProducerId of a transactional producer. Raises KafkaError."""
-        await self.broker.producer_ids.stock()
+        await self._producer_ids.stock()
         return await self.begin_on(
             transactional_id,
             lambda shard, ticket, now_ms: shard.init_producer_id(
@@ -116,7 +117,7 @@ class TransactionCoordinator(Coordinator[TransactionShard, TransactionRecord]):
 
     async def end(self, transactional_id: str, producer: Producer, *, committed: bool, client_version: int) -> Producer:
         """EndTxn. Raises KafkaError."""
-        await self.broker.producer_ids.stock()
+        await self._producer_ids.stock()
         return await self.begin_on(
             transactional_id,
             lambda shard, ticket, now_ms: shard.end(
@@ -153,7 +154,7 @@ class TransactionCoordinator(Coordinator[TransactionShard, TransactionRecord]):
 
     def settings(self) -> TransactionSettings:
         """The broker's options that concern transactions, made anew when they change."""
-        config = self.broker.config
+        config = self.environment.config
         if self._settings is None or self._settings[0] is not config:
             values = {name: getattr(config, name) for name in TransactionSettings._fields}
             self._settings = config, TransactionSettings(**values)
@@ -161,10 +162,10 @@ class TransactionCoordinator(Coordinator[TransactionShard, TransactionRecord]):
 
     def transaction_version(self) -> int:
         """The finalized feature: 2 where every transaction ends with a new epoch (KIP-890)."""
-        return self.broker.image.features.get(FEATURE, 0)
+        return self.environment.image.features.get(FEATURE, 0)
 
     def _new_producer_id(self) -> int:
-        producer_ids = self.broker.producer_ids
+        producer_ids = self._producer_ids
         try:
             return producer_ids.take()
         except KafkaError:
@@ -204,12 +205,12 @@ class TransactionCoordinator(Coordinator[TransactionShard, TransactionRecord]):
         """Puts a transaction's markers into its partitions: those that have it now, or do not need one any more, and
         those that have to wait for it."""
         record = EndTransaction(markers.producer_id, markers.epoch, markers.committed, coordinator_epoch)
-        marker = marker_of(record, markers.transaction_version, self.broker.clock.now_ms())
+        marker = marker_of(record, markers.transaction_version, self.environment.clock.now_ms())
         written: list[TopicPartition] = []
         waiting: Waiting = []
         for name in markers.partitions:
             try:
-                wait = begin_marker(self.broker, name, marker)
+                wait = self._marker_writer.begin(name, marker)
             except KafkaError as error:
                 self._failed_marker(markers.transactional_id, name, error, written)
                 continue
@@ -267,5 +268,5 @@ class TransactionCoordinator(Coordinator[TransactionShard, TransactionRecord]):
         producer has ended it there already, as when an administrator aborts it."""
         if error.code is ErrorCode.INVALID_PRODUCER_EPOCH:
             return True
-        topic = self.broker.image.topic(name.topic)
+        topic = self.environment.image.topic(name.topic)
         return topic is None or name.partition not in topic.partitions

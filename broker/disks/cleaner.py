@@ -9,20 +9,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from broker.clock import Clock
+from broker.config.live import LiveConfig
 from broker.disks.cleaner_client import CleanerProcess, Died, Failed, Order, Outcome
 from broker.logging import get_logger
-from broker.process.workers import Workers
+from broker.workers import Workers
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
 from storage.cleaner.choice import Dirty, dirty_part, job_of
 from storage.cleaner.job import Cleaned, CleanedSegment, Job
 from storage.failure import OUT_OF_SPACE, StorageBug, failing, failure, full
 from storage.log import Log
-
-if TYPE_CHECKING:
-    from broker.broker import Broker
+from storage.logs import Logs
 
 LOOKED_AT_AT_ONCE = 100
 """Logs that are looked at before clients get their turn."""
@@ -49,20 +49,22 @@ class Uncleanable(NamedTuple):
 class Cleaner:
     """Cleans from `start` to `stop`, while log.cleaner.enable is set."""
 
-    def __init__(self, broker: Broker) -> None:
-        self.broker = broker
+    def __init__(self, logs: Logs, clock: Clock, config: LiveConfig) -> None:
+        self.logs = logs
+        self._clock = clock
+        self._config = config
         self.uncleanable: dict[TopicPartition, Uncleanable] = {}
         self.cleaned = 0
         """Logs cleaned since the start."""
         self._deaths: dict[TopicPartition, int] = {}
-        self._workers = Workers(max(broker.config.log_cleaner_threads, 1), "cleaner")
+        self._workers = Workers(max(config.effective.log_cleaner_threads, 1), "cleaner")
         self._idle: list[CleanerProcess] = []
         self._busy: dict[asyncio.Task[None], CleanerProcess] = {}
         self._rested_s = 0.0
         self._manager: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        if self.broker.config.log_cleaner_enable and self.broker.config.log_cleaner_threads:
+        if self._config.effective.log_cleaner_enable and self._config.effective.log_cleaner_threads:
             self._manager = asyncio.create_task(self._manage(), name="cleaner")
 
     def stop(self) -> None:
@@ -81,10 +83,10 @@ class Cleaner:
             except Exception:
                 log.exception("looking for logs to clean failed")
                 dirty = None
-            if dirty is not None and len(self._busy) < self.broker.config.log_cleaner_threads:
+            if dirty is not None and len(self._busy) < self._config.effective.log_cleaner_threads:
                 self._begin(dirty)
             elif self._busy:
-                timeout_s = self.broker.config.log_cleaner_backoff_ms / 1000
+                timeout_s = self._config.effective.log_cleaner_backoff_ms / 1000
                 await asyncio.wait(self._busy, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
             else:
                 await self._rest()
@@ -105,7 +107,7 @@ class Cleaner:
 
     async def _rest(self) -> None:
         """Until something may have become dirty. Processes that had nothing to do for long go."""
-        pause_s = self.broker.config.log_cleaner_backoff_ms / 1000
+        pause_s = self._config.effective.log_cleaner_backoff_ms / 1000
         await asyncio.sleep(pause_s)
         self._rested_s += pause_s
         if self._rested_s >= IDLE_S:
@@ -115,7 +117,7 @@ class Cleaner:
     async def choose(self) -> Dirty | None:
         """The log to clean next: of those that are dirty enough, the one with the largest dirty ratio."""
         filthiest: Dirty | None = None
-        for count, one in enumerate([each for each in self.broker.logs if each.config.compact], 1):
+        for count, one in enumerate([each for each in self.logs if each.config.compact], 1):
             if not self._may_be_cleaned(one):
                 continue
             found = self._look_at(one)
@@ -131,10 +133,10 @@ class Cleaner:
         if known is not None and known.log is not one:
             del self.uncleanable[name]  # that one was deleted
             known = None
-        return not one.cleaning and known is None and self.broker.logs.future(name) is None
+        return not one.cleaning and known is None and self.logs.future(name) is None
 
     def _look_at(self, one: Log) -> Dirty | None:
-        now_ms = self.broker.clock.now_ms()
+        now_ms = self._clock.now_ms()
         doing = f"looking for what to clean of {one.topic_partition}"
         try:
             one.apply_retention(now_ms)  # of a compacted log it is the cleaner's, as it is in Kafka
@@ -148,12 +150,12 @@ class Cleaner:
 
     async def _clean(self, dirty: Dirty, process: CleanerProcess) -> None:
         """One log, from the order to the checkpoint."""
-        one, clock = dirty.log, self.broker.clock
+        one, clock = dirty.log, self._clock
         truncations = one.truncations
         began_ms = clock.monotonic_ms()
         try:
             async for outcome in self._outcomes(dirty, process):
-                if self.broker.logs.get(one.topic_partition) is not one or one.truncations != truncations:
+                if self.logs.get(one.topic_partition) is not one or one.truncations != truncations:
                     process.kill()
                     return
                 if isinstance(outcome, CleanedSegment):
@@ -162,20 +164,20 @@ class Cleaner:
                         return
                 elif isinstance(outcome, Failed):
                     self._failed(one, outcome)
-                    await asyncio.sleep(self.broker.config.log_cleaner_backoff_ms / 1000)
+                    await asyncio.sleep(self._config.effective.log_cleaner_backoff_ms / 1000)
                 else:
                     await self._finish(dirty, outcome, clock.monotonic_ms() - began_ms)
         except Died as death:
             self._died(one, death)
         except OSError as error:
             log.error("no cleaner process", reason=str(error))
-            await asyncio.sleep(self.broker.config.log_cleaner_backoff_ms / 1000)
+            await asyncio.sleep(self._config.effective.log_cleaner_backoff_ms / 1000)
         except KafkaError as error:  # the directory has failed, or is full: it has been reported; or a bug was logged
             log.warning("not cleaned", partition=str(one.topic_partition), reason=error.message)
 
     async def _outcomes(self, dirty: Dirty, process: CleanerProcess) -> AsyncIterator[Outcome]:
-        rate = self.broker.config.log_cleaner_io_max_bytes_per_second / self._threads
-        job = await self._workers.call(partial(self._job, dirty, self.broker.clock.now_ms()))
+        rate = self._config.effective.log_cleaner_io_max_bytes_per_second / self._threads
+        job = await self._workers.call(partial(self._job, dirty, self._clock.now_ms()))
         await self._workers.call(partial(process.order, Order(job, rate)))
         while True:
             outcome = await self._workers.call(process.outcome)
@@ -185,20 +187,20 @@ class Cleaner:
 
     @property
     def _threads(self) -> int:
-        return max(self.broker.config.log_cleaner_threads, 1)
+        return max(self._config.effective.log_cleaner_threads, 1)
 
     def _job(self, dirty: Dirty, now_ms: int) -> Job:
-        one, config = dirty.log, self.broker.config
+        one, config = dirty.log, self._config.effective
         map_bytes = max(config.log_cleaner_dedupe_buffer_size // self._threads, MIN_MAP_BYTES)
         load_factor = config.log_cleaner_io_buffer_load_factor
         with failing(one.log_dir, f"preparing to clean {one.topic_partition}", report=one.report):
             job = job_of(dirty, now_ms, map_bytes=map_bytes, load_factor=load_factor)
         one.flush(now_ms)
-        self.broker.logs.write_checkpoints(one.log_dir)
+        self.logs.write_checkpoints(one.log_dir)
         return job
 
     async def _finish(self, dirty: Dirty, cleaned: Cleaned, took_ms: int) -> None:
-        one, logs = dirty.log, self.broker.logs
+        one, logs = dirty.log, self.logs
         one.cleaned_to = min(cleaned.end_offset, one.log_end_offset)
         await self._workers.call(partial(logs.disk.fsync_dir, one.directory))
         await self._workers.call(partial(logs.write_checkpoints, one.log_dir))

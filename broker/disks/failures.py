@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from broker.logging import get_logger
+from broker.metadata.log import MetadataLog
+from broker.metadata.node import Node
 from protocol.errors import KafkaError
 from protocol.types import TopicPartition
 from storage.failure import LogDirFailure, LogDirFull
 from storage.log_dir import LogDir
-
-if TYPE_CHECKING:
-    from broker.broker import Broker
+from storage.logs import Logs
 
 ROOM_BYTES = 16 << 20
 """Free on a volume before it counts as having room again: less would be full at the next append."""
@@ -30,18 +29,30 @@ log = get_logger("broker.disks")
 class DiskFailures:
     """Acts on failures, on the event loop, wherever they were met."""
 
-    def __init__(self, broker: Broker, reopen: Callable[[], None], stop: Callable[[], None]) -> None:
-        """`reopen` tries the partitions again that could not be opened; `stop` ends the broker with an error."""
-        self.broker = broker
+    def __init__(
+        self,
+        logs: Logs,
+        metadata_log: MetadataLog,
+        node: Node,
+        *,
+        close: Callable[[TopicPartition], None],
+        reopen: Callable[[], None],
+        stop: Callable[[], None],
+    ) -> None:
+        """`close` takes the partition of a log that is gone from its clients; `reopen` tries the partitions again that
+        could not be opened; `stop` ends the broker with an error."""
+        self._logs = logs
+        self._node = node
         self.full: dict[str, str] = {}
         """Directories without room, and what there was none for."""
+        self._close = close
         self._reopen = reopen
         self._stop = stop
         self._stopping = False
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
-        broker.logs.on_failure = self.report
-        broker.metadata_log.report_failures(self.report)
+        logs.on_failure = self.report
+        metadata_log.report_failures(self.report)
 
     def report(self, error: LogDirFailure | LogDirFull) -> None:
         """A failure, from any thread."""
@@ -51,7 +62,7 @@ class DiskFailures:
     def _act(self, error: LogDirFailure | LogDirFull) -> None:
         if isinstance(error, LogDirFull):
             self._refuse(error)
-        elif error.log_dir == self.broker.node.metadata_dir:
+        elif error.log_dir == self._node.metadata_dir:
             if self._stopping:  # which closes what is open, and that fails again
                 return
             self._stopping = True
@@ -59,17 +70,16 @@ class DiskFailures:
                 "the directory of the metadata log has failed; stopping", log_dir=error.log_dir, reason=str(error)
             )
             self._stop()
-        elif self.broker.logs.dirs[error.log_dir].online:
-            self._take_offline(self.broker.logs.dirs[error.log_dir], error)
+        elif self._logs.dirs[error.log_dir].online:
+            self._take_offline(self._logs.dirs[error.log_dir], error)
 
     def _take_offline(self, log_dir: LogDir, error: LogDirFailure) -> None:
-        broker = self.broker
-        gone = broker.logs.fail(log_dir.path, error)
+        gone = self._logs.fail(log_dir.path, error)
         log.error("log directory has failed: offline", log_dir=log_dir.path, reason=str(error), partitions=len(gone))
         self.full.pop(log_dir.path, None)
         for name in gone:
             self._close(name)
-        if not broker.logs.online_dirs():
+        if not self._logs.online_dirs():
             log.error("no log directory is left; stopping")
             self._stop()
             return
@@ -77,17 +87,9 @@ class DiskFailures:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _close(self, name: TopicPartition) -> None:
-        """A partition whose log is gone; a replica that was only moving to the directory stays where it is."""
-        self.broker.moves.forget(name)
-        if self.broker.logs.get(name) is None:
-            topic = self.broker.image.topic(name.topic)
-            if topic is not None:
-                self.broker.replicas.set_offline(name, topic.topic_id)
-
     async def _tell_cluster(self, path: str) -> None:
         try:
-            await self.broker.node.directory_failed(path)
+            await self._node.directory_failed(path)
         except KafkaError as error:
             log.error("the metadata does not know of the failed directory", log_dir=path, reason=str(error))
 
@@ -100,7 +102,7 @@ class DiskFailures:
     def look_for_room(self) -> None:
         """Whether directories that were full have room again; appends find out by themselves."""
         for path in list(self.full):
-            if self._has_room(self.broker.logs.dirs.get(path)):
+            if self._has_room(self._logs.dirs.get(path)):
                 del self.full[path]
                 log.info("log directory has room again", log_dir=path)
                 self._reopen()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from broker.clock import Clock
-from broker.process.workers import Workers
+from broker.workers import Workers
 from storage.log import Log
 from storage.logs import Logs
 from storage.segment.cold import ColdRead

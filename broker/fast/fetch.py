@@ -22,10 +22,10 @@ from broker.replica.roles import NO_EPOCH
 from protocol.types import Buffer
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
-    from broker.network.connection import Answer
+    from broker.exchange.context import Context
+    from broker.exchange.pending import Answer
     from broker.replica.partition import Partition
-    from broker.requests.context import Context
+    from broker.requests.broker import Broker
 
 FIRST_VERSION: Final = 12
 FIRST_TOPIC_ID_VERSION: Final = 13

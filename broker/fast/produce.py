@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from librt.strings import BytesWriter, read_i16_be, read_i32_be, write_i16_be, write_i32_be, write_i64_be
 
+from broker.exchange.pending import Running
 from broker.requests.produce_rules import refused
-from broker.requests.running import Running
 from protocol.codec import part_encoder
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.produce import PartitionProduceResponse, ProduceResponse
@@ -32,9 +32,9 @@ from storage.appending.append import Settled
 from storage.appending.records_check import TooLong
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.exchange.context import Context
     from broker.replica.partition import Partition
-    from broker.requests.context import Context
+    from broker.requests.broker import Broker
 
 FIRST_VERSION: Final = 9
 FIRST_TOPIC_ID_VERSION: Final = 13

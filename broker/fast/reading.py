@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from librt.strings import BytesWriter, read_i32_be, write_i16_be, write_i32_be, write_i64_be
 
+from broker.exchange.pending import ParkedShortCut
 from broker.replica.replica import READ_COMMITTED
-from broker.requests.waiting import Parked
 from protocol.connection import JOIN_LIMIT_BYTES
 from protocol.types import Buffer
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
-    from broker.network.connection import Answer
+    from broker.exchange.context import Context
+    from broker.exchange.pending import Answer
     from broker.replica.partition import Partition
-    from broker.requests.context import Context
+    from broker.requests.broker import Broker
 
 SIZE_BYTES: Final = 4
 MOST: Final = 0x7F
@@ -44,10 +43,10 @@ class Bounds:
         return self.min_bytes > 0 and self.max_wait_ms > 0
 
 
-class ParkedFetch(Parked):
+class ParkedFetch(ParkedShortCut):
     """One that waits for bytes. `look` says what there is for it; partitions come and go meanwhile."""
 
-    __slots__ = ("bounds", "broker", "otherwise", "request")
+    __slots__ = ("bounds", "broker", "request")
 
     def __init__(self, broker: Broker, context: Context, request: bytes, bounds: Bounds, size_bytes: int) -> None:
         super().__init__(
@@ -56,8 +55,6 @@ class ParkedFetch(Parked):
         self.broker = broker
         self.request = request
         self.bounds = bounds
-        self.otherwise: Callable[[memoryview], Answer] | None = None
-        """The general way, where it turns out to be unusual."""
 
     def wait(self, partitions: list[Partition]) -> None:
         """Until these have enough, or the time is up."""

@@ -6,14 +6,7 @@ with their messages, take a fifth of the time of a start. A broker that has star
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from importlib import import_module
-from typing import TYPE_CHECKING
-
-from protocol.api_key import ApiKey
-
-if TYPE_CHECKING:
-    from broker.requests.dispatch import Api
+from broker.requests.api import Apis
 
 NAMES = (
     "produce",
@@ -80,26 +73,4 @@ NAMES = (
 )
 
 
-class Apis:
-    """The rows of the table of APIs."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self._names = {int(ApiKey[name.upper()]): name for name in names}
-        self._found: dict[int, Api] = {}
-
-    def __iter__(self) -> Iterator[Api]:
-        """All rows, in the order of the table."""
-        for key in self._names:
-            found = self.find(key)
-            assert found is not None
-            yield found
-
-    def find(self, key: int) -> Api | None:
-        """The row of an API; None when it is not served."""
-        found = self._found.get(key)
-        if found is None and key in self._names:
-            found = self._found[key] = import_module(f"broker.handlers.{self._names[key]}").API
-        return found
-
-
-APIS = Apis(NAMES)
+APIS = Apis("broker.handlers", NAMES)

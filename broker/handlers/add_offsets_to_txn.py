@@ -6,9 +6,10 @@ of transactions v2 do without: TxnOffsetCommit 5 joins the transaction itself.
 
 from __future__ import annotations
 
+from broker.exchange.authorisation import READ_GROUP, WRITE_TRANSACTIONAL_ID, by_handler
 from broker.handlers.init_producer_id import fenced_as
-from broker.requests.authorisation import READ_GROUP, WRITE_TRANSACTIONAL_ID, by_handler
-from broker.requests.dispatch import Api, Call
+from broker.requests.api import Api
+from broker.requests.call import Call
 from coordinator.transaction.transaction import Producer
 from protocol.errors import KafkaError
 from protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse

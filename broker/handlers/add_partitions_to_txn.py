@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, WRITE_TOPIC, WRITE_TRANSACTIONAL_ID, by_handler
 from broker.handlers.init_producer_id import fenced_as
-from broker.requests.authorisation import CLUSTER_ACTION_CLUSTER, WRITE_TOPIC, WRITE_TRANSACTIONAL_ID, by_handler
-from broker.requests.dispatch import Api, Call
+from broker.requests.api import Api
+from broker.requests.call import Call
 from coordinator.cluster.topics.names import is_internal
 from coordinator.transaction.transaction import V2, Producer
 from protocol.errors import ErrorCode, KafkaError

@@ -5,8 +5,9 @@ v1 is as v0, v2 is flexible.
 
 from __future__ import annotations
 
-from broker.requests.authorisation import ALTER_CONFIGS_CLUSTER, ALTER_CONFIGS_GROUP, ALTER_CONFIGS_TOPIC, by_handler
-from broker.requests.dispatch import Api, Call
+from broker.exchange.authorisation import ALTER_CONFIGS_CLUSTER, ALTER_CONFIGS_GROUP, ALTER_CONFIGS_TOPIC, by_handler
+from broker.requests.api import Api
+from broker.requests.call import Call
 from protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 
 

@@ -5,8 +5,9 @@ v1 may forbid a change of the replication factor (KIP-860). On one node there is
 
 from __future__ import annotations
 
-from broker.requests.authorisation import ALTER_CLUSTER, of_cluster
-from broker.requests.dispatch import Api, Call
+from broker.exchange.authorisation import ALTER_CLUSTER, of_cluster
+from broker.requests.api import Api
+from broker.requests.call import Call
 from protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,

@@ -5,8 +5,9 @@ v1 is as v0, v2 is flexible. The answer says that the move began; DescribeLogDir
 
 from __future__ import annotations
 
-from broker.requests.authorisation import ALTER_CLUSTER, by_handler
-from broker.requests.dispatch import Api, Call
+from broker.exchange.authorisation import ALTER_CLUSTER, by_handler
+from broker.requests.api import Api
+from broker.requests.call import Call
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from broker.coordinators.hosting import seen_by_client
-from broker.requests.authorisation import READ_GROUP, READ_TOPIC, by_handler
-from broker.requests.dispatch import Api, Call
+from broker.exchange.authorisation import READ_GROUP, READ_TOPIC, by_handler
+from broker.requests.api import Api
+from broker.requests.call import Call
 from broker.share.acknowledging import code_of, message_of
 from broker.share.administration import alter
 from coordinator.group.share.offsets import alter as alter_group

@@ -7,9 +7,10 @@ never flexible, and a version that the broker does not know is answered in versi
 
 from __future__ import annotations
 
-from broker.broker import Broker
-from broker.requests.authorisation import NOTHING
-from broker.requests.dispatch import Api, Call
+from broker.exchange.authorisation import NOTHING
+from broker.requests.api import Api, Apis
+from broker.requests.broker import Broker
+from broker.requests.call import Call
 from coordinator.cluster.brokers.features import SUPPORTED
 from protocol.api_key import ApiKey
 from protocol.codec import encode
@@ -74,24 +75,21 @@ def served(broker: Broker, version: int) -> ApiVersionsResponse:
     ]
     return ApiVersionsResponse(
         error_code=0,
-        api_keys=api_ranges(broker),
+        api_keys=api_ranges(broker.apis),
         supported_features=supported,
         finalized_features_epoch=image.offset,
         finalized_features=finalized,
     )
 
 
-def api_ranges(broker: Broker) -> list[ApiVersion]:
-    return [
-        ApiVersion(api_key=api.key, min_version=api.versions.first, max_version=api.versions.last)
-        for api in broker.apis
-    ]
+def api_ranges(apis: Apis) -> list[ApiVersion]:
+    return [ApiVersion(api_key=api.key, min_version=api.versions.first, max_version=api.versions.last) for api in apis]
 
 
-def unsupported_version(broker: Broker) -> ApiVersionsResponse:
+def unsupported_version(apis: Apis) -> ApiVersionsResponse:
     """The answer, in version 0, to an ApiVersions request that is newer than this broker: what it may ask instead
     (KIP-511)."""
-    own = [each for each in api_ranges(broker) if each.api_key == ApiKey.API_VERSIONS]
+    own = [each for each in api_ranges(apis) if each.api_key == ApiKey.API_VERSIONS]
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=own)
 
 
@@ -100,4 +98,4 @@ def is_software_name(text: str) -> bool:
     return bool(text) and CLIENT_SOFTWARE_CHARACTERS.issuperset(text) and text[0] not in ".-" and text[-1] not in ".-"
 
 
-API = Api(ApiVersionsRequest, ApiVersionsResponse, api_versions, NOTHING)
+API = Api(ApiVersionsRequest, ApiVersionsResponse, api_versions, NOTHING, unsupported_version)

@@ -5,10 +5,11 @@ v1 adds the protocol that each member speaks (KIP-1099).
 
 from __future__ import annotations
 
-from broker.coordinators.asking import client_of
+from broker.exchange.authorisation import DESCRIBE_GROUP, DESCRIBE_TOPIC, by_handler
 from broker.handlers.consumer_group_heartbeat import check_enabled
-from broker.requests.authorisation import DESCRIBE_GROUP, DESCRIBE_TOPIC, by_handler
-from broker.requests.dispatch import Api, Call
+from broker.requests.api import Api
+from broker.requests.call import Call
+from broker.requests.group_client import client_of
 from broker.requests.operations import group_operations
 from coordinator.group.consumer.describe import describe, undescribed
 from protocol.errors import ErrorCode, KafkaError

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.coordinators.asking import client_of
-from broker.requests.authorisation import DESCRIBE_TOPIC, READ_GROUP, by_handler
-from broker.requests.dispatch import Api, Call
+from broker.exchange.authorisation import DESCRIBE_TOPIC, READ_GROUP, by_handler
+from broker.requests.api import Api
+from broker.requests.call import Call
+from broker.requests.group_client import client_of
 from coordinator.group.consumer.heartbeat import heartbeat
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.requests.broker import Broker
 
 PROTOCOL = "consumer"
 FEATURE = "group.version"

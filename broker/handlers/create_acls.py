@@ -6,8 +6,9 @@ refused, as Apache Kafka does without one.
 
 from __future__ import annotations
 
-from broker.requests.authorisation import ALTER_CLUSTER, of_cluster
-from broker.requests.dispatch import Api, Call
+from broker.exchange.authorisation import ALTER_CLUSTER, of_cluster
+from broker.requests.api import Api
+from broker.requests.call import Call
 from protocol.errors import ErrorCode
 from protocol.messages.create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
 

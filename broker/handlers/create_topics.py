@@ -6,13 +6,14 @@ v5 is flexible and reports what was created (KIP-525), v6 is for quotas (KIP-599
 
 from __future__ import annotations
 
-from broker.requests.authorisation import CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_CONFIGS_TOPIC, by_handler
-from broker.requests.dispatch import Api, Call
+from broker.exchange.authorisation import CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_CONFIGS_TOPIC, by_handler
+from broker.requests.api import Api
+from broker.requests.call import Call
 from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
 
 async def create_topics(call: Call[CreateTopicsRequest]) -> CreateTopicsResponse:
-    return await call.broker.create_topics(call.request)
+    return await call.broker.topics.create(call.request)
 
 
 REQUIRES = by_handler(CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_CONFIGS_TOPIC)

@@ -6,9 +6,10 @@ refused, as Apache Kafka does without one.
 
 from __future__ import annotations
 
+from broker.exchange.authorisation import ALTER_CLUSTER, of_cluster
 from broker.handlers.create_acls import NO_AUTHORIZER
-from broker.requests.authorisation import ALTER_CLUSTER, of_cluster
-from broker.requests.dispatch import Api, Call
+from broker.requests.api import Api
+from broker.requests.call import Call
 from protocol.errors import ErrorCode
 from protocol.messages.delete_acls import DeleteAclsFilterResult, DeleteAclsRequest, DeleteAclsResponse
 

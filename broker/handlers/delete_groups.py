@@ -5,10 +5,11 @@ v2 is flexible, v3 has messages to errors (KIP-1331).
 
 from __future__ import annotations
 
-from broker.coordinators.asking import client_of
 from broker.coordinators.hosting import seen_by_client
-from broker.requests.authorisation import DELETE_GROUP, by_handler
-from broker.requests.dispatch import Api, Call
+from broker.exchange.authorisation import DELETE_GROUP, by_handler
+from broker.requests.api import Api
+from broker.requests.call import Call
+from broker.requests.group_client import client_of
 from broker.share.administration import delete_group_state
 from coordinator.group.groups import delete_groups as delete_in_shard
 from protocol.errors import KafkaError

@@ -5,8 +5,9 @@ v1 is as v0, v2 is flexible. Offset -1 stands for the high watermark.
 
 from __future__ import annotations
 
-from broker.requests.authorisation import DELETE_TOPIC, by_handler
-from broker.requests.dispatch import Api, Call
+from broker.exchange.authorisation import DELETE_TOPIC, by_handler
+from broker.requests.api import Api
+from broker.requests.call import Call
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_records import (
     DeleteRecordsPartition,

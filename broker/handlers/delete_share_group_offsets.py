@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from broker.coordinators.hosting import seen_by_client
-from broker.requests.authorisation import DELETE_GROUP, READ_TOPIC, by_handler
-from broker.requests.dispatch import Api, Call
+from broker.exchange.authorisation import DELETE_GROUP, READ_TOPIC, by_handler
+from broker.requests.api import Api
+from broker.requests.call import Call
 from broker.share.acknowledging import code_of, message_of
 from broker.share.administration import finish_delete
 from coordinator.group.share.offsets import begin_delete

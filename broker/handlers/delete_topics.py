@@ -5,8 +5,9 @@ v1 adds the throttle time, v4 is flexible, v5 adds messages to errors, v6 delete
 
 from __future__ import annotations
 
-from broker.requests.authorisation import DELETE_TOPIC, DESCRIBE_TOPIC, by_handler
-from broker.requests.dispatch import Api, Call
+from broker.exchange.authorisation import DELETE_TOPIC, DESCRIBE_TOPIC, by_handler
+from broker.requests.api import Api
+from broker.requests.call import Call
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 
 

@@ -6,8 +6,9 @@ is the one that Apache Kafka gives without one.
 
 from __future__ import annotations
 
-from broker.requests.authorisation import DESCRIBE_CLUSTER, of_cluster
-from broker.requests.dispatch import Api, Call
+from broker.exchange.authorisation import DESCRIBE_CLUSTER, of_cluster
+from broker.requests.api import Api
+from broker.requests.call import Call
 from protocol.errors import ErrorCode
 from protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 

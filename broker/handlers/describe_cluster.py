@@ -6,8 +6,9 @@ v2 may include fenced brokers (KIP-1073).
 
 from __future__ import annotations
 
-from broker.requests.authorisation import NOTHING
-from broker.requests.dispatch import Api, Call
+from broker.exchange.authorisation import NOTHING
+from broker.requests.api import Api
+from broker.requests.call import Call
 from broker.requests.operations import cluster_operations
 from protocol.errors import ErrorCode
 from protocol.messages.describe_cluster import (
@@ -20,7 +21,7 @@ BROKERS, CONTROLLERS = 1, 2
 
 
 async def describe_cluster(call: Call[DescribeClusterRequest]) -> DescribeClusterResponse:
-    request, image, listener = call.request, call.broker.image, call.connection.listener.name
+    request, image, listener = call.request, call.broker.image, call.context.listener
     if request.endpoint_type != BROKERS:
         return refused(call)
     brokers = [

@@ -16,13 +16,14 @@ from broker.config.describe import (
     describe_group,
     describe_topic,
 )
-from broker.requests.authorisation import (
+from broker.exchange.authorisation import (
     DESCRIBE_CONFIGS_CLUSTER,
     DESCRIBE_CONFIGS_GROUP,
     DESCRIBE_CONFIGS_TOPIC,
     by_handler,
 )
-from broker.requests.dispatch import Api, Call
+from broker.requests.api import Api
+from broker.requests.call import Call
 from coordinator.cluster.configs.resource import ConfigResource, ResourceType
 from coordinator.cluster.topics import names
 from protocol.errors import ErrorCode, KafkaError

@@ -6,9 +6,10 @@ a group is not there, which before was a dead group (KIP-1043).
 
 from __future__ import annotations
 
-from broker.coordinators.asking import client_of
-from broker.requests.authorisation import DESCRIBE_GROUP, by_handler
-from broker.requests.dispatch import Api, Call
+from broker.exchange.authorisation import DESCRIBE_GROUP, by_handler
+from broker.requests.api import Api
+from broker.requests.call import Call
+from broker.requests.group_client import client_of
 from broker.requests.operations import group_operations
 from coordinator.group.groups import describe_classic
 from protocol.errors import KafkaError

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
-from broker.requests.authorisation import DESCRIBE_CLUSTER, by_handler
-from broker.requests.dispatch import Api, Call
+from broker.exchange.authorisation import DESCRIBE_CLUSTER, by_handler
+from broker.requests.api import Api
+from broker.requests.call import Call
 from protocol.errors import ErrorCode
 from protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,

@@ -5,8 +5,9 @@ v1 adds fetch and caught-up times (KIP-836), v2 directory ids, the nodes and err
 
 from __future__ import annotations
 
-from broker.requests.authorisation import DESCRIBE_CLUSTER, of_cluster
-from broker.requests.dispatch import Api, Call
+from broker.exchange.authorisation import DESCRIBE_CLUSTER, of_cluster
+from broker.requests.api import Api
+from broker.requests.call import Call
 from coordinator.cluster.topics.names import METADATA_TOPIC
 from protocol.errors import ErrorCode
 from protocol.messages.describe_quorum import (

@@ -6,8 +6,9 @@ v1 adds the lag: the records that are not yet done with (KIP-1226). Without topi
 from __future__ import annotations
 
 from broker.coordinators.hosting import seen_by_client
-from broker.requests.authorisation import DESCRIBE_GROUP, DESCRIBE_TOPIC, by_handler
-from broker.requests.dispatch import Api, Call
+from broker.exchange.authorisation import DESCRIBE_GROUP, DESCRIBE_TOPIC, by_handler
+from broker.requests.api import Api
+from broker.requests.call import Call
 from broker.share.acknowledging import code_of, message_of
 from broker.share.administration import Told, summary
 from coordinator.group.share.offsets import initialized_partitions

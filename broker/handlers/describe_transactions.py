@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from broker.requests.authorisation import DESCRIBE_TOPIC, DESCRIBE_TRANSACTIONAL_ID, by_handler
-from broker.requests.dispatch import Api, Call
+from broker.exchange.authorisation import DESCRIBE_TOPIC, DESCRIBE_TRANSACTIONAL_ID, by_handler
+from broker.requests.api import Api
+from broker.requests.call import Call
 from coordinator.transaction.transaction import Transaction
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_transactions import (

@@ -5,8 +5,9 @@ v1 adds unclean elections, v2 is flexible. On one node the leader is the preferr
 
 from __future__ import annotations
 
-from broker.requests.authorisation import ALTER_CLUSTER, of_cluster
-from broker.requests.dispatch import Api, Call
+from broker.exchange.authorisation import ALTER_CLUSTER, of_cluster
+from broker.requests.api import Api
+from broker.requests.call import Call
 from protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 
 

@@ -7,9 +7,10 @@ where the epochs ran out, and the answer says to what (KIP-890).
 
 from __future__ import annotations
 
+from broker.exchange.authorisation import WRITE_TRANSACTIONAL_ID, by_handler
 from broker.handlers.init_producer_id import fenced_as
-from broker.requests.authorisation import WRITE_TRANSACTIONAL_ID, by_handler
-from broker.requests.dispatch import Api, Call
+from broker.requests.api import Api
+from broker.requests.call import Call
 from coordinator.transaction.transaction import V2, Producer
 from protocol.errors import KafkaError
 from protocol.messages.end_txn import EndTxnRequest, EndTxnResponse

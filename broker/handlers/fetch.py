@@ -12,12 +12,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Sequence
 
+from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, READ_TOPIC, by_handler
+from broker.exchange.pending import ParkedCall
 from broker.message_sets import fetch_messages
 from broker.replica.partition import Partition
 from broker.replica.replica import READ_COMMITTED, Fetched
 from broker.replica.roles import NO_EPOCH, LeaderMoved
-from broker.requests.authorisation import CLUSTER_ACTION_CLUSTER, READ_TOPIC, by_handler
-from broker.requests.dispatch import Api, Call
+from broker.requests.api import Api
+from broker.requests.call import Call
 from broker.requests.fetch_sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -27,7 +29,6 @@ from broker.requests.fetch_sessions import (
     PartitionKey,
 )
 from broker.requests.leaders import nodes
-from broker.requests.waiting import ParkedCall
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.fetch import (
     AbortedTransaction,
@@ -341,7 +342,7 @@ class Plan:
         leaders = {data.current_leader.leader_id for topic in topics for data in topic.partitions if data.error_code}
         if not leaders:
             return []
-        found = nodes(self.call.broker, self.call.connection, leaders)
+        found = nodes(self.call.broker.image, self.call.context.listener, leaders)
         return [NodeEndpoint(node_id=one.node_id, host=one.host, port=one.port, rack=one.rack) for one in found]
 
 

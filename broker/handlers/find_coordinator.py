@@ -10,8 +10,9 @@ import re
 from typing import Final
 
 from broker.coordinators.hosting import Finder
-from broker.requests.authorisation import CLUSTER_ACTION_CLUSTER, DESCRIBE_GROUP, DESCRIBE_TRANSACTIONAL_ID, by_handler
-from broker.requests.dispatch import Api, Call
+from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, DESCRIBE_GROUP, DESCRIBE_TRANSACTIONAL_ID, by_handler
+from broker.requests.api import Api
+from broker.requests.call import Call
 from coordinator.group.consumer.requests import is_blank
 from protocol.errors import MESSAGES, ErrorCode, KafkaError, error_code
 from protocol.messages.find_coordinator import Coordinator as Found
@@ -50,7 +51,7 @@ async def find(call: Call[FindCoordinatorRequest], key: str) -> Found:
     try:
         leader = await coordinator_of(call, key).leader_of(key)
         broker = call.broker.image.brokers.get(leader)
-        endpoint = None if broker is None else broker.endpoint(call.connection.listener.name)
+        endpoint = None if broker is None else broker.endpoint(call.context.listener)
         if endpoint is None:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     except KafkaError as error:

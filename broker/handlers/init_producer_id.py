@@ -8,8 +8,9 @@ not part of a stable version.
 
 from __future__ import annotations
 
-from broker.requests.authorisation import IDEMPOTENT_WRITE_CLUSTER, WRITE_TOPIC, WRITE_TRANSACTIONAL_ID, by_handler
-from broker.requests.dispatch import Api, Call
+from broker.exchange.authorisation import IDEMPOTENT_WRITE_CLUSTER, WRITE_TOPIC, WRITE_TRANSACTIONAL_ID, by_handler
+from broker.requests.api import Api
+from broker.requests.call import Call
 from coordinator.transaction.transaction import NO_EPOCH, NO_PRODUCER_ID, Producer
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse

@@ -7,9 +7,10 @@ v1 adds the rebalance timeout (KIP-62), v2 the throttle time, v4 makes new membe
 
 from __future__ import annotations
 
-from broker.coordinators.asking import check_group_id, client_of
-from broker.requests.authorisation import READ_GROUP, by_handler
-from broker.requests.dispatch import Api, Call
+from broker.exchange.authorisation import READ_GROUP, by_handler
+from broker.requests.api import Api
+from broker.requests.call import Call
+from broker.requests.group_client import check_group_id, client_of
 from coordinator.group import requests
 from coordinator.group.classic.rebalance import join_refused
 from protocol.errors import ErrorCode, KafkaError

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from broker.requests.authorisation import DESCRIBE_CONFIGS_CLUSTER, of_cluster
-from broker.requests.dispatch import Api, Call
+from broker.exchange.authorisation import DESCRIBE_CONFIGS_CLUSTER, of_cluster
+from broker.requests.api import Api
+from broker.requests.call import Call
 from coordinator.cluster.configs.resource import ResourceType
 from coordinator.cluster.image import Image
 from protocol.errors import ErrorCode

@@ -5,9 +5,10 @@ v1 adds the throttle time, v3 is flexible, v4 filters by state (KIP-518), v5 by 
 
 from __future__ import annotations
 
-from broker.coordinators.asking import client_of
-from broker.requests.authorisation import DESCRIBE_CLUSTER, DESCRIBE_GROUP, by_handler
-from broker.requests.dispatch import Api, Call
+from broker.exchange.authorisation import DESCRIBE_CLUSTER, DESCRIBE_GROUP, by_handler
+from broker.requests.api import Api
+from broker.requests.call import Call
+from broker.requests.group_client import client_of
 from coordinator.group.groups import list_groups as list_shard
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse

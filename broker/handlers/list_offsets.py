@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 
+from broker.exchange.authorisation import DESCRIBE_TOPIC, by_handler
 from broker.replica.partition import Partition
-from broker.requests.authorisation import DESCRIBE_TOPIC, by_handler
-from broker.requests.dispatch import Api, Call
+from broker.requests.api import Api
+from broker.requests.call import Call
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.list_offsets import (
     ListOffsetsPartition,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from broker.requests.authorisation import DESCRIBE_CLUSTER, of_cluster
-from broker.requests.dispatch import Api, Call
+from broker.exchange.authorisation import DESCRIBE_CLUSTER, of_cluster
+from broker.requests.api import Api
+from broker.requests.call import Call
 from coordinator.cluster.partitions import reassignments
 from protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,

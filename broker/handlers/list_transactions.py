@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from broker.requests.authorisation import DESCRIBE_TRANSACTIONAL_ID, by_handler
-from broker.requests.dispatch import Api, Call
+from broker.exchange.authorisation import DESCRIBE_TRANSACTIONAL_ID, by_handler
+from broker.requests.api import Api
+from broker.requests.call import Call
 from coordinator.group import regex
 from coordinator.transaction.state import BY_TEXT
 from coordinator.transaction.transaction import Transaction

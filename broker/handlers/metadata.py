@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from broker.requests.authorisation import CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC, by_handler
-from broker.requests.dispatch import Api, Call
+from broker.exchange.authorisation import CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC, by_handler
+from broker.requests.api import Api
+from broker.requests.call import Call
 from broker.requests.operations import cluster_operations, topic_operations
 from coordinator.cluster.topics import names
 from coordinator.cluster.topics.describe import offline_replicas
@@ -102,7 +103,7 @@ def unknown(code: ErrorCode, name: str | None, topic_id: Uuid = NO_UUID) -> Meta
 
 
 def describe(call: Call[MetadataRequest], topic: Topic) -> MetadataResponseTopic:
-    image, listener = call.broker.image, call.connection.listener.name
+    image, listener = call.broker.image, call.context.listener
     return MetadataResponseTopic(
         error_code=0,
         name=topic.name,
@@ -125,7 +126,7 @@ def describe(call: Call[MetadataRequest], topic: Topic) -> MetadataResponseTopic
 
 
 def response(call: Call[MetadataRequest], topics: list[MetadataResponseTopic]) -> MetadataResponse:
-    image, listener = call.broker.image, call.connection.listener.name
+    image, listener = call.broker.image, call.context.listener
     brokers = [
         MetadataResponseBroker(node_id=node.broker_id, host=endpoint.host, port=endpoint.port, rack=node.rack)
         for node in image.brokers.values()

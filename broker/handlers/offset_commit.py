@@ -10,9 +10,10 @@ from __future__ import annotations
 from operator import attrgetter
 
 from broker.coordinators.answering import merged
-from broker.coordinators.asking import client_of
-from broker.requests.authorisation import READ_GROUP, READ_TOPIC, by_handler
-from broker.requests.dispatch import Api, Call
+from broker.exchange.authorisation import READ_GROUP, READ_TOPIC, by_handler
+from broker.requests.api import Api
+from broker.requests.call import Call
+from broker.requests.group_client import client_of
 from coordinator.group.offsets.commit import commit
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_commit import (

@@ -5,10 +5,11 @@ from __future__ import annotations
 from operator import attrgetter
 
 from broker.coordinators.answering import merged
-from broker.coordinators.asking import check_group_id, client_of
 from broker.coordinators.hosting import seen_by_client
-from broker.requests.authorisation import DELETE_GROUP, READ_TOPIC, by_handler
-from broker.requests.dispatch import Api, Call
+from broker.exchange.authorisation import DELETE_GROUP, READ_TOPIC, by_handler
+from broker.requests.api import Api
+from broker.requests.call import Call
+from broker.requests.group_client import check_group_id, client_of
 from coordinator.group.offsets.delete import delete
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_delete import (

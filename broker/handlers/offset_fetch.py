@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from functools import partial
 
 from broker.coordinators.hosting import seen_by_client
-from broker.requests.authorisation import DESCRIBE_GROUP, DESCRIBE_TOPIC, by_handler
-from broker.requests.dispatch import Api, Call
+from broker.exchange.authorisation import DESCRIBE_GROUP, DESCRIBE_TOPIC, by_handler
+from broker.requests.api import Api
+from broker.requests.call import Call
 from coordinator.group.offsets.fetch import INVALID_OFFSET, NO_LEADER_EPOCH, fetch
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_fetch import (

@@ -6,8 +6,9 @@ id, v4 is flexible.
 
 from __future__ import annotations
 
-from broker.requests.authorisation import CLUSTER_ACTION_CLUSTER, DESCRIBE_TOPIC, by_handler
-from broker.requests.dispatch import Api, Call
+from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, DESCRIBE_TOPIC, by_handler
+from broker.requests.api import Api
+from broker.requests.call import Call
 from protocol.errors import KafkaError
 from protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,

@@ -14,10 +14,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from broker.exchange.authorisation import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID, by_handler
+from broker.exchange.eager import Waiting, begin
 from broker.replica.partition import Partition
-from broker.requests.authorisation import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID, by_handler
-from broker.requests.dispatch import Api, Call
-from broker.requests.eager import Waiting, begin
+from broker.requests.api import Api
+from broker.requests.call import Call
 from broker.requests.leaders import nodes
 from broker.requests.produce_commit import ParkedProduce, Uncommitted
 from broker.requests.produce_rules import ATTRIBUTES_LOW_BYTE, Refused, checked_records, corrupt, not_verified, refused
@@ -193,7 +194,7 @@ def with_leaders(call: Call[ProduceRequest], response: ProduceResponse) -> Produ
         leaders[leader_id] = None
     response.node_endpoints = [
         NodeEndpoint(node_id=one.node_id, host=one.host, port=one.port, rack=one.rack)
-        for one in nodes(call.broker, call.connection, leaders)
+        for one in nodes(call.broker.image, call.context.listener, leaders)
     ]
     return response
 

@@ -6,9 +6,10 @@ share session.
 
 from __future__ import annotations
 
+from broker.exchange.authorisation import READ_GROUP, READ_TOPIC, by_handler
 from broker.handlers.share_fetch import session_key
-from broker.requests.authorisation import READ_GROUP, READ_TOPIC, by_handler
-from broker.requests.dispatch import Api, Call
+from broker.requests.api import Api
+from broker.requests.call import Call
 from broker.share.acknowledging import Acknowledging, Rules, by_topic, code_of, message_of
 from broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, PartitionId, SessionKey
 from protocol.errors import ErrorCode, KafkaError

@@ -10,8 +10,9 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from broker.requests.authorisation import READ_GROUP, READ_TOPIC, by_handler
-from broker.requests.dispatch import Api, Call
+from broker.exchange.authorisation import READ_GROUP, READ_TOPIC, by_handler
+from broker.requests.api import Api
+from broker.requests.call import Call
 from broker.share.acknowledging import Acknowledging, Rules, code_of, message_of
 from broker.share.fetching import Bounds, Found, ShareFetching
 from broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, PartitionId, SessionKey, ShareSession
@@ -231,7 +232,7 @@ def endpoints(call: Call[ShareFetchRequest]) -> list[NodeEndpoint]:
     """All brokers, as this connection reaches them."""
     result = []
     for broker_id, broker in call.broker.image.brokers.items():
-        endpoint = broker.endpoint(call.connection.listener.name)
+        endpoint = broker.endpoint(call.context.listener)
         if endpoint is not None:
             result.append(NodeEndpoint(node_id=broker_id, host=endpoint.host, port=endpoint.port, rack=broker.rack))
     return result

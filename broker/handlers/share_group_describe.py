@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from broker.coordinators.asking import client_of
-from broker.requests.authorisation import DESCRIBE_GROUP, DESCRIBE_TOPIC, by_handler
-from broker.requests.dispatch import Api, Call
+from broker.exchange.authorisation import DESCRIBE_GROUP, DESCRIBE_TOPIC, by_handler
+from broker.requests.api import Api
+from broker.requests.call import Call
+from broker.requests.group_client import client_of
 from broker.requests.operations import group_operations
 from coordinator.group.share.describe import describe, undescribed
 from protocol.errors import ErrorCode, KafkaError

@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from broker.coordinators.asking import client_of
+from broker.exchange.authorisation import DESCRIBE_TOPIC, READ_GROUP, by_handler
 from broker.handlers.share_fetch import member_id_of
-from broker.requests.authorisation import DESCRIBE_TOPIC, READ_GROUP, by_handler
-from broker.requests.dispatch import Api, Call
+from broker.requests.api import Api
+from broker.requests.call import Call
+from broker.requests.group_client import client_of
 from coordinator.group.share.heartbeat import Heard, heartbeat
 from coordinator.group.share.member import JOINING
 from protocol.errors import ErrorCode, KafkaError

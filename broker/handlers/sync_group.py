@@ -6,9 +6,10 @@ v1 adds the throttle time, v3 static members (KIP-345), v4 is flexible, v5 check
 
 from __future__ import annotations
 
-from broker.coordinators.asking import check_group_id, client_of
-from broker.requests.authorisation import READ_GROUP, by_handler
-from broker.requests.dispatch import Api, Call
+from broker.exchange.authorisation import READ_GROUP, by_handler
+from broker.requests.api import Api
+from broker.requests.call import Call
+from broker.requests.group_client import check_group_id, client_of
 from coordinator.group import requests
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse

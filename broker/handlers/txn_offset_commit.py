@@ -11,10 +11,11 @@ from collections.abc import Iterable
 from operator import attrgetter
 
 from broker.coordinators.answering import merged
-from broker.coordinators.asking import client_of
 from broker.coordinators.hosting import seen_by_client
-from broker.requests.authorisation import READ_GROUP, READ_TOPIC, WRITE_TRANSACTIONAL_ID, by_handler
-from broker.requests.dispatch import Api, Call
+from broker.exchange.authorisation import READ_GROUP, READ_TOPIC, WRITE_TRANSACTIONAL_ID, by_handler
+from broker.requests.api import Api
+from broker.requests.call import Call
+from broker.requests.group_client import client_of
 from broker.requests.verification import Supports, check_joined
 from coordinator.group.offsets.commit import commit_transactional
 from coordinator.transaction.transaction import Producer

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from broker.requests.authorisation import ALTER_CLUSTER, of_cluster
-from broker.requests.dispatch import Api, Call
+from broker.exchange.authorisation import ALTER_CLUSTER, of_cluster
+from broker.requests.api import Api
+from broker.requests.call import Call
 from protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
 

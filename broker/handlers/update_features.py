@@ -5,8 +5,9 @@ v1 adds validate-only and the kind of upgrade, v2 leaves out per-feature results
 
 from __future__ import annotations
 
-from broker.requests.authorisation import ALTER_CLUSTER, of_cluster
-from broker.requests.dispatch import Api, Call
+from broker.exchange.authorisation import ALTER_CLUSTER, of_cluster
+from broker.requests.api import Api
+from broker.requests.call import Call
 from protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 

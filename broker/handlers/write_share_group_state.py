@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from broker.requests.authorisation import CLUSTER_ACTION_CLUSTER, by_handler
-from broker.requests.dispatch import Api, Call
+from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, by_handler
+from broker.requests.api import Api
+from broker.requests.call import Call
 from broker.share.state_requests import answered, decided, is_whole
 from coordinator.share.batches import StateBatch
 from coordinator.share.records import ShareKey

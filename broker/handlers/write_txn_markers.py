@@ -10,9 +10,10 @@ import asyncio
 from collections.abc import Coroutine, Iterable
 from typing import Any
 
-from broker.coordinators.markers import Marker, begin_marker, marker_of
-from broker.requests.authorisation import ALTER_CLUSTER, CLUSTER_ACTION_CLUSTER, by_handler
-from broker.requests.dispatch import Api, Call
+from broker.coordinators.markers import Marker, marker_of
+from broker.exchange.authorisation import ALTER_CLUSTER, CLUSTER_ACTION_CLUSTER, by_handler
+from broker.requests.api import Api
+from broker.requests.call import Call
 from coordinator.group.records import EndTransaction
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.write_txn_markers import (
@@ -83,7 +84,7 @@ def begin_one(
     """A partition's answer; what it has to wait for is added to `waiting`."""
     result = WritableTxnMarkerPartitionResult(partition_index=name.partition, error_code=ErrorCode.NONE)
     try:
-        wait = begin_marker(call.broker, name, marker)
+        wait = call.broker.marker_writer.begin(name, marker)
     except KafkaError as error:
         result.error_code = error.code
     else:

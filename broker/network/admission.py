@@ -8,16 +8,29 @@ from __future__ import annotations
 import sys
 from collections import Counter, deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from broker.config import BrokerConfig
 from broker.logging import get_logger
 from broker.network.descriptors import WAITING_CONNECTIONS
 
-if TYPE_CHECKING:
-    from broker.network.connection import ServerConnection
-
 log = get_logger("broker.network.listener")
+
+
+class Entrant(Protocol):
+    """A connection that asks to be admitted."""
+
+    @property
+    def ip(self) -> str: ...
+
+    @property
+    def peer(self) -> str: ...
+
+    def hold(self) -> None:
+        """It waits for a place."""
+
+    def go_on(self) -> None:
+        """It has its place."""
 
 
 class Admission:
@@ -31,9 +44,9 @@ class Admission:
         self._room = room
         self._per_ip: Counter[str] = Counter()
         self._count = 0
-        self.waiting: deque[ServerConnection] = deque()
+        self.waiting: deque[Entrant] = deque()
 
-    def admit(self, connection: ServerConnection) -> bool:
+    def admit(self, connection: Entrant) -> bool:
         """Counts a new connection in, lets it wait, or says False: it must be closed."""
         limits = self._limits()
         limit = limits.connection_limits.get(connection.ip, limits.max_connections_per_ip)
@@ -50,7 +63,7 @@ class Admission:
             self._count += 1
         return True
 
-    def release(self, connection: ServerConnection) -> None:
+    def release(self, connection: Entrant) -> None:
         """Counts a closed connection out and lets the next waiting one in."""
         self._per_ip[connection.ip] -= 1
         if not self._per_ip[connection.ip]:
@@ -73,6 +86,6 @@ class Admission:
         return f"{self._room} connections are all that the limit of open files (ulimit -n) has room for"
 
 
-def refuse(connection: ServerConnection, reason: str) -> bool:
+def refuse(connection: Entrant, reason: str) -> bool:
     log.warning("connection refused", peer=connection.peer, reason=reason)
     return False

@@ -11,22 +11,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from collections.abc import Sequence
+from typing import Final, cast
 
+from broker.exchange.context import ClientConnection
+from broker.exchange.pending import Answer, Parked, Running
 from broker.logging import get_logger
+from broker.network.listener import Listener
 from broker.network.request_memory import COUNTED_BYTES, Share, cost_bytes
 from broker.network.stalls import Stall, looked_at, reason
-from broker.requests.context import ANONYMOUS
-from broker.requests.running import Running
-from broker.requests.waiting import Parked
 from protocol.connection import FrameReader
 from protocol.errors import ProtocolError
-from protocol.primitives import AS_JAVA
 from protocol.types import Buffer
-
-if TYPE_CHECKING:
-    from broker.network.listener import Listener
 
 WRITE_HIGH_WATER_BYTES: Final = 512 * 1024
 """Answers not yet taken by the peer beyond which its requests wait."""
@@ -62,37 +58,27 @@ NO_READING: Final = TURN | PLACE | ROOM
 """While it waits for any of these its socket is not read from. A client that waits for its answer, as most do, is: so
 the broker learns when it goes."""
 
-Answer: TypeAlias = "list[Buffer] | Parked | Running | None"
-"""Buffers to write, None for no answer, or what will say it in its time."""
-
 log: Final = get_logger("broker.network.connection")
 
 
-class ServerConnection:
+class ServerConnection(ClientConnection):
     """One client: reads frames, hands each to the listener's `answer`, writes what comes back, in order.
 
     An asyncio.BufferedProtocol by its methods. It is none by its class, which uvloop does not ask for: a class that has
-    no other above it can be compiled, its attributes with it.
+    none above it but of ours can be compiled, its attributes with it.
     """
 
     __slots__ = (
-        "_active", "_admitted", "_awaited_bytes", "_charged_bytes", "_client_id", "_is_reading", "_partial_bytes",
-        "_pending", "_queue", "_queued_bytes", "_raw_client_id", "_share", "_waits", "answered", "client_software",
-        "closed", "ip", "listener", "memory", "on_close", "peer", "principal", "reader", "received_ns", "stall",
-        "transport",
+        "_active", "_admitted", "_awaited_bytes", "_charged_bytes", "_is_reading", "_partial_bytes", "_pending",
+        "_queue", "_queued_bytes", "_share", "_waits", "answered", "listener", "memory", "reader", "stall", "transport",
     )  # fmt: skip
 
     def __init__(self, listener: Listener) -> None:
+        super().__init__(listener.name, listener.finish)
         self.listener = listener
         self.memory = listener.memory
         self.reader = FrameReader(listener.max_request_bytes)
         self.transport: asyncio.Transport = cast(asyncio.Transport, None)  # set before anything else is called
-        self.peer = ""
-        self.ip = ""
-        self.closed = False
-        self.client_software = ("unknown", "unknown")
-        self.on_close: list[Callable[[ServerConnection], None]] = []
-        """Who wants to know that the client is gone."""
         self.stall: Stall | None = None
         self.answered = 0
         """Requests that were answered while it held memory."""
@@ -107,11 +93,6 @@ class ServerConnection:
         self._charged_bytes = 0
         self._share: Share | None = None
         self._pending: Parked | Running | None = None
-        self.principal = ANONYMOUS
-        self.received_ns = 0
-        """When the last bytes came, by the monotonic clock."""
-        self._raw_client_id = b""
-        self._client_id = ""
 
     @property
     def kept_bytes(self) -> int:
@@ -167,12 +148,6 @@ class ServerConnection:
             self._answer(frames)
         if reader.held_bytes != self._partial_bytes or reader.is_full:
             self._account()
-
-    def client_id(self, raw: bytes) -> str:
-        """The client id that a request's header has. It hardly ever changes."""
-        if raw != self._raw_client_id:
-            self._client_id, self._raw_client_id = str(raw, "utf-8", AS_JAVA), raw
-        return self._client_id
 
     def hold(self) -> None:
         """Admitted later: nothing is answered until `go_on`. What comes first is kept, and stops the reading: a

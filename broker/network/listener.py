@@ -8,13 +8,29 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import cast
+from typing import Protocol
 
 from broker.clock import Clock
-from broker.network.admission import Admission
-from broker.network.connection import Answer, ServerConnection
+from broker.exchange.context import ClientConnection, Context, Sent
+from broker.exchange.pending import Answer
+from broker.network.admission import Admission, Entrant
 from broker.network.request_memory import RequestMemory
-from broker.requests.context import Context, Sent
+
+
+class Accepted(Entrant, Protocol):
+    """A connection as its listener knows it."""
+
+    @property
+    def transport(self) -> asyncio.Transport: ...
+
+    def close(self) -> None:
+        """Closes once what is written has gone out."""
+
+    def close_if_idle(self) -> None:
+        """Closes a client of which nothing came since the last call."""
+
+    def close_if_stalled(self, now_ms: int, timeout_ms: int) -> None:
+        """Closes one that holds memory and has brought nothing for so long."""
 
 
 class Listener:
@@ -23,7 +39,7 @@ class Listener:
     def __init__(
         self,
         name: str,
-        answer: Callable[[ServerConnection, memoryview], Answer],
+        answer: Callable[[ClientConnection, memoryview], Answer],
         finish: Callable[[Context, Sent], Sent],
         *,
         clock: Clock,
@@ -38,14 +54,10 @@ class Listener:
         self.max_request_bytes = max_request_bytes
         self.admission = admission
         self.memory = memory
-        self.connections: set[ServerConnection] = set()
+        self.connections: set[Accepted] = set()
         self._empty = asyncio.Event()
 
-    def connection(self) -> asyncio.BufferedProtocol:
-        """The protocol factory for uvloop's `create_server`."""
-        return cast(asyncio.BufferedProtocol, ServerConnection(self))
-
-    def forget(self, connection: ServerConnection) -> None:
+    def forget(self, connection: Accepted) -> None:
         """A connection is closed."""
         self.connections.remove(connection)
         self.admission.release(connection)

@@ -14,10 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from broker.network.connection import ServerConnection
+from typing import Final, Protocol
 
 RECEIVE_BUFFER_BYTES: Final = 512 * 1024
 """What one read can take: several produce batches of the usual 16 KiB to 64 KiB in one system call."""
@@ -40,6 +37,13 @@ PRODUCE: Final = b"\0\0"
 def cost_bytes(frame: memoryview) -> int:
     """The memory that a request takes while its answer waits, at worst."""
     return len(frame) if bytes(frame[: len(PRODUCE)]) == PRODUCE else len(frame) * OBJECT_BYTES
+
+
+class Holder(Protocol):
+    """A connection that holds memory, or waits for some."""
+
+    def ask_for_room(self) -> None:
+        """There may be room now."""
 
 
 class Share:
@@ -69,9 +73,9 @@ class RequestMemory:
         self.receive_buffer = self._buffer
         """Where all connections read into, since a read is handled before the next one starts; a part of it while
         memory is short."""
-        self._waiting: dict[ServerConnection, int] = {}
+        self._waiting: dict[Holder, int] = {}
         """Who waits for how many bytes; in the order in which they came."""
-        self.first: ServerConnection | None = None
+        self.first: Holder | None = None
         """Who goes on beyond the limit."""
 
     def join(self, ip: str) -> Share:
@@ -82,7 +86,7 @@ class RequestMemory:
         share.connections += 1
         return share
 
-    def leave(self, ip: str, connection: ServerConnection) -> None:
+    def leave(self, ip: str, connection: Holder) -> None:
         """A connection that holds nothing any more is gone."""
         self._waiting.pop(connection, None)
         if self.first is connection:
@@ -105,7 +109,7 @@ class RequestMemory:
         if more_bytes < 0 and self._waiting:
             asyncio.get_running_loop().call_soon(self._offer)
 
-    def grants(self, connection: ServerConnection, share: Share, more_bytes: int) -> bool:
+    def grants(self, connection: Holder, share: Share, more_bytes: int) -> bool:
         """Whether a frame gets so much more room now; else the connection is called once it does."""
         fits = self.held_bytes + more_bytes <= self.limit_bytes and share.held_bytes + more_bytes <= self.share_bytes
         if not fits:
@@ -117,7 +121,7 @@ class RequestMemory:
         self._waiting.pop(connection, None)
         return True
 
-    def waits(self, connection: ServerConnection) -> bool:
+    def waits(self, connection: Holder) -> bool:
         return connection in self._waiting
 
     def pass_on(self) -> None:

@@ -5,10 +5,11 @@ Kafka leaves them until connections.max.idle.ms, which a byte now and then puts 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+import asyncio
+from typing import Final, NamedTuple, Protocol
 
-if TYPE_CHECKING:
-    from broker.network.connection import ServerConnection
+from broker.network.request_memory import Holder, RequestMemory
+from protocol.connection import FrameReader
 
 MIN_PROGRESS_BYTES: Final = 64 * 1024
 """What a request that is not whole must bring within odradek.request.stall.timeout.ms, or the rest of it: two kilobytes
@@ -40,7 +41,36 @@ class Stall(NamedTuple):
     since_ms: int
 
 
-def stall_of(connection: ServerConnection, now_ms: int) -> Stall | None:
+class Suspect(Holder, Protocol):
+    """A connection that may have stalled."""
+
+    @property
+    def reader(self) -> FrameReader: ...
+
+    @property
+    def memory(self) -> RequestMemory: ...
+
+    @property
+    def transport(self) -> asyncio.Transport: ...
+
+    @property
+    def stall(self) -> Stall | None:
+        """Of the last look."""
+
+    @property
+    def answered(self) -> int: ...
+
+    @property
+    def is_ending(self) -> bool: ...
+
+    @property
+    def is_read_from(self) -> bool: ...
+
+    @property
+    def waits_to_be_answered(self) -> bool: ...
+
+
+def stall_of(connection: Suspect, now_ms: int) -> Stall | None:
     """In what a connection may have stalled; None while it holds nothing that others lack."""
     reader = connection.reader
     if connection.is_ending:
@@ -54,7 +84,7 @@ def stall_of(connection: ServerConnection, now_ms: int) -> Stall | None:
     return None
 
 
-def looked_at(connection: ServerConnection, now_ms: int) -> Stall | None:
+def looked_at(connection: Suspect, now_ms: int) -> Stall | None:
     """Its stall, which has its beginning where it was looked at before and brought nothing since."""
     stall, before = stall_of(connection, now_ms), connection.stall
     if stall is None or before is None or stall[:2] != before[:2]:
@@ -62,7 +92,7 @@ def looked_at(connection: ServerConnection, now_ms: int) -> Stall | None:
     return stall if stall.moved_bytes >= before.moved_bytes + MIN_PROGRESS_BYTES else before
 
 
-def reason(connection: ServerConnection, stall: Stall, timeout_ms: int) -> str:
+def reason(connection: Suspect, stall: Stall, timeout_ms: int) -> str:
     """Why it is closed, for the log."""
     reader = connection.reader
     told = REASONS[stall.kind].format(size=reader.announced_bytes, arrived=reader.arrived_bytes)

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from broker.broker import Broker
 from broker.config import BrokerConfig
 from broker.disks.cleaner import Cleaner
 from broker.disks.failures import DiskFailures
@@ -19,7 +18,8 @@ from broker.logging import get_logger
 from broker.network.listener import Listener
 from broker.network.memory_back import give_back
 from broker.network.stalls import CHECKS
-from broker.process.workers import Workers
+from broker.requests.broker import Broker
+from broker.workers import Workers
 from storage.failure import StorageError
 
 log = get_logger("broker.process.housekeeping")
@@ -65,7 +65,7 @@ class Housekeeping:
         self.failures = failures
         self.workers = workers
         self.listeners = listeners
-        self.cleaner = Cleaner(broker)
+        self.cleaner = Cleaner(broker.logs, broker.clock, broker.live_config)
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:

@@ -10,16 +10,17 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping
+from typing import cast
 
 import uvloop
 
 from broker import logging
-from broker.broker import Broker
 from broker.clock import SystemClock
 from broker.config import BrokerConfig
 from broker.config.alter import broker_checker, check_client_metrics, group_checker, list_defaults
 from broker.config.layers import Layers
 from broker.config.listeners import Listener as Address
+from broker.config.live import LiveConfig
 from broker.disks.failures import DiskFailures
 from broker.disks.lock import DirectoryInUse, DirectoryLock
 from broker.disks.open_logs import open_logs
@@ -30,13 +31,15 @@ from broker.metadata.opening import Metadata, Settings, open_metadata
 from broker.metadata.snapshots import SnapshotRules
 from broker.network import descriptors
 from broker.network.admission import Admission
+from broker.network.connection import ServerConnection
 from broker.network.endpoints import address, advertised, bind
 from broker.network.listener import Listener
 from broker.network.request_memory import RequestMemory
 from broker.process.housekeeping import Housekeeping
-from broker.process.workers import Workers
 from broker.replica.assignments import Assignments
+from broker.requests.broker import Broker
 from broker.requests.dispatch import Dispatcher
+from broker.workers import Workers
 from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.configs.resource import ResourceType
 from coordinator.cluster.formatting import WrongOwner
@@ -139,7 +142,7 @@ class Server:
         self._disk = OsDisk()
         self._metadata_worker = Workers(METADATA_THREADS, "metadata")
         self._workers = Workers(BACKGROUND_THREADS, "background")
-        self._layers = Layers(config)
+        self._live_config = LiveConfig(Layers(config))
         self.listeners: list[Listener] = []
         self._sockets: list[asyncio.Server] = []
 
@@ -150,20 +153,20 @@ class Server:
         self.metadata = self._open_metadata()
         now_ms = self._clock.now_ms()
         self.logs = open_logs(self.config, self.metadata.image, self._disk, now_ms, self._failed_dirs)
-        self.broker = Broker(self.config, self._layers, self._clock, self.metadata, self.logs, APIS)
+        self.broker = Broker(self._live_config, self._clock, self.metadata, self.logs, APIS)
         offline = [log_dir.path for log_dir in self.logs.dirs.values() if not log_dir.online]
         await self.metadata.node.register([Endpoint(one.name, one.host, one.port) for one in self.told], offline)
         await self.metadata.node.unfence()
-        assignments = Assignments(self.broker)
-        assignments.take_over()
+        self.assignments = self._assignments(self.broker)
+        self.assignments.take_over()
         for coordinator in self.broker.coordinators.values():
             coordinator.start()
         self.broker.share_groups.start()
-        failures = DiskFailures(self.broker, assignments.open_offline, self._failed)
+        failures = self._disk_failures()
         self.housekeeping = Housekeeping(self.broker, self._workers, self.listeners, failures)
         self.housekeeping.start()
         dispatcher = Dispatcher(self.broker, FAST)
-        admission = Admission(lambda: self.broker.layers.effective, self._connections)
+        admission = Admission(lambda: self._live_config.effective, self._connections)
         memory = RequestMemory(self.config.request_memory_bytes, self.config.request_memory_bytes_per_ip)
         for (sock, _), told in zip(bound, self.told, strict=True):
             await self._listen(sock, told, dispatcher, admission, memory)
@@ -171,14 +174,36 @@ class Server:
         gc.set_threshold(OBJECTS_PER_COLLECTION)
         gc.enable()
 
+    def _assignments(self, broker: Broker) -> Assignments:
+        return Assignments(
+            broker.replicas,
+            self.logs,
+            self.metadata.loader,
+            self.metadata.node,
+            self._clock,
+            self._live_config,
+            new_logs=broker.new_logs,
+            moves=broker.moves,
+        )
+
+    def _disk_failures(self) -> DiskFailures:
+        return DiskFailures(
+            self.logs,
+            self.metadata.metadata_log,
+            self.metadata.node,
+            close=self.assignments.log_lost,
+            reopen=self.assignments.open_offline,
+            stop=self._failed,
+        )
+
     def _open_metadata(self) -> Metadata:
         settings = Settings(
             log_dirs=tuple(self.config.data_dirs),
             options=cluster_options(self.config, self.told),
             metadata_log_dir=self.config.metadata_dir,
             checkers={
-                ResourceType.BROKER: broker_checker(lambda: self._layers),
-                ResourceType.GROUP: group_checker(lambda: self._layers),
+                ResourceType.BROKER: broker_checker(lambda: self._live_config.layers),
+                ResourceType.GROUP: group_checker(lambda: self._live_config.layers),
                 ResourceType.CLIENT_METRICS: check_client_metrics,
             },
             snapshots=snapshot_rules(self.config),
@@ -219,7 +244,7 @@ class Server:
             admission=admission,
             memory=memory,
         )
-        server = await asyncio.get_running_loop().create_server(listener.connection, sock=sock)
+        server = await asyncio.get_running_loop().create_server(lambda: accepted(listener), sock=sock)
         self.listeners.append(listener)
         self._sockets.append(server)
 
@@ -256,6 +281,11 @@ class Server:
                     await listener.emptied()
         for listener in self.listeners:
             listener.abort_all()
+
+
+def accepted(listener: Listener) -> asyncio.BufferedProtocol:
+    """A connection that the listener has just got, as uvloop takes it."""
+    return cast(asyncio.BufferedProtocol, ServerConnection(listener))
 
 
 def metadata_log_config(config: BrokerConfig) -> LogConfig:

@@ -9,19 +9,26 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from broker.broker import Broker
+from broker.clock import Clock
+from broker.config.live import LiveConfig
 from broker.logging import get_logger
+from broker.metadata.node import Node
 from broker.replica.isr import NO_BROKER_EPOCH, Follower, Rules
+from broker.replica.moves import Moves
+from broker.replica.new_logs import NewLogs
 from broker.replica.partition import Partition
+from broker.replica.replicas import Replicas
 from broker.replica.roles import next_role
 from coordinator.cluster.brokers.info import ASSUMED_ONLINE
 from coordinator.cluster.changes import ConfigChanged, Delta, PartitionChanged, PartitionCreated, TopicDeleted
 from coordinator.cluster.configs.resource import DEFAULT_BROKER, ConfigResource, ResourceType
+from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.topics import topic
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition, Uuid, uuid_to_text
 from storage.config import LogConfig
 from storage.log import Log
+from storage.logs import Logs
 
 log = get_logger("broker.replica")
 
@@ -29,13 +36,32 @@ log = get_logger("broker.replica")
 class Assignments:
     """Subscribed to the image: turns its changes into what `replicas` and `logs` hold."""
 
-    def __init__(self, broker: Broker) -> None:
-        self.broker = broker
-        self.node_id = broker.config.node_id
-        self.image = broker.image
-        self.logs = broker.logs
-        self.replicas = broker.replicas
-        self.rules = Rules(self._may_be_in_sync, lambda: broker.config.replica_lag_time_max_ms)
+    def __init__(
+        self,
+        replicas: Replicas,
+        logs: Logs,
+        loader: MetadataLoader,
+        node: Node,
+        clock: Clock,
+        config: LiveConfig,
+        *,
+        new_logs: NewLogs,
+        moves: Moves,
+    ) -> None:
+        self.replicas = replicas
+        self.logs = logs
+        self.image = loader.image
+        self.new_logs = new_logs
+        self._loader = loader
+        self._node = node
+        self._clock = clock
+        self._config = config
+        self._moves = moves
+        self.rules = Rules(self._may_be_in_sync, lambda: config.effective.replica_lag_time_max_ms)
+
+    @property
+    def node_id(self) -> int:
+        return self._node.node_id
 
     def take_over(self) -> None:
         """Everything that is assigned as the broker starts; then each change as it comes."""
@@ -44,7 +70,7 @@ class Assignments:
                 self.open(each, index, partition)
         self._set_aside_strays()
         self._configure_broker()
-        self.broker.loader.subscribe(self.changed)
+        self._loader.subscribe(self.changed)
 
     def _set_aside_strays(self) -> None:
         """Logs that the metadata does not know: kept on disk under another name, and not served."""
@@ -61,7 +87,7 @@ class Assignments:
                 handle(self, change)
 
     def log_config(self, name: str) -> LogConfig:
-        return self.broker.config.log_config(self.image.topic_configs(name))
+        return self._config.effective.log_config(self.image.topic_configs(name))
 
     def open(self, owner: topic.Topic, index: int, assigned: topic.Partition, *, is_new: bool = False) -> None:
         """The log of a partition that has a replica here, made if it is not there and may be made."""
@@ -77,7 +103,14 @@ class Assignments:
         partition = Partition(name, owner.topic_id, found, self.rules)
         self._assign(partition, assigned)
         self.replicas.add(partition)
-        self.broker.moves.resume(partition)
+        self._moves.resume(partition)
+
+    def log_lost(self, name: TopicPartition) -> None:
+        """The log's directory has failed. A replica that was only moving there stays where it is."""
+        self._moves.forget(name)
+        owner = self.image.topic(name.topic)
+        if self.logs.get(name) is None and owner is not None:
+            self.replicas.set_offline(name, owner.topic_id)
 
     def open_offline(self) -> None:
         """Try again what could not be opened, as when there is room on a disk that was full."""
@@ -94,20 +127,18 @@ class Assignments:
         """
         log_dir = None
         if directory_id is not None and directory_id not in ASSUMED_ONLINE and self.logs.get(name) is None:
-            log_dir = self.broker.node.directory_of(directory_id)
+            log_dir = self._node.directory_of(directory_id)
             if log_dir is None:
                 message = f"it is in log directory {uuid_to_text(directory_id)}, which is none of this broker's now"
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
         elif not is_new and self.logs.get(name) is None and len(self.logs.online_dirs()) < len(self.logs.dirs):
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "it may be in a log directory that is offline")
         config = self.log_config(name.topic)
-        return self.logs.create(name, topic_id, config, self.broker.clock.now_ms(), log_dir=log_dir)
+        return self.logs.create(name, topic_id, config, self._clock.now_ms(), log_dir=log_dir)
 
     def _created(self, change: PartitionCreated) -> None:
         owner, index, partition = change
-        if self.node_id in partition.replicas and not self.broker.new_logs.make(
-            owner.name, partial(self._make, owner, index)
-        ):
+        if self.node_id in partition.replicas and not self.new_logs.make(owner.name, partial(self._make, owner, index)):
             self.replicas.set_pending(TopicPartition(owner.name, index), owner.topic_id)
 
     def _make(self, owner: topic.Topic, index: int) -> None:
@@ -125,7 +156,7 @@ class Assignments:
 
     def _assign(self, partition: Partition, assigned: topic.Partition) -> None:
         """Has the partition take over the role that the metadata gives it."""
-        now_ms = self.broker.clock.now_ms()
+        now_ms = self._clock.now_ms()
         role = next_role(partition.role, assigned, self.node_id, partition.log_end_offset, now_ms)
         partition.become(role, now_ms)
 
@@ -136,12 +167,12 @@ class Assignments:
         return broker is not None and broker.active and is_current
 
     def _deleted(self, change: TopicDeleted) -> None:
-        self.broker.new_logs.forget(change.topic.name)
+        self.new_logs.forget(change.topic.name)
         for index in change.topic.partitions:
             name = TopicPartition(change.topic.name, index)
-            self.broker.moves.forget(name)
+            self._moves.forget(name)
             if self.replicas.remove(name) is not None:
-                self.logs.delete(name, self.broker.clock.now_ms())
+                self.logs.delete(name, self._clock.now_ms())
 
     def _configured(self, change: ConfigChanged) -> None:
         if change.resource.type is ResourceType.BROKER:
@@ -156,10 +187,10 @@ class Assignments:
         """The dynamic options of this broker, and those of all brokers, over what it was started with."""
         own = ConfigResource(ResourceType.BROKER, str(self.node_id))
         cluster, broker = self.image.configs(DEFAULT_BROKER), self.image.configs(own)
-        self.broker.layers = self.broker.layers.changed(cluster=dict(cluster), broker=dict(broker))
-        for problem in self.broker.layers.problems:
+        self._config.layers = self._config.layers.changed(cluster=dict(cluster), broker=dict(broker))
+        for problem in self._config.layers.problems:
             log.warning("dynamic option not used", problem=problem)
-        self.logs.verification_enabled = self.broker.config.transaction_partition_verification_enable
+        self.logs.verification_enabled = self._config.effective.transaction_partition_verification_enable
         for partition in self.replicas:
             partition.configure(self.log_config(partition.name.topic))
             partition.log.producer_state.verification_enabled = self.logs.verification_enabled

@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 from broker.replica.isr import NO_OTHERS, Rules, committed_offset
 from broker.replica.replica import Replica
 from broker.replica.roles import NO_EPOCH, NOT_YET, Following, LeaderMoved, Leading, Role
-from broker.requests.waiting import Waiter
+from broker.replica.waiter import Waiter
 from coordinator.cluster.topics import names
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition, Uuid
@@ -70,9 +70,9 @@ class Partition(Replica):
         """Why the replica is not here any more."""
         self.tenure = 0
         """Counts how often another broker took over, or the replica went: what was appended before may be gone."""
-        self.waiters: set[Waiter] = set()
-        """On commit."""
-        self.append_waiters: set[Waiter] = set()
+        self.waiters: dict[Waiter, None] = {}
+        """On commit, in the order in which they came: a set's order changes from run to run."""
+        self.append_waiters: dict[Waiter, None] = {}
         """On append."""
         self.commits: list[tuple[int, Then]] = []
         """Who waits for an offset to be committed, by offset."""

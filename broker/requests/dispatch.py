@@ -5,34 +5,30 @@ A handler that need not wait runs inside the socket's callback: one request, no 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final
 
 from librt.strings import read_i16_be, read_i32_be
 
+from broker.exchange.authorisation import CLUSTER_NAME, Requirement
+from broker.exchange.context import ClientConnection, Context
+from broker.exchange.eager import Waiting, begin
+from broker.exchange.pending import Answer, Parked, ParkedCall, ParkedShortCut, Running
 from broker.logging import get_logger
-from broker.requests.authorisation import CLUSTER_NAME, Name, Operation, Requirement, Requires, Resource, sorted_out
-from broker.requests.context import Context
-from broker.requests.eager import Waiting, begin
-from broker.requests.running import Running
-from broker.requests.waiting import Parked, ParkedCall
+from broker.requests.api import Api
+from broker.requests.broker import Broker
+from broker.requests.call import Call
 from protocol.api_key import ApiKey
 from protocol.codec import MALFORMED, Decoder, Encoder, bounded_decoder, decoder, encoder
 from protocol.connection import response_frame
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.primitives import read_uvarint
-from protocol.schema import Versions, fields_of, identity
+from protocol.schema import fields_of, identity
 from protocol.types import Buffer
 
-if TYPE_CHECKING:
-    from broker.broker import Broker
-    from broker.fast.reading import ParkedFetch
-    from broker.network.connection import Answer, ServerConnection
-
-Request = TypeVar("Request")
-Fast = Callable[["Broker", Context, memoryview, bytes, int], "list[Buffer] | ParkedFetch | Running | None"]
+Fast = Callable[[Broker, Context, memoryview, bytes, int], "list[Buffer] | ParkedShortCut | Running | None"]
 """(broker, context, frame, its front, position) → the answer, now or later; None leaves it to the general way."""
 
 HEADER_BYTES: Final = 10
@@ -63,56 +59,6 @@ cluster of Apache Kafka has about as many partitions at most. A frame of no more
 not counted."""
 
 log: Final = get_logger("broker.requests.dispatch")
-
-
-class Call(Generic[Request]):
-    """One request at work: what was asked, by whom, and the broker that is asked."""
-
-    __slots__ = ("api", "broker", "context", "request", "version")
-
-    def __init__(self, api: Api, context: Context, broker: Broker, request: Request) -> None:
-        self.api = api
-        self.context = context
-        self.version = context.version
-        self.broker = broker
-        self.request = request
-
-    @property
-    def client_id(self) -> str | None:
-        return self.context.client_id
-
-    @property
-    def connection(self) -> ServerConnection:
-        return self.context.connection
-
-    def authorise(
-        self, operation: Operation, resource: Resource, names: Iterable[Name]
-    ) -> tuple[list[Name], list[Name]]:
-        """The names that the client may do it to, and those that it may not, in their order."""
-        return sorted_out(self.broker.authorizer, self.context, operation, resource, names)
-
-    @property
-    def now_ms(self) -> int:
-        return self.broker.clock.now_ms()
-
-
-class Api(NamedTuple):
-    """A row of the table of APIs that everything else is derived from: dispatch, ApiVersions, docs."""
-
-    request: type
-    response: type
-    handle: Callable[[Any], Coroutine[Any, Any, Any]]
-    """(Call[request]) → response (or its body, encoded), None for no answer, or what is parked."""
-    requires: Requires
-    """What a client has to be allowed to do, and who asks."""
-
-    @property
-    def key(self) -> ApiKey:
-        return ApiKey(identity(self.request).key)
-
-    @property
-    def versions(self) -> Versions:
-        return identity(self.request).versions
 
 
 class Route:
@@ -186,7 +132,7 @@ class Dispatcher:
         """Of the APIs that were asked for."""
         self._fast = fast
 
-    def answer(self, connection: ServerConnection, frame: memoryview) -> Answer:
+    def answer(self, connection: ClientConnection, frame: memoryview) -> Answer:
         """The answer to one request frame; ProtocolError closes the connection."""
         key = version = -1
         position = 0
@@ -200,7 +146,7 @@ class Dispatcher:
             route = self.routes.get(key) or self._route(key)
             if route is None or not route.first <= version <= route.last:
                 context = Context(connection, key, OLDEST, correlation_id, None, len(frame))
-                return context.finish(self.unsupported(context, version))
+                return context.finish(self.unsupported(route, context, version))
             position = HEADER_BYTES
             client_id = None
             if client_id_length >= 0:
@@ -266,14 +212,12 @@ class Dispatcher:
         if not self.broker.authorizer.allows(context, *required, CLUSTER_NAME):
             raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
-    def unsupported(self, context: Context, version: int) -> list[Buffer]:
+    def unsupported(self, route: Route | None, context: Context, version: int) -> list[Buffer]:
         """ApiVersions is answered at any version, so that newer clients learn what there is (KIP-511); nothing else
         is."""
-        if context.key != ApiKey.API_VERSIONS:
+        if route is None or route.api.unsupported is None:
             raise ProtocolError(f"{api_name(context.key)} v{version} is not served; see ApiVersions", offset=0)
-        from broker.handlers.api_versions import unsupported_version
-
-        return self.routes[context.key].encode(context, unsupported_version(self.broker))
+        return route.encode(context, route.api.unsupported(self.broker.apis))
 
 
 def bound(route: Route, call: Call[Any], parked: ParkedCall) -> ParkedCall:

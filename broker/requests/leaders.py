@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from broker.broker import Broker
-    from broker.network.connection import ServerConnection
+from coordinator.cluster.image import Image
 
 
 class Node(NamedTuple):
@@ -19,9 +17,9 @@ class Node(NamedTuple):
     rack: str | None
 
 
-def nodes(broker: Broker, connection: ServerConnection, broker_ids: Iterable[int]) -> list[Node]:
-    """Those of the brokers that the connection's listener leads to."""
-    brokers, listener = broker.image.brokers, connection.listener.name
+def nodes(image: Image, listener: str, broker_ids: Iterable[int]) -> list[Node]:
+    """Those of the brokers that are reached by the listener of that name."""
+    brokers = image.brokers
     return [
         Node(broker_id, endpoint.host, endpoint.port, brokers[broker_id].rack)
         for broker_id in broker_ids

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from broker.exchange.context import Context
+from broker.exchange.pending import ParkedCall
+from broker.exchange.timeouts import Timeouts
 from broker.replica.partition import Partition
-from broker.requests.context import Context
-from broker.requests.waiting import ParkedCall, Timeouts
 from protocol.errors import ErrorCode
 from protocol.messages.produce import PartitionProduceResponse, ProduceResponse
 

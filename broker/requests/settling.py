@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from broker.process.workers import Workers
+from broker.workers import Workers
 from storage.appending.append import AppendRules, Settled, settle
 from storage.producers.entry import Origin
 

@@ -19,7 +19,7 @@ from protocol.types import TopicPartition
 from storage.producers.entry import Verification
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.requests.broker import Broker
 
 
 class Supports(Enum):

@@ -47,8 +47,8 @@ async def summary(groups: ShareGroups, key: ShareKey) -> Told:
 def lag(groups: ShareGroups, key: ShareKey, found: Summary) -> int:
     if found.start_offset == NO_START_OFFSET or found.delivery_complete_count == NO_COUNT:
         return UNKNOWN_LAG
-    topic = groups.broker.replicas.name_of(key.topic_id)
-    partition = None if topic is None else groups.broker.replicas.topic(topic).get(key.partition)
+    topic = groups.environment.replicas.name_of(key.topic_id)
+    partition = None if topic is None else groups.environment.replicas.topic(topic).get(key.partition)
     if partition is None:
         return UNKNOWN_LAG
     return partition.high_watermark - found.start_offset - found.delivery_complete_count
@@ -59,7 +59,7 @@ async def alter(groups: ShareGroups, wanted: Initialize) -> Mapping[ShareKey, Ka
     if not any(wanted.offsets.values()):
         return {}
     groups.forget_group(wanted.group_id)
-    return await initialize(groups, wanted)
+    return await initialize(groups.persister, groups.coordinator, wanted)
 
 
 async def delete_state(groups: ShareGroups, group_id: str, partitions: Partitions) -> dict[Uuid, KafkaError]:
@@ -83,13 +83,13 @@ async def finish_delete(groups: ShareGroups, group_id: str, deletion: Deletion) 
     failed = await delete_state(groups, group_id, deletion.partitions)
     done = frozenset(deletion.partitions.keys() - failed.keys())
     if done:
-        await groups.broker.groups.decided(group_id, deleted, group_id, done)
+        await groups.coordinator.decided(group_id, deleted, group_id, done)
     return failed
 
 
 async def delete_group_state(groups: ShareGroups, group_id: str) -> None:
     """All state of a group that is to be deleted, if it is a share group without members. Raises KafkaError."""
-    deletion = await groups.broker.groups.decided(group_id, begin_delete_all, group_id, None)
+    deletion = await groups.coordinator.decided(group_id, begin_delete_all, group_id, None)
     failed = await delete_state(groups, group_id, deletion.partitions)
     for error in failed.values():
         raise error

@@ -14,8 +14,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from broker.coordinators.environment import Environment
 from broker.logging import get_logger
 from broker.replica.partition import Partition
 from broker.replica.replica import READ_UNCOMMITTED
@@ -26,9 +27,6 @@ from protocol.errors import ErrorCode, KafkaError, error_code
 from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from protocol.records import batch
 from protocol.records.record import Record, read_records
-
-if TYPE_CHECKING:
-    from broker.broker import Broker
 
 ATTEMPTS: Final = 5
 FIRST_RETRY_S: Final = 1.0
@@ -89,12 +87,12 @@ NOTHING: Final = Copy()
 class DeadLetters:
     """Writes letters, of all groups."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
 
     def are_wanted(self, config: GroupConfig) -> bool:
         """Whether a group has a queue, and the cluster's features let it."""
-        is_enabled = self._broker.image.features.get(FEATURE, 0) >= FIRST_LEVEL
+        is_enabled = self._environment.image.features.get(FEATURE, 0) >= FIRST_LEVEL
         return is_enabled and bool(config.errors_deadletterqueue_topic_name)
 
     async def write(self, key: ShareKey, source: Partition, letters: Sequence[Letter], config: GroupConfig) -> None:
@@ -120,7 +118,7 @@ class DeadLetters:
     async def _attempt(self, key: ShareKey, source: Partition, letters: Sequence[Letter], config: GroupConfig) -> None:
         target = await self._target(config.errors_deadletterqueue_topic_name, source.name.partition)
         copies = copied(source, letters) if config.errors_deadletterqueue_copy_record_enable else {}
-        now_ms = self._broker.clock.now_ms()
+        now_ms = self._environment.clock.now_ms()
         records = [
             letter_record(key, source, offset, letter, copies.get(offset, NOTHING), now_ms)
             for letter in letters
@@ -128,26 +126,26 @@ class DeadLetters:
         ]
         for built in batches_of(records, target.config.max_message_bytes):
             appended = target.append(memoryview(built), now_ms, for_all=True)
-            await target.committed(appended.last_offset + 1, self._broker.config.request_timeout_ms)
+            await target.committed(appended.last_offset + 1, self._environment.config.request_timeout_ms)
 
     async def _target(self, topic: str, index: int) -> Partition:
         """The partition of the queue for one of the source's, in a topic that is made if need be and may be. Raises
         KafkaError."""
-        is_there = self._broker.image.topic(topic) is not None
+        is_there = self._environment.image.topic(topic) is not None
         self._check(topic, is_there)
         if not is_there:
             await self._create(topic)
-        await self._broker.new_logs.made((topic,))
-        partitions = self._broker.replicas.topic(topic)
-        return self._broker.replicas.leader(topic, index % max(len(partitions), 1))
+        await self._environment.topics.made((topic,))
+        partitions = self._environment.replicas.topic(topic)
+        return self._environment.replicas.leader(topic, index % max(len(partitions), 1))
 
     def _check(self, topic: str, is_there: bool) -> None:
         """Raises INVALID_TOPIC_EXCEPTION, INVALID_CONFIG of a topic that may not be a queue."""
-        config = self._broker.config
+        config = self._environment.config
         if topic.startswith(INTERNAL):
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic}: a dead-letter queue is no internal topic")
         if is_there:
-            configured = config.log_config(self._broker.image.topic_configs(topic))
+            configured = config.log_config(self._environment.image.topic_configs(topic))
             if not configured.errors_deadletterqueue_group_enable:
                 raise KafkaError(
                     ErrorCode.INVALID_CONFIG, f"{topic} does not allow it: errors.deadletterqueue.group.enable is false"
@@ -169,7 +167,7 @@ class DeadLetters:
             configs=configs,
         )
         request = CreateTopicsRequest(topics=[wanted], timeout_ms=CREATE_TIMEOUT_MS)
-        response = await self._broker.create_topics(request)
+        response = await self._environment.topics.create(request)
         code = response.topics[0].error_code
         if code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
             raise KafkaError(error_code(code), response.topics[0].error_message)

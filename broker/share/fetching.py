@@ -11,8 +11,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from broker.exchange.sleeper import Sleeper
 from broker.replica.replica import READ_COMMITTED, READ_UNCOMMITTED, Fetched
-from broker.requests.waiting import Sleeper
 from broker.share import reading
 from broker.share.groups import ShareGroups
 from broker.share.hosted import Hosted
@@ -148,7 +148,7 @@ class ShareFetching:
         if self._isolation == READ_COMMITTED:
             aborted = reading.aborted_batches(view, batches, hosted.partition.aborted_in(fetched.read))
         if learning is not None:
-            learning.learn(view, offset, batches, aborted, self._groups.broker)
+            learning.learn(view, offset, batches, aborted)
         acquired = hosted.acquire(self._wish._replace(max_records=left), offset, batches, aborted)
         if not acquired:
             return Found(), 0
@@ -180,7 +180,7 @@ class ShareFetching:
             finally:
                 timer.cancel()
                 for hosted in watched:
-                    hosted.partition.waiters.discard(waiter)
+                    hosted.partition.waiters.pop(waiter, None)
                     hosted.queue.done(waiter)
 
     def _watch(self, waiter: Sleeper) -> list[Hosted]:
@@ -190,6 +190,6 @@ class ShareFetching:
             hosted.queue.add(waiter)
             learning = hosted.learning
             if self._place(hosted) is not None if learning is None else learning.awaits_log:
-                hosted.partition.waiters.add(waiter)
+                hosted.partition.waiters[waiter] = None
             watched.append(hosted)
         return watched

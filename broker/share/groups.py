@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from broker.network.connection import ServerConnection
+from broker.coordinators.environment import Environment
+from broker.coordinators.groups import GroupCoordinator
+from broker.coordinators.shares import ShareCoordinator
+from broker.exchange.context import ClientConnection
 from broker.replica.partition import Partition
 from broker.share.dead_letters import DeadLetters
 from broker.share.hosted import Hosted
 from broker.share.initializing import initialize
 from broker.share.persister import make_persister
 from broker.share.sessions import PartitionId, SessionKey, ShareSession, ShareSessions
+from broker.workers import Workers
 from coordinator.cluster.changes import Change, FeatureChanged, PartitionChanged, TopicDeleted, by_change
 from coordinator.group.config import GroupConfig
 from coordinator.group.share.initialization import Initialize
 from coordinator.share.records import ShareKey
-
-if TYPE_CHECKING:
-    from broker.broker import Broker
 
 FEATURE = "share.version"
 
@@ -31,19 +32,25 @@ FEATURE = "share.version"
 class ShareGroups:
     """What the handlers of share groups ask."""
 
-    def __init__(self, broker: Broker) -> None:
-        self.broker = broker
-        self.persister = make_persister(broker.config.group_share_persister_class_name, broker.shares)
-        self.dead_letters = DeadLetters(broker)
+    def __init__(
+        self, environment: Environment, coordinator: GroupCoordinator, shares: ShareCoordinator, workers: Workers
+    ) -> None:
+        """`coordinator` has the groups' members and options, `shares` the states of share partitions; `workers` look
+        into records."""
+        self.environment = environment
+        self.coordinator = coordinator
+        self._workers = workers
+        self.persister = make_persister(environment.config.group_share_persister_class_name, shares)
+        self.dead_letters = DeadLetters(environment)
         self.sessions = ShareSessions()
         self._hosted: dict[ShareKey, Hosted] = {}
-        self._by_group: dict[str, set[ShareKey]] = {}
+        self._by_group: dict[str, dict[ShareKey, None]] = {}
         self._tasks: set[asyncio.Task[object]] = set()
         self._initializing: dict[str, asyncio.Task[object]] = {}
 
     def start(self) -> None:
         """Follow the image from now on."""
-        self.broker.loader.subscribe(by_change(self._changed))
+        self.environment.loader.subscribe(by_change(self._changed))
 
     def stop(self) -> None:
         for hosted in list(self._hosted.values()):
@@ -51,17 +58,17 @@ class ShareGroups:
 
     @property
     def is_enabled(self) -> bool:
-        return self.broker.image.features.get(FEATURE, 0) > 0
+        return self.environment.image.features.get(FEATURE, 0) > 0
 
     def config(self, group_id: str) -> GroupConfig:
-        return self.broker.groups.group_config(group_id)
+        return self.coordinator.group_config(group_id)
 
     # Share partitions.
 
     def partition(self, named: PartitionId) -> Partition:
         """The partition, if this broker leads it. Raises UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION,
         NOT_LEADER_OR_FOLLOWER."""
-        replicas = self.broker.replicas
+        replicas = self.environment.replicas
         return replicas.leader(replicas.name_of(named.topic_id), named.partition)
 
     def find(self, group_id: str, named: PartitionId) -> Hosted | None:
@@ -77,10 +84,17 @@ class ShareGroups:
             return found
         config: Callable[[], GroupConfig] = lambda: self.config(group_id)  # noqa: E731 (typed)
         hosted = Hosted(
-            key, self.partition(named), config, self.persister, self.dead_letters, self.broker.clock, self.give_up
+            key,
+            self.partition(named),
+            config,
+            self.persister,
+            self.dead_letters,
+            self.environment.clock,
+            self._workers,
+            self.give_up,
         )
         self._hosted[key] = hosted
-        self._by_group.setdefault(group_id, set()).add(key)
+        self._by_group.setdefault(group_id, {})[key] = None
         self._spawn(hosted.load())
         return hosted
 
@@ -93,7 +107,7 @@ class ShareGroups:
     def initialize_later(self, wanted: Initialize) -> None:
         """Has state made for share partitions that are read for the first time."""
         group_id = wanted.group_id
-        task = self._initializing[group_id] = self._spawn(initialize(self, wanted))
+        task = self._initializing[group_id] = self._spawn(initialize(self.persister, self.coordinator, wanted))
 
         def forget(_: object) -> None:
             if self._initializing.get(group_id) is task:
@@ -115,7 +129,7 @@ class ShareGroups:
         if self._hosted.get(key) is hosted:
             del self._hosted[key]
             keys = self._by_group[key.group_id]
-            keys.discard(key)
+            keys.pop(key, None)
             if not keys:
                 del self._by_group[key.group_id]
         hosted.stop()
@@ -143,10 +157,10 @@ class ShareGroups:
     # Share sessions.
 
     def open_session(
-        self, key: SessionKey, partitions: list[PartitionId], connection: ServerConnection
+        self, key: SessionKey, partitions: list[PartitionId], connection: ClientConnection
     ) -> ShareSession:
         """Raises SHARE_SESSION_LIMIT_REACHED."""
-        limit = self.broker.config.group_share_max_share_sessions
+        limit = self.environment.config.group_share_max_share_sessions
         session = self.sessions.open(key, partitions, connection, limit)
         if self._connection_closed not in connection.on_close:
             connection.on_close.append(self._connection_closed)
@@ -162,7 +176,7 @@ class ShareGroups:
             if hosted is not None and hosted.engine.is_active:
                 hosted.release(key.member_id)
 
-    def _connection_closed(self, connection: ServerConnection) -> None:
+    def _connection_closed(self, connection: ClientConnection) -> None:
         for session in self.sessions.of_connection(connection):
             self.close_session(session.key)
             if not self.sessions.has_members(session.key.group_id):

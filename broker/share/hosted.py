@@ -17,6 +17,7 @@ from broker.replica.partition import Partition
 from broker.share.dead_letters import DeadLetters, letters_of
 from broker.share.persister import Persister
 from broker.share.queue import Queue
+from broker.workers import Workers
 from coordinator.group.config import BY_DURATION, GroupConfig, duration_ms
 from coordinator.share.batches import NO_START_OFFSET
 from coordinator.share.records import ShareKey
@@ -70,6 +71,7 @@ class Hosted:
         persister: Persister,
         dead_letters: DeadLetters,
         clock: Clock,
+        workers: Workers,
         given_up: Callable[[Hosted], None],
     ) -> None:
         self.key = key
@@ -84,6 +86,7 @@ class Hosted:
         self._dead_letters = dead_letters
         self._burying: asyncio.Task[None] | None = None
         self._clock = clock
+        self._workers = workers
         self._given_up = given_up
         self._state_epoch = 0
         self._leader_epoch = partition.leader_epoch
@@ -169,9 +172,10 @@ class Hosted:
         if self._learning is None:
             if not (config.odradek_share_order_by_key or config.odradek_share_delivery_delay_header):
                 return
-            from broker.share.learning import Learning
+            from broker.share.learning import Learning  # few groups need it
 
-            self._learning = Learning(f"{self.key.group_id}:{self.partition.name}", self.engine, self.wake)
+            name = f"{self.key.group_id}:{self.partition.name}"
+            self._learning = Learning(name, self.engine, self.wake, self._clock, self._workers)
         self._learning.obey(config)
         self.wake()
 

@@ -7,21 +7,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
+from broker.coordinators.groups import GroupCoordinator
 from broker.coordinators.hosting import seen_by_client
 from broker.logging import get_logger
+from broker.share.persister import Persister
 from coordinator.group.share.initialization import Initialize, initialized, uninitialized
 from coordinator.share.records import ShareKey
 from protocol.errors import KafkaError
 
-if TYPE_CHECKING:
-    from broker.share.groups import ShareGroups
-
 log = get_logger("broker.share")
 
 
-async def initialize(groups: ShareGroups, wanted: Initialize) -> Mapping[ShareKey, KafkaError]:
+async def initialize(
+    persister: Persister, coordinator: GroupCoordinator, wanted: Initialize
+) -> Mapping[ShareKey, KafkaError]:
     """Makes the state, and tells the group; the errors of what could not be made."""
     keys = [
         (ShareKey(wanted.group_id, topic_id, index), offset)
@@ -29,7 +29,7 @@ async def initialize(groups: ShareGroups, wanted: Initialize) -> Mapping[ShareKe
         for index, offset in partitions.items()
     ]
     results = await asyncio.gather(
-        *(groups.persister.initialize(key, wanted.state_epoch, offset) for key, offset in keys),
+        *(persister.initialize(key, wanted.state_epoch, offset) for key, offset in keys),
         return_exceptions=True,
     )
     failed: dict[ShareKey, KafkaError] = {}
@@ -44,7 +44,7 @@ async def initialize(groups: ShareGroups, wanted: Initialize) -> Mapping[ShareKe
         )
     tell = uninitialized if failed else initialized
     try:
-        await groups.broker.groups.decided(wanted.group_id, tell, wanted, None)
+        await coordinator.decided(wanted.group_id, tell, wanted, None)
     except KafkaError as error:
         log.warning("share group not told of its state", group=wanted.group_id, reason=str(error))
         failed.update((key, error) for key, _ in keys)

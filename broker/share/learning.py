@@ -13,9 +13,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from broker.clock import Clock
 from broker.logging import get_logger
+from broker.workers import Workers
 from coordinator.group.config import GroupConfig
 from coordinator.share_partition.acquire import Fetched
 from coordinator.share_partition.holdback import Facts, Holdback, Rules, hold_back
@@ -25,9 +27,6 @@ from coordinator.share_partition.states import AVAILABLE
 from protocol.errors import KafkaError
 from protocol.records import batch
 from protocol.records.record import Record, read_records
-
-if TYPE_CHECKING:
-    from broker.broker import Broker
 
 MOST_DIGITS: Final = 18
 AT: Final = b"@"
@@ -55,10 +54,15 @@ class Read(NamedTuple):
 class Learning:
     """The learning of one share partition."""
 
-    def __init__(self, name: str, engine: SharePartition, wake: Callable[[], None]) -> None:
+    def __init__(
+        self, name: str, engine: SharePartition, wake: Callable[[], None], clock: Clock, workers: Workers
+    ) -> None:
+        """`workers` read what is much."""
         self._name = name
         self._engine = engine
         self._wake = wake
+        self._clock = clock
+        self._workers = workers
         self._reading: asyncio.Task[None] | None = None
         self.refused = 0
         """How many values of the header were not understood."""
@@ -92,11 +96,9 @@ class Learning:
         assert self._engine.holdback is not None
         return self._engine.holdback
 
-    def learn(
-        self, view: memoryview, offset: int, batches: Sequence[Fetched], aborted: Sequence[Range], broker: Broker
-    ) -> None:
+    def learn(self, view: memoryview, offset: int, batches: Sequence[Fetched], aborted: Sequence[Range]) -> None:
         """Takes in what was read from `offset` on, at once or later."""
-        holdback, now_ms = self._holdback(), broker.clock.now_ms()
+        holdback, now_ms = self._holdback(), self._clock.now_ms()
         wanted = holdback.learnable(self._engine, batches)
         if not wanted or self._reading is not None:
             return
@@ -104,17 +106,15 @@ class Learning:
         if is_little(view, wanted):
             self._take(holdback, read(), aborted, now_ms)
         else:
-            self._reading = asyncio.ensure_future(self._later(holdback, read, aborted, broker))
+            self._reading = asyncio.ensure_future(self._later(holdback, read, aborted))
 
-    async def _later(
-        self, holdback: Holdback, read: Callable[[], Read], aborted: Sequence[Range], broker: Broker
-    ) -> None:
+    async def _later(self, holdback: Holdback, read: Callable[[], Read], aborted: Sequence[Range]) -> None:
         try:
-            found = await broker.disk_work.workers.call(read)
+            found = await self._workers.call(read)
         finally:
             self._reading = None
         if self._engine.is_active and self._engine.holdback is holdback:
-            self._take(holdback, found, aborted, broker.clock.now_ms())
+            self._take(holdback, found, aborted, self._clock.now_ms())
         self._wake()
 
     def _take(self, holdback: Holdback, read: Read, aborted: Sequence[Range], now_ms: int) -> None:

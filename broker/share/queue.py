@@ -11,7 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from broker.requests.waiting import Sleeper
+from broker.exchange.sleeper import Sleeper
 
 
 class Queue:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from broker.network.connection import ServerConnection
+from broker.exchange.context import ClientConnection
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import Uuid
 
@@ -36,7 +36,7 @@ class ShareSession:
 
     __slots__ = ("connection", "epoch", "key", "partitions")
 
-    def __init__(self, key: SessionKey, partitions: Iterable[PartitionId], connection: ServerConnection) -> None:
+    def __init__(self, key: SessionKey, partitions: Iterable[PartitionId], connection: ClientConnection) -> None:
         self.key = key
         self.epoch = 1
         self.connection = connection
@@ -84,7 +84,7 @@ class ShareSessions:
         return session
 
     def open(
-        self, key: SessionKey, partitions: Iterable[PartitionId], connection: ServerConnection, limit: int
+        self, key: SessionKey, partitions: Iterable[PartitionId], connection: ClientConnection, limit: int
     ) -> ShareSession:
         """A new session, in the place of the member's old one. Raises SHARE_SESSION_LIMIT_REACHED."""
         self.remove(key)
@@ -102,7 +102,7 @@ class ShareSessions:
                 del self._members[key.group_id]
         return session
 
-    def of_connection(self, connection: ServerConnection) -> list[ShareSession]:
+    def of_connection(self, connection: ClientConnection) -> list[ShareSession]:
         """The sessions that were opened on a connection."""
         return [session for session in self._sessions.values() if session.connection is connection]
 

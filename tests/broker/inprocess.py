@@ -9,9 +9,9 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from broker.config import BrokerConfig
+from broker.exchange.context import Context
 from broker.network.connection import ServerConnection
 from broker.process.server import Server
-from broker.requests.context import Context
 from broker.requests.dispatch import FRONT_BYTES, Fast
 from protocol.codec import decode, encode
 from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -161,6 +161,6 @@ class InProcess:
         topic = CreatableTopic(
             name=name, num_partitions=partitions, replication_factor=1, assignments=[], configs=settings
         )
-        response = await self.server.broker.create_topics(CreateTopicsRequest(topics=[topic], timeout_ms=1000))
+        response = await self.server.broker.topics.create(CreateTopicsRequest(topics=[topic], timeout_ms=1000))
         assert response.topics[0].error_code == 0, response
         return response.topics[0].topic_id

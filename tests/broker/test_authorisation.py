@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from broker.exchange.authorisation import CLUSTER_NAME, NOTHING, Operation, Requires, Resource, sorted_out
+from broker.exchange.context import Context
 from broker.handlers import APIS
-from broker.requests.authorisation import CLUSTER_NAME, NOTHING, Operation, Requires, Resource, sorted_out
-from broker.requests.context import Context
-from broker.requests.dispatch import Api
+from broker.requests.api import Api
 from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.list_partition_reassignments import (

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from broker.network.connection import Answer, ServerConnection
+from broker.exchange.context import ClientConnection
+from broker.exchange.pending import Answer
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.init_producer_id import InitProducerIdRequest
 from tests.broker.inprocess import Client, InProcess, request_frame
@@ -64,11 +65,11 @@ async def test_a_connection_that_closes_while_it_goes_on_with_its_queue(
         client.send(waiting_fetch("t", 60_000) + HELLO_FRAME * 5)
         general, answered = client.connection.listener.answer, 0
 
-        def answer(connection: ServerConnection, frame: memoryview) -> Answer:
+        def answer(connection: ClientConnection, frame: memoryview) -> Answer:
             nonlocal answered
             answered += 1
             if answered == 2:
-                connection.close()
+                client.connection.close()
             return general(connection, frame)
 
         client.connection.listener.answer = answer
@@ -137,7 +138,7 @@ async def test_bytes_that_come_after_the_end_are_nobody_s(tmp_path: Path) -> Non
 async def test_one_who_wants_to_know_and_fails_keeps_it_from_no_other(tmp_path: Path, lines: Lines) -> None:
     async with InProcess(tmp_path) as served:
         client = served.client()
-        told: list[ServerConnection] = []
+        told: list[ClientConnection] = []
         client.connection.on_close += [lambda connection: told[7].close(), told.append]
         client.connection.connection_lost(None)
         assert told == [client.connection]

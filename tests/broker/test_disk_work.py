@@ -9,7 +9,7 @@ from threading import Event, current_thread
 import pytest
 
 from broker.disks.work import Rounds
-from broker.process.workers import Workers
+from broker.workers import Workers
 from protocol.errors import ErrorCode
 from protocol.messages.delete_records import (
     DeleteRecordsPartition,

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from broker.coordinators import transactions
+from broker.coordinators.markers import Marker, MarkerWriter
 from broker.coordinators.shares import ShareCoordinator
+from broker.exchange.timeouts import Timeouts
 from broker.process import housekeeping
 from broker.process.housekeeping import Job
-from broker.requests.waiting import Timeouts
 from coordinator.transaction.transaction import Producer
 from protocol.types import TopicPartition
 from tests.broker.inprocess import InProcess
@@ -109,17 +110,17 @@ async def failing(*_: object) -> None:
 async def test_a_marker_that_fails_is_written_again_and_keeps_no_other_transaction_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waits: bool
 ) -> None:
-    begin, faults = transactions.begin_marker, []
+    begin, faults = MarkerWriter.begin, []
 
-    def begun(broker: object, name: TopicPartition, marker: object) -> object:
+    def begun(writer: MarkerWriter, name: TopicPartition, marker: Marker) -> object:
         if name == TopicPartition(TOPIC, 0) and len(faults) < 2:
             faults.append(name)
             if waits:
                 return failing()
             raise Fault
-        return begin(broker, name, marker)  # type: ignore[arg-type]
+        return begin(writer, name, marker)
 
-    monkeypatch.setattr(transactions, "begin_marker", begun)
+    monkeypatch.setattr(MarkerWriter, "begin", begun)
     async with broker_on(tmp_path) as broker:
         await broker.create_topic(TOPIC, 2)
         client = TransactionalClient(broker.client())

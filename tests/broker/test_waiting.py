@@ -8,10 +8,10 @@ from typing import cast
 
 import pytest
 
-from broker.network.connection import Answer, ServerConnection
+from broker.exchange.context import ClientConnection, Context, Sent
+from broker.exchange.pending import Answer, Parked
+from broker.exchange.timeouts import Timeouts
 from broker.replica.partition import Partition
-from broker.requests.context import Context, Sent
-from broker.requests.waiting import Parked, Timeouts
 from protocol.api_key import ApiKey
 from protocol.messages.fetch import FetchResponse
 from tests.broker.inprocess import InProcess, request_frame
@@ -23,18 +23,18 @@ LONG_MS = 3_600_000
 
 
 class Silent:
-    """Stands for a connection and its listener: what leaves is not looked at."""
+    """Stands for a connection: what leaves is not looked at."""
 
     received_ns = 0
 
     def __init__(self) -> None:
-        self.listener = self
+        self.listener_name = ""
 
     def finish(self, _: Context, answer: Sent) -> Sent:
         return answer
 
 
-CONTEXT = Context(cast(ServerConnection, Silent()), ApiKey.FETCH, 12, 1, None, 100)
+CONTEXT = Context(cast(ClientConnection, Silent()), ApiKey.FETCH, 12, 1, None, 100)
 
 
 class Scripted(Parked):

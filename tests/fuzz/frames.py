@@ -7,7 +7,8 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 from broker.handlers import APIS
-from broker.requests.dispatch import Api, skip_tags
+from broker.requests.api import Api
+from broker.requests.dispatch import skip_tags
 from protocol.codec import MALFORMED, decode, encode
 from protocol.errors import ProtocolError
 from protocol.schema import identity

@@ -154,7 +154,7 @@ class BrokerWorld:
     async def create_topic(self, name: str, partitions: int) -> None:
         topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, assignments=[], configs=[])
         request = CreateTopicsRequest(topics=[topic], timeout_ms=1000)
-        response = await self.server.broker.create_topics(request)
+        response = await self.server.broker.topics.create(request)
         assert not response.topics[0].error_code
 
     def watch(self, wire: AnsweringWire) -> None:

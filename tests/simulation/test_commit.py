@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from broker.coordinators import transactions
-from broker.coordinators.markers import Marker, begin_marker
+from broker.coordinators.markers import Marker, MarkerWriter
 from broker.fast import fetch as fetch_whole
 from broker.fast import fetch_session
 from broker.replica.partition import Partition
@@ -120,13 +119,15 @@ def coordinators_tell_what_they_have_loaded(patch: pytest.MonkeyPatch) -> None:
 
 
 def markers_count_when_they_are_appended(patch: pytest.MonkeyPatch) -> None:
-    def hasty(broker: Any, name: TopicPartition, marker: Marker) -> Coroutine[Any, Any, None] | None:
-        wait = begin_marker(broker, name, marker)
+    begin = MarkerWriter.begin
+
+    def hasty(writer: MarkerWriter, name: TopicPartition, marker: Marker) -> Coroutine[Any, Any, None] | None:
+        wait = begin(writer, name, marker)
         if wait is not None:
             wait.close()
         return None
 
-    patch.setattr(transactions, "begin_marker", hasty)
+    patch.setattr(MarkerWriter, "begin", hasty)
 
 
 PLANTED: dict[Callable[[pytest.MonkeyPatch], None], Breach] = {

@@ -71,7 +71,7 @@ class VirtualClock:
 
 
 class InlineWorkers:
-    """`broker.process.workers.Workers` without threads: work is done a turn of the loop later."""
+    """`broker.workers.Workers` without threads: work is done a turn of the loop later."""
 
     def run(self, work: Callable[[], None], then: Callable[[BaseException | None], None]) -> None:
         def do() -> None:

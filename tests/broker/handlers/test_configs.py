@@ -135,3 +135,9 @@ async def test_what_has_configs_is_listed(broker: InProcess, client: Client) -> 
     }
     unknown = await client.ask(ListConfigResourcesRequest(resource_types=[99]), 1, ListConfigResourcesResponse)
     assert unknown.error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+async def test_a_change_is_held_against_what_is_in_force_by_then(client: Client) -> None:
+    for threads in ("2", "4", "8"):
+        assert await alter(client, BROKER, "", ("log.cleaner.threads", SET, threads)) == ErrorCode.NONE
+    assert await alter(client, BROKER, "", ("log.cleaner.threads", SET, "17")) == ErrorCode.INVALID_REQUEST

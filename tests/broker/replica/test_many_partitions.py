@@ -72,7 +72,9 @@ class Slowly(InProcess):
 
     async def __aenter__(self) -> Slowly:
         await super().__aenter__()
-        self.new_logs = self.server.broker.new_logs = HeldBack(Slow())
+        server = self.server
+        self.new_logs = server.broker.new_logs = server.broker.topics.new_logs = HeldBack(Slow())
+        server.assignments.new_logs = self.new_logs
         return self
 
     @property

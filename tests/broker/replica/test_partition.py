@@ -9,7 +9,7 @@ import pytest
 from broker.replica.isr import Isr
 from broker.replica.partition import Partition
 from broker.replica.roles import Following, LeaderMoved, Leading, led_alone, next_role
-from broker.requests.waiting import Waiter
+from broker.replica.waiter import Waiter
 from coordinator.cluster.topics import topic
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records import batch
@@ -74,8 +74,8 @@ def test_the_only_replica_commits_what_it_appends(partition: Partition) -> None:
 def test_what_a_follower_lacks_is_not_committed(partition: Partition) -> None:
     follow(partition)
     told, consumer, replica = Told(), Looking(), Looking()
-    partition.waiters.add(consumer)
-    partition.append_waiters.add(replica)
+    partition.waiters[consumer] = None
+    partition.append_waiters[replica] = None
     append(partition)
     partition.when_committed(1, told)
     assert (partition.high_watermark, partition.last_stable_offset, told.heard) == (0, 0, [])

@@ -16,7 +16,7 @@ async def test_a_share_partition_that_is_fenced_before_it_is_loaded_stays_so(tmp
         broker = served.server.broker
         nobody = cast(Any, None)
         hosted = Hosted(
-            nobody, broker.replicas.partition("t", 0), nobody, nobody, nobody, broker.clock, lambda hosted: None
+            nobody, broker.replicas.partition("t", 0), nobody, nobody, nobody, broker.clock, nobody, lambda hosted: None
         )
         hosted.stop()
         await hosted.load()

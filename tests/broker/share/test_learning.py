@@ -6,11 +6,14 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from broker.clock import Clock
 from broker.share import learning, reading
 from broker.share.learning import Learning, due_ms, read_facts
+from broker.workers import Workers
 from coordinator.group.config import GroupConfig
 from coordinator.share_partition.acquire import Acquired
 from coordinator.share_partition.holdback import Rules
@@ -281,10 +284,9 @@ class Engine:
     now_ms = staticmethod(now_ms)
 
     def __init__(self, config: dict[str, str]) -> None:
-        self.clock = self.disk_work = self.workers = self
         self.partition = share_partition()
         self.woken = 0
-        self.learning = Learning("name", self.partition, self.wake)
+        self.learning = Learning("name", self.partition, self.wake, cast(Clock, self), cast(Workers, self))
         self.learning.obey(GroupConfig.parse(config))
 
     def wake(self) -> None:
@@ -297,7 +299,7 @@ class Engine:
         view = memoryview(data)
         place = self.learning.place("m1")
         assert place is not None
-        self.learning.learn(view, place, reading.scan(view, 1 << 30), aborted, self)  # type: ignore[arg-type]
+        self.learning.learn(view, place, reading.scan(view, 1 << 30), aborted)
 
 
 def test_records_of_an_aborted_transaction_hold_no_key() -> None:

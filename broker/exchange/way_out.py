@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from broker.requests.context import Context, Sent
+from broker.exchange.context import Context, Sent
 
 Watcher: TypeAlias = Callable[[Context, Sent], Sent]
 """(context, answer) → what is sent instead of it; nearly always the answer itself."""

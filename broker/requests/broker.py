@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.config.layers import Layers
+from broker.config.live import LiveConfig
+from broker.coordinators.environment import Environment
 from broker.coordinators.groups import GroupCoordinator
 from broker.coordinators.hosting import Finder
+from broker.coordinators.markers import MarkerWriter
 from broker.coordinators.shares import ShareCoordinator
 from broker.coordinators.transactions import TransactionCoordinator
 from broker.disks.work import DiskWork
+from broker.exchange.authorisation import Authorizer, Everybody
+from broker.exchange.timeouts import Timeouts
+from broker.exchange.way_out import WayOut
 from broker.metadata.log import MetadataLog
 from broker.metadata.node import Node
 from broker.metadata.opening import Metadata
@@ -21,23 +26,18 @@ from broker.metadata.snapshots import Snapshots
 from broker.replica.moves import Moves
 from broker.replica.new_logs import NewLogs
 from broker.replica.replicas import Replicas
-from broker.requests.authorisation import Authorizer, Everybody
+from broker.replica.topics import Topics
+from broker.requests.api import Apis
 from broker.requests.fetch_sessions import FetchSessions
 from broker.requests.settling import RecordWork
-from broker.requests.waiting import Timeouts
-from broker.requests.way_out import WayOut
 from broker.share.groups import ShareGroups
 from coordinator.cluster.controller import Controller
 from coordinator.cluster.image import Image
 from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.producer_ids import ProducerIdPool
 from protocol.errors import ErrorCode, error_code
-from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from storage.logs import Logs
-
-if TYPE_CHECKING:
-    from broker.handlers import Apis
 
 DEFAULT_COUNT = -1
 """Partitions and replicas of an auto-created topic: the broker's defaults."""
@@ -51,12 +51,8 @@ AUTO_CREATE_TIMEOUT_MS = 30_000
 class Broker:
     """One running broker, as its handlers see it."""
 
-    def __init__(
-        self, config: BrokerConfig, layers: Layers, clock: Clock, metadata: Metadata, logs: Logs, apis: Apis
-    ) -> None:
-        self.layers = layers
-        """The configuration in force; replaced as a whole when a dynamic option changes."""
-        self.static_config = config
+    def __init__(self, live_config: LiveConfig, clock: Clock, metadata: Metadata, logs: Logs, apis: Apis) -> None:
+        self.live_config = live_config
         self.clock = clock
         self.image: Image = metadata.image
         """The cluster, as of the last committed record that is here."""
@@ -72,18 +68,21 @@ class Broker:
         self.disk_work = DiskWork(logs, clock)
         self.moves = Moves(logs, self.node, clock, self.disk_work)
         self.producer_ids = ProducerIdPool(self.node.allocate_producer_ids)
-        self.groups = GroupCoordinator(self)
-        self.transactions = TransactionCoordinator(self)
-        self.shares = ShareCoordinator(self)
+        self.topics = Topics(self.controller, self.new_logs)
+        environment = Environment(clock, live_config, self.loader, self.replicas, self.topics)
+        self.groups = GroupCoordinator(environment)
+        self.marker_writer = MarkerWriter(environment, self.groups)
+        self.transactions = TransactionCoordinator(environment, self.producer_ids, self.marker_writer)
+        self.shares = ShareCoordinator(environment)
         self.coordinators: dict[int, Finder] = {
             GROUP: self.groups,
             TRANSACTION: self.transactions,
             SHARE: self.shares,
         }
         """By the type of key that FindCoordinator has for them."""
-        self.share_groups = ShareGroups(self)
+        self.share_groups = ShareGroups(environment, self.groups, self.shares, self.disk_work.workers)
         self.record_work = RecordWork()
-        slots = config.max_incremental_fetch_session_cache_slots
+        slots = self.config.max_incremental_fetch_session_cache_slots
         self.api_versions: dict[int, tuple[int, bytes]] = {}
         """The body of ApiVersions' response by version, and the metadata's offset as of which it is."""
         self.timeouts = Timeouts()
@@ -95,20 +94,13 @@ class Broker:
 
     @property
     def config(self) -> BrokerConfig:
-        """What is in force now."""
-        return self.layers.effective
+        """The options in force."""
+        return self.live_config.layers.effective
 
-    async def create_topics(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
-        """CreateTopics, answered once the topics can be written to."""
-        response = await self.controller.create_topics(request)
-        await self.new_logs.made(topic.name for topic in response.topics)
-        return response
-
-    async def create_partitions(self, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
-        """CreatePartitions, answered once the partitions can be written to."""
-        response = await self.controller.create_partitions(request)
-        await self.new_logs.made(topic.name for topic in response.results)
-        return response
+    @property
+    def layers(self) -> Layers:
+        """The options in force, and what they are made of."""
+        return self.live_config.layers
 
     async def auto_create_topics(self, names: Sequence[str]) -> Mapping[str, ErrorCode]:
         """Creates topics with the broker's defaults; the errors of those that could not be."""
@@ -122,5 +114,5 @@ class Broker:
             for name in names
         ]
         request = CreateTopicsRequest(topics=wanted, timeout_ms=AUTO_CREATE_TIMEOUT_MS)
-        response = await self.create_topics(request)
+        response = await self.topics.create(request)
         return {each.name: error_code(each.error_code) for each in response.topics if each.error_code}

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from collections.abc import Callable
+from typing import Final, NamedTuple, TypeAlias
 
+from protocol.primitives import AS_JAVA
 from protocol.types import Buffer
-
-if TYPE_CHECKING:
-    from broker.network.connection import ServerConnection
 
 Sent: TypeAlias = "list[Buffer] | None"
 """An answer's buffers; None where the client wants none (acks=0)."""
@@ -27,13 +26,55 @@ ANONYMOUS: Final = Principal("User", "ANONYMOUS")
 """Everybody on a listener that does not authenticate."""
 
 
+class ClientConnection:
+    """A client's connection, as its requests know it."""
+
+    __slots__ = (
+        "_client_id",
+        "_raw_client_id",
+        "client_software",
+        "closed",
+        "finish",
+        "ip",
+        "listener_name",
+        "on_close",
+        "peer",
+        "principal",
+        "received_ns",
+    )
+
+    def __init__(self, listener_name: str, finish: Callable[[Context, Sent], Sent]) -> None:
+        """`finish` is the way out of its answers."""
+        self.listener_name = listener_name
+        self.finish = finish
+        self.principal = ANONYMOUS
+        self.peer = ""
+        """The client's address and port, for the log."""
+        self.ip = ""
+        self.client_software = ("unknown", "unknown")
+        """Name and version, as ApiVersions has them."""
+        self.received_ns = 0
+        """When the last bytes came, by the monotonic clock."""
+        self.closed = False
+        self.on_close: list[Callable[[ClientConnection], None]] = []
+        """Who wants to know that the client is gone."""
+        self._raw_client_id = b""
+        self._client_id = ""
+
+    def client_id(self, raw: bytes) -> str:
+        """The client id that a request's header has. It hardly ever changes."""
+        if raw != self._raw_client_id:
+            self._client_id, self._raw_client_id = str(raw, "utf-8", AS_JAVA), raw
+        return self._client_id
+
+
 class Context:
     """One per request, made before anything of its body is looked at; in `Call`, and in every short cut."""
 
     __slots__ = ("client_id", "connection", "correlation_id", "key", "size_bytes", "started_ns", "version")
 
     def __init__(
-        self, connection: ServerConnection, key: int, version: int, correlation_id: int, client_id: str | None,
+        self, connection: ClientConnection, key: int, version: int, correlation_id: int, client_id: str | None,
         size_bytes: int,
     ) -> None:  # fmt: skip
         self.connection = connection
@@ -54,7 +95,7 @@ class Context:
     @property
     def listener(self) -> str:
         """The name of the listener that it came by."""
-        return self.connection.listener.name
+        return self.connection.listener_name
 
     @property
     def peer(self) -> str:
@@ -63,4 +104,4 @@ class Context:
 
     def finish(self, answer: Sent) -> Sent:
         """What is sent of an answer: each goes this way once, after its handler and before its socket."""
-        return self.connection.listener.finish(self, answer)
+        return self.connection.finish(self, answer)

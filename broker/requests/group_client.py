@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, TypeVar
 
-from broker.requests.dispatch import Call
+from broker.requests.call import Call
 from coordinator.group.state import Client
 from protocol.errors import ErrorCode, KafkaError
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import Final, NamedTuple, Protocol, TypeVar
 
-from broker.requests.context import Context
+from broker.exchange.context import Context
 
 
 class Operation(IntEnum):

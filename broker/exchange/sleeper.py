@@ -1,0 +1,34 @@
+"""A coroutine's wait for partitions, beside the requests that are parked on them without one."""
+
+from __future__ import annotations
+
+import asyncio
+
+from broker.replica.partition import Partition
+from broker.replica.waiter import Waiter
+
+
+class Sleeper(Waiter):
+    """One that a coroutine awaits."""
+
+    __slots__ = ("wakened",)
+
+    def __init__(self, missing_bytes: int, *, committed_only: bool = False) -> None:
+        super().__init__(missing_bytes, committed_only=committed_only)
+        self.wakened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def wake(self) -> None:
+        if not self.wakened.done():
+            self.wakened.set_result(None)
+
+    async def woken_by(self, partitions: list[Partition], deadline_s: float) -> None:
+        """Returns once one of these wakes it, or at the deadline."""
+        timer = asyncio.get_running_loop().call_at(deadline_s, self.wake)
+        for partition in partitions:
+            partition.waiters[self] = None
+        try:
+            await self.wakened
+        finally:
+            timer.cancel()
+            for partition in partitions:
+                partition.waiters.pop(self, None)
