@@ -19,7 +19,7 @@ from broker.requests.fetch_sessions import FetchedPartition
 from protocol.errors import KafkaError
 from protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData
 from protocol.records.compression import TooLarge
-from protocol.records.legacy import OVERFLOW_MESSAGE, Budget, down_convert
+from protocol.records.legacy import OVERFLOW_MESSAGE, ConversionBudget, down_convert
 from protocol.records.message_set import MAGIC_V0, MAGIC_V1
 from protocol.records.record import MAX_INFLATED_SIZE
 from protocol.types import Buffer
@@ -79,11 +79,11 @@ async def fetch_messages(plan: Plan[G], gathered: G) -> FetchResponse:
 def as_messages(answers: Iterable[tuple[FetchedPartition, PartitionData]], version: int) -> Answers:
     """The same with message sets for batches, or with the errors that those make."""
     magic = MAGIC_V0 if version < FIRST_TIMESTAMP_VERSION else MAGIC_V1
-    budget = Budget()
+    budget = ConversionBudget()
     return [(wanted, _converted(wanted, data, magic, budget)) for wanted, data in answers]
 
 
-def _converted(wanted: FetchedPartition, data: PartitionData, magic: int, budget: Budget) -> PartitionData:
+def _converted(wanted: FetchedPartition, data: PartitionData, magic: int, budget: ConversionBudget) -> PartitionData:
     if not data.records:
         return data
     is_first = budget.left == MAX_INFLATED_SIZE

@@ -1,8 +1,8 @@
 """One connection to another broker from the client's side, sans-IO: requests become bytes, bytes become answers.
 
-Every method is told the time (monotonic milliseconds), and returns what has come to an end: requests with their
-answers, or with the error that stands for one. What is to be written is taken by `outgoing`, and `alarm_ms` says when
-`expire` must be called if nothing else happens.
+Every method takes the time (monotonic milliseconds), and returns the requests that have ended: with their answers, or
+with the error in place of one. `outgoing` returns the bytes to write, and `alarm_ms` says when to call `expire` if
+nothing else happens.
 
 A connection first asks which versions the peer speaks (KIP-35, KIP-511), then lets the authenticators speak, one after
 the other; then requests go out, in the order in which they were made, as long as few enough are unanswered. A broker
@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from protocol.client_codec import CORRELATION, ClientCodec
-from protocol.client_states import Event, State, after
+from protocol.client_states import ConnectionEvent, ConnectionState, after
 from protocol.connection import FrameReader
 from protocol.errors import ProtocolError
 from protocol.handshake import Authenticator, Handshake, Question
@@ -34,12 +34,12 @@ from protocol.peer_errors import (
     UnsupportedVersion,
 )
 from protocol.peer_versions import PeerVersions
-from protocol.pending import Limits, Outcome, Pending, check_answered
+from protocol.pending import InFlightLimits, Pending, RequestOutcome, check_answered
 from protocol.schema import ANY_VERSION
 from protocol.types import Buffer
 
 MAX_CORRELATION_ID: Final = 0x7FFFFFFF
-ENDED: Final = frozenset({State.CLOSING, State.CLOSED})
+ENDED: Final = frozenset({ConnectionState.CLOSING, ConnectionState.CLOSED})
 
 
 class ClientConnection:
@@ -52,11 +52,11 @@ class ClientConnection:
         client_id: str | None,
         hello: ApiVersionsRequest,
         authenticators: Iterable[Authenticator] = (),
-        limits: Limits = Limits(),  # noqa: B008  # a tuple
+        limits: InFlightLimits = InFlightLimits(),  # noqa: B008  # a tuple
     ) -> None:
         """`hello` is sent first: this side's software, and whom it means to reach (KIP-511, KIP-1242)."""
         self.peer = peer
-        self.state = State.CONNECTING
+        self.state = ConnectionState.CONNECTING
         self.error: PeerError | ProtocolError | None = None
         """Why the connection is closing or closed."""
         self.alarm_ms: int | None = None
@@ -78,7 +78,7 @@ class ClientConnection:
 
     @property
     def versions(self) -> PeerVersions | None:
-        """What the peer speaks, once negotiated."""
+        """The versions that the peer speaks, once negotiated."""
         return self._handshake.versions
 
     @property
@@ -94,69 +94,72 @@ class ClientConnection:
     # Requests.
 
     def connected(self, now_ms: int, deadline_ms: int) -> None:
-        """The stream is there; negotiation and authentication end before `deadline_ms`, or the connection does."""
-        self.state = after(self.state, Event.CONNECTED)
-        if self.state is State.NEGOTIATING:
+        """Begins the handshake on an open stream; negotiation and authentication end before `deadline_ms`, or the
+        connection does."""
+        self.state = after(self.state, ConnectionEvent.CONNECTED)
+        if self.state is ConnectionState.NEGOTIATING:
             self._handshake_time = deadline_ms, deadline_ms - now_ms
             self._say_hello()
 
     def request(
         self, request: object, response: type | None, *, now_ms: int, timeout_ms: int, max_version: int = ANY_VERSION
-    ) -> tuple[Pending, list[Outcome]]:
+    ) -> tuple[Pending, list[RequestOutcome]]:
         """Sends a request as soon as there is room for it; the answer's class is `response`, or None for a Produce with
         acks=0. In the highest version that both sides speak, up to `max_version`."""
         check_answered(request, response)
         deadline_ms = now_ms + timeout_ms
         pending = Pending(request, response, max_version=max_version, deadline_ms=deadline_ms, timeout_ms=timeout_ms)
         if self.state in ENDED:
-            return pending, [Outcome(pending, None, self._ended(pending))]
+            return pending, [RequestOutcome(pending, None, self._ended(pending))]
         self._queue.append(pending)
         self._alarm_at(pending.deadline_ms)
         return pending, self._admit(now_ms)
 
     def abandon(self, pending: Pending) -> None:
-        """Nobody waits for this request any more."""
+        """Drops the answer of a request that nobody waits for any more."""
         pending.abandoned = True
         if not pending.sent and pending in self._queue:
             self._queue.remove(pending)
 
     def outgoing(self) -> list[Buffer]:
-        """What is to be written, in its order; each buffer is given out once."""
+        """Returns the buffers to write next, in their order; each buffer is returned once."""
         out, self._out = self._out, []
         return out
 
     def pause_writing(self) -> None:
-        """No more goes out for now."""
+        """Holds back what is to be written, until the transport resumes."""
         self.writable = False
 
-    def resume_writing(self, now_ms: int) -> list[Outcome]:
+    def resume_writing(self, now_ms: int) -> list[RequestOutcome]:
         self.writable = True
         return self._admit(now_ms)
 
     # Answers.
 
     def target(self) -> memoryview | None:
-        """Where the next bytes belong, then tell by `filled`; None: anywhere, then hand them to `receive`."""
+        """Returns the buffer to read into, to be followed by `filled`; None when any buffer will do, to be passed to
+        `receive`."""
         if self._reader.is_full:
             self._reader.grow()  # a peer that was asked may answer at length
         return self._reader.target()
 
-    def receive(self, chunk: memoryview, now_ms: int) -> list[Outcome]:
-        """Bytes that were read. They are the caller's again when this returns: an answer that keeps a view of its frame
-        gets a copy of it."""
+    def receive(self, chunk: memoryview, now_ms: int) -> list[RequestOutcome]:
+        """Takes bytes that were read. They are the caller's again when this returns: an answer that keeps a view of its
+        frame gets a copy of it."""
         if self.state in ENDED:
             return []
         return self._frames(self._reader.cut(chunk), now_ms, borrowed=True)
 
-    def filled(self, count: int, now_ms: int) -> list[Outcome]:
-        """`count` bytes were read into `target()`. An answer that keeps views of them has the whole buffer."""
+    def filled(self, count: int, now_ms: int) -> list[RequestOutcome]:
+        """Takes `count` bytes that were read into `target()`. An answer that keeps views of them has the whole
+        buffer."""
         if self.state in ENDED:
             return []
         return self._frames(self._reader.filled(count), now_ms, borrowed=False)
 
     # Ends.
 
-    def expire(self, now_ms: int) -> list[Outcome]:
+    def expire(self, now_ms: int) -> list[RequestOutcome]:
         """Ends the requests whose time is over, and the connection when its peer is taken for gone."""
         if self.alarm_ms is None or now_ms < self.alarm_ms:
             return []
@@ -175,20 +178,21 @@ class ClientConnection:
             self._alarm_at(self._in_flight[0].due_ms)
         return outcomes + self._admit(now_ms)
 
-    def lost(self, error: Exception | None = None) -> list[Outcome]:
-        """The stream has ended, or could not be made."""
+    def lost(self, error: Exception | None = None) -> list[RequestOutcome]:
+        """Ends every request: the stream has ended, or could not be opened."""
         reason = "the peer closed the connection" if error is None else f"the connection is lost: {error}"
         outcomes = [] if self.state in ENDED else self.fail(PeerUnavailable(self.peer, reason))
-        self.state = after(self.state, Event.LOST)
+        self.state = after(self.state, ConnectionEvent.LOST)
         return outcomes
 
-    def close(self) -> list[Outcome]:
-        """This side is done: what is unanswered ends with ConnectionClosed. What `outgoing` has may still be sent."""
+    def close(self) -> list[RequestOutcome]:
+        """Closes this side: unanswered requests end with ConnectionClosed. The buffers of `outgoing` may still be
+        sent."""
         return self.fail(ConnectionClosed(self.peer, "this side closed the connection"))
 
-    def fail(self, error: PeerError | ProtocolError) -> list[Outcome]:
+    def fail(self, error: PeerError | ProtocolError) -> list[RequestOutcome]:
         """Ends the connection, and every request on it, for this reason."""
-        self.state = after(self.state, Event.CLOSE)
+        self.state = after(self.state, ConnectionEvent.CLOSE)
         if self.error is not None:
             return []
         self.error = error
@@ -197,10 +201,10 @@ class ClientConnection:
         pending = [pending for pending in (*self._in_flight, *self._queue) if not pending.abandoned]
         self._in_flight.clear()
         self._queue.clear()
-        return [Outcome(one, None, self._ended(one)) for one in pending]
+        return [RequestOutcome(one, None, self._ended(one)) for one in pending]
 
     def _ended(self, pending: Pending) -> PeerError:
-        """The error of one request on a connection that has ended."""
+        """Returns the error of one request on a connection that has ended."""
         error = self.error
         assert error is not None
         if isinstance(error, HandshakeFailed):
@@ -209,11 +213,11 @@ class ClientConnection:
         reason = error.message if isinstance(error, PeerError) else f"it broke the protocol: {error}"
         return kind(self.peer, f"no answer to {pending.name}: {reason}", sent=pending.sent)
 
-    def _time_out(self, pending: Pending) -> Outcome:
+    def _time_out(self, pending: Pending) -> RequestOutcome:
         pending.abandoned = True
         what = "no answer to" if pending.sent else "no room to send"
         reason = f"{what} {pending.name} within {pending.timeout_ms} ms"
-        return Outcome(pending, None, RequestTimedOut(self.peer, reason, sent=pending.sent))
+        return RequestOutcome(pending, None, RequestTimedOut(self.peer, reason, sent=pending.sent))
 
     def _alarm_at(self, when_ms: int) -> None:
         if self.alarm_ms is None or when_ms < self.alarm_ms:
@@ -221,9 +225,9 @@ class ClientConnection:
 
     # Sending.
 
-    def _admit(self, now_ms: int) -> list[Outcome]:
+    def _admit(self, now_ms: int) -> list[RequestOutcome]:
         """Sends what waits for room, first come, first served."""
-        outcomes: list[Outcome] = []
+        outcomes: list[RequestOutcome] = []
         while self._queue and self._has_room():
             pending = self._queue.popleft()
             if pending.deadline_ms <= now_ms:
@@ -232,17 +236,17 @@ class ClientConnection:
             try:
                 self._send(pending)
             except Exception as error:  # what cannot be encoded, or not in any version of the peer's, is the caller's
-                outcomes.append(Outcome(pending, None, error))
+                outcomes.append(RequestOutcome(pending, None, error))
                 continue
             if pending.response is None:
-                outcomes.append(Outcome(pending, None))
+                outcomes.append(RequestOutcome(pending, None))
             elif len(self._in_flight) == 1:
                 pending.due_ms = now_ms + pending.timeout_ms
         return outcomes
 
     def _has_room(self) -> bool:
         return (
-            self.state is State.READY
+            self.state is ConnectionState.READY
             and self.writable
             and len(self._in_flight) < self._limits.max_in_flight
             and self._in_flight_bytes < self._limits.max_in_flight_bytes
@@ -262,7 +266,7 @@ class ClientConnection:
             self._in_flight_bytes += pending.size
 
     def _codec(self, pending: Pending) -> ClientCodec:
-        """The codec of the highest version that there is; made once for all requests of a class."""
+        """Returns the codec of the highest version that there is; made once for all requests of a class."""
         codec = self._codecs.get((pending.kind, pending.max_version))
         # The answer to a Produce with acks=0 is never read; any class of that API will do.
         if codec is None or (pending.response is not None and codec.response is not pending.response):
@@ -274,9 +278,9 @@ class ClientConnection:
 
     # Answers.
 
-    def _frames(self, frames: Sequence[memoryview], now_ms: int, *, borrowed: bool) -> list[Outcome]:
+    def _frames(self, frames: Sequence[memoryview], now_ms: int, *, borrowed: bool) -> list[RequestOutcome]:
         """Reads answers from whole frames; `borrowed` ones are views of a buffer that is used again."""
-        outcomes: list[Outcome] = []
+        outcomes: list[RequestOutcome] = []
         for frame in frames:
             self._answer(frame, now_ms, borrowed, outcomes)
             if self.state in ENDED:
@@ -288,8 +292,8 @@ class ClientConnection:
         outcomes += self._admit(now_ms)
         return outcomes
 
-    def _answer(self, frame: memoryview, now_ms: int, borrowed: bool, outcomes: list[Outcome]) -> None:
-        """One answer: of the oldest request, or the peer is broken."""
+    def _answer(self, frame: memoryview, now_ms: int, borrowed: bool, outcomes: list[RequestOutcome]) -> None:
+        """Reads one answer: of the oldest request, or the peer is broken."""
         oldest = self._in_flight[0] if self._in_flight else None
         if (
             oldest is None
@@ -300,11 +304,11 @@ class ClientConnection:
             return
         assert oldest.codec is not None, "what was sent was encoded"
         try:
-            if self.state is not State.READY:
+            if self.state is not ConnectionState.READY:
                 self._handshake_answer(frame, oldest.codec, outcomes)
             elif not oldest.abandoned:
                 owned = bytes(frame) if borrowed and oldest.codec.keeps_views else frame
-                outcomes.append(Outcome(oldest, oldest.codec.read(owned)))
+                outcomes.append(RequestOutcome(oldest, oldest.codec.read(owned)))
         except ProtocolError as error:
             reason = f"{self.peer}: the answer to {oldest.name}: {error.message}"
             self._broken(ProtocolError(reason, offset=error.offset), outcomes)
@@ -313,7 +317,7 @@ class ClientConnection:
             self._settle_oldest(now_ms)
 
     def _settle_oldest(self, now_ms: int) -> None:
-        """The oldest request is answered; from now on the peer has time for the next."""
+        """Takes the oldest request as answered; from now on the peer has time for the next."""
         self._in_flight_bytes -= self._in_flight.popleft().size
         if self._in_flight:
             oldest = self._in_flight[0]
@@ -322,7 +326,7 @@ class ClientConnection:
                 self._alarm_at(oldest.due_ms)
 
     def _stray(self, frame: memoryview, oldest: Pending | None) -> ProtocolError:
-        """The error of a frame that answers nothing, or not what is to be answered next."""
+        """Returns the error of a frame that answers nothing, or not what is to be answered next."""
         due = (
             "nothing is unanswered" if oldest is None else f"{oldest.name} ({oldest.correlation_id}) is to be answered"
         )
@@ -331,11 +335,12 @@ class ClientConnection:
         answered = CORRELATION.unpack_from(frame)[0]
         return ProtocolError(f"{self.peer}: an answer has correlation id {answered}, {due}", offset=0)
 
-    def _broken(self, error: ProtocolError, outcomes: list[Outcome]) -> None:
-        """The peer breaks the protocol: the request that was to be answered ends with that, the others with it."""
+    def _broken(self, error: ProtocolError, outcomes: list[RequestOutcome]) -> None:
+        """Ends the connection to a peer that breaks the protocol: the request that was to be answered gets this error,
+        the others end with it."""
         oldest = self._in_flight.popleft() if self._in_flight else None
         if oldest is not None and not oldest.abandoned:
-            outcomes.append(Outcome(oldest, None, error))
+            outcomes.append(RequestOutcome(oldest, None, error))
         outcomes += self.fail(error)
 
     # The handshake.
@@ -346,7 +351,7 @@ class ClientConnection:
         self._ask(Question(handshake.hello, ApiVersionsResponse), codec)
 
     def _ask(self, question: Question, codec: ClientCodec | None = None) -> None:
-        """A request of the handshake: nobody waits for it but the connection, until the handshake's deadline."""
+        """Sends a request of the handshake: only the connection waits for it, until the handshake's deadline."""
         request, response, max_version = question
         deadline_ms, timeout_ms = self._handshake_time
         pending = Pending(request, response, max_version=max_version, deadline_ms=deadline_ms, timeout_ms=timeout_ms)
@@ -355,13 +360,14 @@ class ClientConnection:
         self._send(pending)
         self._alarm_at(deadline_ms)
 
-    def _handshake_answer(self, frame: memoryview, codec: ClientCodec, outcomes: list[Outcome]) -> None:
-        """The next step towards READY, or the end; ProtocolError for what cannot be read."""
+    def _handshake_answer(self, frame: memoryview, codec: ClientCodec, outcomes: list[RequestOutcome]) -> None:
+        """Takes the next step towards READY, or ends the connection. Raises ProtocolError for an answer that cannot be
+        read."""
         try:
-            if self.state is State.AUTHENTICATING:
+            if self.state is ConnectionState.AUTHENTICATING:
                 self._authenticate(codec.read(frame))
             elif self._handshake.negotiate(frame):
-                self.state = after(self.state, Event.NEGOTIATED)
+                self.state = after(self.state, ConnectionEvent.NEGOTIATED)
                 self._authenticate(None)
             else:
                 self._say_hello()
@@ -373,6 +379,6 @@ class ClientConnection:
     def _authenticate(self, answer: object) -> None:
         question = self._handshake.authenticate(answer)
         if question is None:
-            self.state = after(self.state, Event.AUTHENTICATED)
+            self.state = after(self.state, ConnectionEvent.AUTHENTICATED)
         else:
             self._ask(question)

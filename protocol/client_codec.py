@@ -1,6 +1,6 @@
-"""How the requests of one class go out on a connection, and how their answers are read.
+"""Encodes the requests of one class for a connection, and decodes their answers.
 
-What depends on the API and the version alone is looked up once per connection, not per request.
+Whatever depends on the API and the version alone is looked up once per connection, not per request.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class ClientCodec:
     __slots__ = ("_client_id", "_encode", "_flexible_answer", "keeps_views", "key", "response", "version")
 
     def __init__(self, request: type, response: type | None, version: int, client_id: str | None) -> None:
-        """`response` is None where none is ever read. ValueError where it is of another API, or there is no such
-        version."""
+        """`response` is None when no answer is ever read. Raises ValueError when it is of another API, or there is no
+        such version."""
         self.key, _, flexible = identity(request)
         if response is not None and identity(response).key != self.key:
             raise ValueError(f"{response.__name__} does not answer {request.__name__}")
@@ -47,7 +47,7 @@ class ClientCodec:
         self._flexible_answer = version in flexible and self.key != ApiKey.API_VERSIONS
 
     def frame(self, request: object, correlation_id: int) -> tuple[list[Buffer], int]:
-        """A request's buffers, records among them uncopied unless they are small; and their size together."""
+        """Returns a request's buffers, records among them uncopied unless they are small; and their size together."""
         parts: list[Buffer] = [b"", self._client_id]
         self._encode(request, parts.append)
         size = HEAD.size + sum(map(len, parts))
@@ -55,7 +55,8 @@ class ClientCodec:
         return [b"".join(parts)] if size <= JOIN_LIMIT_BYTES else parts, size
 
     def read(self, frame: Buffer) -> object:
-        """The answer in a whole frame. ProtocolError where that is not one, or something follows it."""
+        """Returns the answer in a whole frame. Raises ProtocolError when the frame is no answer, or something follows
+        it."""
         assert self.response is not None, "an answer was expected"
         position = CORRELATION.size
         if self._flexible_answer:

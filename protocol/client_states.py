@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Final
 
 
-class State(Enum):
+class ConnectionState(Enum):
     """Where a connection stands. Requests go out in READY alone, those made before wait for it."""
 
     CONNECTING = "connecting"
@@ -19,8 +19,8 @@ class State(Enum):
     CLOSED = "closed"
 
 
-class Event(Enum):
-    """What moves a connection from one state to another."""
+class ConnectionEvent(Enum):
+    """An event that moves a connection from one state to another."""
 
     CONNECTED = "connected"
     NEGOTIATED = "negotiated"
@@ -31,28 +31,28 @@ class Event(Enum):
     """The stream has ended, or never began."""
 
 
-NEXT: Final[dict[tuple[State, Event], State]] = {
-    (State.CONNECTING, Event.CONNECTED): State.NEGOTIATING,
-    (State.NEGOTIATING, Event.NEGOTIATED): State.AUTHENTICATING,
-    (State.AUTHENTICATING, Event.AUTHENTICATED): State.READY,
-    (State.CONNECTING, Event.CLOSE): State.CLOSING,
-    (State.NEGOTIATING, Event.CLOSE): State.CLOSING,
-    (State.AUTHENTICATING, Event.CLOSE): State.CLOSING,
-    (State.READY, Event.CLOSE): State.CLOSING,
-    (State.CLOSING, Event.CONNECTED): State.CLOSING,  # closed while it was being made
-    (State.CLOSING, Event.CLOSE): State.CLOSING,
-    (State.CLOSED, Event.CLOSE): State.CLOSED,
-    (State.CONNECTING, Event.LOST): State.CLOSED,
-    (State.NEGOTIATING, Event.LOST): State.CLOSED,
-    (State.AUTHENTICATING, Event.LOST): State.CLOSED,
-    (State.READY, Event.LOST): State.CLOSED,
-    (State.CLOSING, Event.LOST): State.CLOSED,
-    (State.CLOSED, Event.LOST): State.CLOSED,
+NEXT: Final[dict[tuple[ConnectionState, ConnectionEvent], ConnectionState]] = {
+    (ConnectionState.CONNECTING, ConnectionEvent.CONNECTED): ConnectionState.NEGOTIATING,
+    (ConnectionState.NEGOTIATING, ConnectionEvent.NEGOTIATED): ConnectionState.AUTHENTICATING,
+    (ConnectionState.AUTHENTICATING, ConnectionEvent.AUTHENTICATED): ConnectionState.READY,
+    (ConnectionState.CONNECTING, ConnectionEvent.CLOSE): ConnectionState.CLOSING,
+    (ConnectionState.NEGOTIATING, ConnectionEvent.CLOSE): ConnectionState.CLOSING,
+    (ConnectionState.AUTHENTICATING, ConnectionEvent.CLOSE): ConnectionState.CLOSING,
+    (ConnectionState.READY, ConnectionEvent.CLOSE): ConnectionState.CLOSING,
+    (ConnectionState.CLOSING, ConnectionEvent.CONNECTED): ConnectionState.CLOSING,  # closed while it was being made
+    (ConnectionState.CLOSING, ConnectionEvent.CLOSE): ConnectionState.CLOSING,
+    (ConnectionState.CLOSED, ConnectionEvent.CLOSE): ConnectionState.CLOSED,
+    (ConnectionState.CONNECTING, ConnectionEvent.LOST): ConnectionState.CLOSED,
+    (ConnectionState.NEGOTIATING, ConnectionEvent.LOST): ConnectionState.CLOSED,
+    (ConnectionState.AUTHENTICATING, ConnectionEvent.LOST): ConnectionState.CLOSED,
+    (ConnectionState.READY, ConnectionEvent.LOST): ConnectionState.CLOSED,
+    (ConnectionState.CLOSING, ConnectionEvent.LOST): ConnectionState.CLOSED,
+    (ConnectionState.CLOSED, ConnectionEvent.LOST): ConnectionState.CLOSED,
 }
 
 
-def after(state: State, event: Event) -> State:
-    """The state that follows; ValueError names both where nothing may."""
+def after(state: ConnectionState, event: ConnectionEvent) -> ConnectionState:
+    """Returns the state that follows. Raises ValueError with both names when no state may follow."""
     try:
         return NEXT[state, event]
     except KeyError:

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from protocol import primitives
-from protocol.budget import Budget
+from protocol.budget import ItemBudget
 from protocol.errors import ProtocolError
 from protocol.schema import IMPLICIT, Field, Kind, fields_of, identity
 from protocol.types import Buffer
@@ -31,11 +31,11 @@ FORMATS = {
 }  # fmt: skip
 SIZES = {kind: struct_module.calcsize(">" + code) for kind, code in FORMATS.items()}
 MALFORMED = (struct_module.error, IndexError, ValueError)
-"""What reading past the end raises inside a generated decoder."""
+"""The errors that reading past the end raises inside a generated decoder."""
 
 
 def decode(cls: type[T], version: int, buffer: Buffer, position: int = 0) -> tuple[T, int]:
-    """The message at `position` and the position behind it; any bytes give a value or a ProtocolError."""
+    """Returns the message at `position` and the position behind it; any bytes give a value or a ProtocolError."""
     try:
         return decoder(cls, version)(buffer, position, len(buffer))  # type: ignore[arg-type]  # classes do hash
     except MALFORMED as error:
@@ -43,7 +43,7 @@ def decode(cls: type[T], version: int, buffer: Buffer, position: int = 0) -> tup
 
 
 def encode(value: object, version: int, prefix: bytes = b"") -> bytes:
-    """The message's bytes, after what goes before them."""
+    """Returns the message's bytes, after what goes before them."""
     parts: list[Buffer] = [prefix]
     encoder(type(value), version)(value, parts.append)  # type: ignore[arg-type]  # classes do hash
     return b"".join(parts)
@@ -51,14 +51,15 @@ def encode(value: object, version: int, prefix: bytes = b"") -> bytes:
 
 @cache
 def decoder(cls: type, version: int) -> Decoder:
-    """The compiled decoder of a message class at a version; ValueError where there is no such version."""
+    """Returns the compiled decoder of a message class at a version. Raises ValueError when there is no such version."""
     return _compile("decode", cls, version)  # type: ignore[no-any-return]
 
 
 def bounded_decoder(cls: type, version: int, most_items: int) -> Decoder:
-    """One that gives up, by ProtocolError, once a message has more items of arrays and tags than `most_items`: what it
-    makes of a frame is bounded, however little of the frame an item takes. Not to be called by two threads."""
-    budget = Budget(most_items)
+    """Returns a decoder that raises ProtocolError once a message has more items of arrays and tags than
+    `most_items`: that bounds the objects it makes of a frame, however few bytes an item takes. Two threads must not
+    call it at once."""
+    budget = ItemBudget(most_items)
     inner = _compile("decode", cls, version, spend=budget.spend)
 
     def decode_within(buffer: Buffer, position: int, end: int) -> tuple[Any, int]:
@@ -70,23 +71,25 @@ def bounded_decoder(cls: type, version: int, most_items: int) -> Decoder:
 
 @cache
 def encoder(cls: type, version: int) -> Encoder:
-    """The compiled encoder of a message class at a version; ValueError where there is no such version."""
+    """Returns the compiled encoder of a message class at a version. Raises ValueError when there is no such version."""
     return _compile("encode", cls, version)  # type: ignore[no-any-return]
 
 
 @cache
 def part_encoder(cls: type, part: type, version: int) -> Encoder:
-    """The compiled encoder of a struct as it stands in a message at a version."""
+    """Returns the compiled encoder of a struct as it stands in a message at a version."""
     return _compile("encode", cls, version, part)  # type: ignore[no-any-return]
 
 
 def _compile(
     direction: str, cls: type, version: int, part: type | None = None, spend: Callable[[int], None] | None = None
 ) -> Any:
-    known = identity(cls)
-    if version not in known.versions:
-        raise ValueError(f"{cls.__name__} has versions {known.versions}, not {version}")
-    source = (_DecoderSource if direction == "decode" else _EncoderSource)(version, version in known.flexible)
+    message_identity = identity(cls)
+    if version not in message_identity.versions:
+        raise ValueError(f"{cls.__name__} has versions {message_identity.versions}, not {version}")
+    source = (_DecoderSource if direction == "decode" else _EncoderSource)(
+        version, version in message_identity.flexible
+    )
     if spend is not None:
         source.scope["spend"] = spend
     source.struct(cls)
@@ -112,7 +115,7 @@ class _Source:
         self.done: set[str] = set()
 
     def split(self, cls: type) -> tuple[list[Field], list[Field], list[Field]]:
-        """The fields that stand in order, those in the tag section by tag, and those this version lacks."""
+        """Returns the fields that stand in order, those in the tag section by tag, and those this version lacks."""
         plain: list[Field] = []
         tagged: list[Field] = []
         absent: list[Field] = []
@@ -133,7 +136,7 @@ class _Source:
         return self.flexible and field.wire.flexible
 
     def packer(self, method: str, codes: str) -> str:
-        """The name of a precompiled struct's method, bound in the generated code's scope."""
+        """Returns the name of a precompiled struct's method, bound in the generated code's scope."""
         name = f"{method}_{codes.replace('?', 'o')}"  # an identifier; no format has an "o"
         if name not in self.scope:
             compiled = struct_module.Struct(">" + codes)
@@ -146,7 +149,7 @@ class _Source:
         return field.default_source()
 
     def min_size(self, kind: Kind, compact: bool) -> int:
-        """The fewest bytes a value takes: what bounds an array's count by the bytes that are left."""
+        """Returns the fewest bytes a value takes: it bounds an array's count by the bytes that are left."""
         if kind.name in SIZES:
             return SIZES[kind.name]
         if kind.struct is None:

@@ -36,7 +36,8 @@ class ConfigError(ValueError):
 
 
 def invalid(name: str, value: object, problem: str) -> ConfigError:
-    """The error for a value that an option cannot take, in the words that Kafka's clients show (ConfigException)."""
+    """Returns the error for a value that an option cannot take, in the words that Kafka's clients show
+    (ConfigException)."""
     return ConfigError(f"Invalid value {value} for configuration {name}: {problem}", name=name)
 
 
@@ -94,7 +95,7 @@ def _list(text: str) -> tuple[str, ...]:
 
 
 def double_to_text(value: object) -> str:
-    """A double as Java's Double.toString spells it: 0.5, 1.0E7, 1.7976931348623157E308."""
+    """Returns a double as Java's Double.toString spells it: 0.5, 1.0E7, 1.7976931348623157E308."""
     number = float(value)  # type: ignore[arg-type]  # Type.write takes any object; DOUBLE options hold numbers only
     if number != number or number in (float("inf"), float("-inf")):
         return "NaN" if number != number else "Infinity" if number > 0 else "-Infinity"
@@ -143,8 +144,8 @@ class Check:
         self.problem = problem
 
 
-class Rules(TypedDict, total=False):
-    """What an option declares besides its name, type and default."""
+class OptionRules(TypedDict, total=False):
+    """The rules that an option declares besides its name, type and default."""
 
     at_least: float
     at_most: float
@@ -164,7 +165,7 @@ class Option:
 
     __slots__ = ("attribute", "default", "doc", "importance", "internal", "name", "rules", "synonyms", "type", "update")
 
-    def __init__(self, name: str, type: Type[object], default: object, doc: str, rules: Rules) -> None:
+    def __init__(self, name: str, type: Type[object], default: object, doc: str, rules: OptionRules) -> None:
         self.name = name
         self.attribute = name.replace(".", "_").replace("-", "_")
         self.type = type
@@ -177,7 +178,7 @@ class Option:
         self.rules = rules
 
     def parse(self, text: str) -> object:
-        """The value that `text` spells. Raises ConfigError."""
+        """Returns the value that `text` spells. Raises ConfigError."""
         try:
             value = self.type.read(text.strip(JAVA_SPACE))
         except ValueError as error:
@@ -188,7 +189,7 @@ class Option:
         return value
 
     def text(self, value: object) -> str | None:
-        """A value as Kafka writes it in answers; None stays None."""
+        """Returns a value as Kafka writes it in answers; None stays None."""
         return None if value is None else self.type.write(value)
 
     def _checked_list(self, value: tuple[str, ...]) -> tuple[str, ...]:
@@ -229,10 +230,10 @@ class Option:
 
 
 @overload
-def option(name: str, type: Type[T], default: None, *, doc: str, **rules: Unpack[Rules]) -> T | None: ...
+def option(name: str, type: Type[T], default: None, *, doc: str, **rules: Unpack[OptionRules]) -> T | None: ...
 @overload
-def option(name: str, type: Type[T], default: T, *, doc: str, **rules: Unpack[Rules]) -> T: ...
-def option(name: str, type: Type[object], default: object, *, doc: str, **rules: Unpack[Rules]) -> object:
+def option(name: str, type: Type[T], default: T, *, doc: str, **rules: Unpack[OptionRules]) -> T: ...
+def option(name: str, type: Type[object], default: object, *, doc: str, **rules: Unpack[OptionRules]) -> object:
     """Declare an option in the body of a Config class. To a type checker the attribute is its value."""
     return Option(name, type, default, doc, rules)
 
@@ -277,7 +278,8 @@ class Config:
 
     @classmethod
     def parse(cls, texts: Mapping[str, str], base: Mapping[str, object] | None = None) -> Self:
-        """The config that `texts`, by option name, describe over `base`: values by attribute, else the defaults.
+        """Returns the config that `texts`, by option name, describe over `base`: values by attribute, else the
+        defaults.
 
         Raises ConfigError for an unknown name, a value that its option cannot take, values that contradict each other.
         """
@@ -292,7 +294,7 @@ class Config:
         *,
         check: bool = True,
     ) -> Self:
-        """A config from values that are parsed already. Raises ConfigError where they contradict each other."""
+        """Returns a config from values that are parsed already. Raises ConfigError where they contradict each other."""
         config = cls.__new__(cls)
         config._become({**(cls.DEFAULTS if base is None else base), **values}, dict(texts))
         for problem in config.contradictions() if check else ():
@@ -311,7 +313,7 @@ class Config:
         return values
 
     def contradictions(self) -> Iterable[ConfigError]:
-        """What is wrong between options that are right one by one."""
+        """Yields the contradictions between options that are valid one by one."""
         return ()
 
     def __setattr__(self, name: str, value: object) -> None:

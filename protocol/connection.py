@@ -1,4 +1,4 @@
-"""One connection's bytes, sans-IO: what was read becomes frames, an answer becomes buffers to write.
+"""One connection's bytes, sans-IO: bytes read become frames, an answer becomes buffers to write.
 
 Most frames arrive whole and are views of the one buffer that all connections of a listener read into; only a frame that
 a read cut in two gets a buffer of its own, which grows with what has come.
@@ -75,17 +75,18 @@ class FrameReader:
         self._hold(larger)
 
     def drop(self) -> None:
-        """Nothing more comes: what is there of a frame goes."""
+        """Drops an unfinished frame: nothing more comes."""
         self._hold(None)
         self._prefix = False
 
     def target(self) -> memoryview | None:
-        """Where the next bytes belong, then say that they are there by `filled`; None: anywhere, then `cut` them."""
+        """Returns the buffer to read into, to be followed by `filled`; None when any buffer will do, to be passed to
+        `cut`."""
         return None if self._partial is None else self._partial[self.arrived_bytes :]
 
     def cut(self, chunk: memoryview, is_short: bool = False) -> list[memoryview]:
-        """The whole frames in what was read, without their sizes, as views of it; what is left over is copied, and gets
-        no room for more while memory `is_short`."""
+        """Returns the whole frames in a chunk, without their sizes, as views of it; the rest is copied, and gets no
+        room for more while memory `is_short`."""
         position, end = 0, len(chunk)
         if end >= SIZE_BYTES and SIZE.unpack_from(chunk)[0] == end - SIZE_BYTES <= self.max_frame_bytes:
             return [chunk[SIZE_BYTES:]]  # one that is whole, as most reads bring
@@ -111,7 +112,8 @@ class FrameReader:
         return frames
 
     def filled(self, count: int) -> list[memoryview]:
-        """`count` bytes were read into `target()`: the frame that they complete, if they do. See `is_full`."""
+        """Takes `count` bytes that were read into `target()`, and returns the frame that they complete, if they do. See
+        `is_full`."""
         self.arrived_bytes += count
         whole = self._partial
         if whole is None or self.arrived_bytes < self.announced_bytes:
@@ -151,12 +153,12 @@ class FrameReader:
 
 
 def room(size: int, arrived: int) -> int:
-    """The bytes of memory for a frame of which so much has come."""
+    """Returns the size of the buffer for a frame of which `arrived` bytes have come."""
     return min(size, max(min(USUAL_GROWTH * arrived, USUAL_FRAME_BYTES), GROWTH * arrived + FIRST_BYTES))
 
 
 def response_frame(correlation_id: int, flexible_header: bool, parts: Sequence[Buffer]) -> list[Buffer]:
-    """A response's buffers with size and header in front; small ones come as one."""
+    """Returns a response's buffers with size and header in front; small ones come as one."""
     size = sum(map(len, parts))
     if flexible_header:
         head = FLEXIBLE_RESPONSE_HEAD.pack(size + 5, correlation_id)

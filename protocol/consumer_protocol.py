@@ -1,4 +1,5 @@
-"""What consumers put into JoinGroup's metadata and SyncGroup's assignment: two bytes of version, then one of these.
+"""The bytes that consumers put into JoinGroup's metadata and SyncGroup's assignment: two bytes of version, then one of
+these.
 
 The broker looks inside only where it must (group descriptions, OffsetDelete, groups that change protocol).
 Source: org.apache.kafka.clients.consumer.internals.ConsumerProtocol.
@@ -28,7 +29,7 @@ _VERSION = struct_module.Struct(">h")
 
 @message(NO_API_KEY, versions="0-3")
 class ConsumerProtocolSubscription:
-    """What a member brings to a rebalance: the topics it wants, the partitions it owns."""
+    """A member's subscription in a rebalance: the topics it wants, the partitions it owns."""
 
     topics: list[str] = wire()
     user_data: bytes | None = wire(nullable="0+", default=None)
@@ -45,14 +46,14 @@ class TopicPartition:
 
 @message(NO_API_KEY, versions="0-3")
 class ConsumerProtocolAssignment:
-    """What a member gets out of a rebalance."""
+    """A member's assignment from a rebalance."""
 
     assigned_partitions: list[TopicPartition] = wire()
     user_data: bytes | None = wire(nullable="0+", default=None)
 
 
 def read(cls: type[T], data: Buffer) -> T:
-    """The subscription or assignment in `data`; ProtocolError when it is none.
+    """Returns the subscription or assignment in `data`. Raises ProtocolError when it is neither.
 
     A version from the future is read as the newest known one: the format only ever grows at its end.
     """
@@ -67,12 +68,13 @@ def read(cls: type[T], data: Buffer) -> T:
 
 
 def write(value: ConsumerProtocolSubscription | ConsumerProtocolAssignment, version: int) -> bytes:
-    """The bytes of a subscription or assignment, version first."""
+    """Returns the bytes of a subscription or assignment, version first."""
     return _VERSION.pack(version) + encode(value, version)
 
 
 def version_of(data: Buffer) -> int:
-    """The version of a subscription or assignment, the newest known one for a later one; ProtocolError for none."""
+    """Returns the version of a subscription or assignment, the newest known one for a later one. Raises ProtocolError
+    when there is none."""
     if len(data) < _VERSION.size:
         raise ProtocolError(f"consumer protocol: {len(data)} bytes are too few for a version", offset=0)
     version: int = _VERSION.unpack_from(data)[0]

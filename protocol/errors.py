@@ -167,7 +167,8 @@ RETRIABLE: frozenset[ErrorCode] = frozenset(code for code in ErrorCode if code.r
 
 
 def error_code(number: int) -> ErrorCode:
-    """The code of this number, as a response carries it; UNKNOWN_SERVER_ERROR for one that is newer than this list."""
+    """Returns the code of this number, as a response carries it; UNKNOWN_SERVER_ERROR for one that is newer than this
+    list."""
     return _BY_NUMBER.get(number, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 

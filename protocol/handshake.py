@@ -1,4 +1,4 @@
-"""What two brokers say before the first request: which versions they speak, then who they are.
+"""The handshake of two brokers before the first request: which versions they speak, then who they are.
 
 Sans-IO, as a row of questions: `hello` is the first, and an answer gives the next one or None at the end. ApiVersions
 comes first, since authenticators need to know how to speak; TLS lies below, in the transport.
@@ -18,7 +18,7 @@ from protocol.schema import ANY_VERSION
 
 
 class Question(NamedTuple):
-    """What an authenticator asks: the request, the class of its answer, and the highest version to ask in."""
+    """An authenticator's question: the request, the class of its answer, and the highest version to ask in."""
 
     request: object
     response: type
@@ -47,9 +47,9 @@ class Handshake:
         self._dialogue: Dialogue | None = None
 
     def negotiate(self, frame: memoryview) -> bool:
-        """Reads the answer to hello: False when it has to be said once more, in `hello_version`.
+        """Reads the answer to hello; False when hello has to be sent once more, in `hello_version`.
 
-        Raises HandshakeFailed when the peer refuses, ProtocolError when that is no answer.
+        Raises HandshakeFailed when the peer refuses, ProtocolError when the frame is no answer.
         """
         response = read_api_versions(frame, self.hello_version)
         code = error_code(response.error_code)
@@ -62,7 +62,8 @@ class Handshake:
         return True
 
     def authenticate(self, answer: object = None) -> Question | None:
-        """Gives an authenticator the answer to its question. The next question, or None when all are content.
+        """Gives an authenticator the answer to its question, and returns the next question, or None when all are
+        content.
 
         Raises HandshakeFailed when one is not, whatever it raised, and ProtocolError.
         """
@@ -85,7 +86,7 @@ class Handshake:
         return None
 
     def close(self) -> None:
-        """An authenticator that is at work learns that nothing comes any more."""
+        """Closes the authenticator that is at work: no answer comes any more."""
         if self._dialogue is not None:
             self._dialogue.close()
             self._dialogue = None

@@ -19,7 +19,7 @@ CORRELATION_BYTES: Final = 4
 
 
 class PeerVersions:
-    """What a peer said of itself: the versions of its APIs, and the levels of its cluster's features."""
+    """A peer's answer to ApiVersions: the versions of its APIs, and the levels of its cluster's features."""
 
     __slots__ = ("features", "ranges")
 
@@ -35,8 +35,8 @@ class PeerVersions:
         return cls(ranges, {level.name: level.max_version_level for level in response.finalized_features})
 
     def pick(self, peer: str, request: type, max_version: int = ANY_VERSION) -> int:
-        """The highest version of a request that both sides speak, up to `max_version`; UnsupportedVersion names what
-        either speaks where there is none."""
+        """Returns the highest version of a request that both sides speak, up to `max_version`. Raises
+        UnsupportedVersion, with the ranges of both, when there is none."""
         key, own, _ = identity(request)
         theirs = self.ranges.get(key, NONE)
         highest = min(own.last, theirs.last, max_version)
@@ -48,7 +48,7 @@ class PeerVersions:
 
 
 def read_api_versions(frame: Buffer, version: int) -> ApiVersionsResponse:
-    """The answer to ApiVersions at `version`. A peer that does not know that version answers in version 0 with
+    """Returns the answer to ApiVersions at `version`. A peer that does not know that version answers in version 0 with
     UNSUPPORTED_VERSION (KIP-511)."""
     unsupported = int(ErrorCode.UNSUPPORTED_VERSION).to_bytes(2, "big")
     if bytes(frame[CORRELATION_BYTES : CORRELATION_BYTES + 2]) == unsupported:
@@ -60,9 +60,9 @@ def read_api_versions(frame: Buffer, version: int) -> ApiVersionsResponse:
 
 
 def downgraded(peer: str, response: ApiVersionsResponse, version: int) -> int:
-    """The version in which to ask a peer again that did not know `version` of ApiVersions: its highest, as it says, or
-    0 where it says nothing, as brokers before KIP-511 do. HandshakeFailed where that is none of this side's, or not
-    lower."""
+    """Returns the version in which to ask a peer again that did not know `version` of ApiVersions: its highest, as it
+    says, or 0 where it says nothing, as brokers before KIP-511 do. Raises HandshakeFailed when this side does not speak
+    that version, or it is not lower."""
     own = [api for api in response.api_keys if api.api_key == ApiKey.API_VERSIONS]
     lower = min(own[0].max_version, OWN_API_VERSIONS.last) if own else 0
     lowest = own[0].min_version if own else 0

@@ -1,4 +1,4 @@
-"""What a connection to a peer has under way: requests, their ends, and how many there may be."""
+"""The requests of a connection to a peer: pending ones, their outcomes, and how many may be in flight."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_RESPONSE_BYTES: Final = 128 * 1024 * 1024
 """The largest answer is a Fetch's: fetch.max.bytes (55 MB by default), and beyond it a first batch however large."""
 
 
-class Limits(NamedTuple):
+class InFlightLimits(NamedTuple):
     """How much of a connection's traffic may be under way at once."""
 
     max_in_flight: int = 100
@@ -60,7 +60,7 @@ class Pending:
         return self.kind.__name__ if self.codec is None else f"{self.kind.__name__} v{self.codec.version}"
 
 
-class Outcome(NamedTuple):
+class RequestOutcome(NamedTuple):
     """A request's end: its answer (None where there is none by design), or the error in place of it."""
 
     pending: Pending
@@ -69,8 +69,8 @@ class Outcome(NamedTuple):
 
 
 def check_answered(request: object, response: type | None) -> None:
-    """ValueError where an answer is expected that never comes, or the other way round: a Produce with acks=0 alone has
-    none."""
+    """Raises ValueError when an answer is expected that never comes, or the other way round: only a Produce with acks=0
+    has none."""
     is_silent = identity(type(request)).key == ApiKey.PRODUCE and getattr(request, "acks", None) == 0
     if is_silent != (response is None):
         raise ValueError(f"{type(request).__name__} is {'never' if is_silent else 'always'} answered")

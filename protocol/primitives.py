@@ -16,7 +16,7 @@ MAX_UVARINT_BYTES: Final = 5
 
 
 def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
-    """(value, position behind it); IndexError past the end, ProtocolError beyond 32 bits."""
+    """Returns (value, position behind it). Raises IndexError past the end, ProtocolError beyond 32 bits."""
     first = buffer[position]
     if first < 0x80:
         return first, position + 1
@@ -24,7 +24,8 @@ def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
 
 
 def read_uvarint_tail(buffer: Buffer, position: int, first: int) -> tuple[int, int]:
-    """The rest of a varint whose first byte had its continuation bit set; generated decoders test that bit inline."""
+    """Returns the rest of a varint whose first byte had its continuation bit set; generated decoders test that bit
+    inline."""
     value = first & 0x7F
     for shift in (7, 14, 21, 28):
         byte = buffer[position]
@@ -59,8 +60,8 @@ It costs nothing where all are."""
 
 
 def _replaced(error: UnicodeError) -> tuple[str, int]:
-    """What Java's String makes of bytes that are no UTF-8. Python differs from it in a surrogate, which Java takes for
-    one character that cannot be, Python for three."""
+    """Decodes bytes that are no UTF-8 as Java's String does. Python differs from it in a surrogate, which Java takes
+    for one character that cannot be, Python for three."""
     assert isinstance(error, UnicodeDecodeError)
     data, start = error.object, error.start
     if data[start] != SURROGATES or start + 1 == len(data) or not 0xA0 <= data[start + 1] <= 0xBF:
@@ -76,7 +77,7 @@ codecs.register_error(AS_JAVA, _replaced)
 
 
 def overrun(what: str, size: int, position: int, end: int) -> ProtocolError:
-    """The error of a length that points past the end of its frame."""
+    """Returns the error of a length that points past the end of its frame."""
     return ProtocolError(f"{what} of {size} does not fit in the {end - position} bytes that are left", offset=position)
 
 

@@ -55,7 +55,7 @@ ALL = Versions(0, ANY_VERSION)
 
 @cache
 def parse_versions(text: str | None) -> Versions:
-    """ "0-4", "3+", "2" or "none", as Kafka's schemas spell ranges."""
+    """Parses "0-4", "3+", "2" or "none", as Kafka's schemas spell ranges."""
     if text is None or text == "none":
         return NONE
     if text.endswith("+"):
@@ -75,7 +75,7 @@ IMPLICIT: Final = _Implicit()
 
 
 class Wire(NamedTuple):
-    """What `wire()` was told about one field."""
+    """The arguments of `wire()` for one field."""
 
     versions: Versions
     nullable: Versions
@@ -142,7 +142,8 @@ _PLAIN_KINDS: dict[object, str] = {str: "string", bytes: "bytes", bool: "bool"}
 
 
 def kind_of(annotation: Any) -> Kind:
-    """The wire type of an evaluated annotation; TypeError names one that the wire does not have."""
+    """Returns the wire type of an evaluated annotation. Raises TypeError with an annotation that the wire does not
+    have."""
     metadata = getattr(annotation, "__metadata__", None)
     if metadata:
         return Kind(metadata[0])
@@ -159,7 +160,7 @@ def kind_of(annotation: Any) -> Kind:
 
 
 def fields_of(cls: type) -> tuple[Field, ...]:
-    """The fields of a message or struct in wire order; read once per class."""
+    """Returns the fields of a message or struct in wire order; read once per class."""
     cached: tuple[Field, ...] | None = cls.__dict__.get("__fields_cache__")
     if cached is None:
         hints = get_type_hints(cls, include_extras=True)
@@ -205,7 +206,7 @@ def _print(self: Any) -> str:
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(wire,))
 def struct(cls: type[T]) -> type[T]:
-    """A part of a message; its fields' versions are those of the message it stands in."""
+    """Declares a part of a message; its fields' versions are those of the message it stands in."""
     declared = {name: value for name, value in cls.__dict__.items() if isinstance(value, Wire)}
     namespace = {name: value for name, value in cls.__dict__.items() if name not in declared}
     namespace.pop("__dict__", None)
@@ -220,8 +221,8 @@ class Message(Protocol):
     """An instance of any class that `@message` or `@struct` made: they have no base to be known by."""
 
 
-class Identity(NamedTuple):
-    """What a whole message is: its API key (or record type), the versions there are, the first flexible one on."""
+class MessageIdentity(NamedTuple):
+    """The identity of a whole message: its API key (or record type), its versions, and its flexible versions."""
 
     key: int
     versions: Versions
@@ -230,16 +231,16 @@ class Identity(NamedTuple):
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(wire,))
 def message(key: int, *, versions: str, flexible: str = "none") -> Callable[[type[T]], type[T]]:
-    """A request or response of one API, a header, or a record of an internal log (then `key` is its type)."""
+    """Declares a request or response of one API, a header, or a record of an internal log (then `key` is its type)."""
 
     def declare(cls: type[T]) -> type[T]:
         declared = struct(cls)
-        declared.__message__ = Identity(key, parse_versions(versions), parse_versions(flexible))  # type: ignore[attr-defined]
+        declared.__message__ = MessageIdentity(key, parse_versions(versions), parse_versions(flexible))  # type: ignore[attr-defined]
         return declared
 
     return declare
 
 
-def identity(cls: type) -> Identity:
-    """The identity that `@message` gave the class."""
+def identity(cls: type) -> MessageIdentity:
+    """Returns the identity that `@message` gave the class."""
     return cls.__message__  # type: ignore[attr-defined,no-any-return]

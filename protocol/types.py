@@ -39,12 +39,13 @@ class TopicPartition(NamedTuple):
 
 
 def uuid_to_text(value: Uuid) -> str:
-    """A UUID as Kafka prints it: unpadded URL-safe base64, 22 characters (org.apache.kafka.common.Uuid)."""
+    """Returns a UUID as Kafka prints it: unpadded URL-safe base64, 22 characters (org.apache.kafka.common.Uuid)."""
     return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
 
 
 def uuid_from_text(text: str) -> Uuid:
-    """The inverse of `uuid_to_text`; ValueError names the text when it is not 16 bytes of base64."""
+    """Returns the UUID of a text that `uuid_to_text` wrote. Raises ValueError with the text when it is not 16 bytes of
+    base64."""
     try:
         value = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except ValueError as error:

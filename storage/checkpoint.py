@@ -36,7 +36,7 @@ class CorruptCheckpoint(Exception):
 
 
 def read_offsets(disk: Disk, path: str) -> dict[TopicPartition, int]:
-    """The offsets of an offset checkpoint; none when the file is not there. Raises CorruptCheckpoint."""
+    """Returns the offsets of an offset checkpoint; none when the file is not there. Raises CorruptCheckpoint."""
     return dict(read_entries(disk, path, _parse_offset, "'<topic> <partition> <offset>'"))
 
 
@@ -46,7 +46,7 @@ def write_offsets(disk: Disk, path: str, offsets: Mapping[TopicPartition, int]) 
 
 
 def read_entries(disk: Disk, path: str, parse: Callable[[str], T], expected: str) -> list[T]:
-    """The entries of a checkpoint: its version, the number of entries, then one a line.
+    """Returns the entries of a checkpoint: its version, the number of entries, then one a line.
 
     A missing or empty file has none, as in Kafka. `parse` raises ValueError for a line that is not `expected`.
     """
@@ -78,12 +78,13 @@ def write_clean_shutdown(disk: Disk, directory: str, broker_epoch: int = -1) -> 
 
 
 def has_clean_shutdown(disk: Disk, directory: str) -> bool:
-    """Whether the log directory was closed in order. The marker's being there says so, whatever is in it."""
+    """True when the log directory was closed in order: its marker exists, whatever it contains."""
     return disk.exists(os.path.join(directory, CLEAN_SHUTDOWN))
 
 
 def read_clean_shutdown(disk: Disk, directory: str) -> int | None:
-    """The broker epoch of the session that was closed in order; None when there is no marker or it does not say."""
+    """Returns the broker epoch of the session that was closed in order; None when there is no marker or it does not
+    say."""
     import json  # only at start-up, only after a clean stop
 
     try:
@@ -103,7 +104,8 @@ def delete_clean_shutdown(disk: Disk, directory: str) -> None:
 
 
 def read_partition_metadata(disk: Disk, log_directory: str) -> Uuid | None:
-    """The topic id that a partition's folder belongs to; None when it has no such file. Raises CorruptCheckpoint."""
+    """Returns the topic id that a partition's folder belongs to; None when it has no such file. Raises
+    CorruptCheckpoint."""
     path = os.path.join(log_directory, PARTITION_METADATA)
     lines = _read_lines(disk, path)
     if not lines and not disk.exists(path):
@@ -131,7 +133,7 @@ def sync_partition_metadata(disk: Disk, log_directory: str) -> None:
 
 
 def parse_number(text: str) -> int:
-    """A number as checkpoints have them: ASCII digits and nothing else. Raises ValueError."""
+    """Returns a number as checkpoints have them: ASCII digits and nothing else. Raises ValueError."""
     if not (text.isascii() and text.isdecimal()):
         raise ValueError(f"{text!r} is not a number")
     return int(text)
@@ -165,8 +167,8 @@ def _parse_topic_id(line: str) -> Uuid:
 
 
 def _value(line: str, name: str) -> str:
-    """The value of a `name: value` line."""
-    found, separator, value = line.partition(":")
-    if found != name or not separator:
+    """Returns the value of a `name: value` line."""
+    key, separator, value = line.partition(":")
+    if key != name or not separator:
         raise ValueError(f"{name} is missing")
     return value.strip()

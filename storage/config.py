@@ -45,7 +45,7 @@ THROTTLED_REPLICAS: Final = Check(REPLICAS_FORMAT, _throttled_replicas)
 
 
 class LogConfig(Config):
-    """What one topic's logs obey. `LogConfig()` has Kafka's defaults; `parse` takes texts by Kafka's names."""
+    """The options of one topic's logs. `LogConfig()` has Kafka's defaults; `parse` takes texts by Kafka's names."""
 
     KIND: ClassVar[str] = "topic"
 

@@ -37,7 +37,7 @@ TEMPORARY_SUFFIX = ".tmp"
 
 
 class FileInfo(NamedTuple):
-    """What a log needs to know of a path: its size, when it last changed, and whether it is a directory."""
+    """The facts about a path that a log needs: its size, when it last changed, and whether it is a directory."""
 
     size_bytes: int
     modified_ms: int
@@ -55,7 +55,7 @@ class Disk(Protocol):
     """The calls on files that storage is built of. Those with a body are made of the others."""
 
     def open(self, path: str, *, writable: bool = True, create: bool = False, truncate: bool = False) -> int:
-        """A handle on the file; `create` makes it (0600) when it is not there."""
+        """Returns a handle on the file; `create` makes it (0600) when it is not there."""
         ...
 
     def close(self, handle: int) -> None:
@@ -74,7 +74,7 @@ class Disk(Protocol):
         ...
 
     def is_resident(self, handle: int, offset: int, size_bytes: int) -> bool:
-        """Whether reading these bytes would not wait for the device. A guess: not every page is asked about."""
+        """True when reading these bytes would not wait for the device. A guess: not every page is asked about."""
         return True
 
     def read_ahead(self, handle: int, offset: int, size_bytes: int) -> None:
@@ -82,7 +82,7 @@ class Disk(Protocol):
         meanwhile: a page fault under a view would hold it."""
 
     def mmap(self, handle: int, length: int) -> memoryview:
-        """A read-only view of the first `length` (> 0) bytes, which the file must already have.
+        """Returns a read-only view of the first `length` (> 0) bytes, which the file must already have.
 
         Later writes within them show through. The mapping lives as long as a view of it does; the file must not
         be truncated below `length` while it lives (the reader would get SIGBUS): replace the file instead.
@@ -126,7 +126,7 @@ class Disk(Protocol):
         ...
 
     def listdir(self, path: str) -> list[str]:
-        """The names in a directory, sorted."""
+        """Returns the names in a directory, sorted."""
         ...
 
     def stat(self, path: str) -> FileInfo | None:
@@ -146,11 +146,11 @@ class Disk(Protocol):
         ...
 
     def exists(self, path: str) -> bool:
-        """Whether a file or directory of this name is there."""
+        """True when a file or directory of this name is there."""
         return self.stat(path) is not None
 
     def read_file(self, path: str) -> bytes:
-        """All of a small file. Raises FileNotFoundError when it is not there."""
+        """Returns the content of a small file. Raises FileNotFoundError when there is none."""
         handle = self.open(path, writable=False)
         try:
             return self.pread(handle, self.size(handle), 0)
@@ -294,11 +294,11 @@ class OsDisk(Disk):
 
     def stat(self, path: str) -> FileInfo | None:
         try:
-            found = os.stat(path)
+            status = os.stat(path)
         except FileNotFoundError:
             return None
-        is_directory = found.st_mode & 0o170000 == 0o040000
-        return FileInfo(found.st_size, found.st_mtime_ns // 1_000_000, is_directory)
+        is_directory = status.st_mode & 0o170000 == 0o040000
+        return FileInfo(status.st_size, status.st_mtime_ns // 1_000_000, is_directory)
 
     def set_modified(self, path: str, modified_ms: int) -> None:
         os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))

@@ -25,7 +25,7 @@ class EpochEntry(NamedTuple):
     start_offset: int
 
 
-class EpochEndOffset(NamedTuple):
+class EpochEnd(NamedTuple):
     """An epoch, and the offset after the last record of it; both -1 when unknown."""
 
     epoch: int
@@ -50,7 +50,7 @@ class LeaderEpochCache:
 
     @classmethod
     def load(cls, directory: str, *, disk: Disk) -> LeaderEpochCache:
-        """The epochs in a log's folder; none when there is no file. Raises CorruptCheckpoint."""
+        """Returns the epochs in a log's folder; none when there is no file. Raises CorruptCheckpoint."""
         cache = cls(directory, disk=disk)
         for epoch, start_offset in read_entries(disk, cache.path, _parse, "'<epoch> <start offset>'"):
             cache.assign(epoch, start_offset)
@@ -86,28 +86,29 @@ class LeaderEpochCache:
         self.dirty = True
         return True
 
-    def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEndOffset:
+    def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEnd:
         """OffsetForLeaderEpoch: the largest epoch <= the one asked for, and where it ended.
 
         The newest epoch ends at the log's end. An epoch older than all has itself and the start of the oldest; one
         newer than all, or undefined, has (-1, -1).
         """
         if epoch == UNDEFINED_EPOCH:
-            return EpochEndOffset(UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET)
+            return EpochEnd(UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET)
         if epoch == self.latest_epoch:
-            return EpochEndOffset(epoch, log_end_offset)
+            return EpochEnd(epoch, log_end_offset)
         higher = bisect_right(self._epochs, epoch)
         if higher == len(self._epochs):
-            return EpochEndOffset(UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET)
-        return EpochEndOffset(self._epochs[higher - 1] if higher else epoch, self._offsets[higher])
+            return EpochEnd(UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET)
+        return EpochEnd(self._epochs[higher - 1] if higher else epoch, self._offsets[higher])
 
     def epoch_for_offset(self, offset: int) -> int | None:
-        """The epoch in which the record at this offset was written, or None when it is older than all entries."""
+        """Returns the epoch in which the record at this offset was written, or None when it is older than all
+        entries."""
         n = bisect_right(self._offsets, offset) - 1
         return self._epochs[n] if n >= 0 else None
 
     def truncate_from_end(self, end_offset: int) -> bool:
-        """The log now ends at this offset: epochs that begin there or later go. True if any did."""
+        """Drops the epochs that begin at the log's new end offset or later; True if there were any."""
         keep = bisect_left(self._offsets, end_offset)
         if end_offset < 0 or keep == len(self._offsets):
             return False
@@ -115,7 +116,7 @@ class LeaderEpochCache:
         return True
 
     def truncate_from_start(self, start_offset: int) -> bool:
-        """The log now begins at this offset: older epochs go, the one that it lies in begins there. True on change."""
+        """Drops the epochs before the log's new start offset; the one that it lies in begins there. True on change."""
         first = bisect_right(self._offsets, start_offset) - 1
         if first < 0 or (first == 0 and self._offsets[0] == start_offset):
             return False

@@ -1,4 +1,4 @@
-"""What a failing disk means to the broker, and what is no failing disk."""
+"""The errors of a failing disk, told apart from those of our own."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ less than one that is trusted without reason.
 
 _bugs = logging.getLogger("storage.bug")
 _damage = logging.getLogger("storage.damage")
-_told: set[tuple[str, str]] = set()
+_reported: set[tuple[str, str]] = set()
 
 
 def tell(event: str, what: str, **fields: object) -> None:
-    """A line for the operator about a damaged file, once for each `what` (a path, say), in any thread.
+    """Logs a line for the operator about a damaged file, once for each `what` (a path, say), in any thread.
 
     Through the standard library's logging; the broker makes it a line like its own.
     """
-    if (event, what) not in _told:
-        _told.add((event, what))
+    if (event, what) not in _reported:
+        _reported.add((event, what))
         _damage.warning(event, extra={"fields": {"what": what, **fields}})
 
 
 class StorageError(KafkaError):
-    """Work on files that did not come to its end, and in which log directory."""
+    """Failed work on files, with its log directory."""
 
     def __init__(self, code: ErrorCode, log_dir: str, message: str) -> None:
         super().__init__(code, message)
@@ -88,7 +88,7 @@ class StorageBug(StorageError):
 
 
 Report: TypeAlias = Callable[[LogDirFailure | LogDirFull], None]
-"""Told of every failure where it happens, in any thread; whoever asked for the work gets it as an exception too."""
+"""Called with every failure where it happens, in any thread; the caller of the work gets it as an exception too."""
 
 
 def unheard(_: LogDirFailure | LogDirFull) -> None:
@@ -96,7 +96,7 @@ def unheard(_: LogDirFailure | LogDirFull) -> None:
 
 
 def failure(log_dir: str, doing: str, error: OSError, report: Report = unheard) -> LogDirFailure | StorageBug:
-    """The directory's failure that an error of the system amounts to, or else the bug of our own."""
+    """Returns the directory's failure that an error of the system amounts to, or else the bug of our own."""
     if error.errno in OUR_OWN:
         _bugs.error("a file was asked for what it cannot do", exc_info=error, extra={"fields": {"doing": doing}})
         return StorageBug(log_dir, f"{log_dir}: {doing}: {error}")
@@ -106,7 +106,7 @@ def failure(log_dir: str, doing: str, error: OSError, report: Report = unheard) 
 
 
 def full(log_dir: str, doing: str, error: OSError, report: Report = unheard) -> LogDirFull:
-    """The lack of room that an error of the system amounts to."""
+    """Returns the lack of room that an error of the system amounts to."""
     lacking = LogDirFull(log_dir, f"{log_dir}: {doing}: {error}")
     report(lacking)
     return lacking
@@ -132,7 +132,7 @@ class Failures:
         self._failed: dict[str, StorageError] = {}
 
     def attempt(self, log_dir: str, work: Callable[[], object]) -> None:
-        """A piece of work in a directory; none is done where one has failed, though a bug of our own stops no other."""
+        """Runs a piece of work in a directory, unless one has failed there; a bug of our own stops no other."""
         if isinstance(self._failed.get(log_dir), LogDirFailure | LogDirFull):
             return
         try:
@@ -141,6 +141,6 @@ class Failures:
             self._failed[log_dir] = error
 
     def raise_first(self) -> None:
-        """What failed first, when all that could be done is done."""
+        """Raises the first failure, when all other work is done."""
         for error in self._failed.values():
             raise error

@@ -16,7 +16,7 @@ from storage.cleaner.swap import swap_in
 from storage.config import MAX_LONG, LogConfig
 from storage.disk import Disk
 from storage.failure import LogDirFailure, Report, failing, unheard
-from storage.recovering.recovery import Loaded, rebuild_producers
+from storage.recovering.recovery import LoadedLog, rebuild_producers
 from storage.recovering.truncation import shorten
 from storage.retention import Deletable, deletable
 from storage.segment.segment import Segment
@@ -63,13 +63,13 @@ class LocalLog:
         directory: str,
         topic_partition: TopicPartition,
         config: LogConfig,
-        loaded: Loaded,
+        loaded: LoadedLog,
         *,
         disk: Disk,
         now_ms: int,
         report: Report = unheard,
     ) -> None:
-        """A log of what `recovery.load` found."""
+        """Makes a log of the segments that `recovery.load` opened."""
         self.directory = directory
         self.topic_partition = topic_partition
         self.topic_id: Uuid | None = None
@@ -84,7 +84,7 @@ class LocalLog:
         self.cleaned_to: int | None = None
         """Where the next cleaning of a compacted log begins; None when there was none yet."""
         self.cleaning = False
-        """Whether its segments are being cleaned: retention waits until they are not."""
+        """True while its segments are being cleaned: retention waits until they are not."""
         self.last_flush_ms = now_ms
         self.last_leader_epoch = NO_EPOCH if loaded.epochs.latest_epoch is None else loaded.epochs.latest_epoch
         self.report = report
@@ -93,9 +93,9 @@ class LocalLog:
         self._flushing = Lock()
         self._generation = 0
         self.is_doomed = False
-        """Whether its folder is being renamed for good, by a deletion: a flush beside it may not find its files."""
+        """True while a deletion renames its folder for good: a flush beside it may not find its files."""
         self._named = loaded.clean
-        """Whether the folder's own name and what is in it are known to be on the device: a new folder's are not,
+        """True when the folder's own name and those in it are known to be on the device: a new folder's are not,
         however often its segments were flushed, nor is the removal of a segment that could not be begun."""
         self.config = config
 
@@ -119,7 +119,7 @@ class LocalLog:
         return os.path.dirname(self.directory)
 
     def failing(self, doing: str, *, may_be_full: bool = False) -> AbstractContextManager[None]:
-        """What is done to this log, as `failure.failing` wants to know it."""
+        """Returns `failure.failing` for work on this log."""
         doing = f"{doing} {self.topic_partition}"
         return failing(self.log_dir, doing, may_be_full=may_be_full, report=self.report)
 
@@ -157,7 +157,7 @@ class LocalLog:
         return segment
 
     def advance_log_start(self, offset: int) -> bool:
-        """Records below the offset are deleted, as by DeleteRecords; True if that is news.
+        """Deletes the records below the offset, as for DeleteRecords; True on change.
 
         Segments go when retention runs, the checkpoint keeps the offset. Raises KafkaError(OFFSET_OUT_OF_RANGE) beyond
         the high watermark.
@@ -176,7 +176,7 @@ class LocalLog:
 
     @property
     def must_flush(self) -> bool:
-        """Whether flush.messages asks for a flush before what was appended is acknowledged."""
+        """True when flush.messages asks for a flush before what was appended is acknowledged."""
         return self.log_end_offset - self.recovery_point >= self._config.flush_messages
 
     def due_flush(self, now_ms: int) -> int | None:
@@ -236,7 +236,7 @@ class LocalLog:
             self._name_durably()
 
     def _name_durably(self) -> None:
-        """The folder's name, and whose it is."""
+        """Makes the folder's name, and the topic id in it, durable."""
         sync_partition_metadata(self._disk, self.directory)
         self._disk.fsync_dir(self.directory)
         self._disk.fsync_dir(self.log_dir)
@@ -297,13 +297,13 @@ class LocalLog:
         self.last_leader_epoch = NO_EPOCH if self.epochs.latest_epoch is None else self.epochs.latest_epoch
 
     def _set_aside(self, segments: Sequence[Segment], now_ms: int) -> None:
-        """Files of removed segments stay for file.delete.delay.ms: someone may be reading them."""
+        """Sets files of removed segments aside for file.delete.delay.ms: someone may be reading them."""
         for segment in segments:
             snapshot = self.producer_state.set_snapshot_aside(segment.base_offset)
             self.segments.set_aside(segment, snapshot, now_ms + self._config.file_delete_delay_ms)
 
     def look_at_old_segments(self, now_ms: int) -> None:
-        """Have those segments know their largest timestamp that retention asks for it. Raises LogDirFailure."""
+        """Looks up the largest timestamps that retention will ask for. Raises LogDirFailure."""
         retention_ms = self._config.retention_ms
         if not self._config.delete or retention_ms < 0:
             return
@@ -313,9 +313,10 @@ class LocalLog:
                     return
 
     def apply_retention(self, now_ms: int) -> list[Deletable]:
-        """Delete the segments that retention no longer covers; which ones, and why. Raises LogDirFailure."""
+        """Delete the segments that retention no longer covers; returns them, each with its reason. Raises
+        LogDirFailure."""
         with self.failing("looking for segments to delete in"):
-            found = deletable(
+            expired = deletable(
                 list(self.segments),
                 self._config,
                 log_start_offset=self.log_start_offset,
@@ -323,12 +324,12 @@ class LocalLog:
                 high_watermark=self.high_watermark,
                 now_ms=now_ms,
             )
-        if found:
-            self.delete_segments([entry.segment for entry in found], now_ms)
-        return found
+        if expired:
+            self.delete_segments([entry.segment for entry in expired], now_ms)
+        return expired
 
     def delete_segments(self, segments: Sequence[Segment], now_ms: int) -> None:
-        """Remove the oldest segments, as retention decided; the log then starts after them. Raises LogDirFailure."""
+        """Delete the oldest segments, as retention decided; the log then starts after them. Raises LogDirFailure."""
         if len(segments) == len(self.segments):
             self.roll(now_ms)
         with self.failing("deleting segments of"):
@@ -351,7 +352,7 @@ class LocalLog:
             return swap_in(self, cleaned, disk=self._disk, now_ms=now_ms)
 
     def relocate(self, directory: str) -> None:
-        """The folder was renamed, by the log manager."""
+        """Takes the folder's new name, which the log manager has given it."""
         self.directory = directory
         self.segments.relocate(directory)
         self.epochs.relocate(directory)

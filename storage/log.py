@@ -107,7 +107,7 @@ class Log(LocalLog):
             warnings.warning("topic id discarded: %s", error)
 
     def assign_topic_id(self, topic_id: Uuid) -> None:
-        """The topic that the log is of, kept beside it from now on. Raises KafkaError(INCONSISTENT_TOPIC_ID)."""
+        """Stores the id of the log's topic beside it. Raises KafkaError(INCONSISTENT_TOPIC_ID)."""
         if self.topic_id not in (None, topic_id):
             raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID, f"{self.directory} belongs to another topic of this name")
         if self.topic_id is None:
@@ -130,9 +130,8 @@ class Log(LocalLog):
     ) -> Appended:
         """Append batches (or messages of v0 and v1) at the end; they are stamped in place.
 
-        Base offset -1 says that there was no whole batch. `settled` is what `settle` has made of the records meanwhile,
-        after TooLong. Raises KafkaError, InvalidRecords, LogDirFailure, LogDirFull or TooLong, and has then written
-        nothing.
+        Base offset -1 says that there was no whole batch. `settled` is the result of `settle` after TooLong. Raises
+        KafkaError, InvalidRecords, LogDirFailure, LogDirFull or TooLong, and has then written nothing.
         """
         if guard is None and settled is None and self._may_be_plain(origin):
             appended = append_plain(self, records, leader_epoch, now_ms, origin is Origin.CLIENT)
@@ -176,11 +175,15 @@ class Log(LocalLog):
         return Appended(first.base_offset, last_offset, log_append_time_ms, self.log_start_offset, False)
 
     def _may_be_plain(self, origin: Origin) -> bool:
-        """A coordinator's records have their keys: a client's in a compacted topic are looked at."""
-        return self.rules.plain if origin is Origin.CLIENT else self.rules.kept and origin is Origin.COORDINATOR
+        """True when a batch of this origin may take the plain way: a client's records in a compacted topic are checked
+        for keys."""
+        return (
+            self.rules.plain if origin is Origin.CLIENT else self.rules.stored_as_sent and origin is Origin.COORDINATOR
+        )
 
     def _repeated(self, batch: CachedBatch) -> Appended:
-        """A batch that was written before: Kafka answers with the time that it had, whoever gave it."""
+        """Returns the answer to a batch that was written before: Kafka answers with the time that it had, whoever gave
+        it."""
         return Appended(batch.first_offset, batch.last_offset, batch.timestamp, self.log_start_offset, True)
 
     def _check_producers(
@@ -193,13 +196,13 @@ class Log(LocalLog):
         return None
 
     def check_marker(self, batch: memoryview, transaction_version: int) -> None:
-        """Whether a marker may be appended: INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED if not."""
+        """Checks that a marker may be appended. Raises INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED."""
         header = read_header(batch)
         marker = marker_in(batch, 0, header, transaction_version)
         self.producer_state.check(header, Origin.COORDINATOR, marker=marker)
 
     def _write(self, prepared: Prepared, first: BatchHeader, last_offset: int, now_ms: int) -> None:
-        """The batches into the active segment, or a new one."""
+        """Writes the batches into the active segment, or a new one."""
         active = self.segments.active
         size = prepared.size_bytes
         try:
@@ -210,8 +213,8 @@ class Log(LocalLog):
             raise self.append_failed(active, error) from error
 
     def append_failed(self, segment: Segment, error: OSError) -> StorageError:
-        """What an error of an append amounts to; the part that was written is taken back, so that the log goes on as
-        it was once there is room, or after a bug of our own."""
+        """Takes back the part that a failed append has written, so that the log goes on as it was, and returns the
+        error to raise."""
         doing = f"appending to {self.topic_partition}"
         if error.errno not in OUT_OF_SPACE | OUR_OWN:
             return failure(self.log_dir, doing, error, self.report)
@@ -230,7 +233,7 @@ class Log(LocalLog):
     # Reading
 
     def read(self, offset: int, max_bytes: int, *, max_offset: int | None = None, min_one: bool = True) -> ReadResult:
-        """Batches from `offset` on, those before `max_offset` (high watermark, last stable offset) only.
+        """Reads batches from `offset` on, up to `max_offset` (high watermark, last stable offset) only.
 
         Not more than max_bytes, but with `min_one` the first batch whole whatever its size. One segment is read at a
         time. Raises KafkaError(OFFSET_OUT_OF_RANGE).
@@ -256,8 +259,8 @@ class Log(LocalLog):
             raise
 
     def cold_read(self, offset: int, max_bytes: int) -> ColdRead | None:
-        """What of a read would wait for the device; None when nothing is known to. What was appended lately is not
-        asked about: it is where nearly all consumers read, and is in memory."""
+        """Returns the part of a read that would wait for the device; None when nothing is known to. The newest records
+        are not checked: nearly all consumers read there, and they are in memory."""
         if self.segments.active.is_recent(offset):
             return None
         try:
@@ -272,12 +275,12 @@ class Log(LocalLog):
         )
 
     def aborted_transactions(self, from_offset: int, to_offset: int) -> list[AbortedTxn]:
-        """The aborted transactions with records in [from, to), for a read-committed fetch of these offsets."""
+        """Returns the aborted transactions with records in [from, to), for a read-committed fetch of these offsets."""
         with self.failing("reading the transaction index of"):
             return aborted_transactions(self.segments, from_offset, to_offset)
 
     def aborted_in(self, result: ReadResult) -> list[AbortedTxn]:
-        """The aborted transactions that a read-committed consumer needs to know of to use what was read."""
+        """Returns the aborted transactions that a read-committed consumer needs to know of to use what was read."""
         if not result.size_bytes:
             return []
         with self.failing("reading the transaction index of"):
@@ -285,13 +288,14 @@ class Log(LocalLog):
             return aborted_transactions(self.segments, result.start_offset, to_offset)
 
     def offset_for_timestamp(self, timestamp: int, looked: Looked) -> TimestampAndOffset | None:
-        """The first record, from the log's start, with this timestamp or a later one; None when there is none. Raises
-        Unseen over a batch of which `looked` does not tell."""
+        """Returns the first record, from the log's start, with this timestamp or a later one; None when there is none.
+        Raises Unseen for a batch that `looked` does not have."""
         with self.failing("looking up a timestamp in"):
             return offset_for_timestamp(self.segments, timestamp, self.log_start_offset, looked)
 
     def max_timestamp(self, looked: Looked) -> TimestampAndOffset | None:
-        """The record with the largest timestamp, the first of several; None when none has one. Raises Unseen."""
+        """Returns the record with the largest timestamp, the first of several; None when none has one. Raises
+        Unseen."""
         with self.failing("looking up the largest timestamp in"):
             return max_timestamp(self.segments, self.log_start_offset, looked)
 
@@ -304,6 +308,7 @@ class Log(LocalLog):
         return None if first is None else max(first, self.log_start_offset)
 
     def update_high_watermark(self, offset: int) -> None:
-        """All in-sync replicas have everything below: retention may go so far, and transactions there are stable."""
+        """Moves the high watermark: all in-sync replicas have everything below it, retention may go so far, and
+        transactions there are stable."""
         self.high_watermark = offset
         self.producer_state.on_high_watermark_updated(offset)

@@ -1,4 +1,4 @@
-"""One of the broker's log directories: its checkpoints, and what opening it found."""
+"""One of the broker's log directories: its checkpoints, and the report of opening it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ OTHER_FOLDERS = frozenset({"remote-log-index-cache", "lost+found"})
 
 
 class DirReport(NamedTuple):
-    """What was found when a log directory was opened, for the broker's log."""
+    """The report of opening a log directory, for the broker's log."""
 
     path: str
     clean: bool
-    """Whether the broker had been stopped in order."""
+    """True when the broker had been stopped in order."""
     logs: int
     warnings: tuple[str, ...]
     """Checkpoints that could not be read, folders of no partition."""
@@ -58,7 +58,7 @@ class LogDir:
 
     @property
     def online(self) -> bool:
-        """Whether it is in use."""
+        """True while the directory is in use."""
         return self.error is None
 
     def open(self) -> list[tuple[str, Folder]]:
@@ -84,19 +84,20 @@ class LogDir:
                 yield path, folder
 
     def recovery_points(self) -> dict[TopicPartition, int]:
-        """Up to where each log is known to be on the device; when the file is damaged, nothing is known of any."""
+        """Returns the offset up to which each log is known to be on the device; empty when the file is damaged."""
         return self._offsets(checkpoint.RECOVERY_POINTS)
 
     def log_start_offsets(self) -> dict[TopicPartition, int]:
-        """Where logs begin."""
+        """Returns the log start offsets that the checkpoint has."""
         return self._offsets(checkpoint.LOG_START_OFFSETS)
 
     def cleaned_offsets(self) -> dict[TopicPartition, int]:
-        """Up to where compacted logs are clean; when the file is damaged, they are cleaned anew."""
+        """Returns the offset up to which each compacted log is clean; empty when the file is damaged: they are cleaned
+        anew."""
         return self._offsets(checkpoint.CLEANED_OFFSETS)
 
     def high_watermarks(self) -> dict[TopicPartition, int]:
-        """Up to where each log is known to be committed; when the file is damaged, nothing is known of any."""
+        """Returns the checkpointed high watermark of each log; empty when the file is damaged."""
         return self._offsets(checkpoint.HIGH_WATERMARKS)
 
     def _offsets(self, name: str) -> dict[TopicPartition, int]:
@@ -107,7 +108,7 @@ class LogDir:
             return {}
 
     def write_checkpoints(self, logs_in: Callable[[str], Iterable[Log]]) -> None:
-        """Recovery points, where logs start, and how far compaction came. For any thread.
+        """Write recovery points, log start offsets, and how far compaction came. For any thread.
 
         Kafka leaves a start out that its segment's name tells; but deleted segments come back when the power is lost
         before their removal is on the device.
@@ -124,7 +125,8 @@ class LogDir:
             self.stale -= gone
 
     def _write_cleaned(self, logs: Iterable[Log]) -> None:
-        """Only when it has changed: most brokers clean seldom, and many have no compacted log at all."""
+        """Write the cleaner's checkpoint, only when it has changed: most brokers clean seldom, and many have no
+        compacted log at all."""
         cleaned = {log.topic_partition: log.cleaned_to for log in logs if log.cleaned_to is not None}
         if self._cleaned is None:
             self._cleaned = self.cleaned_offsets()
@@ -133,7 +135,7 @@ class LogDir:
             self._cleaned = cleaned
 
     def write_high_watermarks(self, logs_in: Callable[[str], Iterable[Log]]) -> None:
-        """Up to where each log is committed, only when that has changed. For any thread."""
+        """Write the high watermarks, only when they have changed. For any thread."""
         with self._writing:
             offsets = {log.topic_partition: log.high_watermark for log in logs_in(self.path)}
             if offsets != self._high_watermarks:
@@ -144,7 +146,7 @@ class LogDir:
         checkpoint.write_offsets(self._disk, os.path.join(self.path, name), offsets)
 
     def mark_clean(self, broker_epoch: int) -> None:
-        """Everything in it has been closed: the next start need not check anything."""
+        """Write the clean-shutdown marker: everything has been closed, and the next start need not check anything."""
         checkpoint.write_clean_shutdown(self._disk, self.path, broker_epoch)
 
     def space(self) -> Space:

@@ -24,7 +24,7 @@ ConfigOf = Callable[[str], LogConfig]
 """The config of a topic, by name."""
 
 Progress = Callable[[str, int, int], None]
-"""Told (log directory, logs opened, logs in all) after each log that is opened."""
+"""Called with (log directory, logs opened, logs in all) after each log that is opened."""
 
 
 class DuplicateLog(Exception):
@@ -39,7 +39,7 @@ class Doomed(NamedTuple):
 
 
 def in_threads(threads: int, work: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
-    """What `work` makes of each, in order. After the first that fails no other begins."""
+    """Yields the results of `work` for the items, in order. After the first failure no other item begins."""
     if threads < 2 or len(items) < 2:
         yield from map(work, items)
         return
@@ -87,7 +87,7 @@ class LogTable:
         self.producer_expiration_ms = producer_expiration_ms
         self.verification_enabled = verification_enabled
         self.on_failure: Report = unheard
-        """Told of every failure of a directory, by whichever thread meets it; to be set by whoever acts on it."""
+        """Called with every failure of a directory, in the thread that meets it; the owner sets it."""
         self._unique = unique
         self._recovery_threads = recovery_threads
         self._logs: dict[TopicPartition, Log] = {}
@@ -110,7 +110,7 @@ class LogTable:
             folders = log_dir.open()
             points, starts, cleaned = log_dir.recovery_points(), log_dir.log_start_offsets(), log_dir.cleaned_offsets()
             high_watermarks = log_dir.high_watermarks()
-            wanted = [entry for entry in folders if self._is_wanted(entry, config_of, now_ms)]
+            to_open = [entry for entry in folders if self._is_wanted(entry, config_of, now_ms)]
 
             def open_one(entry: tuple[str, Folder]) -> Log:
                 path, (topic_partition, _) = entry
@@ -126,12 +126,12 @@ class LogTable:
                 )
 
             threads = 1 if log_dir.clean else self._recovery_threads
-            for (_, folder), log in zip(wanted, in_threads(threads, open_one, wanted), strict=True):
+            for (_, folder), log in zip(to_open, in_threads(threads, open_one, to_open), strict=True):
                 log.cleaned_to = cleaned.get(folder.topic_partition)
                 self._add(folder, log)
                 count += 1
                 if progress is not None:
-                    progress(log_dir.path, count, len(wanted))
+                    progress(log_dir.path, count, len(to_open))
             if any(points.get(log.topic_partition, 0) > log.log_end_offset for log in self.in_dir(log_dir.path)):
                 log_dir.write_checkpoints(self.in_dir)  # or what is appended next is taken for flushed after a crash
         except OSError as error:
@@ -141,7 +141,7 @@ class LogTable:
         return DirReport(log_dir.path, log_dir.clean, count, tuple(log_dir.warnings))
 
     def _is_wanted(self, entry: tuple[str, Folder], config_of: ConfigOf, now_ms: int) -> bool:
-        """Whether a folder is to be opened; those of deleted logs are removed later."""
+        """True when a folder is to be opened; those of deleted logs are removed later."""
         path, (topic_partition, kind) = entry
         if kind is FolderKind.DELETE:
             self._doomed.append(Doomed(now_ms + config_of(topic_partition.topic).file_delete_delay_ms, path))
@@ -196,34 +196,34 @@ class LogTable:
         return len(self._logs)
 
     def get(self, topic_partition: TopicPartition) -> Log | None:
-        """The partition's log."""
+        """Returns the partition's log."""
         return self._logs.get(topic_partition)
 
     def future(self, topic_partition: TopicPartition) -> Log | None:
-        """The partition's log-to-be in another directory, while it is being moved there."""
+        """Returns the partition's future log in another directory, while it is being moved there."""
         return self._futures.get(topic_partition)
 
     def online_dirs(self) -> list[LogDir]:
-        """The directories in use; a broker without any stops."""
+        """Returns the directories in use; a broker without any stops."""
         return [log_dir for log_dir in self.dirs.values() if log_dir.online]
 
     def in_dir(self, path: str) -> list[Log]:
-        """All logs in a directory, future ones included."""
+        """Returns all logs in a directory, future ones included."""
         return [log for log in self._all() if log.log_dir == path]
 
     def sizes(self, path: str) -> list[ReplicaSize]:
-        """The logs in a directory and their sizes."""
+        """Returns the logs in a directory and their sizes."""
         return [
             ReplicaSize(log.topic_partition, log.size_bytes, log.log_end_offset, log in self._futures.values())
             for log in self.in_dir(path)
         ]
 
     def _all(self) -> list[Log]:
-        """A list made at one go: worker threads ask too, while logs come and go."""
+        """Returns all logs, as a list made at one go: worker threads ask too, while logs come and go."""
         return [*self._logs.values(), *self._futures.values()]
 
     def fail(self, path: str, error: Exception) -> list[TopicPartition]:
-        """Take a directory offline until the next start; the partitions whose logs are gone with it."""
+        """Take a directory offline until the next start; returns the partitions whose logs are gone with it."""
         log_dir = self.dirs[path]
         log_dir.error = error
         gone = []

@@ -42,7 +42,7 @@ class Logs(LogTable):
         *,
         log_dir: str | None = None,
     ) -> Log:
-        """The partition's log, made if there is none, in the given directory or the one that has the fewest.
+        """Returns the partition's log, created if there is none, in the given directory or the one that has the fewest.
 
         Raises KafkaError: INCONSISTENT_TOPIC_ID for a log of another topic, LOG_DIR_NOT_FOUND, KAFKA_STORAGE_ERROR.
         """
@@ -175,7 +175,7 @@ class Logs(LogTable):
         return future.log_end_offset == current.log_end_offset
 
     def swap_future(self, topic_partition: TopicPartition, now_ms: int) -> Log:
-        """The future log, which has everything, becomes the current one; the old one is deleted."""
+        """Makes the future log, which has everything, the current one; the old one is deleted."""
         current, future = self._logs[topic_partition], self._futures[topic_partition]
         assert future.log_end_offset == current.log_end_offset, f"{topic_partition} is not copied whole"
         for epoch, start_offset in current.epochs.entries:  # also those that no record tells of
@@ -194,10 +194,10 @@ class Logs(LogTable):
         if future is not None:
             self._doom(future, now_ms)
 
-    # What happens by and by
+    # Maintenance
 
     def flush_due(self, now_ms: int) -> int:
-        """Flush the logs that flush.ms or flush.messages ask for, and segments that were rolled; how many logs.
+        """Flush the logs that flush.ms or flush.messages ask for, and segments that were rolled; returns how many logs.
 
         Raises LogDirFailure for the first directory that fails, in which nothing more is flushed, after the others.
         """
@@ -209,24 +209,24 @@ class Logs(LogTable):
         return len(due)
 
     def look_at_old_segments(self, now_ms: int) -> None:
-        """Read what `apply_retention` will ask of segments, and they then know. For a worker thread."""
+        """Read the timestamps of segments that `apply_retention` will ask for. For a worker thread."""
         failures = Failures()
         for log in self._all():
             failures.attempt(log.log_dir, partial(log.look_at_old_segments, now_ms))
         failures.raise_first()
 
     def apply_retention(self, now_ms: int) -> list[tuple[Log, list[Deletable]]]:
-        """Delete the segments that their topics' retention no longer covers; which ones, for the broker's log. A log
-        that is being cleaned is left for the next time.
+        """Delete the segments that their topics' retention no longer covers, and return them, for the broker's log. A
+        log that is being cleaned is left for the next time.
 
         Raises LogDirFailure for the first directory that fails, after the others.
         """
         done: list[tuple[Log, list[Deletable]]] = []
 
         def apply(log: Log) -> None:
-            found = log.apply_retention(now_ms)
-            if found:
-                done.append((log, found))
+            deleted = log.apply_retention(now_ms)
+            if deleted:
+                done.append((log, deleted))
 
         failures = Failures()
         for log in self._all():

@@ -1,4 +1,4 @@
-"""What the batches that have a producer mean to the log: who wrote them, and which transactions they end."""
+"""Reads the batches that have a producer: who wrote them, and which transactions they end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from storage.segment.txn_index import AbortedTxn
 
 
 def marker_in(buffer: memoryview, position: int, header: BatchHeader, transaction_version: int = 0) -> EndMarker | None:
-    """The marker in a control batch; None in one that compaction has emptied, or of another kind of control record.
+    """Returns the marker in a control batch; None in one that compaction has emptied, or of another kind of control
+    record.
 
     Raises KafkaError(CORRUPT_MESSAGE).
     """
@@ -28,17 +29,17 @@ def marker_in(buffer: memoryview, position: int, header: BatchHeader, transactio
 
 
 def producing(prepared: Prepared, transaction_version: int) -> list[ProducerBatch]:
-    """The batches of an append that have a producer."""
-    found = []
+    """Returns the batches of an append that have a producer."""
+    batches = []
     for buffer, header in _bytes_of(prepared):
         if header.producer_id >= 0:
             marker = marker_in(buffer, 0, header, transaction_version) if header.attributes & CONTROL else None
-            found.append(ProducerBatch(header, header.base_offset, marker))
-    return found
+            batches.append(ProducerBatch(header, header.base_offset, marker))
+    return batches
 
 
 def _bytes_of(prepared: Prepared) -> Iterator[tuple[memoryview, BatchHeader]]:
-    """Each batch's own bytes: an append has a buffer for each, or one for all."""
+    """Yields each batch's own bytes: an append has a buffer for each, or one for all."""
     if len(prepared.buffers) == len(prepared.batches):
         for buffer, header in zip(prepared.buffers, prepared.batches, strict=True):
             yield memoryview(buffer), header
@@ -50,7 +51,8 @@ def _bytes_of(prepared: Prepared) -> Iterator[tuple[memoryview, BatchHeader]]:
 
 
 def take_over(batches: Sequence[ProducerBatch], state: ProducerState, segment: Segment) -> None:
-    """Batches with producers were written into the segment: tell the state, and note which transactions aborted."""
+    """Updates the producer state with batches that were written into the segment, and the segment with aborted
+    transactions."""
     for header, base_offset, marker in batches:
         completed = state.update(header, base_offset, header.max_timestamp, marker)
         if completed is not None:

@@ -26,19 +26,19 @@ class MetaProperties(NamedTuple):
 
 
 def read_meta_properties(disk: Disk, log_dir: str) -> MetaProperties | None:
-    """Who owns a log directory; None for one that was never formatted. Raises CorruptCheckpoint."""
+    """Returns the owner of a log directory; None for one that was never formatted. Raises CorruptCheckpoint."""
     path = os.path.join(log_dir, META_PROPERTIES)
     try:
         text = disk.read_file(path).decode("utf-8", "backslashreplace")
     except FileNotFoundError:
         return None
-    found = _parse(text)
-    _require(path, found, "version", str(VERSION), f"'version={VERSION}'")
-    cluster_id = _require(path, found, "cluster.id", r".+", "'cluster.id=' and the cluster's id")
-    node_id = _require(path, found, "node.id", r"\d+", "'node.id=' and a number")
+    properties = _parse(text)
+    _require(path, properties, "version", str(VERSION), f"'version={VERSION}'")
+    cluster_id = _require(path, properties, "cluster.id", r".+", "'cluster.id=' and the cluster's id")
+    node_id = _require(path, properties, "node.id", r"\d+", "'node.id=' and a number")
     directory_id = None
-    if "directory.id" in found:
-        text = _require(path, found, "directory.id", r"[\w-]{22}", "'directory.id=' and 22 characters of base64")
+    if "directory.id" in properties:
+        text = _require(path, properties, "directory.id", r"[\w-]{22}", "'directory.id=' and 22 characters of base64")
         directory_id = uuid_from_text(text)
     return MetaProperties(cluster_id, int(node_id), directory_id)
 
@@ -54,21 +54,21 @@ def write_meta_properties(disk: Disk, log_dir: str, properties: MetaProperties) 
 
 def _parse(text: str) -> dict[str, tuple[int, str, str]]:
     """Key → line number, line, value of a Java properties file, as far as Kafka writes one here."""
-    found: dict[str, tuple[int, str, str]] = {}
+    properties: dict[str, tuple[int, str, str]] = {}
     for number, line in enumerate(text.splitlines(), 1):
         key, separator, value = line.strip().partition("=")
         if separator and not key.startswith(("#", "!")):
-            found[key.strip()] = number, line, _ESCAPED.sub(r"\1", value.strip())
-    return found
+            properties[key.strip()] = number, line, _ESCAPED.sub(r"\1", value.strip())
+    return properties
 
 
-def _require(path: str, found: dict[str, tuple[int, str, str]], key: str, pattern: str, expected: str) -> str:
-    number, line, value = found.get(key, (1, "", ""))
+def _require(path: str, properties: dict[str, tuple[int, str, str]], key: str, pattern: str, expected: str) -> str:
+    number, line, value = properties.get(key, (1, "", ""))
     if re.fullmatch(pattern, value) is None:
         raise CorruptCheckpoint(path, number, line, expected)
     return value
 
 
 def _escape(value: str) -> str:
-    """As Java's Properties.store has it."""
+    """Escapes a value as Java's Properties.store does."""
     return re.sub(r"([\\:=#!])", r"\\\1", value)

@@ -42,7 +42,7 @@ _MARKED = (FolderKind.FUTURE, FolderKind.DELETE, FolderKind.STRAY)
 
 
 class Folder(NamedTuple):
-    """What a folder's name says."""
+    """The parts of a folder's name."""
 
     topic_partition: TopicPartition
     kind: FolderKind
@@ -54,7 +54,7 @@ def segment_file(base_offset: int, extension: str) -> str:
 
 
 def base_offset_of(name: str) -> int | None:
-    """The offset that a file's name begins with; None when it begins with something else."""
+    """Returns the offset that a file's name begins with; None when it begins with something else."""
     stem = name.partition(".")[0]
     return int(stem) if stem.isdecimal() and stem.isascii() else None
 
@@ -72,7 +72,8 @@ def marked_folder_name(topic_partition: TopicPartition, kind: FolderKind, unique
 
 
 def parse_folder(name: str) -> Folder | None:
-    """The inverse of both: a topic may have dots and dashes. None for a folder that is no partition's."""
+    """Returns the parts of a partition folder's name: a topic may have dots and dashes. None for a folder that is no
+    partition's."""
     kind = next((kind for kind in _MARKED if name.endswith(kind.value)), FolderKind.CURRENT)
     if kind in _MARKED:
         name, dot, _ = name.rpartition(".")

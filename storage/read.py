@@ -22,7 +22,7 @@ class ReadResult(NamedTuple):
 def read(
     segments: Segments, offset: int, limit: int, log_end_offset: int, max_bytes: int, *, min_one: bool
 ) -> memoryview:
-    """Batches from `offset` on whose offsets are below `limit`; of one segment only, as Kafka does it.
+    """Reads batches from `offset` on whose offsets are below `limit`; of one segment only, as Kafka does it.
 
     When compaction has taken the rest of the segment that the offset is in, of the next one.
     """
@@ -38,7 +38,7 @@ def read(
 
 
 def end_position(segment: Segment, limit: int, log_end_offset: int) -> int:
-    """Where in the segment the first batch that has offsets at or beyond `limit` begins."""
+    """Returns where in the segment the first batch that has offsets at or beyond `limit` begins."""
     if limit == log_end_offset:
         return segment.size_bytes
     if limit <= segment.base_offset:
@@ -48,18 +48,18 @@ def end_position(segment: Segment, limit: int, log_end_offset: int) -> int:
 
 
 def aborted_transactions(segments: Segments, from_offset: int, to_offset: int) -> list[AbortedTxn]:
-    """The aborted transactions with records in [from, to), wherever their markers are."""
-    found: list[AbortedTxn] = []
+    """Returns the aborted transactions with records in [from, to), wherever their markers are."""
+    transactions: list[AbortedTxn] = []
     for segment in segments.since(from_offset):
         aborted, complete = segment.txn_index.collect(from_offset, to_offset)
-        found += aborted
+        transactions += aborted
         if complete:
             break
-    return found
+    return transactions
 
 
 def upper_bound_offset(segments: Segments, result: ReadResult, log_end_offset: int) -> int:
-    """An offset beyond everything in a read's result, near enough to ask for its aborted transactions."""
+    """Returns an offset beyond everything in a read's result, near enough to ask for its aborted transactions."""
     segment = segments.containing(result.start_offset)
     place = segment.locate(result.start_offset)
     if place is not None:

@@ -37,36 +37,36 @@ def deletable(
     high_watermark: int,
     now_ms: int,
 ) -> list[Deletable]:
-    """The oldest segments that may go, each for the first reason that it has.
+    """Returns the oldest segments that may go, each for the first reason that it has.
 
     Never one that reaches beyond the high watermark, nor an empty active one. A log that is only compacted keeps what
     its start offset does not exclude. Raises OSError: an index may have to be read.
     """
-    found: list[Deletable] = []
+    expired: list[Deletable] = []
 
     def take(reason: Reason, may_go: Callable[[Segment, int | None], bool]) -> None:
-        """The oldest of those that are left, as long as the rule says so."""
-        for n in range(len(found), len(segments)):
+        """Takes the oldest segments that are left, as long as the rule allows it."""
+        for n in range(len(expired), len(segments)):
             segment = segments[n]
             following = segments[n + 1].base_offset if n + 1 < len(segments) else None
             end = log_end_offset if following is None else following
             is_empty_active = following is None and not segment.size_bytes
             if end > high_watermark or is_empty_active or not may_go(segment, following):
                 return
-            found.append(Deletable(segment, reason))
+            expired.append(Deletable(segment, reason))
 
     take(Reason.LOG_START, lambda segment, following: following is not None and following <= log_start_offset)
     if config.delete:
         if config.retention_bytes >= 0:
-            excess = sum(segment.size_bytes for segment in segments[len(found) :]) - config.retention_bytes
+            excess = sum(segment.size_bytes for segment in segments[len(expired) :]) - config.retention_bytes
             take(Reason.SIZE, _fits_into(excess))
         if config.retention_ms >= 0:
             take(Reason.TIME, lambda segment, _: now_ms - segment.largest_timestamp() > config.retention_ms)
-    return found
+    return expired
 
 
 def _fits_into(excess: int) -> Callable[[Segment, int | None], bool]:
-    """Segments one after the other, as long as they are in the bytes too many as a whole."""
+    """Returns a rule for segments one after the other: True as long as the excess covers them whole."""
     left = excess
 
     def fits(segment: Segment, _: int | None) -> bool:

@@ -19,7 +19,7 @@ from broker.workers import Workers
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
 from storage.cleaner.choice import Dirty, dirty_part, job_of
-from storage.cleaner.job import Cleaned, CleanedSegment, Job
+from storage.cleaner.job import Cleaned, CleanedSegment, CleaningJob
 from storage.failure import OUT_OF_SPACE, StorageBug, failing, failure, full
 from storage.log import Log
 from storage.logs import Logs
@@ -189,7 +189,7 @@ class Cleaner:
     def _threads(self) -> int:
         return max(self._config.effective.log_cleaner_threads, 1)
 
-    def _job(self, dirty: Dirty, now_ms: int) -> Job:
+    def _job(self, dirty: Dirty, now_ms: int) -> CleaningJob:
         one, config = dirty.log, self._config.effective
         map_bytes = max(config.log_cleaner_dedupe_buffer_size // self._threads, MIN_MAP_BYTES)
         load_factor = config.log_cleaner_io_buffer_load_factor

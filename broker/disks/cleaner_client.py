@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
-from storage.cleaner.job import Cleaned, CleanedSegment, Job
+from storage.cleaner.job import Cleaned, CleanedSegment, CleaningJob
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Order(NamedTuple):
     """A log to be cleaned, and how fast."""
 
-    job: Job
+    job: CleaningJob
     bytes_per_second: float
 
 

@@ -14,11 +14,11 @@ from broker.peers.address import Address
 from broker.peers.settings import Settings
 from broker.peers.waiting import done_by, retrieve
 from protocol.client import ClientConnection
-from protocol.client_states import State
+from protocol.client_states import ConnectionState
 from protocol.errors import ProtocolError
 from protocol.peer_errors import PeerError, PeerUnavailable
 from protocol.peer_versions import PeerVersions
-from protocol.pending import Outcome, Pending
+from protocol.pending import Pending, RequestOutcome
 from protocol.schema import ANY_VERSION
 
 R = TypeVar("R")
@@ -94,7 +94,7 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def is_ready(self) -> bool:
         """True while requests can be sent."""
-        return self._client.state is State.READY
+        return self._client.state is ConnectionState.READY
 
     @property
     def is_idle(self) -> bool:
@@ -204,20 +204,20 @@ class Connection(asyncio.BufferedProtocol):
             if self._futures.pop(pending, None) is not None:
                 self._client.abandon(pending)
 
-    def _go_on(self, outcomes: list[Outcome]) -> None:
+    def _go_on(self, outcomes: list[RequestOutcome]) -> None:
         self._settle(outcomes)
         state = self._client.state
-        if state is State.CLOSING or state is State.CLOSED:
+        if state is ConnectionState.CLOSING or state is ConnectionState.CLOSED:
             self._end([])
             if self._transport is not None and not self._is_lingering:
                 self._transport.abort()
             return
-        if state is State.READY and not self._settled.done():
+        if state is ConnectionState.READY and not self._settled.done():
             self._settled.set_result(None)
         self._flush()
         self._arm()
 
-    def _settle(self, outcomes: list[Outcome]) -> None:
+    def _settle(self, outcomes: list[RequestOutcome]) -> None:
         for pending, answer, error in outcomes:
             future = self._futures.pop(pending, None)
             if future is None or future.done():
@@ -227,7 +227,7 @@ class Connection(asyncio.BufferedProtocol):
             else:
                 future.set_exception(error)
 
-    def _end(self, outcomes: list[Outcome]) -> None:
+    def _end(self, outcomes: list[RequestOutcome]) -> None:
         """The connection has ended."""
         self._settle(outcomes)
         if not self._settled.done():

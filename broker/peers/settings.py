@@ -11,7 +11,7 @@ from broker.peers.address import Address
 from broker.peers.backoff import Backoff
 from protocol.handshake import Authenticator
 from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.pending import Limits
+from protocol.pending import InFlightLimits
 
 SOFTWARE_NAME: Final = "odradek"
 
@@ -35,7 +35,7 @@ class Settings(NamedTuple):
     client_id: str | None = SOFTWARE_NAME
     software_version: str = "unknown"
     """Letters, digits, dots and dashes (KIP-511)."""
-    limits: Limits = Limits()
+    limits: InFlightLimits = InFlightLimits()
     """Of each connection."""
     backoff: Backoff = Backoff()
     """Between one connection that served for nothing and the next try."""

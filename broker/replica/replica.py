@@ -14,7 +14,7 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import BatchHeader
 from protocol.types import TopicPartition, Uuid
 from storage.config import LogConfig
-from storage.epochs import EpochEndOffset
+from storage.epochs import EpochEnd
 from storage.log import Log
 from storage.producers.entry import ProducerEntry, Verification
 from storage.read import ReadResult
@@ -135,7 +135,7 @@ class Replica:
         epoch = self.log.epochs.epoch_for_offset(self.log.log_start_offset)
         return NO_EPOCH if epoch is None else epoch
 
-    def end_of_epoch(self, leader_epoch: int) -> EpochEndOffset:
+    def end_of_epoch(self, leader_epoch: int) -> EpochEnd:
         """The largest epoch up to the given one, and the offset behind its last record; both -1 when unknown."""
         return self.log.epochs.end_offset_for(leader_epoch, self.log.log_end_offset)
 

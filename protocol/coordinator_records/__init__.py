@@ -62,26 +62,26 @@ class Decoded(NamedTuple):
 
 @cache
 def record_classes(path: str) -> tuple[type, type]:
-    """The key and value class of "module.Name" in one of the tables, imported at first use."""
+    """Returns the key and value class of "module.Name" in one of the tables, imported at first use."""
     module, name = path.split(".")
     loaded = import_module(f"{__name__}.{module}")
     return getattr(loaded, f"{name}Key"), getattr(loaded, f"{name}Value")
 
 
 def encode_key(key: object) -> bytes:
-    """A record's key."""
+    """Returns a record's key."""
     return encode(key, KEY_VERSION, _PREFIX.pack(identity(type(key)).key))
 
 
 def encode_value(value: object, version: int) -> bytes:
-    """A record's value."""
+    """Returns a record's value."""
     return encode(value, version, _PREFIX.pack(version))
 
 
 def decode_record(table: dict[int, str], key: Buffer, value: Buffer | None) -> Decoded | None:
-    """The record, by the table of its log, or None for a type of a later Kafka.
+    """Returns the record, by the table of its log, or None for a type of a later Kafka.
 
-    ProtocolError for bytes that are no record.
+    Raises ProtocolError for bytes that are no record.
     """
     record_type = _prefix(key, "a coordinator record's key")
     if record_type not in table:

@@ -59,7 +59,8 @@ class ConsumerGroupMemberMetadataKey:
 
 @message(5, versions="0", flexible="0+")
 class ConsumerGroupMemberMetadataValue:
-    """What a member of a consumer group said of itself; classic metadata while it still speaks the classic protocol."""
+    """A consumer group member's metadata, as the member reports it; with classic metadata while it still speaks the
+    classic protocol."""
 
     instance_id: str | None = wire(nullable="0+")
     rack_id: str | None = wire(nullable="0+")
@@ -111,7 +112,7 @@ class ConsumerGroupTargetAssignmentMemberKey:
 
 @message(7, versions="0", flexible="0+")
 class ConsumerGroupTargetAssignmentMemberValue:
-    """What a member shall come to own."""
+    """The partitions of a member's target assignment."""
 
     topic_partitions: list[TopicPartitions] = wire()
 
@@ -132,7 +133,8 @@ class ConsumerGroupCurrentMemberAssignmentKey:
 
 @message(8, versions="0", flexible="0+")
 class ConsumerGroupCurrentMemberAssignmentValue:
-    """What a member owns at its epoch; state 0 stable, 1 unrevoked partitions, 2 unreleased partitions, 127 unknown."""
+    """A member's assignment at its epoch; state 0 stable, 1 unrevoked partitions, 2 unreleased partitions, 127
+    unknown."""
 
     member_epoch: int32 = wire()
     previous_member_epoch: int32 = wire()

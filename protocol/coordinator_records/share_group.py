@@ -31,7 +31,7 @@ class ShareGroupMemberMetadataKey:
 
 @message(10, versions="0", flexible="0+")
 class ShareGroupMemberMetadataValue:
-    """What a member of a share group said of itself."""
+    """A share group member's metadata, as the member reports it."""
 
     rack_id: str | None = wire(nullable="0+")
     client_id: str = wire()
@@ -64,7 +64,7 @@ class ShareGroupTargetAssignmentMemberKey:
 
 @message(13, versions="0", flexible="0+")
 class ShareGroupTargetAssignmentMemberValue:
-    """What a member shall come to own."""
+    """The partitions of a member's target assignment."""
 
     topic_partitions: list[TopicPartitions] = wire()
 
@@ -85,7 +85,7 @@ class ShareGroupCurrentMemberAssignmentKey:
 
 @message(14, versions="0", flexible="0+")
 class ShareGroupCurrentMemberAssignmentValue:
-    """What a member owns at its epoch."""
+    """A member's assignment at its epoch."""
 
     member_epoch: int32 = wire()
     previous_member_epoch: int32 = wire()

@@ -50,7 +50,7 @@ class ShareUpdateKey:
 
 @message(1, versions="0", flexible="0+")
 class ShareUpdateValue:
-    """What changed since the snapshot; start offset -1 leaves it as it was."""
+    """The changes since the snapshot; start offset -1 leaves it as it was."""
 
     snapshot_epoch: int32 = wire()
     leader_epoch: int32 = wire()

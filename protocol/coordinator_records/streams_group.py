@@ -39,7 +39,7 @@ class StreamsGroupMemberMetadataKey:
 
 @message(19, versions="0", flexible="0+")
 class StreamsGroupMemberMetadataValue:
-    """What a member of a streams group said of itself."""
+    """A streams group member's metadata, as the member reports it."""
 
     instance_id: str | None = wire(nullable="0+")
     rack_id: str | None = wire(nullable="0+")
@@ -89,7 +89,7 @@ class StreamsGroupTargetAssignmentMemberKey:
 
 @message(21, versions="0", flexible="0+")
 class StreamsGroupTargetAssignmentMemberValue:
-    """What a member shall come to own."""
+    """The partitions of a member's target assignment."""
 
     active_tasks: list[TaskIds] = wire()
     standby_tasks: list[TaskIds] = wire()
@@ -114,7 +114,7 @@ class StreamsGroupCurrentMemberAssignmentKey:
 
 @message(22, versions="0", flexible="0+")
 class StreamsGroupCurrentMemberAssignmentValue:
-    """What a member owns at its epoch."""
+    """A member's assignment at its epoch."""
 
     member_epoch: int32 = wire()
     previous_member_epoch: int32 = wire()

@@ -16,7 +16,8 @@ class DeleteAclsRequest:
 
 @struct
 class DeleteAclsFilter:
-    """What to match: 1 matches any type or operation, null any name; pattern type 2 matches as a request would."""
+    """A filter of entries: 1 matches any type or operation, null any name; pattern type 2 matches as a request
+    would."""
 
     resource_type_filter: int8 = wire()
     resource_name_filter: str | None = wire(nullable="0+")

@@ -53,7 +53,7 @@ class LeaderAndIsrLiveLeader:
 
 @message(ApiKey.LEADER_AND_ISR, versions="0-7", flexible="4+")
 class LeaderAndIsrResponse:
-    """What became of each partition's change of role."""
+    """The outcome of each partition's change of role."""
 
     error_code: int16 = wire()
     partition_errors: list[LeaderAndIsrPartitionError] = wire(versions="0-4", default=IMPLICIT)

@@ -49,7 +49,7 @@ class TopologyDescriptionGlobalStore:
 
 @message(ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE, versions="0", flexible="0+")
 class StreamsGroupTopologyDescriptionUpdateResponse:
-    """Whether the description was kept."""
+    """Whether the description was stored."""
 
     throttle_time_ms: int32 = wire(default=0)
     error_code: int16 = wire()

@@ -23,7 +23,7 @@ class WriteStateData:
 
 @struct
 class PartitionData:
-    """What changed in a share partition; start offset -1 leaves it as it is."""
+    """The changes to a share partition; start offset -1 leaves it as it is."""
 
     partition: int32 = wire()
     state_epoch: int32 = wire()

@@ -51,22 +51,23 @@ RECORDS: Final = {
 
 @cache
 def record_class(record_type: int) -> type[object]:
-    """The class of a record type, imported at first use; ProtocolError for a type that is not known."""
+    """Returns the class of a record type, imported at first use. Raises ProtocolError for an unknown type."""
     if record_type not in RECORDS:
         raise ProtocolError(f"{record_type} is not a type of metadata record")
     module, name = RECORDS[record_type]
-    found: type[object] = getattr(import_module(f"{__name__}.{module}"), name)
-    return found
+    record_type_class: type[object] = getattr(import_module(f"{__name__}.{module}"), name)
+    return record_type_class
 
 
 def encode_record(record: object, version: int) -> bytes:
-    """The framed value of a metadata record."""
+    """Returns the framed value of a metadata record."""
     frame = uvarint(FRAME_VERSION) + uvarint(identity(type(record)).key) + uvarint(version)
     return frame + encode(record, version)
 
 
 def decode_record(data: Buffer) -> object:
-    """The metadata record in a framed value, one of RECORDS; ProtocolError when it is not whole and known."""
+    """Returns the metadata record in a framed value, one of RECORDS. Raises ProtocolError when the record is cut or its
+    type unknown."""
     try:
         frame_version, position = read_uvarint(data, 0)
         record_type, position = read_uvarint(data, position)

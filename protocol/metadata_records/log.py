@@ -1,4 +1,4 @@
-"""What the metadata log says about itself."""
+"""The metadata log's records about itself."""
 
 from __future__ import annotations
 

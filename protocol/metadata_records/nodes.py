@@ -66,7 +66,7 @@ class UnfenceBrokerRecord:
 
 @message(17, versions="0-3", flexible="0+")
 class BrokerRegistrationChangeRecord:
-    """What changed in a broker's registration: -1 no longer, 0 as before, 1 from now on."""
+    """The changes to a broker's registration: -1 no longer, 0 as before, 1 from now on."""
 
     broker_id: int32 = wire()
     broker_epoch: int64 = wire()

@@ -42,8 +42,8 @@ class PartitionRecord:
 
 @message(5, versions="0-2", flexible="0+")
 class PartitionChangeRecord:
-    """What changed in a partition; each change moves the partition epoch, a change of leader (or of replicas out of
-    the in-sync set) the leader epoch too."""
+    """The changes to a partition; each moves the partition epoch, a change of leader (or of replicas out of the in-sync
+    set) the leader epoch too."""
 
     partition_id: int32 = wire(default=-1)
     topic_id: uuid = wire()

@@ -112,7 +112,7 @@ class BatchHeader(NamedTuple):
         return NO_SEQUENCE if self.base_sequence == NO_SEQUENCE else self.sequence_after(self.last_offset_delta)
 
     def sequence_after(self, delta: int) -> int:
-        """The sequence number `delta` records after the first."""
+        """Returns the sequence number `delta` records after the first."""
         return (self.base_sequence + delta) & MAX_SEQUENCE
 
     @property
@@ -145,12 +145,13 @@ class BatchHeader(NamedTuple):
         return self.base_timestamp if self.attributes & DELETE_HORIZON else None
 
     def payload(self, buffer: Buffer, position: int) -> memoryview:
-        """The batch's records as they are stored, compressed or not."""
+        """Returns the batch's records as they are stored, compressed or not."""
         return memoryview(buffer)[position + HEADER_SIZE : position + LOG_OVERHEAD + self.batch_length]
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """The header at `position`, unchecked. Raises KafkaError(CORRUPT_MESSAGE) if fewer than 61 bytes are left."""
+    """Returns the header at `position`, unchecked. Raises KafkaError(CORRUPT_MESSAGE) if fewer than 61 bytes are
+    left."""
     try:
         return _new(BatchHeader, _unpack_header(buffer, position))
     except struct.error:
@@ -158,13 +159,13 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
 
 
 def check_crc(buffer: Buffer, position: int, header: BatchHeader) -> bool:
-    """Whether the CRC-32C of the batch is the one that its header gives."""
+    """True when the CRC-32C of the batch is the one that its header gives."""
     covered = memoryview(buffer)[position + AT_ATTRIBUTES : position + LOG_OVERHEAD + header.batch_length]
     return crc32c(covered) == header.crc
 
 
 def validate(buffer: Buffer, position: int, header: BatchHeader) -> None:
-    """Everything that is true of a sound batch from any source; what clients must keep is `validate_from_client`.
+    """Checks what is true of a sound batch from any source; `validate_from_client` has the rules for clients.
 
     Raises KafkaError: CORRUPT_MESSAGE for a wrong magic, length or CRC (DefaultRecordBatch.ensureValid), INVALID_RECORD
     for an unknown codec, or a records count that its offsets have no room for (compaction leaves fewer, never more).
@@ -184,7 +185,8 @@ def validate(buffer: Buffer, position: int, header: BatchHeader) -> None:
 
 
 def validate_from_client(header: BatchHeader) -> None:
-    """The rules for batches that producers send (LogValidator.validateBatch). Raises KafkaError(INVALID_RECORD)."""
+    """Checks the rules for batches that producers send (LogValidator.validateBatch). Raises
+    KafkaError(INVALID_RECORD)."""
     count = header.records_count
     if count <= 0 or count != header.last_offset_delta + 1:
         raise _invalid(f"{count} records in a batch of last offset delta {header.last_offset_delta}")
@@ -195,17 +197,18 @@ def validate_from_client(header: BatchHeader) -> None:
 
 
 def magic_at(buffer: Buffer, position: int = 0) -> int:
-    """The format of the entry at `position`: 0 and 1 are messages, 2 a batch. Raises KafkaError(CORRUPT_MESSAGE)."""
+    """Returns the format of the entry at `position`: 0 and 1 are messages, 2 a batch. Raises
+    KafkaError(CORRUPT_MESSAGE)."""
     if len(buffer) <= position + AT_MAGIC:
         raise _corrupt(f"{len(buffer) - position} bytes are too few for a record: its magic is byte {AT_MAGIC}")
     return memoryview(buffer)[position + AT_MAGIC]
 
 
 def iter_batches(buffer: Buffer, start: int = 0, end: int | None = None) -> Iterator[tuple[int, BatchHeader]]:
-    """Position and header of every whole batch in `buffer[start:end]`; a batch cut by the end is left out.
+    """Yields position and header of every whole batch in `buffer[start:end]`; a batch cut by the end is left out.
 
-    Checks what it takes to find the next batch, no CRC. Raises KafkaError(CORRUPT_MESSAGE) for an impossible length or
-    another magic than 2.
+    Checks only the fields that lead to the next batch, no CRC. Raises KafkaError(CORRUPT_MESSAGE) for an impossible
+    length or another magic than 2.
     """
     limit = len(buffer) if end is None else min(end, len(buffer))
     position = start
@@ -261,7 +264,7 @@ def build(
     level: int | None = None,
     log_append_time_ms: int | None = None,
 ) -> bytearray:
-    """A batch of `records` in their order: offsets are base_offset and up, whatever the records' own say.
+    """Returns a batch of `records` in their order: offsets are base_offset and up, whatever the records' own say.
 
     With `log_append_time_ms` all records are of that time, otherwise of their own. There must be a record.
     """
@@ -279,14 +282,14 @@ def build(
 
 
 def assemble(header: BatchHeader, records: bytes | bytearray, level: int | None = None) -> bytearray:
-    """A batch of encoded records, compressed as the header's attributes say, with length and CRC filled in."""
+    """Returns a batch of encoded records, compressed as the header's attributes say, with length and CRC filled in."""
     if header.attributes & COMPRESSION_MASK:
         records = compress(header.compression, records, level)
     return pack(header, records)
 
 
 def pack(header: BatchHeader, payload: bytes | bytearray) -> bytearray:
-    """A batch of records as they are stored, with length and CRC filled in."""
+    """Returns a batch of records as they are stored, with length and CRC filled in."""
     batch = bytearray(HEADER_SIZE)
     batch += payload
     length = len(batch) - LOG_OVERHEAD

@@ -122,5 +122,5 @@ def _joined(codec: Compression, data: Bytes, max_size: int) -> bytes:
 
 
 def damaged(codec: str, reason: str) -> KafkaError:
-    """The error for compressed bytes that are not what their codec's format asks for."""
+    """Returns the error for compressed bytes that are not what their codec's format asks for."""
     return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the {codec} data is damaged: {reason}")

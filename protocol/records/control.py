@@ -27,7 +27,7 @@ _VALUE_VERSION = 0  # what Kafka 4.3 writes of each of the records below
 
 
 class ControlType(IntEnum):
-    """What a control record is; readers skip types that they do not know."""
+    """The type of a control record; readers skip types that they do not know."""
 
     ABORT = 0
     COMMIT = 1
@@ -135,12 +135,12 @@ _QUORUM_RECORDS: dict[int, type[QuorumRecord]] = {
 
 
 def encode_key(kind: ControlType) -> bytes:
-    """The key of a control record."""
+    """Returns the key of a control record."""
     return _KEY.pack(_KEY_VERSION, kind)
 
 
 def decode_key(key: bytes | None) -> ControlType | None:
-    """What the record is; None for a type of later Kafkas. Raises KafkaError(CORRUPT_MESSAGE)."""
+    """Returns the record's type; None for a type of later Kafkas. Raises KafkaError(CORRUPT_MESSAGE)."""
     if key is None or len(key) < _KEY.size:
         raise _corrupt(f"a control record's key is {0 if key is None else len(key)} bytes: it has {_KEY.size}")
     version, kind = _KEY.unpack_from(key)
@@ -153,7 +153,8 @@ _TYPES = frozenset(map(int, ControlType))
 
 
 def decode_marker(record: Record) -> EndTxnMarker | None:
-    """The transaction marker that the record is, or None if it is another. Raises KafkaError(CORRUPT_MESSAGE)."""
+    """Returns the transaction marker that the record is, or None if it is another. Raises
+    KafkaError(CORRUPT_MESSAGE)."""
     kind = decode_key(record.key)
     if kind is not ControlType.ABORT and kind is not ControlType.COMMIT:
         return None
@@ -167,7 +168,7 @@ def decode_marker(record: Record) -> EndTxnMarker | None:
 
 
 def decode_quorum_record(record: Record) -> QuorumRecord | None:
-    """What KRaft says in the record, or None if it is a marker or unknown.
+    """Returns KRaft's own record, or None if it is a marker or unknown.
 
     Raises KafkaError(CORRUPT_MESSAGE) for its key, ProtocolError for its value.
     """
@@ -179,12 +180,12 @@ def decode_quorum_record(record: Record) -> QuorumRecord | None:
 
 
 def quorum_record(value: QuorumRecord, now_ms: int) -> Record:
-    """A control record of KRaft's; several of them make a batch by `build(records, control=True, …)`."""
+    """Returns a control record of KRaft's; several of them make a batch by `build(records, control=True, …)`."""
     return Record(0, now_ms, encode_key(ControlType(identity(type(value)).key)), encode(value, _VALUE_VERSION))
 
 
 def end_txn_batch(marker: EndTxnMarker, producer_id: int, producer_epoch: int, now_ms: int) -> bytearray:
-    """The batch that ends a producer's transaction in a partition: one record, no sequence number."""
+    """Returns the batch that ends a producer's transaction in a partition: one record, no sequence number."""
     value = _END_TXN_MARKER.pack(_MARKER_VERSION, marker.coordinator_epoch)
     return build(
         [Record(0, now_ms, encode_key(marker.kind), value)],

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     import zstandard
 
 PIECE_BYTES = 256 * 1024
-"""What is inflated in one step: under half a millisecond's work for the slowest codec, and larger than most batches."""
+"""The bytes inflated in one step: under half a millisecond's work for the slowest codec, and larger than most
+batches."""
 
 INPUT_BYTES = 16 * 1024
-"""What a decompressor is given in one step. What it leaves is copied, by the library, at each step."""
+"""The input of a decompressor in one step. The library copies what it leaves at each step."""
 
 _GZIP_START = b"\x1f\x8b\x08"
 _SMALLEST_MEMBER = 18
@@ -33,11 +34,13 @@ _ZSTD_SIZES_OF_CONTENT_SIZE = (0, 2, 4, 8)
 _ZSTD_SIZES_OF_DICTIONARY_ID = (0, 1, 2, 4)
 _ZSTD_RAW, _ZSTD_RLE, _ZSTD_COMPRESSED = 0, 1, 2
 _ZSTD_MAX_WINDOW = 1 << 27
-"""What Java's decompressor takes: the window of level 22. It is touched as far as the data goes, and no further."""
+"""The largest window that Java's decompressor takes, that of level 22. It is touched as far as the data goes, and no
+further."""
 
 
 def pieces(codec: Compression, data: Bytes, *, magic: int = 2) -> Iterator[bytes]:
-    """What `data` inflates to, some of it possibly empty. Raises KafkaError(CORRUPT_MESSAGE) where it is damaged."""
+    """Yields the pieces that `data` inflates to, some possibly empty. Raises KafkaError(CORRUPT_MESSAGE) when it is
+    damaged."""
     if codec is Compression.GZIP:
         return _gunzip(memoryview(data))
     if codec is Compression.SNAPPY:
@@ -94,7 +97,7 @@ def _read(reader: zstandard.ZstdDecompressionReader) -> bytes:
 
 
 def check_zstd_frames(data: bytes) -> None:
-    """Whether the data is whole frames and nothing else, by their headers: the library's reader takes a cut one for
+    """Checks that the data is whole frames and nothing else, by their headers: the library's reader takes a cut one for
     the end. Raises KafkaError(CORRUPT_MESSAGE). Source: RFC 8878."""
     at, size = 0, len(data)
     try:
@@ -113,7 +116,7 @@ def check_zstd_frames(data: bytes) -> None:
 
 
 def _zstd_frame_end(data: bytes, at: int) -> int:
-    """Where the frame ends whose descriptor is at `at`. IndexError past the end."""
+    """Returns where the frame ends whose descriptor is at `at`. IndexError past the end."""
     flags = data[at]
     single_segment = flags >> 5 & 1
     content_size = _ZSTD_SIZES_OF_CONTENT_SIZE[flags >> 6] or single_segment

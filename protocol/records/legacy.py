@@ -23,7 +23,7 @@ from protocol.records.batch import (
 )
 from protocol.records.compression import Compression, TooLarge
 from protocol.records.inflating import PIECE_BYTES
-from protocol.records.message_set import Message, MessageSet, iter_messages, to_record, unwrap
+from protocol.records.message_set import LegacyMessage, MessageSet, iter_messages, to_record, unwrap
 from protocol.records.recoding import Recoder
 from protocol.records.record import MAX_INFLATED_SIZE, Record, encode_body, encode_record
 from protocol.records.whole import read_whole
@@ -40,7 +40,8 @@ def up_convert(
     level: int | None = None,
     max_size: int = MAX_INFLATED_SIZE,
 ) -> bytearray:
-    """The message set that a client produced as one v2 batch with offsets from 0; empty if there is no whole message.
+    """Returns the message set that a client produced as one v2 batch with offsets from 0; empty if there is no whole
+    message.
 
     `compression` is the topic's, None to keep the producer's. Messages of magic 0 have no timestamp (-1); the mark of
     LogAppendTime, which no producer may set, is kept for the append's checks to find.
@@ -82,7 +83,7 @@ def _batch(records: Iterator[Record], codec: int, level: int | None) -> bytearra
     return pack(header._replace(max_timestamp=largest, last_offset_delta=count - 1, records_count=count), encoded)
 
 
-def _source_codec(outer: list[Message]) -> int:
+def _source_codec(outer: list[LegacyMessage]) -> int:
     magic = outer[0].magic
     for message in outer:
         if message.magic != magic:
@@ -93,8 +94,8 @@ def _source_codec(outer: list[Message]) -> int:
     return codec
 
 
-class Budget:
-    """How many bytes of messages may still be made of records, before compression."""
+class ConversionBudget:
+    """The bytes of messages that may still be made of records, before compression."""
 
     __slots__ = ("left",)
 
@@ -102,8 +103,8 @@ class Budget:
         self.left = left
 
 
-def down_convert(view: Buffer, to_magic: int, first_offset: int, budget: Budget | None = None) -> bytearray:
-    """The whole batches in `view` as message sets of `to_magic` (0 or 1), for a fetch from `first_offset`.
+def down_convert(view: Buffer, to_magic: int, first_offset: int, budget: ConversionBudget | None = None) -> bytearray:
+    """Returns the whole batches in `view` as message sets of `to_magic` (0 or 1), for a fetch from `first_offset`.
 
     Offsets stay as they are, gaps included; headers go, and so do control batches. Uncompressed batches lose their
     records below `first_offset`, on which old librdkafkas rely. Where no message is left of what was there, the
@@ -113,32 +114,32 @@ def down_convert(view: Buffer, to_magic: int, first_offset: int, budget: Budget 
     read, and TooLarge when that one is beyond the budget; a later one ends the conversion, so that the next fetch gets
     the error.
     """
-    budget = Budget() if budget is None else budget
+    budget = ConversionBudget() if budget is None else budget
     converted = bytearray()
-    found = False
+    any_batch = False
     for position, header in iter_batches(view):
-        found = True
+        any_batch = True
         if header.is_control:
             continue
         try:
             converted += _message_set(view, position, header, to_magic, first_offset, budget)
-        except (Unreadable, TooLarge):
+        except (UnsupportedCodec, TooLarge):
             if converted:
                 break
             raise
-    return converted if converted or not found else bytearray(OVERFLOW_MESSAGE)
+    return converted if converted or not any_batch else bytearray(OVERFLOW_MESSAGE)
 
 
-class Unreadable(KafkaError):
+class UnsupportedCodec(KafkaError):
     """A batch of a codec that an old format does not have."""
 
 
 def _message_set(
-    view: Buffer, position: int, header: BatchHeader, to_magic: int, first_offset: int, budget: Budget
+    view: Buffer, position: int, header: BatchHeader, to_magic: int, first_offset: int, budget: ConversionBudget
 ) -> bytearray:
     if header.compression is Compression.ZSTD:
         message = f"zstd does not exist in message format {to_magic}"
-        raise Unreadable(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, message)
+        raise UnsupportedCodec(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, message)
     records = read_whole(view, position, header, max_size=budget.left)
     appended = header.timestamp_type is TimestampType.LOG_APPEND_TIME
     messages = MessageSet(to_magic, header.compression, header.max_timestamp if appended else None, budget.left)

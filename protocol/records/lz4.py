@@ -50,7 +50,7 @@ def _broken(frame: bytes) -> bytes:
 
 
 def stream(level: int | None, *, broken_checksum: bool) -> tuple[Callable[[bytes], bytes], Callable[[], bytes]]:
-    """A frame that is made piece by piece: what takes a piece, and what ends it."""
+    """Returns a frame that is made piece by piece: what takes a piece, and what ends it."""
     import lz4.frame
 
     compressor = lz4.frame.LZ4FrameCompressor(
@@ -71,7 +71,7 @@ def stream(level: int | None, *, broken_checksum: bool) -> tuple[Callable[[bytes
 
 
 def decompress(data: Bytes, max_size: int, *, any_checksum: bool) -> bytes:
-    """The content of one frame; what follows it is ignored. Raises KafkaError(CORRUPT_MESSAGE)."""
+    """Returns the content of one frame; what follows it is ignored. Raises KafkaError(CORRUPT_MESSAGE)."""
     step = min(_MAX_STEP, _MIN_STEP + _MAX_RATIO * len(data), max_size + 1)
     inflated: list[bytes] = []
     size = 0
@@ -84,7 +84,8 @@ def decompress(data: Bytes, max_size: int, *, any_checksum: bool) -> bytes:
 
 
 def pieces(data: Bytes, step: int, input_step: int, *, any_checksum: bool) -> Iterator[bytes]:
-    """The content in pieces of at most `step` bytes; `input_step` are taken of `data` at a time. Raises as above."""
+    """Yields the content in pieces of at most `step` bytes; `input_step` are taken of `data` at a time. Raises as
+    above."""
     import lz4.frame
 
     if any_checksum:
@@ -106,7 +107,7 @@ def pieces(data: Bytes, step: int, input_step: int, *, any_checksum: bool) -> It
 
 
 def check_descriptor(data: Bytes) -> None:
-    """Whether it is a frame of the kind that Kafka's clients read, of those that LZ4 knows."""
+    """Checks that the frame is of the kind that Kafka's clients read, of those that LZ4 knows."""
     if data[:_FRAME_MAGIC_SIZE] != _FRAME_MAGIC or len(data) <= _FRAME_MAGIC_SIZE:
         raise damaged("lz4", "no frame begins here")
     if data[_FRAME_MAGIC_SIZE] & _RESERVED_OR_DICTIONARY or not data[_FRAME_MAGIC_SIZE] & _INDEPENDENT_BLOCKS:
@@ -120,7 +121,8 @@ def _liblz4_level(level: int | None) -> int:
 
 
 def _descriptor_end(frame: Bytes) -> int:
-    """Where the frame descriptor ends and its checksum is: flags, block size, and two fields that may be absent."""
+    """Returns where the frame descriptor ends and its checksum is: flags, block size, and two fields that may be
+    absent."""
     if len(frame) <= _FRAME_MAGIC_SIZE:
         raise damaged("lz4", "it is cut")
     flags = frame[_FRAME_MAGIC_SIZE]

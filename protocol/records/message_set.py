@@ -42,7 +42,7 @@ _MIN_SIZE = tuple(head.size + 8 for head in _HEAD)  # and the lengths of key and
 _CRC_SIZE = 4
 
 
-class Message(NamedTuple):
+class LegacyMessage(NamedTuple):
     """One message, or the wrapper of a compressed set. Key and value are views of the buffer it was read from."""
 
     offset: int
@@ -59,15 +59,15 @@ class Message(NamedTuple):
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """Who set the timestamp; magic 0 has none, so nobody but the producer."""
+        """The one who set the timestamp; magic 0 has none, so only the producer."""
         appended = self.magic == MAGIC_V1 and self.attributes & TIMESTAMP_TYPE
         return TimestampType.LOG_APPEND_TIME if appended else TimestampType.CREATE_TIME
 
 
 def iter_messages(
     buffer: Buffer, start: int = 0, end: int | None = None, *, wrapper_magic: int | None = None
-) -> Iterator[Message]:
-    """The messages of a set, wrappers as they are; a message cut by the end is left out, as Kafka does.
+) -> Iterator[LegacyMessage]:
+    """Yields the messages of a set, wrappers as they are; a message cut by the end is left out, as Kafka does.
 
     Raises KafkaError: CORRUPT_MESSAGE for a wrong CRC, size or magic, over which producers send again; INVALID_RECORD
     for another magic than that of the wrapper around them, and for fields that are longer than their message.
@@ -85,7 +85,7 @@ def iter_messages(
         at += size
 
 
-def _parse(offset: int, message: memoryview, wrapper_magic: int | None) -> Message:
+def _parse(offset: int, message: memoryview, wrapper_magic: int | None) -> LegacyMessage:
     magic = message[_CRC_SIZE]
     if wrapper_magic not in (None, magic):
         raise _invalid(f"a message of magic {magic} in a wrapper of magic {wrapper_magic}")
@@ -99,7 +99,7 @@ def _parse(offset: int, message: memoryview, wrapper_magic: int | None) -> Messa
         raise _corrupt(f"a message's CRC-32 is {crc32(message[_CRC_SIZE:]):#010x}, its header says {crc:#010x}")
     key, at = _nullable_bytes(message, head.size)
     value, _ = _nullable_bytes(message, at)  # bytes behind it are passed over, as by Kafka
-    return Message(offset, magic, attributes, timestamps[0] if timestamps else NO_TIMESTAMP, key, value)
+    return LegacyMessage(offset, magic, attributes, timestamps[0] if timestamps else NO_TIMESTAMP, key, value)
 
 
 def _nullable_bytes(message: memoryview, at: int) -> tuple[memoryview | None, int]:
@@ -118,7 +118,7 @@ def _nullable_bytes(message: memoryview, at: int) -> tuple[memoryview | None, in
 def read_messages(
     buffer: Buffer, start: int = 0, end: int | None = None, *, max_size: int = MAX_INFLATED_SIZE
 ) -> Iterator[Record]:
-    """The records of a message set with their absolute offsets, compressed ones inflated.
+    """Yields the records of a message set with their absolute offsets, compressed ones inflated.
 
     Raises KafkaError: CORRUPT_MESSAGE as `iter_messages`, or for a set that inflates to more than `max_size` bytes;
     INVALID_RECORD for wrappers that break their rules.
@@ -130,16 +130,16 @@ def read_messages(
             yield to_record(message)
 
 
-def to_record(message: Message) -> Record:
-    """A message as a record, with copies of its key and value."""
+def to_record(message: LegacyMessage) -> Record:
+    """Returns a message as a record, with copies of its key and value."""
     key, value = message.key, message.value
     return Record(
         message.offset, message.timestamp, None if key is None else bytes(key), None if value is None else bytes(value)
     )
 
 
-def unwrap(wrapper: Message, max_size: int = MAX_INFLATED_SIZE) -> Iterator[Message]:
-    """The messages inside a wrapper, offsets as they are there, with the timestamps that they have to a reader.
+def unwrap(wrapper: LegacyMessage, max_size: int = MAX_INFLATED_SIZE) -> Iterator[LegacyMessage]:
+    """Yields the messages inside a wrapper, offsets as they are there, with the timestamps that they have to a reader.
 
     They are views of what is inflated with them, a piece. Raises as `read_messages`.
     """
@@ -161,7 +161,7 @@ def unwrap(wrapper: Message, max_size: int = MAX_INFLATED_SIZE) -> Iterator[Mess
         raise _invalid(f"a wrapper of offset {wrapper.offset}, less than its last inner one {last}")
 
 
-def _inflated(wrapper: Message) -> Iterator[bytes]:
+def _inflated(wrapper: LegacyMessage) -> Iterator[bytes]:
     """Its message set in pieces. The CRC was right: what is damaged was sent so, and would be again."""
     assert wrapper.value is not None
     try:
@@ -170,7 +170,7 @@ def _inflated(wrapper: Message) -> Iterator[bytes]:
         raise _invalid(error.message) from None
 
 
-def _is_relative(wrapper: Message) -> bool:
+def _is_relative(wrapper: LegacyMessage) -> bool:
     """Whether inner offsets count back from the wrapper's. Some librdkafka wrote 0 there, with the inner ones counting
     from 0 all the same."""
     return wrapper.magic == MAGIC_V1 and wrapper.offset != 0
@@ -180,7 +180,7 @@ _LEGACY_CODECS = (Compression.GZIP, Compression.SNAPPY, Compression.LZ4)
 
 
 def message_end(data: bytes, at: int) -> int:
-    """Where the message at `at` ends, as far as that can be said; one of a negative size ends at once."""
+    """Returns the end of the message at `at`, or of the bytes needed to tell; one of a negative size ends at once."""
     begin = at + LOG_OVERHEAD
     if begin > len(data):
         return len(data) + 1
@@ -188,7 +188,7 @@ def message_end(data: bytes, at: int) -> int:
     return begin + max(size, 0)
 
 
-def _absolute(wrapper: Message, max_size: int) -> Iterator[Record]:
+def _absolute(wrapper: LegacyMessage, max_size: int) -> Iterator[Record]:
     base = 0
     if _is_relative(wrapper):
         last = 0
@@ -225,7 +225,7 @@ class MessageSet:
         self._largest = NO_TIMESTAMP
 
     def add(self, record: Record) -> None:
-        """Takes the next one, whose offset is higher. Raises TooLarge where the set has no room for it."""
+        """Adds the next message, whose offset is higher. Raises TooLarge when the set has no room for it."""
         offset = self._last_offset = record.offset
         if self._first_offset is None:
             self._first_offset = offset if self._magic == MAGIC_V1 and self._compression else 0
@@ -243,7 +243,7 @@ class MessageSet:
             self._piece.clear()
 
     def end(self) -> bytearray:
-        """The set; empty without a message."""
+        """Returns the set; empty without a message."""
         if self._first_offset is None:
             return bytearray()
         self._encoded += self._recoder.write(bytes(self._piece))
@@ -262,7 +262,8 @@ def encode_message_set(
     level: int | None = None,
     log_append_time_ms: int | None = None,
 ) -> bytearray:
-    """A set of one message per record, in a wrapper if compressed; headers are dropped, as there is no room for them.
+    """Returns a set of one message per record, in a wrapper if compressed; headers are dropped, as there is no room for
+    them.
 
     With `log_append_time_ms` all messages are of that time. `records` are in the order of their offsets. Raises
     TooLarge.

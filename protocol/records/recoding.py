@@ -1,4 +1,4 @@
-"""Records into a codec, piece by piece: what `compress` does, for who does not have all of them at once."""
+"""Records into a codec, piece by piece: the work of `compress`, for a caller that does not have all of them at once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from protocol.records.compression import GZIP_CONTAINER, ZSTD_LEVEL, Compression
 
 
 class Recoder:
-    """Takes pieces of encoded records, gives pieces of them compressed; what `end` gives is the last."""
+    """Takes pieces of encoded records, and returns them compressed; `end` returns the last piece."""
 
     def __init__(self, codec: Compression, level: int | None, *, magic: int = 2) -> None:
         """`level` and `magic` are as for `compress`."""

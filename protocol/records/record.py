@@ -57,7 +57,7 @@ class RawRecord(NamedTuple):
 def read_records(
     buffer: Buffer, position: int, header: BatchHeader, *, max_size: int = MAX_INFLATED_SIZE
 ) -> Iterator[Record]:
-    """The records of a batch, in order, as values of their own.
+    """Yields the records of a batch, in order, as values of their own.
 
     Raises KafkaError: CORRUPT_MESSAGE when the bytes are not that many well-formed records, or inflate to more than
     `max_size` bytes; INVALID_RECORD for an unknown codec.
@@ -68,7 +68,7 @@ def read_records(
 def iter_keys(
     buffer: Buffer, position: int, header: BatchHeader, *, max_size: int = MAX_INFLATED_SIZE
 ) -> Iterator[RawRecord]:
-    """Each record's key and encoded rest, for compaction. Raises as `read_records`."""
+    """Yields each record's key and encoded rest, for compaction. Raises as `read_records`."""
     data = inflate(buffer, position, header, max_size)
     for offset, timestamp, at, end in _scan(data, header):
         key, value_at = _nullable_bytes(data, at, end)
@@ -78,7 +78,7 @@ def iter_keys(
 
 
 def inflate(buffer: Buffer, position: int, header: BatchHeader, max_size: int = MAX_INFLATED_SIZE) -> bytes:
-    """A batch's encoded records, out of their compression. Raises KafkaError as `read_records`."""
+    """Returns a batch's encoded records, out of their compression. Raises KafkaError as `read_records`."""
     payload = header.payload(buffer, position)
     if not header.attributes & _COMPRESSION_MASK:
         return bytes(payload)
@@ -86,7 +86,7 @@ def inflate(buffer: Buffer, position: int, header: BatchHeader, max_size: int = 
 
 
 def decode_all(data: bytes, header: BatchHeader) -> Iterator[Record]:
-    """The records of a batch's header in their encoding. Raises KafkaError(CORRUPT_MESSAGE)."""
+    """Yields the records of a batch's header in their encoding. Raises KafkaError(CORRUPT_MESSAGE)."""
     for offset, timestamp, at, end in _scan(data, header):
         key, at = _nullable_bytes(data, at, end)
         value, at = _nullable_bytes(data, at, end)
@@ -145,7 +145,7 @@ def _scan(data: bytes, header: BatchHeader) -> Iterator[tuple[int, int, int, int
 
 
 def _nullable_bytes(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
-    """A length and so many bytes, within the record that ends at `end`."""
+    """Returns a length and so many bytes, within the record that ends at `end`."""
     if at >= end:
         raise _corrupt("a record ends before its last field")
     length = data[at]
@@ -192,7 +192,7 @@ def _headers(data: bytes, at: int, end: int) -> tuple[tuple[str, bytes | None], 
 
 
 def wrap_int64(value: int) -> int:
-    """What a 64-bit register makes of `value`: timestamps far apart have deltas that wrap around, and back again."""
+    """Wraps `value` as a 64-bit register does: timestamps far apart have deltas that wrap around, and back again."""
     return (value + (1 << 63) & (1 << 64) - 1) - (1 << 63)
 
 

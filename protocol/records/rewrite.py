@@ -22,7 +22,7 @@ from protocol.records.record import RawRecord, encode_record
 def with_records(
     header: BatchHeader, records: Sequence[RawRecord], delete_horizon_ms: int | None = None, level: int | None = None
 ) -> bytearray:
-    """The batch with only `records`, some of its own; compressed by its codec.
+    """Returns the batch with only `records`, some of its own; compressed by its codec.
 
     `delete_horizon_ms` is when its tombstones and markers may go (KIP-534); a horizon that the batch has stays.
     """
@@ -31,17 +31,18 @@ def with_records(
     encoded = bytearray()
     for record in records:
         encoded += encode_record(record.offset - header.base_offset, record.timestamp - base_timestamp, record.body)
-    kept = header._replace(
+    rewritten = header._replace(
         attributes=header.attributes if horizon is None else header.attributes | DELETE_HORIZON,
         base_timestamp=base_timestamp,
         max_timestamp=_max_timestamp(header, records),
         records_count=len(records),
     )
-    return assemble(kept, encoded, level)
+    return assemble(rewritten, encoded, level)
 
 
 def without_records(header: BatchHeader) -> bytearray:
-    """The batch as a header alone: what remembers a producer's last sequence number, or ends a log before a gap."""
+    """Returns the batch as a header alone: what remembers a producer's last sequence number, or ends a log before a
+    gap."""
     attributes = header.attributes & ~(COMPRESSION_MASK | DELETE_HORIZON)
     return assemble(header._replace(attributes=attributes, base_timestamp=NO_TIMESTAMP, records_count=0), b"")
 

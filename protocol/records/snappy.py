@@ -37,12 +37,12 @@ def compress(data: Bytes) -> bytes:
 
 
 def decompress(data: Bytes, max_size: int) -> bytes:
-    """The content of a xerial stream or a raw block. Raises KafkaError(CORRUPT_MESSAGE)."""
+    """Returns the content of a xerial stream or a raw block. Raises KafkaError(CORRUPT_MESSAGE)."""
     return b"".join(blocks(data, max_size))
 
 
 def blocks(data: Bytes, max_size: int = _MAX_SIZE) -> Iterator[bytes]:
-    """The content block by block. Raises KafkaError(CORRUPT_MESSAGE)."""
+    """Yields the content block by block. Raises KafkaError(CORRUPT_MESSAGE)."""
     view = memoryview(data)
     if view[: len(_MAGIC)] != _MAGIC:
         if len(view):

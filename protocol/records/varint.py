@@ -17,7 +17,7 @@ VARLONG_MAX_BYTES: Final = 10
 
 
 def encode_varint(value: int) -> bytes:
-    """The zig-zag form of an int32 or int64, both alike."""
+    """Returns the zig-zag form of an int32 or int64, both alike."""
     raw = value << 1 if value >= 0 else (~value << 1) | 1
     if raw < 0x80:
         return _ONE_BYTE[raw]
@@ -33,12 +33,14 @@ _ONE_BYTE: Final = tuple(bytes((value,)) for value in range(0x80))
 
 
 def decode_varint(data: Bytes, position: int) -> tuple[int, int]:
-    """An int32 at `position`, and the position after it. KafkaError(CORRUPT_MESSAGE), IndexError past the end."""
+    """Returns an int32 at `position`, and the position after it. Raises KafkaError(CORRUPT_MESSAGE), or IndexError past
+    the end."""
     return _decode(data, position, 32, VARINT_MAX_BYTES)
 
 
 def decode_varlong(data: Bytes, position: int) -> tuple[int, int]:
-    """An int64 at `position`, and the position after it. KafkaError(CORRUPT_MESSAGE), IndexError past the end."""
+    """Returns an int64 at `position`, and the position after it. Raises KafkaError(CORRUPT_MESSAGE), or IndexError past
+    the end."""
     return _decode(data, position, 64, VARLONG_MAX_BYTES)
 
 

@@ -37,7 +37,7 @@ MAX_LISTED_ERRORS: Final = 10_000
 
 
 def largest_timestamp(data: bytes, records_count: int, base_timestamp: int) -> int:
-    """The largest timestamp of a usual batch's encoded records, -1 if none has one; UNUSUAL of any other batch.
+    """Returns the largest timestamp of a usual batch's encoded records, -1 if none has one; UNUSUAL of any other batch.
 
     A usual batch has as many records as it says, well-formed, with offset deltas 0, 1, 2 and on, and timestamps of -1
     and later.
@@ -108,8 +108,8 @@ def _largest_timestamp(data: bytes, records_count: i64, base_timestamp: i64) -> 
 
 
 def _rest(data: bytes, at: i64, first: i64) -> tuple[i64, i64]:
-    """An int32 that does not end with its first byte, without its sign undone, and the position behind it. IndexError
-    past the end, or where five bytes are not enough."""
+    """Returns an int32 that does not end with its first byte, without its sign undone, and the position behind it.
+    IndexError past the end, or where five bytes are not enough."""
     raw: i64 = first & LOW_BITS
     shift: i64 = 7
     byte: i64 = data[at]
@@ -125,7 +125,7 @@ def _rest(data: bytes, at: i64, first: i64) -> tuple[i64, i64]:
 
 
 def _rest_of_long(data: bytes, at: i64, first: i64) -> tuple[i64, i64]:
-    """The same of an int64, for which nine bytes are enough in usual batches."""
+    """Returns the same of an int64, for which nine bytes are enough in usual batches."""
     raw: i64 = first & LOW_BITS
     shift: i64 = 7
     byte: i64 = data[at]
@@ -141,7 +141,8 @@ def _rest_of_long(data: bytes, at: i64, first: i64) -> tuple[i64, i64]:
 
 
 def _behind_headers(data: bytes, at: i64, count: i64, end: i64) -> i64:
-    """The position behind a record's headers, whose count begins with the byte `count`; past `end` if they are none."""
+    """Returns the position behind a record's headers, whose count begins with the byte `count`; past `end` if they are
+    none."""
     raw: i64 = count
     if raw >= ONE_BYTE:
         raw, at = _rest(data, at, raw)
@@ -168,8 +169,8 @@ def _behind_headers(data: bytes, at: i64, count: i64, end: i64) -> i64:
     return at
 
 
-class Rules:
-    """What a topic asks of each record: a key, times within bounds, times that the producer did not set."""
+class RecordRules:
+    """A topic's rules for each record: a key, times within bounds, times that the producer did not set."""
 
     __slots__ = ("earliest", "keys", "latest", "times", "unstamped")
 
@@ -193,12 +194,28 @@ class Walk:
     """One batch's records, on the way from the first to the last. Feed it all pieces, then `end` it."""
 
     __slots__ = (
-        "_at", "_behind", "_code", "_count", "_end", "_first", "_headers", "_last", "_next", "_offset", "_rest",
-        "_rules", "_stamp", "consecutive", "errors", "index", "max_timestamp", "refused",
+        "_at",
+        "_behind",
+        "_code",
+        "_count",
+        "_end",
+        "_first",
+        "_headers",
+        "_last",
+        "_next",
+        "_offset",
+        "_rest",
+        "_rules",
+        "_stamp",
+        "consecutive",
+        "errors",
+        "index",
+        "invalid_count",
+        "max_timestamp",
     )  # fmt: skip
 
     def __init__(
-        self, records_count: int, base_offset: int, base_timestamp: int, stamp: int | None, rules: Rules
+        self, records_count: int, base_offset: int, base_timestamp: int, stamp: int | None, rules: RecordRules
     ) -> None:
         """`stamp` is the time of all records of a batch that has it from a broker, None of others."""
         self.index = 0
@@ -208,8 +225,8 @@ class Walk:
         """Offset deltas were 0, 1, 2 and on."""
         self.errors: list[tuple[int, str | None]] = []
         """Records that break the topic's rules, by index."""
-        self.refused = 0
-        """How many do."""
+        self.invalid_count = 0
+        """How many records do so, listed or not."""
         self._code = ErrorCode.INVALID_RECORD
         self._count = records_count
         self._offset = base_offset
@@ -225,7 +242,7 @@ class Walk:
         self._last = False
 
     def feed(self, piece: bytes) -> None:
-        """Takes the next records. Raises KafkaError(INVALID_RECORD) over the first that is none."""
+        """Takes the next records. Raises KafkaError(INVALID_RECORD) at the first one that is no record."""
         data = self._rest + piece if self._rest else piece
         at = self._go(data)
         self._rest = data[at:]
@@ -239,12 +256,12 @@ class Walk:
             self.feed(b"")
         except IndexError:
             raise self._short() from None
-        if self.refused:
+        if self.invalid_count:
             text = "; ".join(f"record {index}: {message}" for index, message in self.errors[:3])
-            raise InvalidRecords(self._code, f"{self.refused} records are refused: {text}", self.errors)
+            raise InvalidRecords(self._code, f"{self.invalid_count} records are refused: {text}", self.errors)
 
     def _go(self, data: bytes) -> int:
-        """Walks as far as whole fields go; the position from which bytes are to be seen again."""
+        """Walks as far as whole fields go, and returns the position from which bytes are to be seen again."""
         size = len(data)
         while True:
             at = self._behind - self._at
@@ -275,7 +292,7 @@ class Walk:
         self.index += 1
 
     def _head(self, data: bytes, at: int) -> int:
-        """Everything up to the key's length; the position behind the key."""
+        """Reads everything up to the key's length, and returns the position behind the key."""
         length, at = _varint(data, at)
         if length < 0:
             raise invalid(f"record {self.index} has a length of {length}")
@@ -295,7 +312,7 @@ class Walk:
         return at + max(key_length, 0)
 
     def _field(self, data: bytes, at: int) -> int:
-        """A value, the count of headers, a header's key or value; the position behind it."""
+        """Reads a value, the count of headers, a header's key or value, and returns the position behind it."""
         length, at = _varint(data, at)
         if self._next == VALUE:
             self._next = HEADERS
@@ -330,8 +347,8 @@ class Walk:
             self._refuse("Producer should not set timestamp type to LogAppendTime.")
 
     def _refuse(self, message: str) -> None:
-        self.refused += 1
-        if self.refused <= MAX_LISTED_ERRORS:
+        self.invalid_count += 1
+        if self.invalid_count <= MAX_LISTED_ERRORS:
             self.errors.append((self.index, message))
 
 
@@ -356,5 +373,5 @@ def _varlong(data: bytes, at: int) -> tuple[int, int]:
 
 
 def invalid(message: str | None) -> KafkaError:
-    """The error for records that are not what their batch says."""
+    """Returns the error for records that are not what their batch says."""
     return KafkaError(ErrorCode.INVALID_RECORD, message)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def whole(inflated: Iterator[bytes], end_of: Callable[[bytes, int], int], max_size: int) -> Iterator[tuple[bytes, int]]:
-    """The items of a stream and their number, by the piece; what is cut at its end comes as one of them.
+    """Yields the items of a stream and their number, by the piece; what is cut at its end comes as one of them.
 
     `end_of` says where the item at a position ends: past the end of the data if more is needed to be had, or to say.
     Raises TooLarge once there are more than `max_size` bytes, and KafkaError(CORRUPT_MESSAGE) as `pieces`.
@@ -49,7 +49,7 @@ def whole(inflated: Iterator[bytes], end_of: Callable[[bytes, int], int], max_si
 def read_whole(
     buffer: Buffer, position: int, header: BatchHeader, *, max_size: int = MAX_INFLATED_SIZE
 ) -> Iterator[Record]:
-    """As `read_records`."""
+    """Yields the records of a batch as `read_records` does, a piece at a time."""
     for data, part in _parts(buffer, position, header, max_size):
         yield from decode_all(data, part)
 
@@ -79,7 +79,7 @@ def _parts(buffer: Buffer, position: int, header: BatchHeader, max_size: int) ->
 
 
 def record_end(data: bytes, at: int) -> int:
-    """Where the record at `at` ends, as far as that can be said. A negative length ends at once."""
+    """Returns the end of the record at `at`, or of the bytes needed to tell. A negative length ends at once."""
     try:
         length, begin = decode_varint(data, at)
     except IndexError:

@@ -1,1 +1,1 @@
-"""What may be appended, and how it is stamped."""
+"""Decides which batches may be appended, and stamps them."""

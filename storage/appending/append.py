@@ -1,4 +1,5 @@
-"""What makes a producer's bytes fit to be appended: checked, given offsets, converted where the topic asks for it.
+"""Makes a producer's bytes fit to be appended: checks them, gives them offsets, converts them where the topic asks for
+it.
 
 Works on the bytes in place and touches no file, so that a refusal leaves no trace. Of a client's batch every record is
 looked at (`records_check.py`), of others the header. Kafka classes LogValidator and UnifiedLog.
@@ -32,9 +33,9 @@ from protocol.records.batch import (
 )
 from protocol.records.compression import Compression, TooLarge, compress
 from protocol.records.record import MAX_INFLATED_SIZE, encode_records, read_records
-from protocol.records.walk import Rules
+from protocol.records.walk import RecordRules
 from storage.appending.batches import check, walk
-from storage.appending.records_check import LOOP_BYTES, Looked, Target, TooLong, look, loop_limit
+from storage.appending.records_check import LOOP_BYTES, Looked, RecodingTarget, TooLong, look, loop_limit
 from storage.config import MAX_LONG, LogConfig
 from storage.producers.entry import Origin
 
@@ -49,12 +50,12 @@ CODECS = {
 """compression.type; None keeps what the producer chose."""
 
 
-NO_RULES = Rules(keys=False, unstamped=False, times=False, earliest=0, latest=0)
+NO_RULES = RecordRules(keys=False, unstamped=False, times=False, earliest=0, latest=0)
 
 
 class AppendRules:
-    """A topic's config as the append path wants it. `kept`: batches stay as they come, but for their offsets; `plain`:
-    and a client's records need not have keys."""
+    """A topic's config as the append path wants it. `stored_as_sent`: the log stores batches as they come, but for
+    their offsets; `plain`: and a client's records need not have keys."""
 
     __slots__ = (
         "after_ms",
@@ -62,13 +63,13 @@ class AppendRules:
         "checked",
         "codec",
         "compact",
-        "kept",
         "level",
         "log_append_time",
         "max_message_bytes",
         "max_segment_ms",
         "plain",
         "segment_bytes",
+        "stored_as_sent",
     )
 
     def __init__(self, config: LogConfig) -> None:
@@ -82,8 +83,8 @@ class AppendRules:
         self.compact = config.compact
         self.checked = config.odradek_records_check
         self.max_segment_ms = config.max_segment_ms
-        self.kept = not self.log_append_time and self.codec is None and self.before_ms == MAX_LONG
-        self.plain = self.kept and not self.compact
+        self.stored_as_sent = not self.log_append_time and self.codec is None and self.before_ms == MAX_LONG
+        self.plain = self.stored_as_sent and not self.compact
 
 
 class Settled(NamedTuple):
@@ -161,7 +162,7 @@ def _place(settled: Settled, next_offset: int, leader_epoch: int) -> Prepared:
 
 
 def _check_batch(records: memoryview, position: int, header: BatchHeader, rules: AppendRules, origin: Origin) -> None:
-    """What a batch's header and CRC tell, in the order in which Kafka finds fault."""
+    """Checks a batch's header and CRC, in the order in which Kafka does."""
     if origin is Origin.CLIENT and header.base_offset:
         raise KafkaError(ErrorCode.INVALID_RECORD, f"a produced batch's base offset is 0, not {header.base_offset}")
     size = header.batch_length + LOG_OVERHEAD
@@ -175,7 +176,7 @@ def _check_batch(records: memoryview, position: int, header: BatchHeader, rules:
 
 
 def _several(records: memoryview, rules: AppendRules, origin: Origin, now_ms: int, at_length: bool) -> Settled:
-    """More, or less, than one whole v2 batch. A client may send but one for a partition."""
+    """Settles more, or less, than one whole v2 batch. A client may send only one for a partition."""
     batches = list(iter_batches(records))
     for position, header in batches:
         _check_batch(records, position, header, rules, origin)
@@ -204,9 +205,9 @@ def _all(
 def _settled(
     batch: memoryview, header: BatchHeader, rules: AppendRules, origin: Origin, now_ms: int, at_length: bool
 ) -> memoryview | bytearray:
-    """One checked batch, with the topic's rules for records applied."""
+    """Applies the topic's rules for records to one checked batch."""
     recoded = rules.codec not in (None, header.attributes & COMPRESSION_MASK) and not header.attributes & CONTROL
-    target = Target(Compression(rules.codec or 0), rules.level, rules.max_message_bytes) if recoded else None
+    target = RecodingTarget(Compression(rules.codec or 0), rules.level, rules.max_message_bytes) if recoded else None
     if origin is Origin.CLIENT and (rules.checked or recoded or _header_leaves_open(header, rules, now_ms)):
         looked = look(batch, header, _record_rules(header, rules, now_ms), target, at_length=at_length)
         max_timestamp = looked.max_timestamp
@@ -225,14 +226,14 @@ def _settled(
 
 
 def _header_leaves_open(header: BatchHeader, rules: AppendRules, now_ms: int) -> bool:
-    """Whether a rule of the topic's needs a look at the records, even of a producer that is trusted."""
+    """True when a rule of the topic's needs a look at the records, even of a producer that is trusted."""
     if rules.compact or header.attributes & TIMESTAMP_TYPE:
         return True
     return not rules.log_append_time and (rules.before_ms != MAX_LONG or header.max_timestamp - now_ms > rules.after_ms)
 
 
-def _record_rules(header: BatchHeader, rules: AppendRules, now_ms: int) -> Rules:
-    return Rules(
+def _record_rules(header: BatchHeader, rules: AppendRules, now_ms: int) -> RecordRules:
+    return RecordRules(
         keys=rules.compact,
         unstamped=bool(header.attributes & TIMESTAMP_TYPE),
         times=not rules.log_append_time,
@@ -242,7 +243,7 @@ def _record_rules(header: BatchHeader, rules: AppendRules, now_ms: int) -> Rules
 
 
 def _recoded(batch: memoryview, header: BatchHeader, looked: Looked, rules: AppendRules) -> bytearray:
-    """The batch with its records in the topic's codec. Raises MESSAGE_TOO_LARGE."""
+    """Returns the batch with its records in the topic's codec. Raises MESSAGE_TOO_LARGE."""
     assert looked.recoded is not None
     if not looked.consecutive:  # only of records that were not compressed, which are as large as they are
         recoded = encode_records(read_records(batch, 0, header), range(header.records_count), header.base_timestamp)
@@ -257,7 +258,7 @@ def _recoded(batch: memoryview, header: BatchHeader, looked: Looked, rules: Appe
 
 
 def _converted(records: memoryview, rules: AppendRules, now_ms: int, at_length: bool) -> Settled:
-    """Messages of v0 or v1, as v2 batches."""
+    """Converts messages of v0 or v1 to v2 batches."""
     from protocol.records.legacy import up_convert
 
     size = 0
@@ -287,7 +288,7 @@ def _converted(records: memoryview, rules: AppendRules, now_ms: int, at_length: 
 
 
 def _as_given(records: memoryview, next_offset: int) -> Prepared:
-    """A leader's batches, with the offsets and epochs that it gave them."""
+    """Returns a leader's batches, with the offsets and epochs that the leader gave them."""
     headers, size, expected = [], 0, next_offset
     for position, header in walk(lambda start, end: records[start:end], 0, len(records)):
         check(records, position, header)

@@ -1,4 +1,4 @@
-"""What an append has come to."""
+"""The result of an append."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ READ_AHEAD_BYTES = 64 * 1024
 """How much of a file that is walked batch by batch is looked at in one go."""
 
 
-class Place(NamedTuple):
+class BatchPlace(NamedTuple):
     """Where a batch is, and the last offset in it."""
 
     position: int
@@ -36,8 +36,8 @@ class Place(NamedTuple):
     last_offset: int
 
 
-def find_offset(buffer: memoryview, position: int, end: int, offset: int) -> Place | int:
-    """The first batch in buffer[position:end] whose last offset is at or after `offset`.
+def find_offset(buffer: memoryview, position: int, end: int, offset: int) -> BatchPlace | int:
+    """Returns the first batch in buffer[position:end] whose last offset is at or after `offset`.
 
     When there is none, the position after the last batch whose beginning is there. Raises KafkaError(CORRUPT_MESSAGE)
     for a length that cannot be.
@@ -52,25 +52,25 @@ def find_offset(buffer: memoryview, position: int, end: int, offset: int) -> Pla
         if length < _MIN_LENGTH_V0:
             raise corrupt_length(position, length)
         if last_offset >= offset:
-            return Place(position, length + v2.LOG_OVERHEAD, last_offset)
+            return BatchPlace(position, length + v2.LOG_OVERHEAD, last_offset)
         position += length + v2.LOG_OVERHEAD
     if position + _MIN_LENGTH_V0 + v2.LOG_OVERHEAD == end:  # one message without key and value, shorter than _PLACE
         last_offset, length, magic = _PLACE_V0.unpack_from(buffer, position)
         if magic < v2.MAGIC_V2 and last_offset >= offset:
-            return Place(position, length + v2.LOG_OVERHEAD, last_offset)
+            return BatchPlace(position, length + v2.LOG_OVERHEAD, last_offset)
     return position
 
 
 def leads_to_batch(window: Window, base_offset: int, entry: OffsetPosition, end: int) -> bool:
-    """Whether at an entry of a segment's offset index there is a batch that it can have been made for."""
+    """True when an entry of a segment's offset index points at a batch that it can have been made for."""
     if not 0 <= entry.position <= end - _PLACE.size:
         return False
-    found, length, magic, _ = _PLACE.unpack(window(entry.position, entry.position + _PLACE.size))
-    return bool(length >= _MIN_LENGTH_V0 and magic <= v2.MAGIC_V2 and base_offset <= found <= entry.offset)
+    base_offset_found, length, magic, _ = _PLACE.unpack(window(entry.position, entry.position + _PLACE.size))
+    return bool(length >= _MIN_LENGTH_V0 and magic <= v2.MAGIC_V2 and base_offset <= base_offset_found <= entry.offset)
 
 
 def header_at(buffer: memoryview, position: int) -> BatchHeader:
-    """The header of a batch of any format. Raises KafkaError(CORRUPT_MESSAGE) when there are too few bytes.
+    """Returns the header of a batch of any format. Raises KafkaError(CORRUPT_MESSAGE) when there are too few bytes.
 
     A v0 or v1 message gets one that says the same: its offset is the last one in it, it has no producer, and in v0 no
     timestamp.
@@ -85,7 +85,7 @@ def header_at(buffer: memoryview, position: int) -> BatchHeader:
 
 
 def check(buffer: memoryview, position: int, header: BatchHeader) -> None:
-    """Whether a batch of any format is whole and sound. Raises KafkaError(CORRUPT_MESSAGE or INVALID_RECORD)."""
+    """Checks that a batch of any format is whole and sound. Raises KafkaError(CORRUPT_MESSAGE or INVALID_RECORD)."""
     if header.magic >= v2.MAGIC_V2:
         v2.validate(buffer, position, header)
         return
@@ -95,7 +95,7 @@ def check(buffer: memoryview, position: int, header: BatchHeader) -> None:
 
 
 def walk(window: Window, start: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
-    """Position and header of the batches in [start, end) of a file; one that is cut by the end is left out.
+    """Yields position and header of the batches in [start, end) of a file; one that is cut by the end is left out.
 
     Looks at the file through `window` a piece at a time. Raises KafkaError(CORRUPT_MESSAGE) for an impossible length.
     """
@@ -120,10 +120,10 @@ def walk(window: Window, start: int, end: int) -> Iterator[tuple[int, BatchHeade
 
 
 def corrupt_magic(position: int, magic: int) -> KafkaError:
-    """A batch in a file whose magic is none that exists."""
+    """Returns the error of a batch in a file whose magic does not exist."""
     return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the batch at byte {position} says that its magic is {magic}")
 
 
 def corrupt_length(position: int, length: int) -> KafkaError:
-    """A batch in a file whose length field cannot be right."""
+    """Returns the error of a batch in a file whose length field cannot be right."""
     return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the batch at byte {position} says that its length is {length}")

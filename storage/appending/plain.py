@@ -49,7 +49,8 @@ UINT32: Final = 0xFFFFFFFF
 def append_plain(
     log: Log, records: memoryview, leader_epoch: int, now_ms: int, from_client: bool = True
 ) -> Appended | None:
-    """Where the batch went; None when it is unusual, and nothing has been done. A client's records are looked at.
+    """Returns where the batch went; None when it is unusual, and nothing has been done. A client's records are looked
+    at.
 
     Raises LogDirFailure, LogDirFull and TooLong as `Log.append` does.
     """

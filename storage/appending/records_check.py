@@ -17,10 +17,10 @@ from protocol.records.compression import Compression, TooLarge, compress, decomp
 from protocol.records.inflating import pieces
 from protocol.records.recoding import Recoder
 from protocol.records.record import MAX_INFLATED_SIZE
-from protocol.records.walk import UNUSUAL, Rules, Walk, invalid, largest_timestamp
+from protocol.records.walk import UNUSUAL, RecordRules, Walk, invalid, largest_timestamp
 
 LOOP_BYTES: Final = 1024 * 1024
-"""What the event loop inflates and walks of one batch at most: max.request.size of Java's producers, which counts
+"""The most that the event loop inflates and walks of one batch: max.request.size of Java's producers, which counts
 records before compression. Gzip, the slowest, takes three milliseconds for it."""
 
 ALWAYS_BYTES: Final = 64 * 1024
@@ -36,8 +36,8 @@ class TooLong(Exception):
     """The event loop has no time for these records; `settle` them in another thread."""
 
 
-class Target(NamedTuple):
-    """What records are recoded to."""
+class RecodingTarget(NamedTuple):
+    """The codec and size limit that records are recoded to."""
 
     codec: Compression
     level: int | None
@@ -45,7 +45,8 @@ class Target(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """What was seen: the largest timestamp, whether offset deltas are 0, 1, 2 and on, and the records recoded."""
+    """The result of a look at all records: the largest timestamp, whether offset deltas are 0, 1, 2 and on, and the
+    records recoded."""
 
     max_timestamp: int
     consecutive: bool
@@ -53,8 +54,8 @@ class Looked(NamedTuple):
 
 
 def usual(batch: memoryview, codec: int, count: int, max_timestamp: int, base_timestamp: int) -> bool:
-    """Whether the records of a batch are as nearly all are: sound, and their largest timestamp the one that the header
-    has. All else is for `look` to say. Raises TooLong."""
+    """True when the records of a batch are as nearly all are: sound, and their largest timestamp the one that the
+    header has. `look` decides on all others. Raises TooLong."""
     payload = batch[HEADER_SIZE:]
     try:
         data = _inflated(codec, payload)
@@ -63,7 +64,9 @@ def usual(batch: memoryview, codec: int, count: int, max_timestamp: int, base_ti
     return largest_timestamp(data, count, base_timestamp) == max_timestamp
 
 
-def look(batch: memoryview, header: BatchHeader, rules: Rules, target: Target | None, *, at_length: bool) -> Looked:
+def look(
+    batch: memoryview, header: BatchHeader, rules: RecordRules, target: RecodingTarget | None, *, at_length: bool
+) -> Looked:
     """Looks at all records of a batch whose header and CRC are right.
 
     Raises KafkaError(INVALID_RECORD) where they are not records, InvalidRecords naming those that break a rule, and
@@ -86,7 +89,7 @@ def look(batch: memoryview, header: BatchHeader, rules: Rules, target: Target | 
 
 
 def _inflated(codec: int, payload: memoryview) -> bytes:
-    """The records as one piece. Raises TooLong, and KafkaError(CORRUPT_MESSAGE) where they are damaged."""
+    """Returns the records as one piece. Raises TooLong, and KafkaError(CORRUPT_MESSAGE) where they are damaged."""
     limit = loop_limit(len(payload))
     if not codec and len(payload) <= LOOP_BYTES:
         return bytes(payload)
@@ -98,7 +101,7 @@ def _inflated(codec: int, payload: memoryview) -> bytes:
 
 
 def loop_limit(size: int) -> int:
-    """How much the event loop inflates of so many bytes."""
+    """Returns the most bytes that the event loop inflates of `size` bytes."""
     return min(LOOP_BYTES, ALWAYS_BYTES + USUAL_RATIO * size)
 
 
@@ -108,14 +111,16 @@ def _pieces(codec: Compression, payload: memoryview) -> Iterator[bytes]:
 
 
 def check_descriptor(codec: int, payload: memoryview) -> None:
-    """Whether an LZ4 frame is one that Kafka's consumers read. Raises KafkaError(CORRUPT_MESSAGE)."""
+    """Checks that an LZ4 frame is one that Kafka's consumers read. Raises KafkaError(CORRUPT_MESSAGE)."""
     if codec == Compression.LZ4:
         from protocol.records import lz4
 
         lz4.check_descriptor(payload)
 
 
-def _by_pieces(inflated: Iterator[bytes], header: BatchHeader, rules: Rules, target: Target | None) -> Looked:
+def _by_pieces(
+    inflated: Iterator[bytes], header: BatchHeader, rules: RecordRules, target: RecodingTarget | None
+) -> Looked:
     stamp = header.max_timestamp if header.attributes & TIMESTAMP_TYPE else None
     walk = Walk(header.records_count, header.base_offset, header.base_timestamp, stamp, rules)
     recoder = None if target is None else Recoder(target.codec, target.level)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from storage.cleaner.job import Job, LastRecord, Source
+from storage.cleaner.job import CleaningJob, DirtySegment, LastRecord
 from storage.config import MAX_LONG
 from storage.read import aborted_transactions
 from storage.segment.segment import Segment
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Dirty(NamedTuple):
-    """What could be cleaned of a log now."""
+    """The part of a log that could be cleaned now."""
 
     log: Log
     first_dirty_offset: int
@@ -39,20 +39,20 @@ class Dirty(NamedTuple):
 
     @property
     def is_due(self) -> bool:
-        """Whether to clean it now."""
+        """True when to clean it now."""
         if not self.dirty_bytes:
             return False
         return self.overdue or self.ratio > self.log.config.min_cleanable_dirty_ratio
 
 
 def filthiest(logs: Iterable[Log], now_ms: int) -> Dirty | None:
-    """Of the logs that are due, the one with the largest dirty ratio. Raises OSError: timestamps may be read."""
-    due = [found for log in logs if (found := dirty_part(log, now_ms)) is not None and found.is_due]
-    return max(due, key=lambda found: found.ratio, default=None)
+    """Returns the log with the largest dirty ratio of those that are due. Raises OSError: timestamps may be read."""
+    due = [dirty for log in logs if (dirty := dirty_part(log, now_ms)) is not None and dirty.is_due]
+    return max(due, key=lambda dirty: dirty.ratio, default=None)
 
 
 def dirty_part(log: Log, now_ms: int) -> Dirty | None:
-    """What could be cleaned of a log; None when that is plainly nothing. Raises OSError."""
+    """Returns the part of a log that could be cleaned; None when that is plainly nothing. Raises OSError."""
     config, active = log.config, log.segments.active
     if not config.compact:
         return None
@@ -69,7 +69,8 @@ def dirty_part(log: Log, now_ms: int) -> Dirty | None:
 
 
 def first_dirty_offset(log: Log) -> int:
-    """Where to go on: at the log's start when nothing was cleaned, or what was said of it cannot be right."""
+    """Returns where cleaning goes on: at the log's start when nothing was cleaned, or the checkpoint cannot be
+    right."""
     cleaned_to = log.cleaned_to
     if cleaned_to is None or not log.log_start_offset <= cleaned_to <= log.log_end_offset:
         return log.log_start_offset
@@ -77,7 +78,7 @@ def first_dirty_offset(log: Log) -> int:
 
 
 def _end_offset(log: Log, sealed: list[Segment], start: int, now_ms: int) -> int:
-    """Where the first segment begins that may not be cleaned: it is left alone as a whole."""
+    """Returns where the first segment begins that may not be cleaned: it is left alone as a whole."""
     unstable = log.first_unstable_offset
     stable = log.high_watermark if unstable is None else min(unstable, log.high_watermark)
     limit = min(stable, log.segments.active.base_offset)
@@ -90,14 +91,14 @@ def _end_offset(log: Log, sealed: list[Segment], start: int, now_ms: int) -> int
 
 
 def _is_overdue(sealed: list[Segment], max_lag_ms: int, now_ms: int) -> bool:
-    """Whether the first batch of a dirty segment is older than it may become."""
+    """True when the first batch of a dirty segment is older than it may become."""
     if max_lag_ms >= MAX_LONG:
         return False
     return any(0 < segment.first_timestamp < now_ms - max(max_lag_ms, 0) for segment in sealed)
 
 
-def job_of(dirty: Dirty, now_ms: int, *, map_bytes: int, load_factor: float) -> Job:
-    """The work of cleaning a log. Raises OSError.
+def job_of(dirty: Dirty, now_ms: int, *, map_bytes: int, load_factor: float) -> CleaningJob:
+    """Returns the work of cleaning a log. Raises OSError.
 
     Before it is done the whole log is to be flushed, and the checkpoint to say so. What is removed is removed because
     of what came after it: later records of its key, the end of its transaction, its producer's next batch. None of
@@ -106,9 +107,9 @@ def job_of(dirty: Dirty, now_ms: int, *, map_bytes: int, load_factor: float) -> 
     """
     log, config = dirty.log, dirty.log.config
     segments = [segment for segment in log.segments if segment.base_offset < dirty.end_offset]
-    return Job(
+    return CleaningJob(
         directory=log.directory,
-        segments=tuple(Source(one.base_offset, one.size_bytes, one.modified_ms()) for one in segments),
+        segments=tuple(DirtySegment(one.base_offset, one.size_bytes, one.modified_ms()) for one in segments),
         first_dirty_offset=dirty.first_dirty_offset,
         end_offset=dirty.end_offset,
         aborted=tuple(aborted_transactions(log.segments, segments[0].base_offset, dirty.end_offset)),
@@ -124,6 +125,6 @@ def job_of(dirty: Dirty, now_ms: int, *, map_bytes: int, load_factor: float) -> 
 
 
 def last_records(log: Log) -> dict[int, LastRecord]:
-    """Where each producer that is remembered has written last (UnifiedLog.lastRecordsOfActiveProducers)."""
+    """Returns where each producer that is remembered has written last (UnifiedLog.lastRecordsOfActiveProducers)."""
     entries = log.producer_state.entries()
     return {entry.producer_id: LastRecord(entry.last_batch.last_offset, entry.epoch) for entry in entries}

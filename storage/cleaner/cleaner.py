@@ -13,7 +13,7 @@ from protocol.records.record import iter_keys
 from protocol.types import Buffer
 from storage.appending.batches import check, header_at, leads_to_batch
 from storage.cleaner.compaction import Filter, Stats, Transactions
-from storage.cleaner.job import Cleaned, CleanedSegment, Job, Source
+from storage.cleaner.job import Cleaned, CleanedSegment, CleaningJob, DirtySegment
 from storage.cleaner.offset_map import BUCKET_ENTRIES, ENTRY_BYTES, OffsetMap
 from storage.config import LogConfig
 from storage.disk import Disk
@@ -23,13 +23,13 @@ from storage.segment.index import MAX_RELATIVE_OFFSET
 from storage.segment.segment import Segment
 
 WRITE_BYTES = 256 * 1024
-"""What is gathered before it is written: the size of Kafka's write buffer, half of log.cleaner.io.buffer.size."""
+"""The bytes gathered before a write: the size of Kafka's write buffer, half of log.cleaner.io.buffer.size."""
 
 Throttle = Callable[[int], None]
-"""Told how many bytes were read or written; returns when the next may be."""
+"""Takes the number of bytes that were read or written; returns when the next may be."""
 
 
-def clean(job: Job, *, disk: Disk, throttle: Throttle) -> Iterator[CleanedSegment | Cleaned]:
+def clean(job: CleaningJob, *, disk: Disk, throttle: Throttle) -> Iterator[CleanedSegment | Cleaned]:
     """Clean the log; each new segment as it is on the device, then the summary.
 
     Raises OSError, and KafkaError(CORRUPT_MESSAGE) for a log that cannot be cleaned.
@@ -38,7 +38,7 @@ def clean(job: Job, *, disk: Disk, throttle: Throttle) -> Iterator[CleanedSegmen
 
 
 class _Cleaner:
-    def __init__(self, job: Job, disk: Disk, throttle: Throttle) -> None:
+    def __init__(self, job: CleaningJob, disk: Disk, throttle: Throttle) -> None:
         self.job = job
         self.disk = disk
         self.throttle = throttle
@@ -50,7 +50,7 @@ class _Cleaner:
         )
         self.segments = {source.base_offset: self._open(source) for source in job.segments}
 
-    def _open(self, source: Source) -> Segment:
+    def _open(self, source: DirtySegment) -> Segment:
         return Segment(
             self.job.directory,
             source.base_offset,
@@ -90,7 +90,7 @@ class _Cleaner:
     # The keys of the dirty part
 
     def _map(self) -> OffsetMap:
-        """The latest offset of each key, from the first dirty offset on, as far as there is room."""
+        """Returns the latest offset of each key, from the first dirty offset on, as far as there is room."""
         job = self.job
         needed = int((job.end_offset - job.first_dirty_offset) / job.load_factor) + BUCKET_ENTRIES
         offsets = OffsetMap(min(job.map_bytes, needed * ENTRY_BYTES))
@@ -123,8 +123,8 @@ class _Cleaner:
         return True
 
     def _position(self, segment: Segment) -> int:
-        """Where in the segment to begin looking for the first dirty offset: an index that cannot be right is not used,
-        and left to its log to make anew."""
+        """Returns where in the segment to begin looking for the first dirty offset; leaves an index that cannot be
+        right unused, for its log to rebuild."""
         entry = segment.index.lookup(self.job.first_dirty_offset)
         if entry.position and leads_to_batch(segment.view, segment.base_offset, entry, segment.size_bytes):
             return entry.position
@@ -142,9 +142,9 @@ class _Cleaner:
 
     # Writing
 
-    def _groups(self, sources: Sequence[Source]) -> Iterator[tuple[Source, ...]]:
+    def _groups(self, sources: Sequence[DirtySegment]) -> Iterator[tuple[DirtySegment, ...]]:
         """Neighbours that fit into one segment together: what compaction leaves of them is not worth a file each."""
-        group: list[Source] = []
+        group: list[DirtySegment] = []
         sizes = (0, 0, 0)
         for n, source in enumerate(sources):
             segment = self.segments[source.base_offset]
@@ -159,12 +159,12 @@ class _Cleaner:
         if group:
             yield tuple(group)
 
-    def _fits(self, total: tuple[int, int, int], source: Source, offsets: int) -> bool:
+    def _fits(self, total: tuple[int, int, int], source: DirtySegment, offsets: int) -> bool:
         job = self.job
         spans_too_much = source.size_bytes and offsets > MAX_RELATIVE_OFFSET
         return total[0] <= job.segment_bytes and max(total[1:]) <= job.segment_index_bytes and not spans_too_much
 
-    def _write(self, group: Sequence[Source], rules: Filter) -> CleanedSegment:
+    def _write(self, group: Sequence[DirtySegment], rules: Filter) -> CleanedSegment:
         job = self.job
         cleaned = Segment.create(
             job.directory, group[0].base_offset, self.config, disk=self.disk, now_ms=job.now_ms, suffix=CLEANED
@@ -176,9 +176,9 @@ class _Cleaner:
                 rules.retain_legacy_deletes = source.modified_ms > self._legacy_delete_horizon_ms()
                 for view, header in self._read(self.segments[source.base_offset]):
                     self.stats.bytes_read += header.size_bytes
-                    kept = rules.keep(view, header)
-                    if kept is not None:
-                        writer.add(kept, header if kept is view else header_at(memoryview(kept), 0))
+                    retained = rules.keep(view, header)
+                    if retained is not None:
+                        writer.add(retained, header if retained is view else header_at(memoryview(retained), 0))
             writer.flush()
             self._finish(cleaned, group[-1].modified_ms)
         except BaseException:
@@ -188,7 +188,7 @@ class _Cleaner:
         return CleanedSegment(cleaned.base_offset, cleaned.size_bytes, tuple(group))
 
     def _finish(self, cleaned: Segment, modified_ms: int) -> None:
-        """Everything on the device; the files are as old as the newest of those they stand for."""
+        """Puts everything on the device; the files are as old as the newest of those they stand for."""
         cleaned.seal()
         cleaned.flush()
         for path in (cleaned.path, cleaned.index.path, cleaned.time_index.path):
@@ -236,7 +236,7 @@ def _keys(view: memoryview, header: BatchHeader) -> Iterable[tuple[bytes, int]]:
 
 
 def _discard(cleaned: Segment) -> None:
-    """An unfinished segment goes, if the disk lets it; else the next start removes it."""
+    """Deletes an unfinished segment, if the disk lets it; else the next start does."""
     try:
         cleaned.delete()
     except OSError:

@@ -25,7 +25,7 @@ from storage.segment.txn_index import AbortedTxn, TransactionIndex
 
 
 class Stats:
-    """What one cleaning read and kept."""
+    """The counts of one cleaning: records and bytes that it read and retained."""
 
     __slots__ = ("bytes_read", "bytes_written", "invalid_records", "map_bytes_read", "map_full", "records_kept")
 
@@ -61,7 +61,8 @@ class Transactions:
             self._aborted.setdefault(transaction.producer_id, transaction)
 
     def ends(self, header: BatchHeader, marker: EndMarker | None) -> bool:
-        """A control batch; True if it has done its service. An emptied one has; one of another kind never does."""
+        """Takes a control batch, and returns True if it is no longer needed. An emptied one is not; one of another kind
+        always is."""
         self._begin_up_to(header.last_offset)
         if not header.records_count:
             return True
@@ -80,7 +81,7 @@ class Transactions:
         return False
 
     def is_aborted(self, header: BatchHeader) -> bool:
-        """A batch of data; True if its transaction was aborted."""
+        """Takes a batch of data, and returns True if its transaction was aborted."""
         self._begin_up_to(header.last_offset)
         if not header.attributes & TRANSACTIONAL:
             return False
@@ -92,7 +93,7 @@ class Transactions:
 
 
 class Filter:
-    """What is left of each batch of a log, in their order."""
+    """Decides what remains of each batch of a log, in their order."""
 
     def __init__(
         self,
@@ -108,7 +109,7 @@ class Filter:
         """`end_offset` is where the cleanable part ends: the batch before it keeps its place even when it is empty."""
         self.transactions = transactions
         self.retain_legacy_deletes = True
-        """Whether tombstones of v0 and v1, which have no place for a delete horizon, stay in this segment."""
+        """True when tombstones of v0 and v1, which have no place for a delete horizon, stay in this segment."""
         self._offsets = offsets
         self._producers = producers
         self._stats = stats
@@ -117,7 +118,7 @@ class Filter:
         self._delete_retention_ms = delete_retention_ms
 
     def keep(self, view: memoryview, header: BatchHeader) -> Buffer | None:
-        """The batch as it stays in the log: itself, with fewer records or none; None when it goes.
+        """Returns the batch as it stays in the log: itself, with fewer records or none; None when it goes.
 
         Raises KafkaError(CORRUPT_MESSAGE): a damaged batch is never written anew, as if it were sound.
         """
@@ -129,14 +130,14 @@ class Filter:
         if self.transactions.is_aborted(header):
             return without_records(header) if self._keeps_place(header) else None
         records = list(iter_keys(view, 0, header)) if header.records_count else []
-        kept = [record for record in records if self._stays(record, header)]
-        self._stats.records_kept += len(kept)
-        if not kept:
+        retained = [record for record in records if self._stays(record, header)]
+        self._stats.records_kept += len(retained)
+        if not retained:
             return without_records(header) if self._keeps_place(header) else None
-        needs_horizon = header.delete_horizon_ms is None and any(record.value_is_null for record in kept)
-        if len(kept) == len(records) and not needs_horizon:
+        needs_horizon = header.delete_horizon_ms is None and any(record.value_is_null for record in retained)
+        if len(retained) == len(records) and not needs_horizon:
             return view
-        return with_records(header, kept, self._horizon_ms if needs_horizon else None)
+        return with_records(header, retained, self._horizon_ms if needs_horizon else None)
 
     @property
     def _horizon_ms(self) -> int:
@@ -155,7 +156,7 @@ class Filter:
         return view
 
     def _keeps_place(self, header: BatchHeader) -> bool:
-        """Whether the batch stays though it has no records: for its producer's last sequence number or epoch, or so
+        """True when the batch stays though it has no records: for its producer's last sequence number or epoch, or so
         that it is still known how far the log had come."""
         last = self._producers.get(header.producer_id) if header.producer_id >= 0 else None
         if last is not None and last.data_offset >= 0:
@@ -179,19 +180,19 @@ class Filter:
         return if_latest and offset >= self._offsets.get(key)
 
     def _keep_legacy(self, view: memoryview, header: BatchHeader) -> Buffer | None:
-        """A message of v0 or v1, or a wrapper of several, as data directories from before 0.11 have them."""
+        """Filters a message of v0 or v1, or a wrapper of several, as data directories from before 0.11 have them."""
         from protocol.records.message_set import encode_message_set, iter_messages, read_messages
 
         self.transactions.is_aborted(header)
         wrapper = next(iter_messages(view))
         records = list(read_messages(view))
-        kept = [record for record in records if self._stays_legacy(record)]
-        self._stats.records_kept += len(kept)
-        if not kept or len(kept) == len(records):
-            return view if kept else None
+        retained = [record for record in records if self._stays_legacy(record)]
+        self._stats.records_kept += len(retained)
+        if not retained or len(retained) == len(records):
+            return view if retained else None
         appended = wrapper.timestamp if wrapper.timestamp_type else None
         codec = Compression(wrapper.compression)
-        return encode_message_set(kept, wrapper.magic, compression=codec, log_append_time_ms=appended)
+        return encode_message_set(retained, wrapper.magic, compression=codec, log_append_time_ms=appended)
 
     def _stays_legacy(self, record: Record) -> bool:
         is_tombstone = record.value is None

@@ -15,7 +15,7 @@ class LastRecord(NamedTuple):
     epoch: int
 
 
-class Source(NamedTuple):
+class DirtySegment(NamedTuple):
     """A segment to be cleaned, as it was when the cleaning was decided on."""
 
     base_offset: int
@@ -23,11 +23,11 @@ class Source(NamedTuple):
     modified_ms: int
 
 
-class Job(NamedTuple):
+class CleaningJob(NamedTuple):
     """All that it takes to clean a log."""
 
     directory: str
-    segments: tuple[Source, ...]
+    segments: tuple[DirtySegment, ...]
     """From the log's first segment to the first that may not be cleaned, exclusively."""
     first_dirty_offset: int
     end_offset: int
@@ -50,7 +50,7 @@ class CleanedSegment(NamedTuple):
 
     base_offset: int
     size_bytes: int
-    replaces: tuple[Source, ...]
+    replaces: tuple[DirtySegment, ...]
 
 
 class Cleaned(NamedTuple):

@@ -44,7 +44,7 @@ class OffsetMap:
         return self._buckets * BUCKET_ENTRIES
 
     def put(self, key: bytes, offset: int) -> None:
-        """This is now the key's latest offset, and the latest of all. There must be room."""
+        """Sets the key's latest offset, which is the latest of all. There must be room."""
         hashed = blake2b(key, digest_size=HASH_BYTES).digest()
         bucket = int.from_bytes(hashed[:8], "little") % self._buckets
         hashes, counts = self._hashes, self._counts
@@ -66,7 +66,7 @@ class OffsetMap:
         self.latest_offset = offset
 
     def get(self, key: bytes) -> int:
-        """The key's latest offset, -1 when it has none."""
+        """Returns the key's latest offset, -1 when it has none."""
         hashed = blake2b(key, digest_size=HASH_BYTES).digest()
         bucket = int.from_bytes(hashed[:8], "little") % self._buckets
         for _ in range(self._buckets):
@@ -80,7 +80,7 @@ class OffsetMap:
         return NOT_FOUND
 
     def _find(self, hashed: bytes, start: int, end: int) -> int:
-        """Where the hash is; bytes that look like it across two others are not it."""
+        """Returns the position of the hash; bytes that look like it across two others are not it."""
         at = self._hashes.find(hashed, start, end)
         while at >= 0 and at % HASH_BYTES:
             at = self._hashes.find(hashed, at + 1, end)

@@ -48,15 +48,16 @@ def swap_in(log: LocalLog, cleaned: CleanedSegment, *, disk: Disk, now_ms: int) 
 
 
 def _unchanged(log: LocalLog, cleaned: CleanedSegment) -> list[Segment] | None:
-    """The segments that it was made from, if all are there as they were: retention or truncation may have been."""
+    """Returns the segments that the cleaned one was made from, if all are as they were; None after a retention or
+    truncation in between."""
     active = log.segments.active
     present = {segment.base_offset: segment for segment in log.segments if segment is not active}
     old = [present.get(source.base_offset) for source in cleaned.replaces]
-    found = [segment for segment in old if segment is not None]
+    unchanged = [segment for segment in old if segment is not None]
     sizes = [source.size_bytes for source in cleaned.replaces]
-    return found if [segment.size_bytes for segment in found] == sizes else None
+    return unchanged if [segment.size_bytes for segment in unchanged] == sizes else None
 
 
 def cleaned_files(directory: str, base_offset: int) -> list[str]:
-    """The files that a cleaned segment has until it is swapped in."""
+    """Returns the files that a cleaned segment has until it is swapped in."""
     return [os.path.join(directory, segment_file(base_offset, end) + CLEANED) for end in (LOG, *INDEXES)]

@@ -1,1 +1,1 @@
-"""What a log remembers of its producers."""
+"""The state of a log's producers."""

@@ -1,4 +1,4 @@
-"""What a partition knows of one producer, and the rules that its next batch must keep.
+"""The state of one producer in a partition, and the rules that its next batch must keep.
 
 KIP-98 (idempotence, transactions), KIP-360 (epoch bumps), KIP-447, KIP-890 (verification, markers with a new epoch).
 Kafka classes ProducerStateEntry, ProducerAppendInfo and VerificationStateEntry, as of 4.3.1.
@@ -95,7 +95,8 @@ class Verification:
         self.supports_epoch_bump = supports_epoch_bump
 
     def lower(self, sequence: int, epoch: int) -> None:
-        """Another batch waits too: none above the lowest may go first, or the lower one would never be in order."""
+        """Lowers the sequence to that of another waiting batch: none above the lowest may go first, or the lower one
+        would never be in order."""
         if epoch > self.epoch:
             self.epoch, self.lowest_sequence = epoch, sequence
         elif epoch == self.epoch:
@@ -133,7 +134,7 @@ class ProducerEntry:
         self.batches: list[CachedBatch] = []
         self.next_sequence = 0
         self.in_order = True
-        """Whether each of `batches` goes on where the one before it ended: what follows them then repeats none."""
+        """True while each of `batches` continues the one before it: a batch that follows them then repeats none."""
 
     @property
     def last_batch(self) -> CachedBatch:
@@ -146,7 +147,7 @@ class ProducerEntry:
         return self.last_batch.last_sequence
 
     def copy(self) -> ProducerEntry:
-        """A copy to try out batches on."""
+        """Returns a copy to try out batches on."""
         twin = ProducerEntry(
             self.producer_id, self.epoch, self.coordinator_epoch, self.last_timestamp, self.txn_first_offset
         )
@@ -156,11 +157,11 @@ class ProducerEntry:
         return twin
 
     def has_ongoing_transaction(self, epoch: int) -> bool:
-        """Whether a transaction of this producer epoch has records here and no marker yet."""
+        """True when a transaction of this producer epoch has records here and no marker yet."""
         return self.txn_first_offset >= 0 and self.epoch == epoch
 
     def find_duplicate(self, header: BatchHeader) -> CachedBatch | None:
-        """The batch that this one repeats, if it is among the latest."""
+        """Returns the batch that this one repeats, if it is among the latest."""
         if header.producer_epoch != self.epoch:
             return None
         first, last = header.base_sequence, header.last_sequence
@@ -170,7 +171,7 @@ class ProducerEntry:
         return None
 
     def add_batch(self, header: BatchHeader, base_offset: int, max_timestamp: int) -> None:
-        """A data batch was written at this offset, and with this timestamp (LogAppendTime changes it)."""
+        """Takes a data batch that was written at this offset, with this timestamp (LogAppendTime changes it)."""
         epoch, sequence, delta = header.producer_epoch, header.base_sequence, header.last_offset_delta
         if epoch != self.epoch:
             self._enter_epoch(epoch)
@@ -192,7 +193,8 @@ class ProducerEntry:
         self._cache(batch)
 
     def end_transaction(self, epoch: int, marker: EndMarker, offset: int) -> CompletedTxn | None:
-        """A marker was written at this offset; the transaction that it ended, if there was one here."""
+        """Takes a marker that was written at this offset, and returns the transaction that it ended, if there was one
+        here."""
         first_offset = self.txn_first_offset
         if epoch != self.epoch:
             self._enter_epoch(epoch)
@@ -217,7 +219,7 @@ class ProducerEntry:
         self.next_sequence = (batch.last_sequence + 1) & MAX_SEQUENCE
 
     def check_data(self, header: BatchHeader, origin: Origin, verification: Verification | None) -> None:
-        """Whether this data batch may follow. Raises KafkaError."""
+        """Checks that this data batch may follow. Raises KafkaError."""
         if header.producer_epoch < self.epoch and origin is not Origin.REPLICATION:
             raise self._stale_epoch(header.producer_epoch)
         if origin is Origin.CLIENT:
@@ -230,7 +232,7 @@ class ProducerEntry:
             )
 
     def check_marker(self, epoch: int, marker: EndMarker, origin: Origin) -> None:
-        """Whether this end-of-transaction marker may follow. Raises KafkaError."""
+        """Checks that this end-of-transaction marker may follow. Raises KafkaError."""
         if origin is Origin.REPLICATION:
             return
         if marker.transaction_version >= TRANSACTION_VERSION_2:

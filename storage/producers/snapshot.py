@@ -42,8 +42,8 @@ class SnapshotFiles:
         self.directory = directory
         self.offsets: list[int] = []
         self.deleted_of_the_future = False
-        """Whether any was that lay beyond the log's end: until the folder is flushed it may come back, and be taken for
-        one of what is written there then."""
+        """True when a snapshot beyond the log's end was deleted: until the folder is flushed it may come back, and be
+        taken for one of the records written there then."""
         self._disk = disk
         self._unsynced: list[int] = []
 
@@ -53,17 +53,17 @@ class SnapshotFiles:
         return self.offsets[-1] if self.offsets else None
 
     def path(self, offset: int) -> str:
-        """The file of the snapshot at this offset."""
+        """Returns the file of the snapshot at this offset."""
         return os.path.join(self.directory, segment_file(offset, SNAPSHOT))
 
     def find(self, names: Iterable[str] | None = None) -> None:
-        """Learn which there are; `names` is what the log's folder holds, if that is known already."""
-        found = self._disk.listdir(self.directory) if names is None else names
-        offsets = [base_offset_of(name) for name in found if name.endswith(SNAPSHOT)]
+        """Find the snapshots; `names` are the files of the log's folder, if they have been listed already."""
+        present = self._disk.listdir(self.directory) if names is None else names
+        offsets = [base_offset_of(name) for name in present if name.endswith(SNAPSHOT)]
         self.offsets = sorted(offset for offset in offsets if offset is not None)
 
     def write(self, offset: int, producers: Collection[ProducerEntry], *, sync: bool) -> str:
-        """Write the snapshot at this offset and say where. A torn one is found out by its CRC."""
+        """Write the snapshot at this offset, and return its path. Its CRC reveals a torn one."""
         path = self.path(offset)
         self._disk.write_file(path, encode_snapshot(producers), sync=sync)
         if offset not in self.offsets:
@@ -90,7 +90,8 @@ class SnapshotFiles:
                 self._disk.close(handle)
 
     def read_latest(self) -> tuple[int, list[ProducerEntry]] | None:
-        """The newest snapshot that is sound, and its offset; unsound ones are deleted. None when none is left."""
+        """Returns the newest snapshot that is sound, and its offset; unsound ones are deleted. None when none is
+        left."""
         while self.offsets:
             offset = self.offsets[-1]
             path = self.path(offset)
@@ -122,7 +123,7 @@ class SnapshotFiles:
             self.delete(offset)
 
     def set_aside(self, offset: int) -> str | None:
-        """Rename a deleted segment's snapshot to `.deleted` and say where; None when there is none."""
+        """Rename a deleted segment's snapshot to `.deleted`, and return its path; None when there is none."""
         if offset not in self.offsets:
             return None
         self.offsets.remove(offset)
@@ -135,7 +136,7 @@ class SnapshotFiles:
 
 
 def encode_snapshot(producers: Collection[ProducerEntry]) -> bytearray:
-    """The bytes of a snapshot file."""
+    """Returns the bytes of a snapshot file."""
     content = bytearray(_FRONT.pack(VERSION, 0, len(producers)))
     for entry in producers:
         last = entry.last_batch
@@ -154,7 +155,7 @@ def encode_snapshot(producers: Collection[ProducerEntry]) -> bytearray:
 
 
 def decode_snapshot(content: bytes, name: str) -> list[ProducerEntry]:
-    """The producers in a snapshot file. Raises CorruptSnapshot, which names the file."""
+    """Returns the producers in a snapshot file. Raises CorruptSnapshot, which names the file."""
     if len(content) < _FRONT.size:
         raise CorruptSnapshot(f"{name}: {len(content)} bytes are too few for a producer snapshot")
     version, crc, count = _FRONT.unpack_from(content)

@@ -70,7 +70,7 @@ class ProducerState:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing that a truncation could take back."""
+        """True when there is nothing that a truncation could take back."""
         return not self._producers and not self._unreplicated
 
     # Appending
@@ -83,7 +83,8 @@ class ProducerState:
         marker: EndMarker | None = None,
         guard: Verification | None = None,
     ) -> CachedBatch | None:
-        """Whether a batch with a producer id may be appended now; the batch that it repeats if it is a duplicate.
+        """Checks that a batch with a producer id may be appended now; returns the batch that it repeats if it is a
+        duplicate.
 
         Raises KafkaError: OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE,
         TRANSACTION_COORDINATOR_FENCED. A producer that is not known here may begin at any sequence number.
@@ -103,7 +104,8 @@ class ProducerState:
         return None
 
     def next_in_line(self, producer_id: int, epoch: int, sequence: int) -> ProducerEntry | None:
-        """The idempotent producer whose next batch this is, with nothing else to consider; by far the most frequent."""
+        """Returns the idempotent producer whose next batch this is, with nothing else to consider; by far the most
+        frequent."""
         entry = self._producers.get(producer_id)
         if (
             entry is not None
@@ -117,14 +119,15 @@ class ProducerState:
         return None
 
     def check_all(self, batches: Iterable[ProducerBatch], origin: Origin) -> None:
-        """Whether several batches may be appended, each after those before it. Raises KafkaError as `check` does."""
+        """Checks that several batches may be appended, each after those before it. Raises KafkaError as `check`
+        does."""
         tried: dict[int, ProducerEntry] = {}
         for header, base_offset, marker in batches:
             producer_id = header.producer_id
             entry = tried.get(producer_id)
             if entry is None:
-                known = self._producers.get(producer_id)
-                entry = tried[producer_id] = ProducerEntry(producer_id) if known is None else known.copy()
+                remembered = self._producers.get(producer_id)
+                entry = tried[producer_id] = ProducerEntry(producer_id) if remembered is None else remembered.copy()
             self._check(entry, header, origin, marker, None)
             if marker is not None:
                 entry.end_transaction(header.producer_epoch, marker, base_offset)
@@ -163,7 +166,7 @@ class ProducerState:
     def update(
         self, header: BatchHeader, base_offset: int, max_timestamp: int, marker: EndMarker | None = None
     ) -> CompletedTxn | None:
-        """A batch with a producer id was written; the transaction that it ended, if it is a marker that ended one.
+        """Takes a batch that was written; returns the transaction that it ended, if it is a marker that ended one.
 
         For a completed transaction the log then asks for its `last_stable_offset`, writes the transaction index, and
         calls `complete`. `max_timestamp` is the batch's own after the append (LogAppendTime changes it).
@@ -187,14 +190,15 @@ class ProducerState:
         return completed
 
     def last_stable_offset(self, completed: CompletedTxn) -> int:
-        """What the last stable offset will be once this transaction is complete, for the transaction index."""
+        """Returns the last stable offset once this transaction is complete, for the transaction index."""
         for first_offset, producer_id in self._ongoing.items():
             if producer_id != completed.producer_id:
                 return first_offset
         return completed.last_offset + 1
 
     def complete(self, completed: CompletedTxn) -> None:
-        """The transaction's outcome is in the transaction index; it stays unstable until its marker is replicated."""
+        """Completes a transaction that is in the transaction index; it stays unstable until its marker is
+        replicated."""
         del self._ongoing[completed.first_offset]
         self._unreplicated[completed.first_offset] = completed.last_offset
 
@@ -216,19 +220,19 @@ class ProducerState:
         return next(iter(self._ongoing)) if self._ongoing else None
 
     def on_high_watermark_updated(self, high_watermark: int) -> None:
-        """Transactions whose marker is below the high watermark are stable."""
+        """Makes transactions stable whose marker is below the high watermark."""
         if self._unreplicated:
             stable = [first for first, last in self._unreplicated.items() if last < high_watermark]
             for first in stable:
                 del self._unreplicated[first]
 
     def has_ongoing_transaction(self, producer_id: int, epoch: int) -> bool:
-        """Whether a transaction of this producer and epoch has records here and no marker yet."""
+        """True when a transaction of this producer and epoch has records here and no marker yet."""
         entry = self._producers.get(producer_id)
         return entry is not None and entry.has_ongoing_transaction(epoch)
 
     def has_late_transaction(self, now_ms: int, max_timeout_ms: int) -> bool:
-        """Whether the oldest open transaction is older than any may become: its coordinator has lost it."""
+        """True when the oldest open transaction is older than any may become: its coordinator has lost it."""
         if not self._ongoing:
             return False
         entry = self._producers.get(next(iter(self._ongoing.values())))
@@ -238,8 +242,8 @@ class ProducerState:
     def start_verification(
         self, producer_id: int, sequence: int, epoch: int, *, supports_epoch_bump: bool, now_ms: int
     ) -> Verification | None:
-        """The guard that a transactional write needs while the coordinator is asked about it; None if the transaction
-        is known to be open here. Raises KafkaError(INVALID_PRODUCER_EPOCH)."""
+        """Returns the guard that a transactional write needs while the coordinator is asked about it; None if the
+        transaction is known to be open here. Raises KafkaError(INVALID_PRODUCER_EPOCH)."""
         entry = self._producers.get(producer_id)
         if entry is not None and epoch < entry.epoch:
             raise _fenced(entry, epoch)
@@ -253,7 +257,8 @@ class ProducerState:
         return verification
 
     def _end_verification(self, header: BatchHeader) -> None:
-        """The transaction is open here, or over. A marker of the epoch that waits is an older transaction's."""
+        """Ends the verification of a transaction that is open here, or over. A marker of the epoch that waits is an
+        older transaction's."""
         verification = self._verifications.get(header.producer_id)
         if verification is None:
             return
@@ -278,7 +283,7 @@ class ProducerState:
         return entry.txn_first_offset < 0 and now_ms - entry.last_timestamp >= self.expiration_ms
 
     def truncate_and_reload(self, log_start_offset: int, log_end_offset: int, now_ms: int) -> None:
-        """The log now spans these offsets: go back to the newest snapshot within them, if the end has changed.
+        """Goes back to the newest snapshot within the log's new offsets, if its end has changed.
 
         `end_offset` then says from where on the log is to be replayed. Snapshots out of range are deleted.
         """
@@ -290,14 +295,14 @@ class ProducerState:
             self.on_log_start_offset_incremented(log_start_offset)
 
     def truncate_fully(self, offset: int) -> None:
-        """The log is emptied and will begin at this offset."""
+        """Forgets everything: the log is emptied and will begin at this offset."""
         self._clear()
         self._snapshots.delete_outside(offset, offset)
         self._snapshot_offset = 0
         self.end_offset = offset
 
     def on_log_start_offset_incremented(self, log_start_offset: int) -> None:
-        """Records below this offset are gone; their producers are remembered until they expire."""
+        """Takes the log's new start offset; producers of records below it are remembered until they expire."""
         self.on_high_watermark_updated(log_start_offset)
         self.end_offset = max(self.end_offset, log_start_offset)
         latest = self._snapshots.latest
@@ -316,16 +321,16 @@ class ProducerState:
         return self._snapshots.latest
 
     def entries(self) -> list[ProducerEntry]:
-        """All producers, for any thread: a list made at one go."""
+        """Returns all producers, for any thread: a list made at one go."""
         return list(self._producers.values())
 
     @property
     def has_deleted_snapshots(self) -> bool:
-        """Whether snapshots beyond the log's end were deleted: the folder is to be flushed, or they may come back."""
+        """True when snapshots beyond the log's end were deleted: the folder is to be flushed, or they may come back."""
         return self._snapshots.deleted_of_the_future
 
     def find_snapshots(self, names: Iterable[str] | None = None) -> None:
-        """Learn which snapshot files there are; `names` is what the log's folder holds, if that is known already."""
+        """Find the snapshot files; `names` are the files of the log's folder, if they have been listed already."""
         self._snapshots.find(names)
 
     def remove_stray_snapshots(self, segment_base_offsets: Collection[int]) -> None:
@@ -333,11 +338,11 @@ class ProducerState:
         self._snapshots.delete_strays(segment_base_offsets)
 
     def set_snapshot_aside(self, offset: int) -> str | None:
-        """Rename a deleted segment's snapshot to `.deleted` and say where; None when there is none."""
+        """Rename a deleted segment's snapshot to `.deleted`, and return its path; None when there is none."""
         return self._snapshots.set_aside(offset)
 
     def take_snapshot(self, *, sync: bool = True) -> str | None:
-        """Write a snapshot at `end_offset` and say where, unless the newest one already is that far."""
+        """Write a snapshot at `end_offset` and return its path, unless the newest one already is that far."""
         if self.end_offset <= self._snapshot_offset:
             return None
         path = self._snapshots.write(self.end_offset, self._producers.values(), sync=sync)

@@ -1,1 +1,1 @@
-"""What opens a log after a crash, and what cuts it."""
+"""Opens a log after a crash, and truncates it."""

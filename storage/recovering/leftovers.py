@@ -1,4 +1,4 @@
-"""What a crash may leave in a log's folder beside its segments, and how to be rid of it. Kafka class LogLoader."""
+"""Tidies up what a crash may leave in a log's folder beside its segments. Kafka class LogLoader."""
 
 from __future__ import annotations
 

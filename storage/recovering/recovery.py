@@ -45,7 +45,7 @@ class Cut(NamedTuple):
 
 
 class Recovered(NamedTuple):
-    """What opening a log after an unclean stop did."""
+    """The report of opening a log after an unclean stop."""
 
     segments: int
     """How many were scanned."""
@@ -55,7 +55,7 @@ class Recovered(NamedTuple):
     """Segments whose missing or damaged indexes were made anew, though they needed no recovery."""
 
 
-class Loaded(NamedTuple):
+class LoadedLog(NamedTuple):
     """A log as it was found, or made."""
 
     segments: Segments
@@ -66,9 +66,9 @@ class Loaded(NamedTuple):
     producer_state: ProducerState
     recovered: Recovered
     clean: bool
-    """Whether everything was there as a stop in order left it."""
+    """True when everything was as a clean stop left it."""
     is_new: bool = False
-    """Whether the folder was empty."""
+    """True when the folder was empty."""
 
 
 def load(
@@ -81,17 +81,17 @@ def load(
     recovery_point: int,
     log_start_offset: int,
     clean: bool,
-) -> Loaded:
+) -> LoadedLog:
     """Open what is in a partition's folder, or begin it at `log_start_offset`. Raises OSError."""
     names = tidy(directory, config, disk=disk, now_ms=now_ms, clean=clean)
     producer_state.find_snapshots(names)
     opened = (_open(directory, name, config, disk, now_ms) for name in names if name.endswith(LOG))
-    found = [segment for segment in opened if segment is not None]
-    if not found:
+    segments = [segment for segment in opened if segment is not None]
+    if not segments:
         return _begin(directory, names, config, producer_state, disk, now_ms, log_start_offset)
-    producer_state.remove_stray_snapshots([segment.base_offset for segment in found])
-    loader = _Loader(directory, found, producer_state, disk, now_ms, log_start_offset)
-    loader.rebuild_indexes(names, len(found) if clean else len(loader.below(recovery_point)))
+    producer_state.remove_stray_snapshots([segment.base_offset for segment in segments])
+    loader = _Loader(directory, segments, producer_state, disk, now_ms, log_start_offset)
+    loader.rebuild_indexes(names, len(segments) if clean else len(loader.below(recovery_point)))
     if not clean:
         loader.recover(recovery_point)
     return loader.finish(config, recovery_point, clean)
@@ -113,19 +113,19 @@ def _begin(
     disk: Disk,
     now_ms: int,
     offset: int,
-) -> Loaded:
-    """A new log, in a folder of files with these names."""
+) -> LoadedLog:
+    """Returns a new log, in a folder of files with these names."""
     epochs = _load_epochs(directory, disk) if names else LeaderEpochCache(directory, disk=disk)
     epochs.clear()
     segment = Segment.create(directory, offset, config, disk=disk, now_ms=now_ms)
     producer_state.truncate_fully(offset)
     nothing = Recovered(0, 0, None, ())
     segments = Segments(directory, [segment], disk=disk)
-    return Loaded(segments, offset, offset, offset, epochs, producer_state, nothing, False, is_new=not names)
+    return LoadedLog(segments, offset, offset, offset, epochs, producer_state, nothing, False, is_new=not names)
 
 
 def _load_epochs(directory: str, disk: Disk) -> LeaderEpochCache:
-    """The epochs, none if the file is damaged: those of the batches that are recovered come back."""
+    """Returns the leader epochs, empty if the file is damaged: those of the batches that are recovered come back."""
     try:
         return LeaderEpochCache.load(directory, disk=disk)
     except CorruptCheckpoint:
@@ -157,13 +157,14 @@ class _Loader:
         self.bytes_scanned = 0
         self.cut: Cut | None = None
         self.dropped = False
-        """Whether segments were removed."""
+        """True when segments were removed."""
         self.rebuilt: list[str] = []
         self.in_tail = False
-        """Whether what is recovered now lies behind the recovery point."""
+        """True while the segment that is recovered lies behind the recovery point."""
 
     def below(self, recovery_point: int) -> list[Segment]:
-        """Segments that are wholly below the recovery point, and so are on the disk as they were written."""
+        """Returns the segments that are wholly below the recovery point, and so are on the disk as they were
+        written."""
         return list(self.segments)[: len(self.segments) - len(self.segments.since(recovery_point))]
 
     def rebuild_indexes(self, names: list[str], count: int) -> None:
@@ -205,7 +206,8 @@ class _Loader:
                     self._recover(segment)
 
     def _drop_overlapped(self, segment: Segment, next_offset: int) -> None:
-        """Segments that begin within this one: files of a roll that failed, whose removal was lost with the power."""
+        """Drops segments that begin within this one: files of a roll that failed, whose removal was lost with the
+        power."""
         later = [other for other in self.segments if segment.base_offset < other.base_offset < next_offset]
         with_batches = next((n for n, other in enumerate(later) if other.size_bytes), None)
         if with_batches is None:
@@ -266,8 +268,8 @@ class _Loader:
             if snapshot is not None:
                 self.disk.unlink(snapshot, missing_ok=True)
 
-    def finish(self, config: LogConfig, recovery_point: int, clean: bool) -> Loaded:
-        """Where the log begins and ends, and its producers up to there."""
+    def finish(self, config: LogConfig, recovery_point: int, clean: bool) -> LoadedLog:
+        """Returns the loaded log: where it begins and ends, and its producers up to there."""
         self.segments.active.sealed = False
         log_end_offset = self._log_end_offset()
         self.segments.active.release()
@@ -289,7 +291,7 @@ class _Loader:
             self.disk.fsync_dir(self.directory)  # or what was removed comes back with the next loss of power
         recovery_point = log_end_offset if clean else min(recovery_point, log_end_offset)
         recovered = Recovered(self.scanned, self.bytes_scanned, self.cut, tuple(self.rebuilt))
-        return Loaded(
+        return LoadedLog(
             self.segments,
             log_start_offset,
             log_end_offset,
@@ -301,7 +303,7 @@ class _Loader:
         )
 
     def _log_end_offset(self) -> int:
-        """Where the active segment ends; should it turn out to be damaged after all, it is recovered."""
+        """Returns where the active segment ends; should it turn out to be damaged after all, it is recovered."""
         active = self.segments.active
         try:
             return active.read_next_offset()
@@ -311,7 +313,8 @@ class _Loader:
             return active.read_next_offset()
 
     def _start_over(self, config: LogConfig) -> None:
-        """All segments end before the log's start: someone took newer ones away, and these are of no use."""
+        """Begins a new log where all segments end before the log's start: someone took newer ones away, and these are
+        of no use."""
         old = list(self.segments)
         self.dropped = True
         self.epochs.clear()
@@ -366,7 +369,7 @@ def rebuild_producers(
 
 
 def _producing(segment: Segment, start_offset: int, end_offset: int) -> Iterator[ProducerBatch]:
-    """The batches with producers in a range of a segment."""
+    """Yields the batches with producers in a range of a segment."""
     place = segment.locate(start_offset)
     if place is None:
         return

@@ -1,4 +1,4 @@
-"""Reading a segment through after an unclean stop: what of it is good, and what it says of producers and epochs.
+"""Reading a segment through after an unclean stop: which of its batches are good, and the producers and epochs in them.
 
 Kafka class LogSegment (recover).
 """
@@ -19,15 +19,15 @@ from storage.segment.time_index import NO_TIMESTAMP, TimestampOffset
 
 
 class Scan(NamedTuple):
-    """What is in a segment."""
+    """The result of reading a segment through."""
 
     valid_bytes: int
     next_offset: int
     """The offset after the good bytes."""
     problem: str | None
-    """What is wrong with the next batch; None when nothing is."""
+    """The fault of the next batch; None when there is none."""
     is_dense: bool
-    """Whether it has every offset from its base offset on, as a log has that was never compacted."""
+    """True when it has every offset from its base offset on, as a log has that was never compacted."""
 
 
 def scan(segment: Segment, producer_state: ProducerState, epochs: LeaderEpochCache) -> Scan:

@@ -14,7 +14,7 @@ COPY_BYTES = 1 << 20
 
 
 def shorten(old: Segment, offset: int, config: LogConfig, *, disk: Disk, now_ms: int) -> Segment:
-    """A segment with what this one has before the offset, in its place on the disk. Raises OSError.
+    """Returns a segment with what this one has before the offset, in its place on the disk. Raises OSError.
 
     A batch that the offset is in the middle of goes as a whole. Until the copy's name is on the device, a file of it
     keeps its suffix: should this be cut short, the next start knows of it by that (`leftovers.tidy`).

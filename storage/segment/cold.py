@@ -36,7 +36,7 @@ class ColdRead(NamedTuple):
 
 
 def cold_read(log: LocalLog, offset: int, max_bytes: int, disk: Disk) -> ColdRead | None:
-    """The read of so many bytes from the offset on, if it would wait; None if not, or if that cannot be told.
+    """Returns the read of so many bytes from the offset on, if it would wait; None if not, or if that cannot be told.
 
     `max_bytes` is a client's: of none, or fewer, only where they would be is looked at.
     """

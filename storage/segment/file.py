@@ -1,4 +1,4 @@
-"""Open files and mappings of segments, and how long they are kept."""
+"""Open files and mappings of segments, and how long they stay open."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class SegmentFile:
         self._disk.ftruncate(self.handle, size_bytes)
 
     def map(self, size_bytes: int) -> memoryview:
-        """A view of the first bytes, as `Disk.mmap` makes it. Raises OSError if there are fewer."""
+        """Returns a view of the first bytes, as `Disk.mmap` makes it. Raises OSError if there are fewer."""
         try:
             return self._disk.mmap(self.handle, size_bytes)
         except ValueError:
@@ -62,11 +62,11 @@ class SegmentFile:
             self._disk.close(self.handle)
 
 
-class KeptFile:
+class OpenFile:
     """The file of a segment that is appended to, for as long as it may stay open (see kept_open.py).
 
-    An error of the device that comes while nobody has the file open is told to whoever opens it next, unless the
-    system has forgotten the file meanwhile.
+    The system reports an error of the device that comes while nobody has the file open to the next one who opens it,
+    unless it has forgotten the file meanwhile.
     """
 
     __slots__ = ("__weakref__", "file", "was_opened")
@@ -76,7 +76,7 @@ class KeptFile:
         self.was_opened = False
 
     def keep(self, file: SegmentFile) -> SegmentFile:
-        """The file, which has just been opened."""
+        """Takes the file, which has just been opened."""
         self.file, self.was_opened = file, True
         files.add(self)
         return file
@@ -107,7 +107,7 @@ class Mapping:
             index.release()
 
 
-class Loaded:
+class LoadedPages:
     """The mappings that were read since they last let go of their pages. Worker threads read too."""
 
     def __init__(self) -> None:
@@ -115,15 +115,15 @@ class Loaded:
         self._size_bytes = 0
 
     def add(self, mapping: Mapping, size_bytes: int) -> None:
-        """So many bytes of the mapping are about to be read."""
+        """Notes that `size_bytes` of the mapping are about to be read."""
         self._mappings[id(mapping)] = ref(mapping)
         self._size_bytes += size_bytes
         if self._size_bytes > MAX_LOADED_BYTES:
             read, self._mappings, self._size_bytes = self._mappings, {}, 0
-            for each in tuple(read.values()):
-                found = each()
-                if found is not None:
-                    found.unload()
+            for reference in tuple(read.values()):
+                live = reference()
+                if live is not None:
+                    live.unload()
 
 
-loaded = Loaded()
+loaded = LoadedPages()

@@ -69,7 +69,7 @@ class SegmentIndex:
 
     @property
     def is_in_memory(self) -> bool:
-        """Whether a lookup needs no file, nor a mapping of one, whose pages may have to be read."""
+        """True when a lookup needs no file, nor a mapping of one, whose pages may have to be read."""
         return self._active is not None
 
     @property
@@ -84,7 +84,7 @@ class SegmentIndex:
 
     @property
     def is_full(self) -> bool:
-        """Whether the segment must roll because no entry fits any more."""
+        """True when the segment must roll because no entry fits any more."""
         return len(self._entries()) >= self._full_bytes
 
     def flush(self, *, sync: bool = True) -> None:
@@ -120,7 +120,7 @@ class SegmentIndex:
             self._disk.close(handle)
 
     def seal(self, *, sync: bool = False) -> None:
-        """The segment is appended to no more: write the rest and let go of the memory."""
+        """Seals the index of a segment that gets no more appends: writes the rest and lets go of the memory."""
         self.flush(sync=sync)
         self.release()
 
@@ -175,7 +175,7 @@ class SegmentIndex:
         return view
 
     def _activate(self) -> bytearray:
-        """The entries as memory that can be appended to."""
+        """Returns the entries as memory that can be appended to."""
         if self._active is None:
             entries = self._entries()
             whole = len(entries) - len(entries) % self.ENTRY.size
@@ -192,8 +192,8 @@ class SegmentIndex:
         present = self._entries()
         if len(present) == kept_bytes:
             return
-        kept = bytearray(present[:kept_bytes])
-        self._active = self._view = kept
+        remaining = bytearray(present[:kept_bytes])
+        self._active = self._view = remaining
         self._flushed_bytes = 0
         self._replace = True
         self._unsynced = False
@@ -205,7 +205,7 @@ class SegmentIndex:
             raise CorruptIndex(f"{self.path}: {size} bytes is not a multiple of an entry's {self.ENTRY.size}")
 
     def _last_at_or_below(self, target: int, field: int) -> int:
-        """The number of the last entry whose field is <= target, or -1."""
+        """Returns the number of the last entry whose field is <= target, or -1."""
         entries = self._entries()
         count, value = len(entries) // self.ENTRY.size, self._column(entries, field)
         if not count or value(0) > target:
@@ -217,7 +217,7 @@ class SegmentIndex:
 
     @staticmethod
     def _near(target: int, value: Callable[[int], int], count: int) -> tuple[int, int]:
-        """Between which entries to look: values grow evenly as a rule, and to look at each costs."""
+        """Returns the range of entries to bisect: values grow evenly as a rule, and a look at each costs."""
         first = value(0)
         guess = (target - first) * count // (value(count - 1) - first + 1)
         if value(guess) <= target:
@@ -227,12 +227,12 @@ class SegmentIndex:
         return before if before > 0 and value(before) <= target else 0, guess
 
     def _first_at_or_above(self, target: int, field: int) -> int:
-        """The number of the first entry whose field is >= target; `entries` when there is none."""
+        """Returns the number of the first entry whose field is >= target; `entries` when there is none."""
         entries = self._entries()
         return bisect_left(range(len(entries) // self.ENTRY.size), target, key=self._column(entries, field))
 
     def _column(self, entries: bytearray | memoryview, field: int) -> Callable[[int], int]:
-        """A function from an entry's number to one of its fields, for bisection."""
+        """Returns a function from an entry's number to one of its fields, for bisection."""
         width, unpack = self.ENTRY.size, self.ENTRY.unpack_from
         return lambda n: unpack(entries, n * width)[field]
 
@@ -254,7 +254,8 @@ class OffsetIndex(SegmentIndex):
     def __init__(self, path: str, base_offset: int, *, disk: Disk, max_size_bytes: int, fresh: bool = False) -> None:
         super().__init__(path, base_offset, disk=disk, max_size_bytes=max_size_bytes, fresh=fresh)
         self._last_lookup: tuple[int, int, OffsetPosition] | None = None
-        """Of an offset, in so many bytes: a read asks twice, whether it is in memory and where it is."""
+        """(offset, size of the index, entry) of the last lookup: a read looks up twice, whether it is in memory and
+        where it is."""
 
     @property
     def last_offset(self) -> int:
@@ -263,7 +264,7 @@ class OffsetIndex(SegmentIndex):
         return self.entry(entries - 1).offset if entries else self.base_offset
 
     def entry(self, n: int) -> OffsetPosition:
-        """The n-th entry."""
+        """Returns the n-th entry."""
         relative_offset, position = self.ENTRY.unpack_from(self._entries(), n * 8)
         return OffsetPosition(self.base_offset + relative_offset, position)
 
@@ -272,17 +273,17 @@ class OffsetIndex(SegmentIndex):
             yield self.entry(n)
 
     def lookup(self, offset: int) -> OffsetPosition:
-        """The entry with the largest offset <= the given one; (base offset, 0) when there is none."""
+        """Returns the entry with the largest offset <= the given one; (base offset, 0) when there is none."""
         last, size = self._last_lookup, len(self._entries())
         if last is not None and last[0] == offset and last[1] == size:
             return last[2]
         n = self._last_at_or_below(offset - self.base_offset, 0)
-        found = OffsetPosition(self.base_offset, 0) if n < 0 else self.entry(n)
-        self._last_lookup = offset, size, found
-        return found
+        entry = OffsetPosition(self.base_offset, 0) if n < 0 else self.entry(n)
+        self._last_lookup = offset, size, entry
+        return entry
 
     def upper_bound(self, position: int) -> OffsetPosition | None:
-        """The first entry at or beyond a position in the segment file; None when there is none."""
+        """Returns the first entry at or beyond a position in the segment file; None when there is none."""
         n = self._first_at_or_above(position, 1)
         return self.entry(n) if n < self.entries else None
 

@@ -1,6 +1,7 @@
-"""How much stays open between uses, over all logs of the process: it has only so many file descriptors.
+"""Limits how many files and mappings stay open between uses, over all logs of the process: it has only so many file
+descriptors.
 
-What is let go of is opened again at its next use, which takes some microseconds.
+A closed one is opened again at its next use, which takes some microseconds.
 """
 
 from __future__ import annotations
@@ -11,20 +12,20 @@ from weakref import ref
 
 
 class Closable(Protocol):
-    """What can be let go of, and opens again by itself."""
+    """A resource that can be closed, and opens again by itself."""
 
     def close(self) -> None: ...
 
 
 class KeptOpen:
-    """Of what was opened, the newest `limit` > 0 stay so; whoever drops one need not say so."""
+    """Keeps the newest `limit` > 0 resources open; an owner may drop one without notice."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self._items: deque[ref[Closable]] = deque()
 
     def add(self, item: Closable) -> None:
-        """It is being used, and the one that was opened longest ago may have to close."""
+        """Adds an open resource; closes the one that was opened longest ago beyond the limit."""
         self._items.append(ref(item))
         while len(self._items) > self.limit:
             oldest = self._items.popleft()()

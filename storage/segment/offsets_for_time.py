@@ -25,31 +25,31 @@ class TimestampAndOffset(NamedTuple):
 
 
 Looked: TypeAlias = "dict[tuple[int, bool], TimestampAndOffset | None]"
-"""What the batches that were looked into have, None of those that have nothing: by base offset, and whether it is the
-largest that was wanted."""
+"""The records that batches gave, None for a batch without one: by base offset, and whether the search is for the
+largest timestamp."""
 
 
 class Unseen(Exception):
     """A batch has to be looked into before the search goes on."""
 
-    def __init__(self, key: tuple[int, bool], view: memoryview, header: BatchHeader, wanted: Wanted) -> None:
+    def __init__(self, key: tuple[int, bool], view: memoryview, header: BatchHeader, pick: Pick) -> None:
         super().__init__(key)
         self.key = key
-        """Of what `look` gives, in Looked."""
+        """The key of `look`'s result in Looked."""
         self._view = view
         self._header = header
-        self._wanted = wanted
+        self._pick = pick
 
     def look(self) -> TimestampAndOffset | None:
-        """What is wanted of the batch; to be done in a thread. Raises KafkaError(CORRUPT_MESSAGE)."""
-        return self._wanted(_times(self._view, self._header))
+        """Searches the batch; to be called in a thread. Raises KafkaError(CORRUPT_MESSAGE)."""
+        return self._pick(_times(self._view, self._header))
 
 
-Wanted: TypeAlias = "Callable[[Iterator[TimestampAndOffset]], TimestampAndOffset | None]"
+Pick: TypeAlias = "Callable[[Iterator[TimestampAndOffset]], TimestampAndOffset | None]"
 
 
 def searched(search: Callable[[Looked], TimestampAndOffset | None]) -> TimestampAndOffset | None:
-    """A search to its end on the spot, for who is in a thread, or asks seldom."""
+    """Runs a search to its end on the spot, for callers in a thread, or rare ones."""
     looked: Looked = {}
     while True:
         try:
@@ -61,62 +61,64 @@ def searched(search: Callable[[Looked], TimestampAndOffset | None]) -> Timestamp
 def offset_for_timestamp(
     segments: Segments, timestamp: int, start_offset: int, looked: Looked
 ) -> TimestampAndOffset | None:
-    """The first record at or after `start_offset` whose timestamp is at least the given one. Raises Unseen."""
+    """Returns the first record at or after `start_offset` whose timestamp is at least the given one. Raises Unseen."""
     for segment in segments.since(start_offset):
         if segment.largest_timestamp() >= timestamp:
             before = segment.time_index.lookup(timestamp).offset
             position = segment.index.lookup(max(before, start_offset)).position
-            found = _first(segment, position, timestamp, start_offset, looked)
-            if found is not None:
-                return found
+            match = _first(segment, position, timestamp, start_offset, looked)
+            if match is not None:
+                return match
     return None
 
 
 def max_timestamp(segments: Segments, start_offset: int, looked: Looked) -> TimestampAndOffset | None:
-    """The record with the largest timestamp of those from `start_offset` on, the first of several in its batch. Raises
-    Unseen."""
+    """Returns the record with the largest timestamp of those from `start_offset` on, the first of several in its batch.
+    Raises Unseen."""
     live = segments.since(start_offset)
     segment = max(live, key=lambda segment: segment.max_timestamp.timestamp)
     largest, last_offset = segment.max_timestamp
     if largest < 0:
         return None
     if last_offset >= start_offset:
-        found = _first(segment, segment.index.lookup(last_offset).position, largest, start_offset, looked)
-        if found is not None:
-            return found
+        match = _first(segment, segment.index.lookup(last_offset).position, largest, start_offset, looked)
+        if match is not None:
+            return match
     return _largest_of_all(live, start_offset, looked)
 
 
 def _largest_of_all(segments: Sequence[Segment], start_offset: int, looked: Looked) -> TimestampAndOffset | None:
-    """The record with the largest timestamp, when the one that the indexes know of was deleted."""
+    """Returns the record with the largest timestamp, when the one that the indexes know of was deleted."""
 
-    def wanted(times: Iterator[TimestampAndOffset]) -> TimestampAndOffset | None:
-        live = (each for each in times if each.offset >= start_offset)
-        return max(live, key=lambda each: each.timestamp, default=None)
+    def pick(times: Iterator[TimestampAndOffset]) -> TimestampAndOffset | None:
+        live = (record for record in times if record.offset >= start_offset)
+        return max(live, key=lambda record: record.timestamp, default=None)
 
     best: TimestampAndOffset | None = None
     for segment in segments:
         for at, header in segment.batches():
             if header.max_timestamp > (NO_TIMESTAMP if best is None else best.timestamp):
-                found = _of_batch(segment, at, header, wanted, start_offset, looked, is_largest=True)
-                if found is not None and found.timestamp > (NO_TIMESTAMP if best is None else best.timestamp):
-                    best = found
+                match = _of_batch(segment, at, header, pick, start_offset, looked, is_largest=True)
+                if match is not None and match.timestamp > (NO_TIMESTAMP if best is None else best.timestamp):
+                    best = match
     return best
 
 
 def _first(
     segment: Segment, position: int, timestamp: int, start_offset: int, looked: Looked
 ) -> TimestampAndOffset | None:
-    """The first record from a batch's position on that is at least that late, and not deleted."""
+    """Returns the first record from a batch's position on that is at least that late, and not deleted."""
 
-    def wanted(times: Iterator[TimestampAndOffset]) -> TimestampAndOffset | None:
-        return next((each for each in times if each.timestamp >= timestamp and each.offset >= start_offset), None)
+    def pick(times: Iterator[TimestampAndOffset]) -> TimestampAndOffset | None:
+        return next(
+            (record for record in times if record.timestamp >= timestamp and record.offset >= start_offset), None
+        )
 
     for at, header in segment.batches(position):
         if header.max_timestamp >= timestamp and header.last_offset >= start_offset:
-            found = _of_batch(segment, at, header, wanted, start_offset, looked)
-            if found is not None:
-                return found
+            match = _of_batch(segment, at, header, pick, start_offset, looked)
+            if match is not None:
+                return match
     return None
 
 
@@ -124,20 +126,20 @@ def _of_batch(
     segment: Segment,
     at: int,
     header: BatchHeader,
-    wanted: Wanted,
+    pick: Pick,
     start_offset: int,
     looked: Looked,
     is_largest: bool = False,
 ) -> TimestampAndOffset | None:
     key = header.base_offset, is_largest
-    found = looked.get(key)
-    if key not in looked or (found is not None and found.offset < start_offset):
-        raise Unseen(key, segment.view(at, at + header.size_bytes), header, wanted)
-    return found
+    match = looked.get(key)
+    if key not in looked or (match is not None and match.offset < start_offset):
+        raise Unseen(key, segment.view(at, at + header.size_bytes), header, pick)
+    return match
 
 
 def _times(view: memoryview, header: BatchHeader) -> Iterator[TimestampAndOffset]:
-    """Each record of a batch."""
+    """Yields the records of a batch."""
     epoch = header.partition_leader_epoch if header.partition_leader_epoch >= 0 else None
     if header.magic < MAGIC_V2:
         for record in read_messages(view):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 RECENT_BATCHES: Final = 4096
-"""How many at least: the indexes, which have an entry every few kilobytes, find the others."""
+"""How many batches at least: the indexes, which have an entry every few kilobytes, find the others."""
 
 
 class RecentBatches:
@@ -18,7 +18,7 @@ class RecentBatches:
         self.positions: list[int] = []
 
     def add(self, base_offset: int, position: int) -> None:
-        """A batch was appended; the oldest are forgotten now and then, many at a time."""
+        """Adds an appended batch; drops the oldest now and then, many at a time."""
         offsets = self.offsets
         offsets.append(base_offset)
         self.positions.append(position)
@@ -26,7 +26,7 @@ class RecentBatches:
             del offsets[:-RECENT_BATCHES], self.positions[:-RECENT_BATCHES]
 
     def covers(self, offset: int) -> bool:
-        """Whether the offset is in one of them, or after them."""
+        """True when the offset is in one of the batches, or after them."""
         return bool(self.offsets) and offset >= self.offsets[0]
 
     def clear(self) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def should_roll(
     segment: Segment, size_bytes: int, max_timestamp: int, last_offset: int, config: LogConfig, now_ms: int
 ) -> bool:
-    """Whether an append must go to a new segment: no room by size, offsets or index, or the first batch is too old.
+    """True when an append must go to a new segment: no room by size, offsets or index, or the first batch is too old.
 
     Age is counted from the first batch's timestamp to the new one's, by the clock only when it has none.
     """
@@ -32,7 +32,8 @@ def should_roll(
 
 
 def jitter_ms(directory: str, base_offset: int, config: LogConfig) -> int:
-    """What segment.jitter.ms takes off segment.ms: spread over partitions and segments, but the same at every run."""
+    """Returns the milliseconds that segment.jitter.ms takes off segment.ms: spread over partitions and segments, but
+    the same at every run."""
     limit = min(config.segment_jitter_ms, config.segment_ms)
     if not limit:
         return 0

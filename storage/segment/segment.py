@@ -14,11 +14,11 @@ from typing import Final
 
 from protocol.records.batch import LOG_OVERHEAD, BatchHeader
 from storage import names
-from storage.appending.batches import READ_AHEAD_BYTES, Place, find_offset, leads_to_batch, walk
+from storage.appending.batches import READ_AHEAD_BYTES, BatchPlace, find_offset, leads_to_batch, walk
 from storage.config import LogConfig
 from storage.disk import Buffer, Disk
 from storage.failure import tell
-from storage.segment.file import EMPTY, KeptFile, Mapping, SegmentFile, loaded
+from storage.segment.file import EMPTY, Mapping, OpenFile, SegmentFile, loaded
 from storage.segment.index import OffsetIndex
 from storage.segment.kept_open import mappings
 from storage.segment.recent import RecentBatches
@@ -40,10 +40,10 @@ class Segment:
     """
 
     __slots__ = (
-        "_disk", "_indexed_at", "_kept", "_mapping", "_max_index_bytes", "_max_timestamp", "_max_timestamp_offset",
-        "_recent", "base_offset", "created_ms", "directory", "index", "index_full", "index_interval_bytes",
-        "indexes_unsynced", "known_first_timestamp", "roll_jitter_ms", "sealed", "size_bytes", "suffix", "time_index",
-        "txn_index",
+        "_disk", "_indexed_at", "_mapping", "_max_index_bytes", "_max_timestamp", "_max_timestamp_offset",
+        "_open_file", "_recent", "base_offset", "created_ms", "directory", "index", "index_full",
+        "index_interval_bytes", "indexes_unsynced", "known_first_timestamp", "roll_jitter_ms", "sealed", "size_bytes",
+        "suffix", "time_index", "txn_index",
     )  # fmt: skip
 
     def __init__(
@@ -75,7 +75,7 @@ class Segment:
         self._max_index_bytes = config.segment_index_bytes
         self._make_indexes(fresh=fresh)
         self.txn_index = TransactionIndex(self.path_of(names.TXN_INDEX), base_offset, disk=disk)
-        self._kept = KeptFile()
+        self._open_file = OpenFile()
         self._mapping: Mapping | None = None
         self._max_timestamp = NO_TIMESTAMP if fresh else UNKNOWN
         self._max_timestamp_offset = base_offset
@@ -86,11 +86,11 @@ class Segment:
     def create(
         cls, directory: str, base_offset: int, config: LogConfig, *, disk: Disk, now_ms: int, suffix: str = ""
     ) -> Segment:
-        """A new, empty segment; what is left of one of the same name is replaced."""
+        """Returns a new, empty segment; what is left of one of the same name is replaced."""
         segment = cls(directory, base_offset, config, disk=disk, now_ms=now_ms, fresh=True, suffix=suffix)
         disk.unlink(segment.path, missing_ok=True)
         disk.unlink(segment.path_of(names.TXN_INDEX), missing_ok=True)
-        file = segment._kept.keep(SegmentFile(disk, segment.path, create=True))
+        file = segment._open_file.keep(SegmentFile(disk, segment.path, create=True))
         if config.preallocate:
             file.cut(config.segment_bytes)
         return segment
@@ -110,11 +110,11 @@ class Segment:
 
     @property
     def path(self) -> str:
-        """Of the file of batches."""
+        """The path of the file of batches."""
         return self.path_of(names.LOG)
 
     def path_of(self, extension: str) -> str:
-        """Of one of the segment's files."""
+        """Returns the path of one of the segment's files."""
         return os.path.join(self.directory, names.segment_file(self.base_offset, extension) + self.suffix)
 
     # Appending
@@ -122,7 +122,7 @@ class Segment:
     def append(self, buffers: Sequence[Buffer], batches: Sequence[BatchHeader], size_bytes: int) -> None:
         """Write batches at the end. The caller has rolled if need be; after an OSError it calls `cut_back`."""
         position = self.size_bytes
-        file = self._kept.file or self._open()
+        file = self._open_file.file or self._open()
         file.write(buffers, position)
         self._note(batches, position)
         self.size_bytes += size_bytes
@@ -132,7 +132,7 @@ class Segment:
     ) -> None:
         """`append` of a single batch."""
         position = self.size_bytes
-        file = self._kept.file or self._open()
+        file = self._open_file.file or self._open()
         file.write((batch,), position)
         if self._max_timestamp == UNKNOWN:
             self._look_for_max_timestamp()
@@ -149,7 +149,7 @@ class Segment:
         self.size_bytes = size_bytes
 
     def _note(self, batches: Sequence[BatchHeader], position: int) -> None:
-        """Keep account of batches at this position: indexes, timestamps, places."""
+        """Note batches at this position: in indexes, timestamps and recent batches."""
         if not position and batches:
             self.known_first_timestamp = batches[0].max_timestamp
         if self._max_timestamp == UNKNOWN:
@@ -173,13 +173,13 @@ class Segment:
     def cut_back(self) -> None:
         """Drop what lies beyond the end: of a write that failed, or preallocated. No view reaches there, so the file
         itself is cut."""
-        kept = self._kept
-        if kept.was_opened:
-            (kept.file or SegmentFile(self._disk, self.path)).cut(self.size_bytes)
+        open_file = self._open_file
+        if open_file.was_opened:
+            (open_file.file or SegmentFile(self._disk, self.path)).cut(self.size_bytes)
 
     def _open(self) -> SegmentFile:
         self.index_full = self.index.is_full or self.time_index.is_full
-        return self._kept.keep(SegmentFile(self._disk, self.path))
+        return self._open_file.keep(SegmentFile(self._disk, self.path))
 
     @property
     def max_timestamp(self) -> TimestampOffset:
@@ -194,7 +194,7 @@ class Segment:
 
     @property
     def knows_max_timestamp(self) -> bool:
-        """Whether the largest timestamp is at hand, and no index is to be read for it."""
+        """True when the largest timestamp is at hand, and no index is to be read for it."""
         return self._max_timestamp != UNKNOWN
 
     def _look_for_max_timestamp(self) -> None:
@@ -223,12 +223,12 @@ class Segment:
     # Reading
 
     def view(self, start: int, end: int) -> memoryview:
-        """The bytes [start, end) of the file: of its mapping, or a copy of a little at the active segment's end."""
+        """Returns the bytes [start, end) of the file: a view of its mapping, or a copy at the active segment's end."""
         mapping = self._mapping
         whole = EMPTY if mapping is None else mapping.view  # at once: another thread may close the mapping meanwhile
         if mapping is None or end > len(whole):
             if start >= len(whole) and not self.sealed and self.size_bytes - len(whole) < REMAP_BYTES:
-                return memoryview((self._kept.file or self._open()).pread(end - start, start))
+                return memoryview((self._open_file.file or self._open()).pread(end - start, start))
             mapping, whole = self._remap()
         loaded.add(mapping, end - start)
         return whole[start:end]
@@ -237,39 +237,39 @@ class Segment:
         """Map all that has been written. Older mappings live as long as their views."""
         size, whole = self.size_bytes, EMPTY
         if size:
-            whole = (self._kept.file or SegmentFile(self._disk, self.path)).map(size)
+            whole = (self._open_file.file or SegmentFile(self._disk, self.path)).map(size)
         mapping = self._mapping = Mapping(self._disk, whole, (self.index, self.time_index) if self.sealed else ())
         mappings.add(mapping)
         return mapping, whole
 
     def is_recent(self, offset: int) -> bool:
-        """Whether the offset is in one of the batches that were appended lately, or after them."""
+        """True when the offset is in one of the batches that were appended lately, or after them."""
         return self._recent.covers(offset)
 
-    def locate(self, offset: int) -> Place | None:
-        """The batch that has this offset, or the first after it; None when the segment ends before."""
+    def locate(self, offset: int) -> BatchPlace | None:
+        """Returns the batch that has this offset, or the first after it; None when the segment ends before."""
         size = self.size_bytes
         position = self._position_before(offset)
         while position < size:
             mapping = self._mapping
             whole = EMPTY if mapping is None else mapping.view
             if position < len(whole):
-                found = find_offset(whole, position, len(whole), offset)
+                place = find_offset(whole, position, len(whole), offset)
             else:
                 piece = self.view(position, min(size, position + READ_AHEAD_BYTES))
-                found = find_offset(piece, 0, len(piece), offset)
-                if isinstance(found, Place):
-                    return found._replace(position=position + found.position)
-                found += position
-            if isinstance(found, Place):
-                return found
-            if found == position:
+                place = find_offset(piece, 0, len(piece), offset)
+                if isinstance(place, BatchPlace):
+                    return place._replace(position=position + place.position)
+                place += position
+            if isinstance(place, BatchPlace):
+                return place
+            if place == position:
                 return None
-            position = found
+            position = place
         return None
 
     def _position_before(self, offset: int) -> int:
-        """Where to begin looking for the offset."""
+        """Returns where to begin looking for the offset."""
         recent = self._recent.offsets
         if recent and offset >= recent[0]:
             return self._recent.positions[bisect_right(recent, offset) - 1]
@@ -290,7 +290,8 @@ class Segment:
             self._finish_indexes(sync=True)
 
     def read(self, offset: int, max_bytes: int, end: int, *, min_one: bool) -> memoryview | None:
-        """Batches from the one with this offset on, up to the position `end` and to max_bytes (which may cut a batch).
+        """Reads batches from the one with this offset on, up to the position `end` and to max_bytes (which may cut a
+        batch).
 
         With `min_one` the first batch is whole, whatever its size. None when the segment ends before the offset.
         `max_bytes` is a client's: a negative one is none.
@@ -309,11 +310,11 @@ class Segment:
         return self.view(position, min(end, limit)) if position < end else EMPTY
 
     def batches(self, start: int = 0, end: int | None = None) -> Iterator[tuple[int, BatchHeader]]:
-        """Position and header of each batch, from the position of one."""
+        """Yields position and header of the batches, from the position of one."""
         return walk(self.view, start, self.size_bytes if end is None else end)
 
     def read_next_offset(self) -> int:
-        """The offset after the last batch, found from the last index entry on."""
+        """Returns the offset after the last batch, found from the last index entry on."""
         next_offset = self.base_offset
         for _, header in self.batches(self.index.lookup(self.index.last_offset).position):
             next_offset = header.next_offset
@@ -322,7 +323,7 @@ class Segment:
     # Life
 
     def seal(self) -> None:
-        """Appended to no more: the largest timestamp closes the time index, and the indexes are written out."""
+        """Ends the appends: the largest timestamp closes the time index, and the indexes are written out."""
         self._finish_indexes()
         self.indexes_unsynced = True
         self.cut_back()
@@ -332,13 +333,13 @@ class Segment:
     def flush(self) -> bool:
         """Return when everything written so far is on the device, but for the indexes of an active segment; True if
         files may have new names. May be called in a worker thread."""
-        (self._kept.file or SegmentFile(self._disk, self.path)).sync()
+        (self._open_file.file or SegmentFile(self._disk, self.path)).sync()
         new_names = self.txn_index.flush()
         if self.sealed:
             for index in (self.index, self.time_index):
                 index.sync()
             new_names, self.indexes_unsynced = new_names or self.indexes_unsynced, False
-            self._kept = KeptFile()
+            self._open_file = OpenFile()
         return new_names
 
     def close(self) -> None:
@@ -351,7 +352,7 @@ class Segment:
 
     def release(self) -> None:
         """Let go of files and mappings, writing nothing."""
-        self._kept = KeptFile()
+        self._open_file = OpenFile()
         self.unmap()
 
     def unmap(self) -> None:
@@ -387,7 +388,7 @@ class Segment:
 
     def delete(self) -> None:
         """Remove the files; those that are not there are fine. Views stay valid."""
-        self._kept = KeptFile()
+        self._open_file = OpenFile()
         self._mapping = None
         self._disk.unlink(self.path, missing_ok=True)
         for index, _ in self._indexes():

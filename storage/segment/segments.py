@@ -20,12 +20,12 @@ class SetAside(NamedTuple):
 
 
 class Segments:
-    """Never empty: the last one, `active`, is appended to."""
+    """A log's segments, at least one: the last one, `active`, gets the appends."""
 
     __slots__ = ("_bases", "_disk", "_segments", "_set_aside", "active", "directory")
 
     def __init__(self, directory: str, segments: list[Segment], *, disk: Disk) -> None:
-        """The segments found in a folder, or the one made for a new log, by base offset."""
+        """`segments` are those of a folder, or the one made for a new log, by base offset."""
         self.directory = directory
         self._disk = disk
         self._set_aside: list[SetAside] = []
@@ -57,38 +57,39 @@ class Segments:
 
     @property
     def base_offsets(self) -> list[int]:
-        """Where each begins."""
+        """The base offset of every segment."""
         return self._bases
 
     def containing(self, offset: int) -> Segment:
-        """The one that the offset is in; the first one for an offset before it."""
+        """Returns the segment that the offset is in; the first one for an offset before it."""
         return self._segments[max(bisect_right(self._bases, offset) - 1, 0)]
 
     def since(self, offset: int) -> list[Segment]:
-        """The one that the offset is in, and all after it."""
+        """Returns the segment that the offset is in, and all after it."""
         return self._segments[max(bisect_right(self._bases, offset) - 1, 0) :]
 
     def end_of(self, segment: Segment, log_end_offset: int) -> int:
-        """The offset at which the next one begins, or the log ends."""
+        """Returns the offset at which the next segment begins, or the log ends."""
         n = bisect_right(self._bases, segment.base_offset)
         return self._bases[n] if n < len(self._bases) else log_end_offset
 
     def append(self, segment: Segment) -> None:
-        """A new active one."""
+        """Appends a new active segment."""
         self._become([*self._segments, segment])
 
     def replace(self, old: Collection[Segment], new: Collection[Segment]) -> None:
-        """Some go, others take their place, as after compaction or truncation. At least one must be left."""
-        kept = [segment for segment in self._segments if segment not in old]
-        self._become(sorted([*kept, *new], key=lambda segment: segment.base_offset))
+        """Replaces segments by others, as after compaction or truncation. At least one must be left."""
+        remaining = [segment for segment in self._segments if segment not in old]
+        self._become(sorted([*remaining, *new], key=lambda segment: segment.base_offset))
 
     def set_aside(self, segment: Segment, snapshot: str | None, due_ms: int) -> None:
-        """Rename a removed one's files to `.deleted`, to be unlinked later. Raises OSError."""
+        """Rename a removed segment's files to `.deleted`, to be unlinked later. Raises OSError."""
         segment.rename(DELETED)
         self._set_aside.append(SetAside(due_ms, segment, snapshot))
 
     def delete_expired(self, now_ms: int) -> int:
-        """Unlink what was set aside long enough ago; how many segments. May run in a worker thread. Raises OSError."""
+        """Unlink files that were set aside long enough ago; returns how many segments. May run in a worker thread.
+        Raises OSError."""
         due = [entry for entry in self._set_aside if entry.due_ms <= now_ms]
         for entry in due:
             if entry.segment is not None:
@@ -100,18 +101,18 @@ class Segments:
 
     @property
     def next_deletion_ms(self) -> int | None:
-        """When `delete_expired` next has something to do."""
+        """The time at which `delete_expired` next has something to do."""
         return min((entry.due_ms for entry in self._set_aside), default=None)
 
     @property
     def have_unsynced_indexes(self) -> bool:
-        """Whether others than the active one are not on the device with their indexes, though maybe with their
-        batches."""
+        """True when a sealed segment's indexes are not on the device, though maybe its batches are."""
         return len(self._segments) > 1 and self._segments[-2].indexes_unsynced
 
     def trusted_up_to(self, offset: int) -> int:
-        """Up to where recovery may trust what it finds, where batches up to the offset are on the device: not to the
-        end of a segment whose indexes are not, also if it comes to end there later, by being sealed or cut."""
+        """Returns the offset up to which recovery may trust the files when batches up to `offset` are on the
+        device: not to the end of a segment whose indexes are not, also if it comes to end there later, by being
+        sealed or cut."""
         unsynced = _unsynced(self._segments)
         trusted = offset - (offset > unsynced[0].base_offset)
         return trusted if len(unsynced) == 1 else min(trusted, unsynced[1].base_offset - 1)
@@ -134,7 +135,8 @@ class Segments:
             self._disk.fsync_dir(self.directory)
 
     def _to_flush(self, recovery_point: int) -> list[Segment]:
-        """Those that the batches since then are in, and those whose indexes are not on the device."""
+        """Returns the segments of the batches since the recovery point, and those whose indexes are not on the
+        device."""
         since, unsynced = self.since(recovery_point), _unsynced(self._segments)
         return since if len(since) > len(unsynced) else unsynced
 
@@ -159,8 +161,8 @@ class Segments:
 
 
 def _unsynced(segments: list[Segment]) -> list[Segment]:
-    """The last segments, whose indexes are not on the device: the active one's never are, those before it were sealed
-    since the last flush."""
+    """Returns the last segments, whose indexes are not on the device: the active one's never are, those before it were
+    sealed since the last flush."""
     n = len(segments) - 1
     while n and segments[n - 1].indexes_unsynced:
         n -= 1

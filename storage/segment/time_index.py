@@ -38,7 +38,7 @@ class TimeIndex(SegmentIndex):
         return self.entry(entries - 1) if entries else TimestampOffset(NO_TIMESTAMP, self.base_offset)
 
     def entry(self, n: int) -> TimestampOffset:
-        """The n-th entry."""
+        """Returns the n-th entry."""
         timestamp, relative_offset = self.ENTRY.unpack_from(self._entries(), n * 12)
         return TimestampOffset(timestamp, self.base_offset + relative_offset)
 
@@ -47,7 +47,7 @@ class TimeIndex(SegmentIndex):
             yield self.entry(n)
 
     def lookup(self, timestamp: int) -> TimestampOffset:
-        """The entry with the largest timestamp <= the given one; (-1, base offset) when there is none."""
+        """Returns the entry with the largest timestamp <= the given one; (-1, base offset) when there is none."""
         n = self._last_at_or_below(timestamp, 0)
         return TimestampOffset(NO_TIMESTAMP, self.base_offset) if n < 0 else self.entry(n)
 

@@ -44,7 +44,7 @@ class TxnIndexResult(NamedTuple):
     complete: bool
 
 
-_kept: deque[ref[TransactionIndex]] = deque()
+_in_memory: deque[ref[TransactionIndex]] = deque()
 
 
 class TransactionIndex:
@@ -70,7 +70,7 @@ class TransactionIndex:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no transaction that ended in this segment was aborted."""
+        """True when no transaction that ended in this segment was aborted."""
         return self.size_bytes == 0
 
     def append(self, aborted: AbortedTxn) -> None:
@@ -96,26 +96,26 @@ class TransactionIndex:
             yield self._parse(*fields)
 
     def collect(self, fetch_offset: int, upper_bound: int) -> TxnIndexResult:
-        """The transactions with records in [fetch offset, upper bound)."""
+        """Returns the transactions with records in [fetch offset, upper bound)."""
         content = self._load()
-        found: list[AbortedTxn] = []
+        transactions: list[AbortedTxn] = []
         first = bisect_left(range(len(content) // ENTRY.size), fetch_offset, key=self._ended)
         for position in range(first * ENTRY.size, len(content), ENTRY.size):
             aborted = self._parse(*ENTRY.unpack_from(content, position))
             if aborted.first_offset < upper_bound:
-                found.append(aborted)
+                transactions.append(aborted)
             if aborted.last_stable_offset >= upper_bound:
-                return TxnIndexResult(found, True)
-        return TxnIndexResult(found, False)
+                return TxnIndexResult(transactions, True)
+        return TxnIndexResult(transactions, False)
 
     def _ended(self, number: int) -> int:
-        """Where the transaction of an entry ended."""
+        """Returns the last offset of an entry's transaction."""
         assert self._content is not None
         offset: int = LAST_OFFSET.unpack_from(self._content, number * ENTRY.size + LAST_OFFSET_AT)[0]
         return offset
 
     def _load(self) -> bytearray:
-        """All whole entries, read once and kept for a while."""
+        """Returns all whole entries, read once and cached for a while."""
         if self._content is None:
             self._content = bytearray(self._read() if self.size_bytes else b"")
             if self._content:
@@ -123,18 +123,18 @@ class TransactionIndex:
         return self._content
 
     def _keep(self) -> None:
-        """This index has content in memory now; the one that had it first may have to let go."""
-        _kept.append(ref(self))
-        if len(_kept) > MAX_KEPT:
-            oldest = _kept.popleft()()
+        """Caches this index's content; drops that of the index that was cached first, beyond the limit."""
+        _in_memory.append(ref(self))
+        if len(_in_memory) > MAX_KEPT:
+            oldest = _in_memory.popleft()()
             if oldest is not None and oldest is not self:
                 oldest._content = None
 
     def truncate_to(self, offset: int) -> None:
         """Drop the transactions that ended at this offset or beyond."""
-        kept = sum(aborted.last_offset < offset for aborted in self) * ENTRY.size
-        if kept != self.size_bytes:
-            self._cut(kept)
+        remaining_bytes = sum(aborted.last_offset < offset for aborted in self) * ENTRY.size
+        if remaining_bytes != self.size_bytes:
+            self._cut(remaining_bytes)
 
     def reset(self) -> None:
         """Drop all entries, before the index is rebuilt."""
@@ -151,7 +151,7 @@ class TransactionIndex:
                 raise CorruptIndex(f"{self.path}: {aborted} ended before the segment began, at {self.start_offset}")
 
     def flush(self) -> bool:
-        """Make what was appended durable; True if there was anything, and then the file's name may be new."""
+        """Make appended entries durable; True if there were any, and then the file's name may be new."""
         if not self._unsynced:
             return False
         self._unsynced = False
@@ -179,7 +179,7 @@ class TransactionIndex:
         self._unsynced = False
 
     def _cut(self, size_bytes: int) -> None:
-        """No one maps this file: it can be cut in place."""
+        """Cuts the file in place: no one maps it."""
         handle = self._disk.open(self.path)
         try:
             self._disk.ftruncate(handle, size_bytes)

@@ -27,7 +27,7 @@ from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, Me
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from protocol.peer_errors import PeerError, PeerUnavailable, RequestTimedOut
-from protocol.pending import Limits
+from protocol.pending import InFlightLimits
 from protocol.records.batch import build
 from protocol.records.record import Record
 from tests.interop.brokers import Broker
@@ -120,7 +120,7 @@ async def test_each_api_of_a_client_s_life_is_answered(either: Broker) -> None:
 
 
 async def test_a_thousand_requests_at_once_are_answered(either: Broker) -> None:
-    settings = Settings(limits=Limits(max_in_flight=1000))
+    settings = Settings(limits=InFlightLimits(max_in_flight=1000))
     async with peer_of(either, settings) as peer:
         asked = [peer.send(MetadataRequest(topics=[]), MetadataResponse, timeout_ms=TIMEOUT_MS) for _ in range(1000)]
         answers = await asyncio.gather(*asked)

@@ -12,7 +12,7 @@ from protocol.messages import messages_of
 from protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.header import RequestHeader
 from protocol.messages.metadata import MetadataRequest, MetadataResponse
-from protocol.pending import Limits, Outcome, Pending
+from protocol.pending import InFlightLimits, Pending, RequestOutcome
 from protocol.schema import identity
 
 PEER = "127.0.0.1:9092"
@@ -34,7 +34,7 @@ class Sent(NamedTuple):
 
 
 def requests_in(stream: bytes) -> list[Sent]:
-    """The requests in whole frames."""
+    """Returns the requests in whole frames."""
     requests, position = [], 0
     while position < len(stream):
         (size,) = struct.unpack_from(">i", stream, position)
@@ -55,9 +55,9 @@ def read_request(frame: bytes) -> Sent:
 
 
 def answer(response: object, version: int, correlation_id: int) -> bytes:
-    """A framed answer."""
-    known = identity(type(response))
-    flexible = version in known.flexible and known.key != ApiKey.API_VERSIONS
+    """Returns a framed answer."""
+    message = identity(type(response))
+    flexible = version in message.flexible and message.key != ApiKey.API_VERSIONS
     body = struct.pack(">i", correlation_id) + (b"\0" if flexible else b"") + encode(response, version)
     return struct.pack(">i", len(body)) + body
 
@@ -72,7 +72,7 @@ COMMON = api_versions(
 )
 
 
-def connecting(limits: Limits = Limits(), **others: object) -> ClientConnection:  # noqa: B008  # a tuple
+def connecting(limits: InFlightLimits = InFlightLimits(), **others: object) -> ClientConnection:  # noqa: B008  # a tuple
     return ClientConnection(PEER, client_id="me", hello=HELLO, limits=limits, **others)  # type: ignore[arg-type]
 
 
@@ -80,8 +80,8 @@ def sent(client: ClientConnection) -> list[Sent]:
     return requests_in(b"".join(client.outgoing()))
 
 
-def ready(limits: Limits = Limits(), **others: object) -> ClientConnection:  # noqa: B008  # a tuple
-    """A connection that has negotiated at time 0."""
+def ready(limits: InFlightLimits = InFlightLimits(), **others: object) -> ClientConnection:  # noqa: B008  # a tuple
+    """Returns a connection that has negotiated at time 0."""
     client = connecting(limits, **others)
     client.connected(0, HANDSHAKE_MS)
     (hello,) = sent(client)
@@ -89,9 +89,9 @@ def ready(limits: Limits = Limits(), **others: object) -> ClientConnection:  # n
     return client
 
 
-def feed(client: ClientConnection, stream: bytes, now_ms: int = 0, piece_bytes: int = 1 << 30) -> list[Outcome]:
+def feed(client: ClientConnection, stream: bytes, now_ms: int = 0, piece_bytes: int = 1 << 30) -> list[RequestOutcome]:
     """Hands bytes to the connection as a transport does, in pieces."""
-    outcomes: list[Outcome] = []
+    outcomes: list[RequestOutcome] = []
     position = 0
     while position < len(stream):
         piece = stream[position : position + piece_bytes]
@@ -111,7 +111,7 @@ def feed(client: ClientConnection, stream: bytes, now_ms: int = 0, piece_bytes: 
 
 
 def ask(client: ClientConnection, now_ms: int = 0, timeout_ms: int = 1000) -> Pending:
-    """A Metadata request that comes to no end at once."""
+    """Returns a Metadata request that comes to no end at once."""
     pending, outcomes = client.request(METADATA, MetadataResponse, now_ms=now_ms, timeout_ms=timeout_ms)
     assert not outcomes
     return pending

@@ -5,22 +5,22 @@ from __future__ import annotations
 import pytest
 
 from protocol.client import MAX_CORRELATION_ID
-from protocol.client_states import NEXT, Event, State, after
+from protocol.client_states import NEXT, ConnectionEvent, ConnectionState, after
 from protocol.errors import ProtocolError
 from protocol.messages.metadata import MetadataRequest, MetadataResponse
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from protocol.messages.vote import VoteRequest, VoteResponse
 from protocol.peer_errors import ConnectionClosed, PeerUnavailable, RequestTimedOut, UnsupportedVersion
-from protocol.pending import Limits, Outcome
+from protocol.pending import InFlightLimits, RequestOutcome
 from tests.protocol.client_talk import METADATA, METADATA_ANSWER, answer, ask, connecting, feed, ready, sent
 
 VERSION = 12
 LIFE = (
-    (Event.CONNECTED, State.NEGOTIATING),
-    (Event.NEGOTIATED, State.AUTHENTICATING),
-    (Event.AUTHENTICATED, State.READY),
-    (Event.CLOSE, State.CLOSING),
-    (Event.LOST, State.CLOSED),
+    (ConnectionEvent.CONNECTED, ConnectionState.NEGOTIATING),
+    (ConnectionEvent.NEGOTIATED, ConnectionState.AUTHENTICATING),
+    (ConnectionEvent.AUTHENTICATED, ConnectionState.READY),
+    (ConnectionEvent.CLOSE, ConnectionState.CLOSING),
+    (ConnectionEvent.LOST, ConnectionState.CLOSED),
 )
 
 
@@ -28,28 +28,28 @@ def metadata_answer(correlation_id: int, cluster_id: str = "c") -> bytes:
     return answer(MetadataResponse(brokers=[], topics=[], cluster_id=cluster_id), VERSION, correlation_id)
 
 
-def only(outcomes: list[Outcome]) -> Outcome:
+def only(outcomes: list[RequestOutcome]) -> RequestOutcome:
     (outcome,) = outcomes
     return outcome
 
 
 def test_a_life_goes_through_all_states_in_their_order() -> None:
-    state = State.CONNECTING
+    state = ConnectionState.CONNECTING
     for event, following in LIFE:
         state = after(state, event)
         assert state is following
-    assert {state for state, _ in NEXT} == set(State)
+    assert {state for state, _ in NEXT} == set(ConnectionState)
 
 
-@pytest.mark.parametrize("state", State)
-def test_any_state_can_be_closed_and_lost(state: State) -> None:
-    assert after(state, Event.CLOSE) in (State.CLOSING, State.CLOSED)
-    assert after(state, Event.LOST) is State.CLOSED
+@pytest.mark.parametrize("state", ConnectionState)
+def test_any_state_can_be_closed_and_lost(state: ConnectionState) -> None:
+    assert after(state, ConnectionEvent.CLOSE) in (ConnectionState.CLOSING, ConnectionState.CLOSED)
+    assert after(state, ConnectionEvent.LOST) is ConnectionState.CLOSED
 
 
-@pytest.mark.parametrize("state", State)
-@pytest.mark.parametrize("event", Event)
-def test_what_is_not_in_the_table_is_an_error_that_names_both(state: State, event: Event) -> None:
+@pytest.mark.parametrize("state", ConnectionState)
+@pytest.mark.parametrize("event", ConnectionEvent)
+def test_what_is_not_in_the_table_is_an_error_that_names_both(state: ConnectionState, event: ConnectionEvent) -> None:
     if (state, event) not in NEXT:
         with pytest.raises(ValueError, match=f"{state.value}.*{event.value}"):
             after(state, event)
@@ -87,7 +87,7 @@ def test_a_request_without_a_common_version_fails_and_leaves_the_connection(
     with pytest.raises(UnsupportedVersion, match=problem):
         raise only(outcomes).error or AssertionError
     assert not sent(client)
-    assert client.state is State.READY
+    assert client.state is ConnectionState.READY
 
 
 def test_what_cannot_be_encoded_fails_alone() -> None:
@@ -120,7 +120,7 @@ def test_an_answer_out_of_order_breaks_the_connection() -> None:
     assert isinstance(first.error, ProtocolError)
     assert isinstance(second.error, PeerUnavailable)
     assert second.error.sent
-    assert client.state is State.CLOSING
+    assert client.state is ConnectionState.CLOSING
 
 
 def test_an_answer_to_nothing_breaks_the_connection() -> None:
@@ -145,12 +145,12 @@ def test_an_answer_to_nothing_breaks_the_connection() -> None:
     ],
 )
 def test_bytes_that_are_no_answer_break_the_connection_and_are_named(stream: bytes, problem: str) -> None:
-    client = ready(Limits(max_response_bytes=1000))
+    client = ready(InFlightLimits(max_response_bytes=1000))
     ask(client)
     outcome = only(feed(client, stream))
     with pytest.raises(ProtocolError, match=f"^127.0.0.1:9092: .*{problem}"):
         raise outcome.error or AssertionError
-    assert client.state is State.CLOSING
+    assert client.state is ConnectionState.CLOSING
 
 
 def test_bytes_behind_an_answer_break_the_connection() -> None:
@@ -172,7 +172,7 @@ def test_correlation_ids_begin_anew_behind_the_last() -> None:
 
 
 def test_no_more_are_in_flight_than_may_be_and_the_rest_go_in_their_order() -> None:
-    client = ready(Limits(max_in_flight=2))
+    client = ready(InFlightLimits(max_in_flight=2))
     pending = [ask(client) for _ in range(5)]
     first = sent(client)
     assert len(first) == 2
@@ -189,7 +189,7 @@ def test_no_more_are_in_flight_than_may_be_and_the_rest_go_in_their_order() -> N
 
 
 def test_a_request_larger_than_the_bytes_that_may_be_in_flight_goes_alone_and_keeps_its_turn() -> None:
-    client = ready(Limits(max_in_flight_bytes=100))
+    client = ready(InFlightLimits(max_in_flight_bytes=100))
     large = PartitionProduceData(index=0, records=bytes(1000))
     produce = ProduceRequest(acks=1, timeout_ms=1, topic_data=[TopicProduceData(name="t", partition_data=[large])])
     client.request(produce, ProduceResponse, now_ms=0, timeout_ms=1000)
@@ -253,7 +253,7 @@ def test_a_peer_that_does_not_answer_the_oldest_request_in_time_is_taken_for_gon
     assert str(first.error) == "127.0.0.1:9092: no answer to MetadataRequest v12 within 100 ms"
     assert first.error.sent
     assert isinstance(second.error, PeerUnavailable)
-    assert client.state is State.CLOSING
+    assert client.state is ConnectionState.CLOSING
     assert client.alarm_ms is None
 
 
@@ -263,7 +263,7 @@ def test_a_late_answer_is_dropped_and_not_taken_for_another() -> None:
     ask(client, timeout_ms=100)
     slow, late = (request.header.correlation_id for request in sent(client))
     assert isinstance(only(client.expire(100)).error, RequestTimedOut)
-    assert client.state is State.READY
+    assert client.state is ConnectionState.READY
     after_it = ask(client, now_ms=150)
     (request,) = sent(client)
     stream = metadata_answer(slow, "slow") + metadata_answer(late, "late")
@@ -282,14 +282,14 @@ def test_a_late_answer_that_never_comes_ends_the_connection_in_its_requests_time
     assert client.alarm_ms is not None
     assert client.alarm_ms <= 600
     assert not client.expire(599)
-    assert client.state is State.READY
+    assert client.state is ConnectionState.READY
     assert not client.expire(600)
-    assert client.state is State.CLOSING
+    assert client.state is ConnectionState.CLOSING
     assert "MetadataRequest v12 is not answered within 100 ms" in str(client.error)
 
 
 def test_a_request_that_waits_for_room_beyond_its_time_is_never_sent() -> None:
-    client = ready(Limits(max_in_flight=1))
+    client = ready(InFlightLimits(max_in_flight=1))
     ask(client, timeout_ms=1000)
     waiting = ask(client, timeout_ms=10)
     (request,) = sent(client)
@@ -326,7 +326,7 @@ def test_an_abandoned_request_keeps_its_place_and_its_answer_is_dropped() -> Non
 
 
 def test_an_abandoned_request_that_waits_is_not_sent() -> None:
-    client = ready(Limits(max_in_flight=1))
+    client = ready(InFlightLimits(max_in_flight=1))
     ask(client)
     waiting = ask(client)
     client.abandon(waiting)
@@ -340,7 +340,7 @@ def test_an_abandoned_request_that_waits_is_not_sent() -> None:
 
 
 def test_closing_ends_what_is_unanswered_with_a_clear_error() -> None:
-    client = ready(Limits(max_in_flight=1))
+    client = ready(InFlightLimits(max_in_flight=1))
     ask(client)
     ask(client)
     first, second = client.close()
@@ -349,7 +349,7 @@ def test_closing_ends_what_is_unanswered_with_a_clear_error() -> None:
     assert (first.error.sent, getattr(second.error, "sent", None)) == (True, False)
     assert not feed(client, b"anything")
     assert not client.lost()
-    assert client.state is State.CLOSED
+    assert client.state is ConnectionState.CLOSED
 
 
 @pytest.mark.parametrize("error", [None, ConnectionResetError("reset by peer")])
@@ -387,4 +387,4 @@ def test_a_connection_that_is_closed_while_it_is_made_says_nothing() -> None:
     client.close()
     client.connected(0, 100)
     assert not sent(client)
-    assert client.state is State.CLOSING
+    assert client.state is ConnectionState.CLOSING

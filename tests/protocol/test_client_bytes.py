@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.client import ClientConnection
-from protocol.client_states import State
+from protocol.client_states import ConnectionState
 from protocol.errors import ProtocolError
 from protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from protocol.messages.metadata import MetadataResponse
 from protocol.peer_errors import HandshakeFailed, PeerUnavailable
 from protocol.peer_versions import OWN_API_VERSIONS
-from protocol.pending import Limits
+from protocol.pending import InFlightLimits
 from tests.protocol.client_talk import (
     COMMON,
     HANDSHAKE_MS,
@@ -29,7 +29,7 @@ from tests.protocol.client_talk import (
 )
 
 VERSION = 12
-SMALL = Limits(max_response_bytes=1000)
+SMALL = InFlightLimits(max_response_bytes=1000)
 CONNECTION_IDS = st.integers(0, 3)
 
 
@@ -39,14 +39,14 @@ def framed(payload: bytes) -> bytes:
 
 def check_end(client: ClientConnection) -> None:
     """A connection that has ended has ended for a reason that a peer can give."""
-    if client.state is State.CLOSING:
+    if client.state is ConnectionState.CLOSING:
         assert isinstance(client.error, ProtocolError | HandshakeFailed)
     else:
         assert client.error is None
 
 
 def stream_of_answers() -> bytes:
-    """What a peer says to hello and three requests."""
+    """Returns a peer's answers to hello and three requests."""
     answers = [answer(METADATA_ANSWER, VERSION, number) for number in (1, 2, 3)]
     return answer(COMMON, OWN_API_VERSIONS.last, 0) + b"".join(answers)
 
@@ -104,7 +104,7 @@ def test_any_answers_to_requests_give_values_or_errors(answers: list[tuple[int, 
         )
     ended = [outcome.pending for outcome in outcomes]
     assert len({id(one) for one in ended}) == len(ended), "a request ends once"
-    if client.state is State.CLOSING:
+    if client.state is ConnectionState.CLOSING:
         assert len(outcomes) == len(pending), "each request ends"
 
 

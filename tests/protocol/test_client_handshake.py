@@ -1,4 +1,5 @@
-"""What is said before the first request: versions (KIP-511), then authenticators, and every way in which that fails."""
+"""The handshake before the first request: versions (KIP-511), then authenticators, and every way in which that
+fails."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import pytest
 
 from protocol.api_key import ApiKey
 from protocol.client import ClientConnection
-from protocol.client_states import State
+from protocol.client_states import ConnectionState
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.handshake import Question
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse, FinalizedFeatureKey
@@ -55,12 +56,12 @@ def test_versions_and_features_are_known_once_negotiated() -> None:
     level = FinalizedFeatureKey(name="metadata.version", max_version_level=25, min_version_level=25)
     response = ApiVersionsResponse(error_code=0, api_keys=COMMON.api_keys, finalized_features=[level])
     reply(client, hello, response)
-    assert client.state is State.READY
+    assert client.state is ConnectionState.READY
     assert client.versions is not None
     assert client.versions.features == {"metadata.version": 25}
     assert client.alarm_ms == HANDSHAKE_MS
     assert not client.expire(HANDSHAKE_MS)
-    assert client.state is State.READY
+    assert client.state is ConnectionState.READY
 
 
 @pytest.mark.parametrize(
@@ -80,7 +81,7 @@ def test_a_peer_that_does_not_know_the_version_is_asked_again_in_one_that_it_doe
     (second,) = sent(client)
     assert (second.version, second.header.request_api_key) == (again, ApiKey.API_VERSIONS)
     reply(client, second, COMMON)
-    assert client.state is State.READY
+    assert client.state is ConnectionState.READY
 
 
 @pytest.mark.parametrize(
@@ -112,7 +113,7 @@ def test_a_peer_that_is_another_one_says_so() -> None:
     assert outcome.pending is waiting
     assert isinstance(outcome.error, HandshakeFailed)
     assert outcome.error.code == ErrorCode.REBOOTSTRAP_REQUIRED
-    assert client.state is State.CLOSING
+    assert client.state is ConnectionState.CLOSING
 
 
 def test_a_handshake_has_an_end() -> None:
@@ -149,7 +150,7 @@ ACCEPTED = SaslAuthenticateResponse(error_code=0, error_message=None, auth_bytes
 def negotiated(*authenticators: object) -> tuple[ClientConnection, Sent]:
     client, hello = connected(authenticators=authenticators)
     reply(client, hello, COMMON)
-    assert client.state is State.AUTHENTICATING
+    assert client.state is ConnectionState.AUTHENTICATING
     (question,) = sent(client)
     return client, question
 
@@ -161,16 +162,16 @@ def test_authenticators_speak_one_after_the_other_and_requests_wait_for_them() -
     reply(client, first, ACCEPTED)
     (second,) = sent(client)
     assert getattr(second.request, "auth_bytes", None) == b"two"
-    assert client.state is State.AUTHENTICATING
+    assert client.state is ConnectionState.AUTHENTICATING
     reply(client, second, ACCEPTED)
-    assert client.state is State.READY
+    assert client.state is ConnectionState.READY
     assert [request.header.request_api_key for request in sent(client)] == [ApiKey.METADATA]
 
 
 def test_who_is_not_let_in_learns_why() -> None:
     client, question = negotiated(token(b"one"), token(b"two"))
-    refused = SaslAuthenticateResponse(error_code=58, error_message=None, auth_bytes=b"")
-    reply(client, question, refused)
+    refusal = SaslAuthenticateResponse(error_code=58, error_message=None, auth_bytes=b"")
+    reply(client, question, refusal)
     assert isinstance(client.error, HandshakeFailed)
     assert client.error.code == ErrorCode.SASL_AUTHENTICATION_FAILED
     assert not sent(client)

@@ -27,13 +27,13 @@ def framed(payload: bytes) -> bytes:
 
 
 def frames_of(stream: bytes, cuts: list[int]) -> list[bytes]:
-    """What a reader makes of a stream that arrives in pieces of the given sizes."""
-    reader, found, position = FrameReader(LIMIT), [], 0
+    """Returns the frames that a reader cuts out of a stream that arrives in pieces of the given sizes."""
+    reader, whole, position = FrameReader(LIMIT), [], 0
     sizes = iter(cuts)
     while position < len(stream):
-        wanted = next(sizes, len(stream))
+        size = next(sizes, len(stream))
         target = reader.target()
-        taken = stream[position : position + (wanted if target is None else min(wanted, len(target)))]
+        taken = stream[position : position + (size if target is None else min(size, len(target)))]
         position += len(taken)
         if target is None:
             frames = reader.cut(memoryview(taken))
@@ -42,10 +42,10 @@ def frames_of(stream: bytes, cuts: list[int]) -> list[bytes]:
             frames = reader.filled(len(taken))
         if reader.is_full:
             reader.grow()
-        found += map(bytes, frames)
+        whole += map(bytes, frames)
         if reader.error is not None:
             raise reader.error
-    return found
+    return whole
 
 
 @given(st.lists(st.binary(max_size=60), max_size=8), st.lists(st.integers(1, 40), max_size=60))

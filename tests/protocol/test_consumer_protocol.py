@@ -1,4 +1,4 @@
-"""What consumers put into JoinGroup and SyncGroup, against kafka-python's reading of it."""
+"""The subscriptions and assignments of consumers, against kafka-python's reading of them."""
 
 from __future__ import annotations
 

@@ -36,8 +36,8 @@ def test_every_record_comes_back(table: dict[int, str]) -> None:
         key_class, value_class = record_classes(path)
         for version in versions_of(value_class):
             for key, value in zip(samples(key_class, 0), samples(value_class, version), strict=True):
-                found = decode_record(table, encode_key(key), memoryview(encode_value(value, version)))
-                assert found == Decoded(key, value)
+                decoded = decode_record(table, encode_key(key), memoryview(encode_value(value, version)))
+                assert decoded == Decoded(key, value)
 
 
 def test_a_key_begins_with_its_type_and_a_value_with_its_version() -> None:

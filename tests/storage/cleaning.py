@@ -54,30 +54,30 @@ def run_cleaner(
         return None
     job = job_of(dirty, now_ms, map_bytes=map_bytes, load_factor=load_factor)
     log.flush(now_ms)
-    for each in clean(job, disk=DISK, throttle=lambda _: None):
-        if isinstance(each, CleanedSegment):
-            assert log.swap_in(each, now_ms)
+    for result in clean(job, disk=DISK, throttle=lambda _: None):
+        if isinstance(result, CleanedSegment):
+            assert log.swap_in(result, now_ms)
         else:
-            log.cleaned_to = each.end_offset
-            return each
+            log.cleaned_to = result.end_offset
+            return result
     raise AssertionError("a cleaning ends with its summary")
 
 
 def latest(log: Log) -> dict[str, str | None]:
-    """What a reader from the start ends up with."""
-    found: dict[str, str | None] = {}
+    """Returns the latest values that a reader from the start sees."""
+    values: dict[str, str | None] = {}
     for record in read_all(log):
         key = (record.key or b"").decode()
         if record.value is None:
-            found.pop(key, None)
+            values.pop(key, None)
         else:
-            found[key] = record.value.decode()
-    return found
+            values[key] = record.value.decode()
+    return values
 
 
 def pairs(log: Log) -> list[tuple[int, str, str | None]]:
     """(offset, key, value) of every record."""
     return [
-        (each.offset, (each.key or b"").decode(), None if each.value is None else each.value.decode())
-        for each in read_all(log)
+        (record.offset, (record.key or b"").decode(), None if record.value is None else record.value.decode())
+        for record in read_all(log)
     ]

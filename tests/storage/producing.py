@@ -39,7 +39,7 @@ def append(
     marker: EndMarker | None = None,
     origin: Origin = Origin.CLIENT,
 ) -> CompletedTxn | None:
-    """What the log does for a batch that is no duplicate."""
+    """Appends a batch that is no duplicate, as the log does."""
     assert state.check(header, origin, marker=marker) is None
     completed = state.update(header, offset, header.max_timestamp, marker)
     if completed is not None:
@@ -48,7 +48,7 @@ def append(
     return completed
 
 
-def refused(state: ProducerState, header: BatchHeader, origin: Origin = Origin.CLIENT, **more: EndMarker) -> ErrorCode:
+def error_of(state: ProducerState, header: BatchHeader, origin: Origin = Origin.CLIENT, **more: EndMarker) -> ErrorCode:
     with pytest.raises(KafkaError) as error:
         state.check(header, origin, marker=more.get("marker"))
     return error.value.code

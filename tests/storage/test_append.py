@@ -1,4 +1,4 @@
-"""What may be appended, and what becomes of it."""
+"""Which batches may be appended, and how they are stored."""
 
 from __future__ import annotations
 
@@ -163,10 +163,10 @@ def test_a_producer_does_not_choose_log_append_time(tmp_path: Path) -> None:
     log = open_with(tmp_path, message_timestamp_type="LogAppendTime")
     data = batch("a", "b")
     stamp_log_append_time(data, 0, NOW_MS)
-    with pytest.raises(InvalidRecords) as refused:
+    with pytest.raises(InvalidRecords) as raised:
         append(log, data)
-    assert refused.value.code is ErrorCode.INVALID_TIMESTAMP
-    assert [index for index, _ in refused.value.record_errors] == [0, 1]
+    assert raised.value.code is ErrorCode.INVALID_TIMESTAMP
+    assert [index for index, _ in raised.value.record_errors] == [0, 1]
 
 
 def test_the_mark_of_log_append_time_is_taken_off_where_times_are_the_producers(log: Log) -> None:
@@ -179,11 +179,11 @@ def test_the_mark_of_log_append_time_is_taken_off_where_times_are_the_producers(
 def test_a_record_too_far_in_the_future_is_named(log: Log) -> None:
     late = NOW_MS + HOUR_MS + 1
     data = build([Record(0, NOW_MS, b"k", b"a"), Record(0, late, b"k", b"b")])
-    with pytest.raises(InvalidRecords) as refused:
+    with pytest.raises(InvalidRecords) as raised:
         append(log, memoryview(data))
-    assert refused.value.code is ErrorCode.INVALID_TIMESTAMP
+    assert raised.value.code is ErrorCode.INVALID_TIMESTAMP
     limits = f"[{NOW_MS - (2**63 - 1)}, {NOW_MS + HOUR_MS}]"
-    assert refused.value.record_errors == [
+    assert raised.value.record_errors == [
         (1, f"Timestamp {late} of message with offset 1 is out of range. The timestamp should be within {limits}")
     ]
 
@@ -191,9 +191,9 @@ def test_a_record_too_far_in_the_future_is_named(log: Log) -> None:
 def test_a_record_too_old_is_named_wherever_it_is_in_the_batch(tmp_path: Path) -> None:
     log = open_with(tmp_path, message_timestamp_before_max_ms=HOUR_MS)
     data = build([Record(0, NOW_MS, b"k", b"a"), Record(0, NOW_MS - HOUR_MS - 1, b"k", b"b")])
-    with pytest.raises(InvalidRecords) as refused:
+    with pytest.raises(InvalidRecords) as raised:
         append(log, memoryview(data))
-    assert [index for index, _ in refused.value.record_errors] == [1]
+    assert [index for index, _ in raised.value.record_errors] == [1]
 
 
 def test_timestamps_at_the_bounds_are_fine(tmp_path: Path) -> None:
@@ -207,10 +207,10 @@ def test_timestamps_at_the_bounds_are_fine(tmp_path: Path) -> None:
 def test_a_compacted_topic_refuses_records_without_a_key_and_names_them(tmp_path: Path) -> None:
     log = open_with(tmp_path, cleanup_policy=("compact",))
     data = build([Record(0, NOW_MS, b"k", b"a"), Record(0, NOW_MS, None, b"b"), Record(0, NOW_MS, None, b"c")])
-    with pytest.raises(InvalidRecords) as refused:
+    with pytest.raises(InvalidRecords) as raised:
         append(log, memoryview(data))
-    assert refused.value.code is ErrorCode.INVALID_RECORD
-    assert [index for index, _ in refused.value.record_errors] == [1, 2]
+    assert raised.value.code is ErrorCode.INVALID_RECORD
+    assert [index for index, _ in raised.value.record_errors] == [1, 2]
     assert nothing_was_written(log)
 
 
@@ -219,7 +219,7 @@ def test_an_empty_key_is_a_key(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("topic", "sent", "kept"),
+    ("topic", "sent", "stored"),
     [
         ("producer", Compression.LZ4, Compression.LZ4),
         ("uncompressed", Compression.LZ4, Compression.NONE),
@@ -228,11 +228,13 @@ def test_an_empty_key_is_a_key(tmp_path: Path) -> None:
         ("gzip", Compression.GZIP, Compression.GZIP),
     ],
 )
-def test_the_topic_may_choose_the_compression(tmp_path: Path, topic: str, sent: Compression, kept: Compression) -> None:
+def test_the_topic_may_choose_the_compression(
+    tmp_path: Path, topic: str, sent: Compression, stored: Compression
+) -> None:
     log = open_with(tmp_path, compression_type=topic)
     append(log, batch("a", "b" * 500, compression=sent, pid=PID, sequence=7), leader_epoch=4)
     (header,) = headers(log)
-    assert header.compression is kept
+    assert header.compression is stored
     assert (header.producer_id, header.base_sequence, header.partition_leader_epoch) == (PID, 7, 4)
     assert values(read_all(log)) == ["a", "b" * 500]
 

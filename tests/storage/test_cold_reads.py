@@ -17,14 +17,14 @@ PAGE = 4096
 class SlowDisk(OsDisk):
     """Nothing is in memory until it was read ahead."""
 
-    __slots__ = ("ahead", "asked")
+    __slots__ = ("ahead", "checked")
 
     def __init__(self) -> None:
-        self.asked: list[tuple[int, int]] = []
+        self.checked: list[tuple[int, int]] = []
         self.ahead: list[tuple[int, int]] = []
 
     def is_resident(self, handle: int, offset: int, size_bytes: int) -> bool:
-        self.asked.append((offset, size_bytes))
+        self.checked.append((offset, size_bytes))
         return (offset, size_bytes) in self.ahead
 
     def read_ahead(self, handle: int, offset: int, size_bytes: int) -> None:
@@ -46,7 +46,7 @@ def log(tmp_path: Path, disk: SlowDisk) -> Log:
 
 def test_what_was_appended_lately_is_not_asked_about(log: Log, disk: SlowDisk) -> None:
     assert log.cold_read(0, 1000) is None
-    assert disk.asked == []
+    assert disk.checked == []
 
 
 def test_a_sealed_segment_that_is_not_in_memory_is_read_ahead(log: Log, disk: SlowDisk) -> None:
@@ -56,7 +56,7 @@ def test_a_sealed_segment_that_is_not_in_memory_is_read_ahead(log: Log, disk: Sl
     assert cold is not None
     cold.read_ahead()
     assert log.cold_read(3, 100) is None
-    index, batches = disk.asked[-2:]
+    index, batches = disk.checked[-2:]
     assert index[0] == 0
     assert 0 < batches[0] <= log.size_bytes
 

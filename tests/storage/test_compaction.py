@@ -1,4 +1,4 @@
-"""What a compacted log keeps, by Kafka's rules."""
+"""Which records a compacted log keeps, by Kafka's rules."""
 
 from __future__ import annotations
 
@@ -159,9 +159,14 @@ def test_a_producers_last_batch_stays_as_a_header_for_its_sequence_number(log: L
     put(log, ("a", "4"))
     seal(log)
     run_cleaner(log)
-    kept = headers(log)
-    assert [(one.base_offset, one.records_count) for one in kept] == [(1, 0), (3, 1)]
-    assert (kept[0].producer_id, kept[0].base_sequence, kept[0].last_sequence, kept[0].last_offset) == (PID, 1, 2, 2)
+    remaining = headers(log)
+    assert [(one.base_offset, one.records_count) for one in remaining] == [(1, 0), (3, 1)]
+    assert (
+        remaining[0].producer_id,
+        remaining[0].base_sequence,
+        remaining[0].last_sequence,
+        remaining[0].last_offset,
+    ) == (PID, 1, 2, 2)
     again = reopened(log)
     assert again.producer_state.producers[PID].last_sequence == 2
     assert put(again, ("a", "5"), pid=PID, sequence=3) == 4
@@ -339,11 +344,11 @@ def test_a_damaged_batch_stops_the_cleaning_and_changes_nothing(log: Log) -> Non
     content[-1] ^= 1
     path.write_bytes(content)
     log.flush(NOW_MS)
-    names = sorted(each.name for each in Path(log.directory).iterdir())
+    names = sorted(path.name for path in Path(log.directory).iterdir())
     with error_of(ErrorCode.CORRUPT_MESSAGE):
         run_cleaner(log)
     assert path.read_bytes() == content
-    assert sorted(each.name for each in Path(log.directory).iterdir()) == names
+    assert sorted(path.name for path in Path(log.directory).iterdir()) == names
 
 
 def test_lookups_by_time_and_offset_work_after_cleaning(log: Log) -> None:
@@ -351,13 +356,13 @@ def test_lookups_by_time_and_offset_work_after_cleaning(log: Log) -> None:
         put(log, (f"k{n % 7}", "x" * 20), timestamp=NOW_MS + n)
     seal(log)
     run_cleaner(log)
-    kept = read_all(log)
-    assert len(kept) == 7
+    remaining = read_all(log)
+    assert len(remaining) == 7
     for n in range(41):
-        expected = next((record.offset for record in kept if record.timestamp >= NOW_MS + n), None)
-        found = searched(partial(log.offset_for_timestamp, NOW_MS + n))
-        assert (None if found is None else found.offset) == expected
-    for record in kept:
+        expected = next((record.offset for record in remaining if record.timestamp >= NOW_MS + n), None)
+        match = searched(partial(log.offset_for_timestamp, NOW_MS + n))
+        assert (None if match is None else match.offset) == expected
+    for record in remaining:
         assert read_all(log, record.offset)[0].offset == record.offset
 
 

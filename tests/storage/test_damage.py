@@ -23,26 +23,26 @@ def log(tmp_path: Path) -> Log:
     return log
 
 
-def damage(log: Log, offset: int, at: int, form: str, value: int) -> None:
+def damage(log: Log, offset: int, at: int, layout: str, value: int) -> None:
     """Overwrite a field of the batch at this offset."""
     size = headers(log)[0].size_bytes
     path = Path(log.segments.first.path)
     content = bytearray(path.read_bytes())
-    pack_into(form, content, size * offset + at, value)
+    pack_into(layout, content, size * offset + at, value)
     path.write_bytes(content)
     log.segments.first.release()
 
 
-@pytest.mark.parametrize(("at", "form", "value"), [
+@pytest.mark.parametrize(("at", "layout", "value"), [
     (LENGTH, ">i", -5),
     (LENGTH, ">i", 0),
     (MAGIC, ">b", 9),
     (MAGIC, ">b", -1),
 ])  # fmt: skip
 def test_what_is_before_the_damage_can_be_read_and_the_damage_says_what_it_is(
-    log: Log, at: int, form: str, value: int
+    log: Log, at: int, layout: str, value: int
 ) -> None:
-    damage(log, 2, at, form, value)
+    damage(log, 2, at, layout, value)
     assert values([*fetch(log, 0, 1), *fetch(log, 1, 1)]) == ["a", "b"]
     with error_of(ErrorCode.CORRUPT_MESSAGE):
         log.read(2, 1)

@@ -53,7 +53,7 @@ def test_garbage_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "answer"),
+    ("epoch", "answer"),
     [
         (-1, (-1, -1)),
         (1, (1, 10)),  # older than all: itself, and where the oldest begins
@@ -64,8 +64,8 @@ def test_garbage_is_an_error(tmp_path: Path) -> None:
         (8, (-1, -1)),
     ],
 )
-def test_an_epoch_ends_where_the_next_begins(cache: LeaderEpochCache, asked: int, answer: tuple[int, int]) -> None:
-    assert cache.end_offset_for(asked, 44) == answer
+def test_an_epoch_ends_where_the_next_begins(cache: LeaderEpochCache, epoch: int, answer: tuple[int, int]) -> None:
+    assert cache.end_offset_for(epoch, 44) == answer
 
 
 def test_no_epoch_ends_in_an_empty_log(tmp_path: Path) -> None:

@@ -168,10 +168,10 @@ DEVICE = ("EIO", "EROFS", "ENXIO", "ENODEV", "ESTALE", "EUCLEAN", "EACCES", "EPE
 
 @pytest.mark.parametrize("name", DEVICE)
 def test_what_a_device_says_is_a_failed_directory(name: str) -> None:
-    told: list[StorageError] = []
-    with pytest.raises(LogDirFailure), failing("/data", "reading", report=told.append):
+    reported: list[StorageError] = []
+    with pytest.raises(LogDirFailure), failing("/data", "reading", report=reported.append):
         raise OSError(getattr(errno, name), name)
-    assert [type(error) for error in told] == [LogDirFailure]
+    assert [type(error) for error in reported] == [LogDirFailure]
 
 
 @pytest.mark.parametrize("name", sorted(errno.errorcode[number] for number in OUR_OWN))
@@ -179,10 +179,10 @@ def test_what_a_device_says_is_a_failed_directory(name: str) -> None:
 def test_a_call_that_the_system_refuses_is_a_bug_and_no_failed_directory(
     name: str, may_be_full: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    told: list[StorageError] = []
-    with pytest.raises(StorageBug) as bug, failing("/data", "reading", may_be_full=may_be_full, report=told.append):
+    reported: list[StorageError] = []
+    with pytest.raises(StorageBug) as bug, failing("/data", "reading", may_be_full=may_be_full, report=reported.append):
         raise OSError(getattr(errno, name), name)
-    assert (bug.value.code.name, told) == ("UNKNOWN_SERVER_ERROR", [])
+    assert (bug.value.code.name, reported) == ("UNKNOWN_SERVER_ERROR", [])
     (record,) = caplog.records
     assert record.levelno == logging.ERROR
     assert record.exc_info is not None

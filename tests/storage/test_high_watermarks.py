@@ -18,7 +18,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def filled(logs: Logs) -> Log:
-    """A log with two records, of which nothing is committed."""
+    """Returns a log with two records, of which nothing is committed."""
     create(logs, 0, "a", "b")
     log = logs.get(place(0))
     assert log is not None

@@ -41,7 +41,7 @@ def test_an_empty_index_points_at_the_segment_s_beginning(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("offset", "found"),
+    ("offset", "entry"),
     [
         (999, (BASE, 0)),
         (1009, (BASE, 0)),
@@ -51,8 +51,8 @@ def test_an_empty_index_points_at_the_segment_s_beginning(path: Path) -> None:
         (9999, (1035, 400)),
     ],
 )
-def test_a_lookup_finds_the_last_entry_at_or_below(index: OffsetIndex, offset: int, found: tuple[int, int]) -> None:
-    assert index.lookup(offset) == found
+def test_a_lookup_finds_the_last_entry_at_or_below(index: OffsetIndex, offset: int, entry: tuple[int, int]) -> None:
+    assert index.lookup(offset) == entry
 
 
 def test_what_was_written_before_is_durable_too_after_a_durable_flush(

@@ -22,7 +22,7 @@ from tests.storage.writing import NOW_MS, TP, append, config, fetch, open_log, r
 CODECS = st.sampled_from([Compression.NONE, Compression.NONE, Compression.GZIP])
 
 
-class Kept(NamedTuple):
+class Expected(NamedTuple):
     """A record as the model has it."""
 
     offset: int
@@ -37,7 +37,7 @@ class LogAgainstAList(RuleBasedStateMachine):
         super().__init__()
         self.root = Path(mkdtemp())
         self.directory = self.root / str(TP)
-        self.kept: list[Kept] = []
+        self.records: list[Expected] = []
         self.start = self.end = 0
         self.checkpointed = (0, 0)  # recovery point and log start, as the files beside the logs have them
         self.sequence = 0
@@ -53,10 +53,10 @@ class LogAgainstAList(RuleBasedStateMachine):
     @rule(times=st.lists(st.integers(0, 50), min_size=1, max_size=4), size=st.integers(0, 60), codec=CODECS)
     def produce(self, times: list[int], size: int, codec: Compression) -> None:
         values = [b"%d:" % (self.end + n) + b"x" * size for n in range(len(times))]
-        found = [Record(0, NOW_MS + t, b"k", value) for t, value in zip(times, values, strict=True)]
-        appended = append(self.log, memoryview(build(found, compression=codec)))
+        records = [Record(0, NOW_MS + t, b"k", value) for t, value in zip(times, values, strict=True)]
+        appended = append(self.log, memoryview(build(records, compression=codec)))
         assert appended.base_offset == self.end
-        self.kept += [Kept(self.end + n, NOW_MS + t, values[n]) for n, t in enumerate(times)]
+        self.records += [Expected(self.end + n, NOW_MS + t, values[n]) for n, t in enumerate(times)]
         self.end += len(times)
 
     @rule()
@@ -66,25 +66,27 @@ class LogAgainstAList(RuleBasedStateMachine):
     @rule(max_bytes=st.integers(1, 3000), part=st.floats(0, 1))
     def consume(self, max_bytes: int, part: float) -> None:
         offset = self.start + round(part * (self.end - self.start))
-        found = [(r.offset, r.timestamp, r.value) for r in read_all(self.log, offset, max_bytes)]
-        assert found == [tuple(kept) for kept in self.kept if kept.offset >= offset]
+        read = [(r.offset, r.timestamp, r.value) for r in read_all(self.log, offset, max_bytes)]
+        assert read == [tuple(record) for record in self.records if record.offset >= offset]
 
     @rule(limit=st.floats(0, 1))
     def consume_what_is_committed(self, limit: float) -> None:
         high_watermark = self.start + round(limit * (self.end - self.start))
-        found = list(fetch(self.log, self.start, 100_000, high_watermark))
-        assert all(record.offset < high_watermark for record in found)
+        read = list(fetch(self.log, self.start, 100_000, high_watermark))
+        assert all(record.offset < high_watermark for record in read)
 
     @rule(t=st.integers(-1, 55))
     def look_up_a_time(self, t: int) -> None:
-        found = searched(partial(self.log.offset_for_timestamp, NOW_MS + t))
-        first = next((kept for kept in self.kept if kept.timestamp >= NOW_MS + t), None)
-        assert (found and found.offset) == (first and first.offset)
+        match = searched(partial(self.log.offset_for_timestamp, NOW_MS + t))
+        first = next((record for record in self.records if record.timestamp >= NOW_MS + t), None)
+        assert (match and match.offset) == (first and first.offset)
 
     @rule()
     def look_up_the_largest_time(self) -> None:
-        found = searched(self.log.max_timestamp)
-        assert (-1 if found is None else found.timestamp) == max((kept.timestamp for kept in self.kept), default=-1)
+        match = searched(self.log.max_timestamp)
+        assert (-1 if match is None else match.timestamp) == max(
+            (record.timestamp for record in self.records), default=-1
+        )
 
     @rule(part=st.floats(0, 1))
     def delete_records(self, part: float) -> None:
@@ -108,7 +110,7 @@ class LogAgainstAList(RuleBasedStateMachine):
         offset = ends[round(part * (len(ends) - 1))]
         self.log.truncate_to(offset, NOW_MS)
         self.log.update_high_watermark(self.log.log_end_offset)
-        self.kept = [kept for kept in self.kept if kept.offset < offset]
+        self.records = [record for record in self.records if record.offset < offset]
         self.end = offset
         self.start = min(self.start, offset)
         self.checkpoint()
@@ -116,7 +118,7 @@ class LogAgainstAList(RuleBasedStateMachine):
     @rule(offset=st.integers(0, 200))
     def begin_anew(self, offset: int) -> None:
         self.log.truncate_fully(offset, NOW_MS)
-        self.kept, self.start, self.end = [], offset, offset
+        self.records, self.start, self.end = [], offset, offset
         self.checkpoint()
 
     @rule()
@@ -157,7 +159,7 @@ class LogAgainstAList(RuleBasedStateMachine):
         self.log.update_high_watermark(self.log.log_end_offset)
 
     def forget(self) -> None:
-        self.kept = [kept for kept in self.kept if kept.offset >= self.start]
+        self.records = [record for record in self.records if record.offset >= self.start]
 
     @invariant()
     def offsets_agree(self) -> None:

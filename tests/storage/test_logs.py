@@ -139,9 +139,9 @@ def test_progress_is_told_as_logs_are_opened(data: Path) -> None:
     logs = start(data)
     for partition in range(3):
         create(logs, partition)
-    told: list[tuple[str, int, int]] = []
-    Logs([str(data)], disk=DISK, unique=str).load(lambda _: CONFIG, NOW_MS, lambda *step: told.append(step))
-    assert told == [(str(data), 1, 3), (str(data), 2, 3), (str(data), 3, 3)]
+    progress: list[tuple[str, int, int]] = []
+    Logs([str(data)], disk=DISK, unique=str).load(lambda _: CONFIG, NOW_MS, lambda *step: progress.append(step))
+    assert progress == [(str(data), 1, 3), (str(data), 2, 3), (str(data), 3, 3)]
 
 
 def test_each_topic_has_its_own_config(data: Path) -> None:
@@ -314,7 +314,7 @@ def test_retention_goes_over_all_logs(data: Path) -> None:
     for log in logs:
         log.config = config(retention_bytes=1, retention_ms=-1)
     done = logs.apply_retention(NOW_MS)
-    assert [(log.topic_partition.partition, len(found)) for log, found in done] == [(0, 2), (1, 2), (2, 2)]
+    assert [(log.topic_partition.partition, len(deleted)) for log, deleted in done] == [(0, 2), (1, 2), (2, 2)]
     assert [base_offsets(log) for log in logs] == [[2], [2], [2]]
 
 
@@ -338,7 +338,7 @@ def test_how_far_compaction_came_outlives_the_broker_and_goes_with_the_log(tmp_p
     assert (tmp_path / "cleaner-offset-checkpoint").read_text() == "0\n1\norders 0 2\n"
     logs.close(NOW_MS)
     again = start(tmp_path)
-    assert [each.cleaned_to for each in again] == [2, None]
+    assert [log.cleaned_to for log in again] == [2, None]
     again.delete(place(0), NOW_MS)
     again.write_checkpoints()
     assert (tmp_path / "cleaner-offset-checkpoint").read_text() == "0\n0\n"
@@ -349,4 +349,4 @@ def test_a_damaged_checkpoint_of_compaction_means_that_nothing_is_clean(tmp_path
     create(logs, 0, "a")
     logs.close(NOW_MS)
     (tmp_path / "cleaner-offset-checkpoint").write_text("nonsense")
-    assert [each.cleaned_to for each in start(tmp_path)] == [None]
+    assert [log.cleaned_to for log in start(tmp_path)] == [None]

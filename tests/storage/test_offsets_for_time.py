@@ -26,7 +26,7 @@ def times(log: Log, *timestamps: int, compression: Compression = Compression.NON
     append(log, memoryview(data), leader_epoch=4)
 
 
-def found(log: Log, t: int) -> tuple[int, int] | None:
+def lookup(log: Log, t: int) -> tuple[int, int] | None:
     place = searched(partial(log.offset_for_timestamp, NOW_MS + t))
     return None if place is None else (place.timestamp - NOW_MS, place.offset)
 
@@ -34,7 +34,7 @@ def found(log: Log, t: int) -> tuple[int, int] | None:
 def test_the_first_record_at_or_after_a_time_is_found_within_its_batch(log: Log) -> None:
     times(log, 10, 20, 30)
     times(log, 40, 50)
-    assert [found(log, t) for t in (0, 10, 11, 30, 31, 50, 51)] == [
+    assert [lookup(log, t) for t in (0, 10, 11, 30, 31, 50, 51)] == [
         (10, 0),
         (10, 0),
         (20, 1),
@@ -47,7 +47,7 @@ def test_the_first_record_at_or_after_a_time_is_found_within_its_batch(log: Log)
 
 def test_it_is_found_in_a_compressed_batch(log: Log) -> None:
     times(log, 10, 20, 30, compression=Compression.LZ4)
-    assert found(log, 15) == (20, 1)
+    assert lookup(log, 15) == (20, 1)
 
 
 def test_its_leader_epoch_comes_with_it(log: Log) -> None:
@@ -60,14 +60,14 @@ def test_its_leader_epoch_comes_with_it(log: Log) -> None:
 def test_times_out_of_order_are_found_by_offset(log: Log) -> None:
     times(log, 50, 10, 40)
     times(log, 20, 60)
-    assert [found(log, t) for t in (10, 45, 55)] == [(50, 0), (50, 0), (60, 4)]
+    assert [lookup(log, t) for t in (10, 45, 55)] == [(50, 0), (50, 0), (60, 4)]
 
 
 def test_deleted_records_are_not_found(log: Log) -> None:
     times(log, 10, 20, 30)
     times(log, 40)
     log.advance_log_start(2)
-    assert found(log, 0) == (30, 2)
+    assert lookup(log, 0) == (30, 2)
 
 
 def test_the_largest_timestamp_is_found_with_the_first_record_that_has_it(log: Log) -> None:
@@ -93,7 +93,7 @@ def test_lookups_agree_with_a_search_of_all_records_over_many_segments(log: Log)
     for reopened in (log, reopen(log)):
         for t in range(0, 1010, 10):
             first = next(((r.timestamp - NOW_MS, r.offset) for r in everything if r.timestamp >= NOW_MS + t), None)
-            assert found(reopened, t) == first
+            assert lookup(reopened, t) == first
 
 
 def reopen(log: Log) -> Log:
@@ -103,7 +103,7 @@ def reopen(log: Log) -> Log:
 
 
 def test_an_empty_log_finds_nothing(log: Log) -> None:
-    assert found(log, 0) is None
+    assert lookup(log, 0) is None
 
 
 def test_old_messages_are_found_by_their_own_times(log: Log) -> None:
@@ -112,7 +112,7 @@ def test_old_messages_are_found_by_their_own_times(log: Log) -> None:
     data = encode_message_set([Record(0, NOW_MS + 10), Record(1, NOW_MS + 20)], 1)
     append(log, memoryview(bytearray(data)))
     append(log, batch("b", timestamp=NOW_MS + 30))
-    assert [found(log, t) for t in (5, 15, 25)] == [(10, 0), (20, 1), (30, 2)]
+    assert [lookup(log, t) for t in (5, 15, 25)] == [(10, 0), (20, 1), (30, 2)]
 
 
 def test_records_are_looked_at_elsewhere(log: Log) -> None:

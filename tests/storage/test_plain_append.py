@@ -34,7 +34,7 @@ def batch(count: int = 1, at_ms: int = NOW_MS, **fields: int) -> memoryview:
 
 
 def append(log: Log, records: memoryview, *, plainly: bool) -> object:
-    """What an append gives or raises, by either way."""
+    """Returns the result or the error of an append, by either way."""
     rules = log.rules
     rules.plain = plainly
     try:
@@ -79,7 +79,7 @@ def test_both_ways_leave_the_same_log(tmp_path_factory: pytest.TempPathFactory, 
     outcomes = []
     for plainly in (True, False):
         log = new_log(tmp_path_factory.mktemp("log"))
-        results = [append(log, memoryview(bytearray(each)), plainly=plainly) for each in sent]
+        results = [append(log, memoryview(bytearray(batch_bytes)), plainly=plainly) for batch_bytes in sent]
         outcomes.append((results, contents(log)))
     assert outcomes[0] == outcomes[1]
 
@@ -122,10 +122,12 @@ def test_a_coordinators_records_take_it_into_a_compacted_log(
     for plainly in (True, False):
         path = str(tmp_path_factory.mktemp("log") / "t-0")
         log = Log.open(path, TopicPartition("t", 0), config, disk=OsDisk(), now_ms=NOW_MS)
-        assert log.rules.kept
-        log.rules.kept = plainly
-        found = [log.append(batch(count), leader_epoch=1, now_ms=NOW_MS, origin=Origin.COORDINATOR) for count in counts]
-        outcomes.append((found, contents(log)))
+        assert log.rules.stored_as_sent
+        log.rules.stored_as_sent = plainly
+        appended = [
+            log.append(batch(count), leader_epoch=1, now_ms=NOW_MS, origin=Origin.COORDINATOR) for count in counts
+        ]
+        outcomes.append((appended, contents(log)))
     assert outcomes[0] == outcomes[1]
 
 

@@ -11,7 +11,7 @@ from protocol.records.batch import MAX_SEQUENCE, TRANSACTIONAL
 from storage.disk import OsDisk
 from storage.producers.entry import CachedBatch, CompletedTxn, Origin
 from storage.producers.state import ProducerBatch, ProducerState
-from tests.storage.producing import ABORT, COMMIT, DAY_MS, PID, append, batch, marker_batch, refused
+from tests.storage.producing import ABORT, COMMIT, DAY_MS, PID, append, batch, error_of, marker_batch
 
 
 @pytest.fixture
@@ -35,12 +35,12 @@ def test_an_unknown_producer_may_begin_anywhere(state: ProducerState) -> None:
 
 def test_a_gap_is_out_of_order(state: ProducerState) -> None:
     append(state, batch(0), 0)
-    assert refused(state, batch(2)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert error_of(state, batch(2)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
 def test_sequences_wrap_to_zero(state: ProducerState) -> None:
     append(state, batch(MAX_SEQUENCE - 1, count=2), 0)
-    assert refused(state, batch(1)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert error_of(state, batch(1)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     append(state, batch(0), 2)
 
 
@@ -65,13 +65,13 @@ def test_five_batches_are_remembered(state: ProducerState) -> None:
     for sequence in range(6):
         append(state, batch(sequence), sequence)
     assert state.check(batch(1), Origin.CLIENT) is not None
-    assert refused(state, batch(0)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert error_of(state, batch(0)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
 def test_part_of_a_batch_is_no_duplicate(state: ProducerState) -> None:
     append(state, batch(0, count=3), 0)
-    assert refused(state, batch(0, count=2)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-    assert refused(state, batch(1, count=2)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert error_of(state, batch(0, count=2)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert error_of(state, batch(1, count=2)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
 def test_a_check_changes_nothing(state: ProducerState) -> None:
@@ -87,15 +87,15 @@ def test_a_check_changes_nothing(state: ProducerState) -> None:
 
 def test_a_new_epoch_begins_at_sequence_zero(state: ProducerState) -> None:
     append(state, batch(0), 0)
-    assert refused(state, batch(1, epoch=1)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert error_of(state, batch(1, epoch=1)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     append(state, batch(0, epoch=1), 1)
     assert state.producers[PID].epoch == 1
 
 
 def test_an_old_epoch_is_refused(state: ProducerState) -> None:
     append(state, batch(0, epoch=5), 0)
-    assert refused(state, batch(1, epoch=4)) is ErrorCode.INVALID_PRODUCER_EPOCH
-    assert refused(state, batch(-1, epoch=4), Origin.COORDINATOR) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert error_of(state, batch(1, epoch=4)) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert error_of(state, batch(-1, epoch=4), Origin.COORDINATOR) is ErrorCode.INVALID_PRODUCER_EPOCH
 
 
 def test_a_new_epoch_knows_no_duplicates(state: ProducerState) -> None:
@@ -183,19 +183,19 @@ def test_sequences_go_on_after_a_marker(state: ProducerState) -> None:
 def test_after_a_marker_with_a_new_epoch_they_begin_again(state: ProducerState) -> None:
     append(state, batch(0, attributes=TRANSACTIONAL), 0)
     append(state, marker_batch(epoch=1), 1, marker=ABORT._replace(transaction_version=2))
-    assert refused(state, batch(1, epoch=1, attributes=TRANSACTIONAL)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert error_of(state, batch(1, epoch=1, attributes=TRANSACTIONAL)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     append(state, batch(0, epoch=1, attributes=TRANSACTIONAL), 2)
 
 
 def test_an_old_marker_is_refused(state: ProducerState) -> None:
     append(state, batch(0, epoch=2, attributes=TRANSACTIONAL), 0)
-    assert refused(state, marker_batch(epoch=1), Origin.COORDINATOR, marker=ABORT) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert error_of(state, marker_batch(epoch=1), Origin.COORDINATOR, marker=ABORT) is ErrorCode.INVALID_PRODUCER_EPOCH
 
 
 def test_with_transactions_v2_a_marker_of_the_open_epoch_is_late(state: ProducerState) -> None:
     late = ABORT._replace(transaction_version=2)
     append(state, batch(0, epoch=2, attributes=TRANSACTIONAL), 0)
-    assert refused(state, marker_batch(epoch=2), Origin.COORDINATOR, marker=late) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert error_of(state, marker_batch(epoch=2), Origin.COORDINATOR, marker=late) is ErrorCode.INVALID_PRODUCER_EPOCH
     append(state, marker_batch(epoch=3), 1, marker=late)
     append(state, marker_batch(epoch=3), 2, marker=late)  # the coordinator tries again what it has not heard of
 
@@ -203,14 +203,14 @@ def test_with_transactions_v2_a_marker_of_the_open_epoch_is_late(state: Producer
 def test_a_zombie_coordinator_is_fenced(state: ProducerState) -> None:
     append(state, marker_batch(), 0, marker=ABORT._replace(coordinator_epoch=5))
     zombie = ABORT._replace(coordinator_epoch=4)
-    code = refused(state, marker_batch(), Origin.COORDINATOR, marker=zombie)
+    code = error_of(state, marker_batch(), Origin.COORDINATOR, marker=zombie)
     assert code is ErrorCode.TRANSACTION_COORDINATOR_FENCED
     append(state, marker_batch(), 1, marker=zombie, origin=Origin.REPLICATION)
 
 
 def test_a_plain_batch_within_a_transaction_is_refused(state: ProducerState) -> None:
     append(state, batch(0, attributes=TRANSACTIONAL), 0)
-    assert refused(state, batch(1)) is ErrorCode.INVALID_TXN_STATE
+    assert error_of(state, batch(1)) is ErrorCode.INVALID_TXN_STATE
 
 
 def test_an_emptied_control_batch_means_nothing(state: ProducerState) -> None:
@@ -295,7 +295,7 @@ def test_any_requests_are_answered_as_the_rules_say(requests: list[tuple[int, in
         expected = model.answer(epoch, sequence, count)
         header = batch(sequence, count=count, epoch=epoch)
         if isinstance(expected, ErrorCode):
-            assert refused(state, header) is expected
+            assert error_of(state, header) is expected
         elif expected is None:
             append(state, header, state.end_offset)
             offsets.append(state.end_offset - count)

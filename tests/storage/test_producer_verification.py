@@ -9,7 +9,7 @@ from protocol.records.batch import TRANSACTIONAL
 from storage.disk import OsDisk
 from storage.producers.entry import Origin
 from storage.producers.state import ProducerState
-from tests.storage.producing import ABORT, DAY_MS, PID, append, batch, marker_batch, refused
+from tests.storage.producing import ABORT, DAY_MS, PID, append, batch, error_of, marker_batch
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def verified() -> ProducerState:
 
 def test_a_transaction_s_first_write_needs_the_guard_that_is_in_place(verified: ProducerState) -> None:
     first = batch(0, attributes=TRANSACTIONAL)
-    assert refused(verified, first) is ErrorCode.INVALID_TXN_STATE
+    assert error_of(verified, first) is ErrorCode.INVALID_TXN_STATE
     guard = verified.start_verification(PID, 0, 0, supports_epoch_bump=True, now_ms=0)
     assert verified.check(first, Origin.CLIENT, guard=guard) is None
     verified.update(first, 0, 500)

@@ -1,4 +1,4 @@
-"""What a log makes of records that lie, and of records that take long to look at."""
+"""How a log takes records that lie, and records that take long to look at."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def fill(log: Log, count: int, first: int = 0) -> None:
 
 
 def crashed(tmp_path: Path, count: int = 20) -> Path:
-    """The folder of a log whose broker was killed."""
+    """Returns the folder of a log whose broker was killed."""
     directory = tmp_path / "orders-0"
     fill(open_log(directory, SMALL), count)
     return directory
@@ -88,14 +88,14 @@ def test_a_torn_tail_is_cut_wherever_it_was_torn(tmp_path: Path) -> None:
     for size in range(len(content) + 1):
         file.write_bytes(content[:size])
         log = recover(directory, recovery_point=base_offset)
-        kept = max(end for end in sizes if end <= size)
-        assert log.log_end_offset == sizes[kept]
-        assert values(read_all(log)) == whole[: sizes[kept]]
+        whole_bytes = max(end for end in sizes if end <= size)
+        assert log.log_end_offset == sizes[whole_bytes]
+        assert values(read_all(log)) == whole[: sizes[whole_bytes]]
         cut = log.recovered.cut
-        assert (cut is None) == (kept == size)
+        assert (cut is None) == (whole_bytes == size)
         if cut is not None:
-            assert (cut.position, cut.offset, cut.bytes_lost) == (kept, sizes[kept], size - kept)
-        assert append(log, batch("new")).base_offset == sizes[kept]
+            assert (cut.position, cut.offset, cut.bytes_lost) == (whole_bytes, sizes[whole_bytes], size - whole_bytes)
+        assert append(log, batch("new")).base_offset == sizes[whole_bytes]
 
 
 def test_any_flipped_bit_is_noticed_and_nothing_after_it_is_kept(tmp_path: Path) -> None:
@@ -111,8 +111,8 @@ def test_any_flipped_bit_is_noticed_and_nothing_after_it_is_kept(tmp_path: Path)
         content[at] ^= 1 << chance.randrange(8)
         file.write_bytes(content)
         log = recover(copy)
-        kept = values(read_all(log))
-        assert kept == whole[: len(kept)]
+        remaining = values(read_all(log))
+        assert remaining == whole[: len(remaining)]
         assert append(log, batch("new")).base_offset == log.log_end_offset - 1
 
 

@@ -27,7 +27,7 @@ SIZE = len(batch("x" * 100))
 
 
 def hourly(tmp_path: Path, count: int = 6, **topic_config: object) -> Log:
-    """A segment with one batch for each hour until now."""
+    """Returns a segment with one batch for each hour until now."""
     log = open_log(tmp_path / "orders-0", config(retention_ms=-1, **topic_config))
     for n in range(count):
         if n:
@@ -97,8 +97,8 @@ def test_nothing_beyond_the_high_watermark_goes(tmp_path: Path) -> None:
 def test_each_segment_goes_for_the_first_reason_that_it_has(tmp_path: Path) -> None:
     log = hourly(tmp_path)
     log.advance_log_start(1)
-    found = retain(log, retention_bytes=4 * SIZE, retention_ms=2 * HOUR_MS)
-    assert found == [Reason.LOG_START, Reason.SIZE, Reason.TIME]
+    deleted = retain(log, retention_bytes=4 * SIZE, retention_ms=2 * HOUR_MS)
+    assert deleted == [Reason.LOG_START, Reason.SIZE, Reason.TIME]
 
 
 def test_where_records_have_no_time_the_file_s_counts(tmp_path: Path) -> None:

@@ -82,9 +82,9 @@ def test_age_is_counted_from_the_first_batch_after_a_restart_too(tmp_path: Path)
 
 def test_jitter_takes_off_less_than_its_limit_and_differs_between_partitions(tmp_path: Path) -> None:
     jittered = config(segment_ms=HOUR_MS, segment_jitter_ms=HOUR_MS)
-    found = {open_log(tmp_path / f"orders-{n}", jittered).segments.active.roll_jitter_ms for n in range(20)}
-    assert all(0 <= jitter < HOUR_MS for jitter in found)
-    assert len(found) > 10
+    jitters = {open_log(tmp_path / f"orders-{n}", jittered).segments.active.roll_jitter_ms for n in range(20)}
+    assert all(0 <= jitter < HOUR_MS for jitter in jitters)
+    assert len(jitters) > 10
 
 
 def test_a_compacted_log_rolls_within_its_compaction_lag(tmp_path: Path) -> None:

@@ -39,10 +39,10 @@ def test_an_empty_index_knows_no_time(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("timestamp", "found"), [(999, (-1, BASE)), (1000, (1000, 510)), (2999, (2000, 520)), (9999, (3000, 535))]
+    ("timestamp", "entry"), [(999, (-1, BASE)), (1000, (1000, 510)), (2999, (2000, 520)), (9999, (3000, 535))]
 )
-def test_a_lookup_finds_the_last_entry_at_or_below(index: TimeIndex, timestamp: int, found: tuple[int, int]) -> None:
-    assert index.lookup(timestamp) == found
+def test_a_lookup_finds_the_last_entry_at_or_below(index: TimeIndex, timestamp: int, entry: tuple[int, int]) -> None:
+    assert index.lookup(timestamp) == entry
 
 
 def test_the_file_is_kafka_s(index: TimeIndex, path: Path) -> None:

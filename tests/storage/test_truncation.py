@@ -195,15 +195,15 @@ class Forgetful(Random):
 
 
 def killed_at(call: int, call_of_start: int | None, offset: int, recovery_point: int) -> tuple[list[str], list[str]]:
-    """What a start finds after a truncation, and a start before it, that were killed at these calls; and what another
-    one finds, before which the power went."""
+    """Returns the values after a truncation, and a start before it, that were killed at these calls; and those that
+    another one finds, before which the power went."""
     disk, directory = FaultyDisk(Forgetful()), Path("/data/orders-0")
     disk.mkdir("/data")
     disk.fsync_dir("/")
 
     def start() -> list[str]:
-        found = open_log(directory, SMALL, disk=disk, clean=False, recovery_point=recovery_point)
-        return values(read_all(found))
+        reopened = open_log(directory, SMALL, disk=disk, clean=False, recovery_point=recovery_point)
+        return values(read_all(reopened))
 
     log = open_log(directory, SMALL, disk=disk)
     fill(log, 12)
@@ -217,9 +217,9 @@ def killed_at(call: int, call_of_start: int | None, offset: int, recovery_point:
         with suppress(Crash):
             start()
         disk.crash(power=False)
-    found = start()
+    reopened = start()
     disk.crash(power=True)
-    return found, start()
+    return reopened, start()
 
 
 @pytest.mark.parametrize("recovery_point", [0, 9, 11])
@@ -228,12 +228,12 @@ def test_what_a_start_after_a_cut_short_truncation_finds_gone_does_not_come_back
     offset: int, recovery_point: int
 ) -> None:
     for call in range(32):
-        found, afterwards = killed_at(call, None, offset, recovery_point)
-        assert afterwards == found, f"killed at call {call}"
+        reopened, afterwards = killed_at(call, None, offset, recovery_point)
+        assert afterwards == reopened, f"killed at call {call}"
 
 
 @pytest.mark.parametrize("offset", [6, 11])
 def test_nor_does_it_when_that_start_was_cut_short_too(offset: int) -> None:
     for call, call_of_start in product(range(0, 27, 2), range(5, 50, 3)):
-        found, afterwards = killed_at(call, call_of_start, offset, 9)
-        assert afterwards == found, f"killed at calls {call} and {call_of_start}"
+        reopened, afterwards = killed_at(call, call_of_start, offset, 9)
+        assert afterwards == reopened, f"killed at calls {call} and {call_of_start}"

@@ -55,7 +55,7 @@ def test_what_was_appended_is_read_again(index: TransactionIndex, path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("fetch_offset", "upper_bound", "found", "complete"),
+    ("fetch_offset", "upper_bound", "transactions", "complete"),
     [
         (0, 100, ABORTED, False),
         (0, 32, ABORTED[:3], True),
@@ -67,9 +67,9 @@ def test_what_was_appended_is_read_again(index: TransactionIndex, path: Path) ->
     ],
 )
 def test_transactions_with_records_in_the_range_are_collected(
-    index: TransactionIndex, fetch_offset: int, upper_bound: int, found: list[AbortedTxn], complete: bool
+    index: TransactionIndex, fetch_offset: int, upper_bound: int, transactions: list[AbortedTxn], complete: bool
 ) -> None:
-    assert index.collect(fetch_offset, upper_bound) == (found, complete)
+    assert index.collect(fetch_offset, upper_bound) == (transactions, complete)
 
 
 @pytest.mark.parametrize(("offset", "left"), [(51, 4), (50, 3), (36, 3), (35, 2), (10, 0), (0, 0)])

@@ -86,7 +86,7 @@ def marker(*, commit: bool, pid: int = PID, epoch: int = 0, coordinator_epoch: i
 def append(
     log: Log, data: memoryview, *, now_ms: int = NOW_MS, leader_epoch: int = 0, origin: Origin = Origin.CLIENT
 ) -> Appended:
-    """An append on a broker without followers: what is written is committed."""
+    """Appends as a broker without followers does: the high watermark follows."""
     appended = log.append(data, leader_epoch=leader_epoch, now_ms=now_ms, origin=origin)
     log.update_high_watermark(log.log_end_offset)
     return appended
@@ -102,33 +102,33 @@ def end_transaction(log: Log, *, commit: bool, pid: int = PID, epoch: int = 0, l
 
 
 def headers(log: Log) -> list[BatchHeader]:
-    """Every batch in the log, from its start."""
+    """Returns every batch in the log, from its start."""
     return [header for segment in log.segments for _, header in segment.batches()]
 
 
 def read_all(log: Log, offset: int | None = None, max_bytes: int = 1000, max_offset: int | None = None) -> list[Record]:
-    """The records from an offset on, as a consumer gets them, fetch after fetch."""
+    """Returns the records from an offset on, as a consumer gets them, fetch after fetch."""
     at = log.log_start_offset if offset is None else offset
     end = log.log_end_offset if max_offset is None else max_offset
-    found: list[Record] = []
+    records: list[Record] = []
     while at < end:
         fresh = [record for record in fetch(log, at, max_bytes, max_offset) if record.offset >= at]
         if not fresh:
             break
-        found += fresh
+        records += fresh
         at = fresh[-1].offset + 1
-    return found
+    return records
 
 
 def fetch(log: Log, offset: int, max_bytes: int = 1000, max_offset: int | None = None) -> Iterator[Record]:
-    """The records of the whole batches of one read."""
+    """Yields the records of the whole batches of one read."""
     for part in log.read(offset, max_bytes, max_offset=max_offset).parts:
         for position, header in iter_batches(part):
             yield from read_records(part, position, header)
 
 
-def values(found: list[Record]) -> list[str]:
-    return [(record.value or b"").decode() for record in found]
+def values(records: list[Record]) -> list[str]:
+    return [(record.value or b"").decode() for record in records]
 
 
 def base_offsets(log: Log) -> list[int]:

@@ -83,7 +83,7 @@ def versions_of(cls: type) -> range:
 
 
 def samples(cls: type, version: int, count: int = 4) -> Iterator[Any]:
-    """A full message, an empty one, and mixed ones."""
+    """Yields a full message, an empty one, and mixed ones."""
     flexible = version in identity(cls).flexible
     for number in range(count):
         emptiness = (0.0, 1.0)[number] if number < 2 else 0.35
@@ -91,12 +91,12 @@ def samples(cls: type, version: int, count: int = 4) -> Iterator[Any]:
 
 
 def client_messages() -> list[type]:
-    """The requests and responses of every API."""
+    """Returns the requests and responses of every API."""
     return [cls for api in ApiKey for cls in messages_of(api)[1:]]
 
 
 def record_messages() -> list[type]:
-    """The records of the internal logs, keys and values."""
+    """Returns the records of the internal logs, keys and values."""
     tables = (coordinator_records.CONSUMER_OFFSETS, coordinator_records.TRANSACTION_STATE)
     paths = [path for table in (*tables, coordinator_records.SHARE_GROUP_STATE) for path in table.values()]
     metadata = [metadata_records.record_class(record_type) for record_type in metadata_records.RECORDS]

@@ -78,7 +78,7 @@ RENAMED = {
 AUTHORIZED_OPERATIONS = frozenset(
     {*(key for key in RENAMED if "authorized" in key[1]), ("DescribedGroup", "authorized_operations")}
 )
-"""What kafka-python takes apart into sets of bits."""
+"""The fields that kafka-python takes apart into sets of bits."""
 
 
 def _subclasses(cls: type) -> Iterator[type]:
@@ -97,7 +97,7 @@ def _theirs() -> dict[str, Any]:
 THEIRS = _theirs()
 
 
-def known(cls: type, version: int) -> bool:
+def is_in_kafka_python(cls: type, version: int) -> bool:
     theirs = THEIRS.get(cls.__name__)
     return theirs is not None and version <= theirs.max_version
 
@@ -107,7 +107,7 @@ COMPARED = [
     for api in ApiKey
     for cls in messages_of(api)[1:]
     for version in versions_of(cls)
-    if known(cls, version)
+    if is_in_kafka_python(cls, version)
 ]
 
 
@@ -149,24 +149,24 @@ def from_theirs(theirs: Any, cls: type, version: int) -> Any:
     """Their message as ours, by name; a struct in a tag that was not sent is None with them, all defaults with us."""
     given = {}
     for field in fields_of(cls):
-        found = getattr(theirs, theirs_name(cls, field), None) if version in field.wire.versions else None
-        if isinstance(found, set):  # authorised operations, which they take apart
-            found = sum(-(2**31) if bit == 31 else 1 << bit for bit in found)
-        if version in field.wire.versions and (found is not None or version in field.wire.nullable):
-            given[field.name] = back(found, field.kind, version)
+        value = getattr(theirs, theirs_name(cls, field), None) if version in field.wire.versions else None
+        if isinstance(value, set):  # authorised operations, which they take apart
+            value = sum(-(2**31) if bit == 31 else 1 << bit for bit in value)
+        if version in field.wire.versions and (value is not None or version in field.wire.nullable):
+            given[field.name] = back(value, field.kind, version)
     return cls(**given)
 
 
-def back(found: Any, kind: Kind, version: int) -> Any:
-    if found is None:
+def back(value: Any, kind: Kind, version: int) -> Any:
+    if value is None:
         return None
     if kind.struct is not None:
-        return from_theirs(found, kind.struct, version)
+        return from_theirs(value, kind.struct, version)
     if kind.items is not None:
-        return [back(item, kind.items, version) for item in found]
+        return [back(item, kind.items, version) for item in value]
     if kind.name == "uuid":
-        return UUID(str(found)).bytes
-    return bytes(found) if kind.name in ("bytes", "records") else found
+        return UUID(str(value)).bytes
+    return bytes(value) if kind.name in ("bytes", "records") else value
 
 
 @pytest.mark.parametrize(("cls", "version"), COMPARED)
@@ -192,7 +192,7 @@ def test_the_table_of_what_kafka_python_lacks_is_exact() -> None:
     lacking = {}
     for api in ApiKey:
         cls = messages_of(api).request
-        missing = [version for version in versions_of(cls) if not known(cls, version)]
+        missing = [version for version in versions_of(cls) if not is_in_kafka_python(cls, version)]
         if missing:
             lacking[api] = f"{missing[0]}-{missing[-1]}" if len(missing) > 1 else f"{missing[0]}"
     assert lacking == UNKNOWN_TO_KAFKA_PYTHON

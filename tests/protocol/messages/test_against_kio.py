@@ -93,31 +93,31 @@ def from_kio(theirs: Any, cls: type, version: int) -> Any:
     for field in fields_of(cls):
         if version in field.wire.versions:
             name = RENAMED.get((cls.__name__, field.name), field.name)
-            found = getattr(theirs, name if hasattr(theirs, name) else name.removesuffix("_ms"))
-            given[field.name] = back(found, field.kind, version)
+            value = getattr(theirs, name if hasattr(theirs, name) else name.removesuffix("_ms"))
+            given[field.name] = back(value, field.kind, version)
     return cls(**given)
 
 
-def back(found: Any, kind: Kind, version: int) -> Any:
-    if kind.struct is not None and found is not None:
-        return from_kio(found, kind.struct, version)
-    if kind.items is not None and found is not None:
-        return [back(item, kind.items, version) for item in found]
+def back(value: Any, kind: Kind, version: int) -> Any:
+    if kind.struct is not None and value is not None:
+        return from_kio(value, kind.struct, version)
+    if kind.items is not None and value is not None:
+        return [back(item, kind.items, version) for item in value]
     if kind.name == "uuid":
-        return bytes(16) if found is None else found.bytes
-    return plain(found, kind)
+        return bytes(16) if value is None else value.bytes
+    return plain(value, kind)
 
 
-def plain(found: Any, kind: Kind) -> Any:
-    if isinstance(found, UUID):
-        return found.bytes
-    if isinstance(found, timedelta):
-        return found // timedelta(milliseconds=1)
-    if isinstance(found, datetime):
-        return (found - EPOCH) // timedelta(milliseconds=1)
-    if isinstance(found, Enum):
-        return found.value
-    return -1 if found is None and kind.name == "int64" else found
+def plain(value: Any, kind: Kind) -> Any:
+    if isinstance(value, UUID):
+        return value.bytes
+    if isinstance(value, timedelta):
+        return value // timedelta(milliseconds=1)
+    if isinstance(value, datetime):
+        return (value - EPOCH) // timedelta(milliseconds=1)
+    if isinstance(value, Enum):
+        return value.value
+    return -1 if value is None and kind.name == "int64" else value
 
 
 def written_by_kio(entity: Any) -> bytes:

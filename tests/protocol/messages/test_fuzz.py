@@ -24,7 +24,8 @@ BOMBED_BYTES = 96
 """Nearly every array and string of a small sample begins within so many bytes."""
 
 BYTES_PER_BYTE = 64
-"""What a byte of a frame may cost as Python objects: the worst are arrays of structs of empty arrays, 3 bytes each."""
+"""The most that a byte of a frame may cost as Python objects: the worst are arrays of structs of empty arrays, 3 bytes
+each."""
 SLACK = 16 * 1024
 """An error with its message and traceback."""
 
@@ -101,7 +102,7 @@ def test_a_huge_count_or_length_anywhere_costs_no_memory(cls: type) -> None:
 
 
 def array_paths(cls: type, version: int, path: tuple[Field, ...] = ()) -> Iterator[tuple[Field, ...]]:
-    """The way to each array of a message."""
+    """Yields the way to each array of a message."""
     for field in fields_of(cls):
         if version not in field.wire.versions:
             continue
@@ -113,7 +114,7 @@ def array_paths(cls: type, version: int, path: tuple[Field, ...] = ()) -> Iterat
 
 
 def message_with(cls: type, version: int, path: tuple[Field, ...], count: int, *, flexible: bool) -> Any:
-    """An empty message but for one array, which has `count` of the smallest items there are."""
+    """Returns an empty message but for one array, which has `count` of the smallest items there are."""
     sampler = Sampler(cls.__name__, 1.0, TEXTS)
     value = sampler.message(cls, version, flexible=flexible)
     field, rest = path[0], path[1:]

@@ -1,4 +1,4 @@
-"""What holds for all messages: names, versions, laziness, words."""
+"""Rules for all messages: names, versions, laziness, words."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ FIRST_STABLE = {
 
 @pytest.mark.parametrize("api", ApiKey, ids=lambda api: api.name)
 def test_request_and_response_agree_on_key_and_versions(api: ApiKey) -> None:
-    found = messages_of(api)
-    assert found.module == f"protocol.messages.{api.name.lower()}"
-    assert identity(found.request).key == api
-    assert identity(found.request).versions == identity(found.response).versions
-    assert identity(found.request).versions.first == FIRST_STABLE.get(api, 0)
-    assert identity(found.request).versions.last == NEWEST.get(api, identity(found.request).versions.last)
+    messages = messages_of(api)
+    assert messages.module == f"protocol.messages.{api.name.lower()}"
+    assert identity(messages.request).key == api
+    assert identity(messages.request).versions == identity(messages.response).versions
+    assert identity(messages.request).versions.first == FIRST_STABLE.get(api, 0)
+    assert identity(messages.request).versions.last == NEWEST.get(api, identity(messages.request).versions.last)
 
 
 @pytest.mark.parametrize("cls", all_messages(), ids=lambda cls: cls.__name__)

@@ -17,7 +17,7 @@ from protocol.errors import KafkaError, ProtocolError
 from protocol.records import control
 from protocol.records.batch import LOG_OVERHEAD, Buffer, iter_batches, read_header, seal, validate, validate_from_client
 from protocol.records.compression import Compression, decompress
-from protocol.records.legacy import Budget, down_convert, up_convert
+from protocol.records.legacy import ConversionBudget, down_convert, up_convert
 from protocol.records.message_set import read_messages
 from protocol.records.record import Record, iter_keys, read_records
 from protocol.records.whole import iter_whole_times, read_whole
@@ -61,8 +61,8 @@ DECODERS: dict[str, Callable[[Buffer], object]] = {
     "batches": lambda data: list(iter_batches(data)),
     "message set": lambda data: list(read_messages(data, max_size=MAX_SIZE)),
     "up": lambda data: up_convert(data, max_size=MAX_SIZE),
-    "down to 0": lambda data: down_convert(data, 0, 0, Budget(MAX_SIZE)),
-    "down to 1": lambda data: down_convert(data, 1, 101, Budget(MAX_SIZE)),
+    "down to 0": lambda data: down_convert(data, 0, 0, ConversionBudget(MAX_SIZE)),
+    "down to 1": lambda data: down_convert(data, 1, 101, ConversionBudget(MAX_SIZE)),
     "gzip": lambda data: decompress(Compression.GZIP, data, max_size=MAX_SIZE),
     "snappy": lambda data: decompress(Compression.SNAPPY, data, max_size=MAX_SIZE),
     "lz4": lambda data: decompress(Compression.LZ4, data, max_size=MAX_SIZE),
@@ -79,7 +79,7 @@ def survives(decoder: Callable[[Buffer], object], data: Buffer) -> None:
 
 
 def mutated(seed: int) -> Iterator[bytearray]:
-    """What Kafka wrote, with some bytes changed, cut, doubled or joined with others."""
+    """Files that Kafka wrote, with some bytes changed, cut, doubled or joined with others."""
     chance = random.Random(seed)
     for _ in range(MUTATIONS):
         data = bytearray(chance.choice(CORPUS))

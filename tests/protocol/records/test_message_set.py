@@ -59,9 +59,9 @@ def test_records_come_back_with_their_offsets(given: list[Record], magic: int, c
 @both_magics
 def test_a_message_that_is_cut_is_left_out(magic: int) -> None:
     message_set = message(magic, 1) + message(magic, 2)
-    assert [found.offset for found in iter_messages(message_set)] == [1, 2]
+    assert [message.offset for message in iter_messages(message_set)] == [1, 2]
     for cut in range(1, len(message(magic))):
-        assert [found.offset for found in iter_messages(message_set[:-cut])] == [1]
+        assert [message.offset for message in iter_messages(message_set[:-cut])] == [1]
 
 
 @both_magics

@@ -23,7 +23,7 @@ def numbered(given: list[Record], base_offset: int) -> list[Record]:
 
 
 def batch_of(encoded: bytes, count: int = 1) -> tuple[bytearray, BatchHeader]:
-    """A batch around these very bytes."""
+    """Returns a batch around these very bytes."""
     header = read_header(build([Record()]))._replace(records_count=count, last_offset_delta=count)
     batch = assemble(header, encoded)
     return batch, read_header(batch)

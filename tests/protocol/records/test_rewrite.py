@@ -32,8 +32,8 @@ def read(batch: bytearray) -> tuple[BatchHeader, list[Record]]:
 @pytest.mark.parametrize("codec", Compression, ids=lambda codec: codec.name)
 def test_records_go_and_the_rest_stays(codec: Compression) -> None:
     batch, header = original(compression=codec)
-    kept = [raw for raw in iter_keys(batch, 0, header) if raw.key != b"b"]
-    rewritten, records = read(with_records(header, kept))
+    remaining = [raw for raw in iter_keys(batch, 0, header) if raw.key != b"b"]
+    rewritten, records = read(with_records(header, remaining))
     assert records == [RECORDS[0], RECORDS[2]]
     assert (rewritten.base_offset, rewritten.last_offset) == (50, 52)
     assert (rewritten.base_sequence, rewritten.last_sequence) == (8, 10)

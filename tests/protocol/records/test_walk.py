@@ -14,12 +14,12 @@ from protocol.errors import ErrorCode, InvalidRecords, KafkaError
 from protocol.records.batch import HEADER, HEADER_SIZE, LOG_OVERHEAD, build, read_header
 from protocol.records.record import Record
 from protocol.records.varint import encode_varint
-from protocol.records.walk import MAX_LISTED_ERRORS, UNUSUAL, Rules, Walk, largest_timestamp
+from protocol.records.walk import MAX_LISTED_ERRORS, UNUSUAL, RecordRules, Walk, largest_timestamp
 from tests.interop.conformance.poison import RECORDS, record, several
 
 PIECE = bytes(1 << 20)
-FREE = Rules(keys=False, unstamped=False, times=False, earliest=0, latest=0)
-KEYS = Rules(keys=True, unstamped=False, times=False, earliest=0, latest=0)
+FREE = RecordRules(keys=False, unstamped=False, times=False, earliest=0, latest=0)
+KEYS = RecordRules(keys=True, unstamped=False, times=False, earliest=0, latest=0)
 ATTRIBUTES_READ = 0x7F
 """Attributes are a byte; kafka-python reads a varint."""
 BASE_MS = 1_500_000_000_000
@@ -38,7 +38,7 @@ some_records = st.lists(
 )
 
 
-def walked(data: bytes, count: int, base: int, rules: Rules = FREE, step: int = 1 << 20) -> Walk:
+def walked(data: bytes, count: int, base: int, rules: RecordRules = FREE, step: int = 1 << 20) -> Walk:
     walk = Walk(count, 0, base, None, rules)
     for at in range(0, len(data), step):
         walk.feed(data[at : at + step])
@@ -124,7 +124,7 @@ def passed(data: bytes, count: int, base: int, step: int) -> Walk | None:
 
 
 def decoded(data: bytes, count: int, base: int) -> int:
-    """How many records kafka-python reads."""
+    """Returns how many records kafka-python reads."""
     from protocol.records.batch import seal
 
     head = read_header(build([Record()]))
@@ -146,9 +146,9 @@ def test_records_at_fault_are_named_once_all_are_known_to_be_records() -> None:
     with pytest.raises(InvalidRecords) as caught:
         walked(data, 3, BASE_MS, KEYS)
     assert [index for index, _ in caught.value.record_errors] == [1, 2]
-    with pytest.raises(KafkaError) as refused:
+    with pytest.raises(KafkaError) as raised:
         walked(data[:-1], 3, BASE_MS, KEYS)
-    assert not isinstance(refused.value, InvalidRecords)
+    assert not isinstance(raised.value, InvalidRecords)
 
 
 def test_no_more_records_are_named_than_fit_an_answer() -> None:

@@ -11,7 +11,7 @@ from protocol.errors import KafkaError
 from protocol.records.batch import build, read_header
 from protocol.records.compression import Compression, TooLarge
 from protocol.records.inflating import PIECE_BYTES
-from protocol.records.legacy import Budget, down_convert, up_convert
+from protocol.records.legacy import ConversionBudget, down_convert, up_convert
 from protocol.records.message_set import encode_message_set, message_end, read_messages
 from protocol.records.record import Record, read_records
 from protocol.records.whole import iter_whole_times, read_whole, record_end, whole
@@ -89,7 +89,7 @@ def test_a_conversion_holds_pieces_and_what_it_makes() -> None:
 def test_a_fetch_converts_within_its_budget() -> None:
     first, second = build(MANY[:1000], compression=Compression.GZIP), build(MANY[:2000], base_offset=1000)
     size = len(encode_message_set(MANY[:1000], 1))
-    budget = Budget(2 * size)
+    budget = ConversionBudget(2 * size)
     converted = list(read_messages(down_convert(first + second, 1, 0, budget)))
     assert ([record.offset for record in converted], budget.left) == ([*range(1000)], size)
     with pytest.raises(TooLarge):
