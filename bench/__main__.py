@@ -15,11 +15,11 @@ from bench.load import Load
 from bench.loads import LOADS, LONG, pick, smaller
 from bench.peers import PEERS, USUAL
 from bench.plots import draw
-from bench.results import RESULTS, Result, result_of, save
-from bench.rounds import Rounds
+from bench.results import RESULTS, LoadResult, result_of, save
+from bench.rounds import InterleavedRounds
 from bench.trial import allow_many_files
 
-# What shows that the instrument works: each family of tools and each way of measuring, without the peer that needs Go.
+# The smoke test of the instrument: each family of tools and each way of measuring, without the peer that needs Go.
 SMOKE_DIVISOR = 500
 SMOKE_LOADS = ("produce", "consume", "latency", "idle-connections", "start-up")
 SMOKE_PEERS = ("odradek", "kafka", "floor")
@@ -27,7 +27,7 @@ SMOKE_RESULTS = RESULTS / "smoke"
 
 
 def words(text: str) -> list[str]:
-    """Names, apart from each other by commas or blanks."""
+    """Splits names at commas or blanks."""
     return text.replace(",", " ").split()
 
 
@@ -43,17 +43,17 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def measured(loads: Sequence[Load], peers: Sequence[str], rounds: int, *, warm_up: bool) -> Iterator[Result]:
-    """Each load's result, as soon as it is there; the data of a load is gone with it."""
+def measured(loads: Sequence[Load], peers: Sequence[str], rounds: int, *, warm_up: bool) -> Iterator[LoadResult]:
+    """Yields each load's result, as soon as it is there; the data of a load is gone with it."""
     console = Console(stderr=True)
     for load in loads:
         with tempfile.TemporaryDirectory(prefix="odradek-bench-") as work, console.status("") as status:
-            one = Rounds(load, [PEERS[name] for name in peers], Path(work), status.update)
+            one = InterleavedRounds(load, [PEERS[name] for name in peers], Path(work), status.update)
             yield result_of(load, one.run(rounds, warm_up=warm_up))
 
 
-def unmeasured(results: Sequence[Result]) -> Iterator[str]:
-    """What a load shows but a peer's rounds did not give, without a reason."""
+def unmeasured(results: Sequence[LoadResult]) -> Iterator[str]:
+    """Yields the figures that a load shows but a peer's rounds did not give, without a reason."""
     for result in results:
         for name, row in result.peers.items():
             if missing := row.lacks(result.figures):

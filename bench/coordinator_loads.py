@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from bench import tools
-from bench.load import Api, Load
+from bench.load import Load, NeededApi
 
-GROUP = frozenset({Api.FIND_COORDINATOR, Api.JOIN_GROUP, Api.SYNC_GROUP, Api.HEARTBEAT, Api.OFFSET_FETCH})
-COMMIT = frozenset({Api.FIND_COORDINATOR, Api.OFFSET_COMMIT, Api.OFFSET_FETCH})
-CONSUMER_GROUP = frozenset({Api.FIND_COORDINATOR, Api.CONSUMER_GROUP_HEARTBEAT, Api.OFFSET_FETCH})
-TRANSACTION = frozenset({Api.FIND_COORDINATOR, Api.INIT_PRODUCER_ID, Api.ADD_PARTITIONS_TO_TXN, Api.END_TXN})
+GROUP = frozenset(
+    {
+        NeededApi.FIND_COORDINATOR,
+        NeededApi.JOIN_GROUP,
+        NeededApi.SYNC_GROUP,
+        NeededApi.HEARTBEAT,
+        NeededApi.OFFSET_FETCH,
+    }
+)
+COMMIT = frozenset({NeededApi.FIND_COORDINATOR, NeededApi.OFFSET_COMMIT, NeededApi.OFFSET_FETCH})
+CONSUMER_GROUP = frozenset({NeededApi.FIND_COORDINATOR, NeededApi.CONSUMER_GROUP_HEARTBEAT, NeededApi.OFFSET_FETCH})
+TRANSACTION = frozenset(
+    {NeededApi.FIND_COORDINATOR, NeededApi.INIT_PRODUCER_ID, NeededApi.ADD_PARTITIONS_TO_TXN, NeededApi.END_TXN}
+)
 
 LATENCY = ("p50_ms", "p99_ms", "cpu_s_per_million")
 RATE = ("records_per_s", "cpu_s_per_million", "rss_peak_mb")
@@ -25,7 +35,7 @@ JOIN = Load(
     needs=GROUP,
     figures=LATENCY,
 )
-# Who comes later waits for heartbeats of the first and its own: every three seconds in one protocol, five in the other.
+# A later member waits for heartbeats of the first and its own: every three seconds in one protocol, five in the other.
 JOIN_THREE = JOIN._replace(
     name="group-of-three",
     title="join of three consumers, until each has a record",

@@ -1,4 +1,4 @@
-"""What a process costs, read from /proc: CPU seconds and resident memory, its descendants included."""
+"""The cost of a process, read from /proc: CPU seconds and resident memory, its descendants included."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Ticks(NamedTuple):
 
 
 def ticks_of(stat: str) -> Ticks:
-    """The times in the text of /proc/PID/stat; the command in it may hold spaces and brackets."""
+    """Returns the times in the text of /proc/PID/stat; the command in it may hold spaces and brackets."""
     fields = stat[stat.rindex(")") + 2 :].split()
     return Ticks(int(fields[UTIME]), int(fields[STIME]))
 
@@ -47,22 +47,22 @@ def memory_of(status: str) -> Memory:
 
 
 def family(pid: int) -> list[int]:
-    """A process and all its descendants: a broker's workers are its cost too."""
-    found = [pid]
-    for parent in found:
+    """Returns a process and all its descendants: a broker's workers are its cost too."""
+    pids = [pid]
+    for parent in pids:
         for children in Path(f"/proc/{parent}/task").glob("*/children"):
-            found.extend(map(int, children.read_text().split()))
-    return found
+            pids.extend(map(int, children.read_text().split()))
+    return pids
 
 
 def cpu_clock(pid: int) -> int:
-    """The clock of a process's time on the processors, as clock_getcpuclockid(3) makes it: nanoseconds, where
+    """Returns the clock of a process's time on the processors, as clock_getcpuclockid(3) makes it: nanoseconds, where
     /proc/PID/stat has ticks of ten milliseconds. Threads that have ended are in it."""
     return (~pid << 3) | CPUCLOCK_SCHED
 
 
 class Spent(NamedTuple):
-    """What a process and its descendants have had of the processors so far."""
+    """The processor time of a process and its descendants so far."""
 
     seconds: float
     ticks: Ticks
@@ -75,11 +75,11 @@ def spent(pid: int) -> Spent:
 
 
 def between(before: Spent, after: Spent) -> Cpu:
-    """What was spent meanwhile. The kernel's share is as fine as ticks are."""
+    """Returns the time between two readings. The kernel's share is as fine as ticks are."""
     user, system = after.ticks.user - before.ticks.user, after.ticks.system - before.ticks.system
     return Cpu(after.seconds - before.seconds, system / (user + system) if user + system else 0.0)
 
 
 def memory(pid: int) -> Memory:
-    each = [memory_of(Path(f"/proc/{one}/status").read_text()) for one in family(pid)]
-    return Memory(*map(sum, zip(*each, strict=True)))
+    memories = [memory_of(Path(f"/proc/{one}/status").read_text()) for one in family(pid)]
+    return Memory(*map(sum, zip(*memories, strict=True)))

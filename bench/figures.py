@@ -1,4 +1,4 @@
-"""The figures that a round gives, and what is made of several rounds: medians, spreads, ratios. Pure."""
+"""The figures of a round, and the medians, spreads and ratios of several rounds. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MB = 1_000_000
 MILLION = 1_000_000
 
 Sample = Mapping[str, float]
-"""What one round measured: figures by key."""
+"""The figures of one round, by key."""
 
 
 class Figure(NamedTuple):
@@ -63,13 +63,13 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 def summarise(samples: Sequence[Sample]) -> dict[str, Spread]:
-    """The spread of each figure that was measured, in the order of FIGURES."""
+    """Returns the spread of each figure that was measured, in the order of FIGURES."""
     measured = {key: [sample[key] for sample in samples if key in sample] for key in FIGURES}
     return {key: spread(values) for key, values in measured.items() if values}
 
 
 def ratio(one: Mapping[str, Spread], base: Mapping[str, Spread], key: str) -> float | None:
-    """How many times `base`'s median `one`'s is; None when either lacks the figure or the base is zero."""
+    """Returns how many times `base`'s median `one`'s is; None when either lacks the figure or the base is zero."""
     if key not in one or key not in base or not base[key].median:
         return None
     return one[key].median / base[key].median
@@ -85,8 +85,8 @@ class Cpu(NamedTuple):
     kernel_share: float
 
 
-class Work(NamedTuple):
-    """What a tool did: records (or requests) and payload bytes in so many seconds, and figures it measured itself."""
+class ToolResult(NamedTuple):
+    """A tool's result: records (or requests) and payload bytes in so many seconds, and figures it measured itself."""
 
     records: int
     size_bytes: int
@@ -95,12 +95,12 @@ class Work(NamedTuple):
 
 
 def cpu_figure(figures: tuple[str, ...]) -> str | None:
-    """The figure of the broker's CPU per unit of work that a load shows first."""
+    """Returns the figure of the broker's CPU per unit of work that a load shows first."""
     return next((key for key in figures if key.startswith("cpu_s_")), None)
 
 
-def per_work(work: Work, cpu: Cpu) -> dict[str, float]:
-    """The broker's CPU seconds and the wall clock, each per unit of work."""
+def per_work(work: ToolResult, cpu: Cpu) -> dict[str, float]:
+    """Returns the broker's CPU seconds and the wall clock, each per unit of work."""
     sample = {
         "cpu_s_per_million": cpu.total_s / work.records * MILLION,
         "kernel_percent": cpu.kernel_share * 100,

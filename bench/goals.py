@@ -1,4 +1,4 @@
-"""What Odradek is to reach on each load: ratios of medians in the same run, and a few plain limits. Pure."""
+"""The goals of Odradek on each load: ratios of medians in the same run, and a few plain limits. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from statistics import median
 from typing import NamedTuple
 
 from bench.figures import FIGURES, Sample, cpu_figure, ratio
-from bench.results import Row
+from bench.results import PeerResult
 
 OURS = "odradek"
 LIMIT = "limit"
@@ -24,7 +24,7 @@ class Goal(NamedTuple):
     limit: float
 
 
-class Verdict(NamedTuple):
+class GoalVerdict(NamedTuple):
     goal: Goal
     ratio: float
     reached: bool
@@ -77,14 +77,15 @@ def goals(load: str, figures: tuple[str, ...]) -> Iterator[Goal]:
 
 
 def ageing(samples: list[Sample], figure: str) -> float | None:
-    """How many times its first tenth the last tenth of a run's rounds shows of a figure; None without rounds."""
+    """Returns how many times its first tenth the last tenth of a run's rounds shows of a figure; None without
+    rounds."""
     values = [sample[figure] for sample in samples if figure in sample]
     tenth = -(-len(values) // 10)
     return median(values[-tenth:]) / median(values[:tenth]) if values and median(values[:tenth]) else None
 
 
-def measured(goal: Goal, peers: Mapping[str, Row]) -> float | None:
-    """What is held against a goal's limit; None when a side of it was not measured."""
+def measured(goal: Goal, peers: Mapping[str, PeerResult]) -> float | None:
+    """Returns the value that is held against a goal's limit; None when a side of it was not measured."""
     ours = peers[OURS].summary() if OURS in peers else {}
     if goal.figure not in ours:
         return None
@@ -95,10 +96,10 @@ def measured(goal: Goal, peers: Mapping[str, Row]) -> float | None:
     return ratio(ours, peers[goal.other].summary(), goal.figure) if goal.other in peers else None
 
 
-def verdicts(load: str, figures: tuple[str, ...], peers: Mapping[str, Row]) -> Iterator[Verdict]:
-    """Each goal whose figure the load shows and both sides have measured, and whether it is reached."""
+def verdicts(load: str, figures: tuple[str, ...], peers: Mapping[str, PeerResult]) -> Iterator[GoalVerdict]:
+    """Yields each goal whose figure the load shows and both sides have measured, and whether it is reached."""
     for goal in goals(load, figures):
         value = measured(goal, peers) if goal.figure in figures else None
         if value is not None:
             less = FIGURES[goal.figure].less_is_better
-            yield Verdict(goal, value, value <= goal.limit if less else value >= goal.limit)
+            yield GoalVerdict(goal, value, value <= goal.limit if less else value >= goal.limit)

@@ -31,7 +31,7 @@ TOOL_FLAGS = (
 
 @contextmanager
 def locked(name: str) -> Iterator[None]:
-    """One process at a time makes a thing of the cache."""
+    """Holds a lock, so that one process at a time fills this part of the cache."""
     JARS.mkdir(parents=True, exist_ok=True)
     with (JARS / f".{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -39,31 +39,31 @@ def locked(name: str) -> Iterator[None]:
 
 
 def resolve(name: str, pom: Path, *definitions: str) -> Path:
-    """The folder with the jars that a pom asks for; Maven is called only when the pom has changed.
+    """Returns the folder with the jars that a pom asks for; Maven is called only when the pom has changed.
 
     Raises RuntimeError with Maven's words when it cannot get them.
     """
     folder = JARS / name
-    wanted = hashlib.sha256(pom.read_bytes()).hexdigest()
+    digest = hashlib.sha256(pom.read_bytes()).hexdigest()
     mark = folder / ".pom"
     with locked("maven"):  # two Mavens at a time would spoil its own cache
-        if not mark.exists() or mark.read_text() != wanted:
+        if not mark.exists() or mark.read_text() != digest:
             shutil.rmtree(folder, ignore_errors=True)
             command = ["mvn", "-q", "-B", "-f", str(pom), *definitions, COPY_DEPENDENCIES]
             command += ["-DincludeScope=runtime", f"-DoutputDirectory={folder}"]
             ended = subprocess.run(command, capture_output=True, text=True, timeout=RESOLVE_TIMEOUT_S, check=False)
             if ended.returncode:
                 raise RuntimeError(f"`{' '.join(command)}` failed\n{ended.stdout[-8000:]}\n{ended.stderr[-2000:]}")
-            mark.write_text(wanted)
+            mark.write_text(digest)
     return folder
 
 
 @cache
 def apache_kafka(version: str = APACHE_KAFKA) -> Path:
-    """The jars of the broker and its command line tools."""
+    """Returns the jars of the broker and its command line tools."""
     return resolve(f"apache-kafka-{version}", POM, f"-Dkafka.version={version}")
 
 
 def tool(main: str, *arguments: str) -> list[str]:
-    """The command line of one of Apache Kafka's tools, by its main class."""
+    """Returns the command line of one of Apache Kafka's tools, by its main class."""
     return ["java", *TOOL_FLAGS, "-cp", f"{apache_kafka()}/*", main, *arguments]

@@ -1,4 +1,4 @@
-"""What a load is made of: pure declarations, which bench.loads and bench.tools fill in."""
+"""The parts of a load: pure declarations, which bench.loads and bench.tools fill in."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from enum import Enum, IntEnum
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.figures import Work
+from bench.figures import ToolResult
 
 
-class Api(IntEnum):
+class NeededApi(IntEnum):
     """The APIs that a load may need beyond Produce, Fetch and Metadata, by Kafka's names and keys."""
 
     PRODUCE = 0
@@ -34,14 +34,14 @@ class Api(IntEnum):
 
 
 class Payload(Enum):
-    """What the values of records look like."""
+    """The content of records' values."""
 
     RANDOM = "random letters, which no codec makes much smaller"
     LOG_LINES = "lines of an access log, which lz4 makes a third as large"
 
 
 class Flow(Enum):
-    """What the floor does for a load: the same bytes, without the protocol."""
+    """The floor's work for a load: the same bytes, without the protocol."""
 
     RECEIVE = "receive"
     SEND = "send"
@@ -55,7 +55,7 @@ class Method(Enum):
     START_UP = "start on an empty directory"
 
 
-class Job(NamedTuple):
+class ToolRun(NamedTuple):
     """One run of a tool."""
 
     bootstrap: str
@@ -67,25 +67,26 @@ class Job(NamedTuple):
     """Where files may be put."""
 
 
-Parse = Callable[[str, Job], Work]
-"""Reads what a tool printed."""
+Parse = Callable[[str, ToolRun], ToolResult]
+"""Parses a tool's output."""
 
 
 class Tool(NamedTuple):
-    """A program that none of us wrote, or a thin loop around such a client: how it is called, what it printed."""
+    """A program that none of us wrote, or a thin loop around such a client: its command line, and the parser of its
+    output."""
 
     name: str
-    command: Callable[[Job], list[str]]
+    command: Callable[[ToolRun], list[str]]
     parse: Parse
-    before: Callable[[Job], list[str]] | None = None
-    """What has to be run first, uncounted."""
+    before: Callable[[ToolRun], list[str]] | None = None
+    """The command to run first, uncounted."""
 
 
-NO_TOOL = Tool("no tool", lambda job: [], lambda output, job: Work(0, 0, 0.0))
+NO_TOOL = Tool("no tool", lambda job: [], lambda output, job: ToolResult(0, 0, 0.0))
 
 
 def module(name: str, *arguments: str) -> list[str]:
-    """The command line of a module of ours, in the interpreter that runs the bench."""
+    """Returns the command line of a module of ours, in the interpreter that runs the bench."""
     return [sys.executable, "-m", name, *arguments]
 
 
@@ -100,7 +101,7 @@ class Load(NamedTuple):
     payload: Payload = Payload.RANDOM
     partitions: int = 1
     client: tuple[str, ...] = ()
-    """Properties of the client, `key=value`; what is not named here is the client's own default."""
+    """Properties of the client, `key=value`; the others have the client's own defaults."""
     clients: int = 1
     rate: int = 0
     """Records per second that the tool keeps to; 0 is as fast as it goes."""
@@ -111,10 +112,10 @@ class Load(NamedTuple):
     topic: tuple[str, ...] = ()
     """Configs of the topic, `key=value`."""
     one_topic: bool = False
-    """Whether all rounds write to the same topic, so that it ages with the broker."""
+    """True when all rounds write to the same topic, so that it ages with the broker."""
     cold: bool = False
-    """Whether the topic's pages are dropped from memory before each round."""
-    needs: frozenset[Api] = frozenset()
+    """True when the topic's pages are dropped from memory before each round."""
+    needs: frozenset[NeededApi] = frozenset()
     flow: Flow | None = None
     chunk_bytes: int = 16_384
     """Bytes in one request of the floor: a batch for producers, a fetch for consumers."""

@@ -7,9 +7,16 @@ from typing import NamedTuple
 
 from bench import spark, tools
 from bench.coordinator_loads import COMMIT, GROUP, GROUPS, TRANSACTIONS
-from bench.load import Api, Flow, Load, Method, Payload
+from bench.load import Flow, Load, Method, NeededApi, Payload
 
-SHARE = frozenset({Api.SHARE_GROUP_HEARTBEAT, Api.SHARE_FETCH, Api.SHARE_ACKNOWLEDGE, Api.INCREMENTAL_ALTER_CONFIGS})
+SHARE = frozenset(
+    {
+        NeededApi.SHARE_GROUP_HEARTBEAT,
+        NeededApi.SHARE_FETCH,
+        NeededApi.SHARE_ACKNOWLEDGE,
+        NeededApi.INCREMENTAL_ALTER_CONFIGS,
+    }
+)
 
 LEADER_ONLY = ("acks=1", "enable.idempotence=false")
 FETCH_BYTES = 1_048_576
@@ -276,7 +283,7 @@ CURVES: Mapping[str, Curve] = {
 
 
 def pick(words: Sequence[str]) -> list[Load]:
-    """The loads that words name: a load, a curve, `rows` (LOADS), `curves`, or nothing at all for these two.
+    """Returns the loads that words name: a load, a curve, `rows` (LOADS), `curves`, or nothing at all for these two.
 
     Raises KeyError with the word that names none.
     """
@@ -291,7 +298,7 @@ def pick(words: Sequence[str]) -> list[Load]:
 
 
 def smaller(load: Load, divisor: int) -> Load:
-    """The same load in a fraction of its size, for showing that the instrument works."""
+    """Returns the same load in a fraction of its size, for showing that the instrument works."""
     return load._replace(
         records=max(load.clients, load.records // divisor),
         partitions=max(1, min(load.partitions, 8)),

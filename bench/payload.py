@@ -16,7 +16,7 @@ STATUSES = (200, 200, 200, 200, 301, 304, 404, 500)
 # As many different values as fit into this; a tool takes one of them at random for each record.
 FILE_BYTES = 1_000_000
 LINES_AT_MOST = 10_000
-# A producer's batch, unless it is told otherwise.
+# A producer's batch by default.
 BATCH_BYTES = 16_384
 
 
@@ -43,7 +43,7 @@ MAKERS: Mapping[Payload, Callable[[random.Random, int], str]] = {
 
 
 def payload_file(work: Path, payload: Payload, record_bytes: int) -> Path:
-    """A file with values of `record_bytes` each, one a line; made at first use."""
+    """Returns a file with values of `record_bytes` each, one a line; made at first use."""
     file = work / f"{payload.name.lower()}-{record_bytes}.txt"
     if not file.exists():
         source = random.Random(SEED)
@@ -53,7 +53,8 @@ def payload_file(work: Path, payload: Payload, record_bytes: int) -> Path:
 
 
 def compressed_share(file: Path, properties: Mapping[str, str]) -> float:
-    """What part of a batch's bytes a client's codec leaves; the floor moves as much, and no codec is no less."""
+    """Returns the share of a batch's bytes that a client's codec leaves; the floor moves as much. Without a codec it is
+    1."""
     if properties.get("compression.type") != "lz4":
         return 1.0
     import lz4.frame

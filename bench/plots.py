@@ -16,7 +16,7 @@ from matplotlib.figure import Figure as Canvas
 from bench.figures import FIGURES, GB, cpu_figure, ratio
 from bench.loads import CURVES, LOADS, Curve
 from bench.peers import BASE, PEERS
-from bench.results import RESULTS, Result, saved
+from bench.results import RESULTS, LoadResult, saved
 
 COLOURS = {"odradek": "#c0392b", "odradek-pure": "#e59866", "kafka": "#34495e", "kfake": "#2980b9", "floor": "#95a5a6"}
 FORMATS = ("svg", "png")
@@ -59,7 +59,7 @@ def bars(axes: Axes, labels: Sequence[str], series: Mapping[str, Sequence[float 
     axes.legend(fontsize=8)
 
 
-def costs(folder: Path, results: Sequence[Result]) -> list[Path]:
+def costs(folder: Path, results: Sequence[LoadResult]) -> list[Path]:
     """CPU per unit of work on every load, as a ratio to the base peer."""
     shown = [
         (one, key) for one in results if (key := cpu_figure(one.figures)) and BASE in one.peers and one.load in LOADS
@@ -82,7 +82,7 @@ def costs(folder: Path, results: Sequence[Result]) -> list[Path]:
     return write(canvas, folder, "costs")
 
 
-def panels(folder: Path, name: str, shown: Sequence[tuple[Result, Sequence[str]]]) -> list[Path]:
+def panels(folder: Path, name: str, shown: Sequence[tuple[LoadResult, Sequence[str]]]) -> list[Path]:
     """Medians of some figures of one unit, a panel for each result."""
     if not shown:
         return []
@@ -99,18 +99,18 @@ def panels(folder: Path, name: str, shown: Sequence[tuple[Result, Sequence[str]]
     return write(canvas, folder, name)
 
 
-def latencies(folder: Path, results: Sequence[Result]) -> list[Path]:
+def latencies(folder: Path, results: Sequence[LoadResult]) -> list[Path]:
     """Percentiles of end-to-end latency, one panel a load."""
     return panels(folder, "latency", [(one, LATENCY) for one in results if set(LATENCY) <= set(one.figures)])
 
 
-def start_up(folder: Path, results: Sequence[Result]) -> list[Path]:
+def start_up(folder: Path, results: Sequence[LoadResult]) -> list[Path]:
     """How long a start takes, and how much memory a started broker has."""
     starts = [one for one in results if START_TIMES[0] in one.figures]
     return panels(folder, "start-up", [(one, keys) for one in starts for keys in (START_TIMES, IDLE_MEMORY)])
 
 
-def growth(folder: Path, curve: Curve, results: Mapping[str, Result]) -> list[Path]:
+def growth(folder: Path, curve: Curve, results: Mapping[str, LoadResult]) -> list[Path]:
     """One curve: medians as lines, spreads as bands, both axes logarithmic."""
     canvas, axes = pyplot.subplots(figsize=(6, 4))
     for peer in PEERS:
@@ -134,7 +134,7 @@ def growth(folder: Path, curve: Curve, results: Mapping[str, Result]) -> list[Pa
     return write(canvas, folder, curve.name)
 
 
-def ages(folder: Path, result: Result) -> list[Path]:
+def ages(folder: Path, result: LoadResult) -> list[Path]:
     """How cost and memory go with a broker's age: each round of a long run, those of warming up before zero."""
     canvas, grid = pyplot.subplots(1, len(AGEING), figsize=(5.5 * len(AGEING), 3.5))
     for axes, key in zip(grid, AGEING, strict=True):
@@ -152,7 +152,7 @@ def ages(folder: Path, result: Result) -> list[Path]:
 
 
 def draw(folder: Path) -> list[Path]:
-    """Every plot that the results in a folder have the numbers for."""
+    """Returns every plot that the results in a folder have the numbers for."""
     results = {one.load: one for one in saved(folder)}
     rows = [results[name] for name in LOADS if name in results]
     files = costs(folder, rows) + latencies(folder, rows) + start_up(folder, rows)

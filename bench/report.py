@@ -10,15 +10,15 @@ from rich.table import Table
 from bench.figures import FIGURES, Spread, ratio
 from bench.goals import verdicts
 from bench.peers import BASE, PEERS
-from bench.results import Result, Row
+from bench.results import LoadResult, PeerResult
 
 # Where there is no terminal to fit into.
 WIDTH = 140
 
 
 def console() -> Console:
-    found = Console()
-    return found if found.is_terminal else Console(width=WIDTH)
+    terminal = Console()
+    return terminal if terminal.is_terminal else Console(width=WIDTH)
 
 
 def cell(key: str, one: Mapping[str, Spread], base: Mapping[str, Spread]) -> str:
@@ -39,7 +39,7 @@ def figure(key: str, value: float) -> str:
     return f"{value:,.{FIGURES[key].digits}f}"
 
 
-def table_of(result: Result) -> Table:
+def table_of(result: LoadResult) -> Table:
     base = result.peers[BASE].summary() if BASE in result.peers else {}
     rounds = max((len(row.samples) for row in result.peers.values()), default=0)
     table = Table(
@@ -57,15 +57,15 @@ def table_of(result: Result) -> Table:
     return table
 
 
-def titled(row: Row, figures: tuple[str, ...]) -> str:
-    """A peer's name and, below it, how long it was warmed."""
+def titled(row: PeerResult, figures: tuple[str, ...]) -> str:
+    """Returns a peer's name and, below it, how long it was warmed."""
     if not row.warm_up:
         return row.title
     rest = "" if row.is_settled(figures) else ", not settled"
     return f"{row.title}\n[dim]{len(row.warm_up)} rounds of warm-up{rest}[/dim]"
 
 
-def show(console: Console, result: Result) -> None:
+def show(console: Console, result: LoadResult) -> None:
     console.print(table_of(result))
     for row in result.peers.values():
         if row.reason:
@@ -74,20 +74,20 @@ def show(console: Console, result: Result) -> None:
     console.print()
 
 
-def show_goals(console: Console, results: Iterable[Result]) -> None:
+def show_goals(console: Console, results: Iterable[LoadResult]) -> None:
     table = Table(title="goals, as Odradek's median ÷ the other's, or against a plain limit", title_justify="left")
     for heading in ("load", "figure", "against", "ratio", "goal", ""):
         table.add_column(heading)
     for result in results:
-        for goal, found, reached in verdicts(result.load, result.figures, result.peers):
+        for goal, value, reached in verdicts(result.load, result.figures, result.peers):
             sign = "≤" if FIGURES[goal.figure].less_is_better else "≥"
             mark = "[green]reached[/green]" if reached else "[red]missed[/red]"
             title = FIGURES[goal.figure].title
             other = PEERS[goal.other].title if goal.other in PEERS else goal.other
-            table.add_row(result.title, title, other, f"{found:.2f}", f"{sign} {goal.limit}", mark)
+            table.add_row(result.title, title, other, f"{value:.2f}", f"{sign} {goal.limit}", mark)
     if table.row_count:
         console.print(table)
 
 
-def any_failed(results: Iterable[Result]) -> bool:
+def any_failed(results: Iterable[LoadResult]) -> bool:
     return any(row.failed for result in results for row in result.peers.values())

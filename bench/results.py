@@ -16,38 +16,38 @@ from bench.figures import Sample, Spread, cpu_figure, summarise
 from bench.load import Load, Method
 
 RESULTS = Path(__file__).parent / "results" / "local"
-"""Where results go unless told otherwise: numbers of one machine and one moment, not kept."""
+"""The default folder of results: numbers of one machine and one moment, not committed."""
 
 
-class Row(NamedTuple):
-    """What became of one peer under one load: its rounds, or the reason why there are none."""
+class PeerResult(NamedTuple):
+    """The result of one peer under one load: its rounds, or the reason why there are none."""
 
     title: str
     samples: list[Sample]
     reason: str | None = None
     failed: bool = False
-    """Whether the reason is a failure; otherwise the peer does not offer what the load needs."""
+    """True when the reason is a failure; otherwise the peer does not offer what the load needs."""
     warm_up: tuple[Sample, ...] = ()
     """The rounds before those that count, from the start of the process on."""
 
     def lacks(self, figures: tuple[str, ...]) -> list[str]:
-        """The figures that some round did not give, of a row that has no reason for it."""
+        """Returns the figures that some round did not give, of a row that has no reason for it."""
         return [key for key in figures if not self.reason and not all(key in sample for sample in self.samples)]
 
     def summary(self) -> dict[str, Spread]:
         return summarise(self.samples)
 
     def cold(self) -> dict[str, Spread]:
-        """The first round after the start; empty when there was no warming up."""
+        """Returns the first round after the start; empty when there was no warming up."""
         return summarise(self.warm_up[:1])
 
     def is_settled(self, figures: tuple[str, ...]) -> bool:
-        """Whether the cost had stopped falling when the rounds that count began."""
+        """True when the cost had stopped falling when the rounds that count began."""
         key = cpu_figure(figures)
         return key is not None and warmth.is_settled([sample[key] for sample in self.warm_up if key in sample])
 
 
-class Result(NamedTuple):
+class LoadResult(NamedTuple):
     """One load on its peers, and the machine and time it was measured at."""
 
     load: str
@@ -58,18 +58,18 @@ class Result(NamedTuple):
     figures: tuple[str, ...]
     when: str
     machine: str
-    peers: Mapping[str, Row]
+    peers: Mapping[str, PeerResult]
 
 
 def machine() -> str:
-    """The processor, its cores, the kernel and the interpreter, in a line."""
-    found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    processor = found[1] if found else platform.machine()
+    """Returns the processor, its cores, the kernel and the interpreter, in a line."""
+    model = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    processor = model[1] if model else platform.machine()
     return f"{processor}, {os.cpu_count()} cores, Linux {platform.release()}, Python {platform.python_version()}"
 
 
-def result_of(load: Load, peers: Mapping[str, Row]) -> Result:
-    return Result(
+def result_of(load: Load, peers: Mapping[str, PeerResult]) -> LoadResult:
+    return LoadResult(
         load=load.name,
         title=load.title,
         tool=load.tool.name if load.method is Method.TOOL else load.method.value,
@@ -82,8 +82,8 @@ def result_of(load: Load, peers: Mapping[str, Row]) -> Result:
     )
 
 
-def to_json(result: Result) -> str:
-    """The rounds as they were, and their summary for readers without a calculator."""
+def to_json(result: LoadResult) -> str:
+    """Returns the rounds as they were, and their summary for readers without a calculator."""
     peers = {
         name: row._asdict()
         | {"settled": row.is_settled(result.figures)}
@@ -93,20 +93,20 @@ def to_json(result: Result) -> str:
     return json.dumps(result._asdict() | {"peers": peers}, indent=1) + "\n"
 
 
-def from_json(text: str) -> Result:
+def from_json(text: str) -> LoadResult:
     fields = json.loads(text)
     peers = {
-        name: Row(row["title"], row["samples"], row["reason"], row["failed"], tuple(row.get("warm_up", ())))
+        name: PeerResult(row["title"], row["samples"], row["reason"], row["failed"], tuple(row.get("warm_up", ())))
         for name, row in fields["peers"].items()
     }
-    return Result(**{**fields, "figures": tuple(fields["figures"]), "peers": peers})
+    return LoadResult(**{**fields, "figures": tuple(fields["figures"]), "peers": peers})
 
 
-def save(folder: Path, result: Result) -> None:
+def save(folder: Path, result: LoadResult) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{result.load}.json").write_text(to_json(result))
 
 
-def saved(folder: Path) -> Iterator[Result]:
+def saved(folder: Path) -> Iterator[LoadResult]:
     for file in sorted(folder.glob("*.json")):
         yield from_json(file.read_text())

@@ -11,7 +11,7 @@ from bench import warmth
 from bench.figures import cpu_figure
 from bench.load import Load, Method
 from bench.peers.peer import Peer, Unavailable
-from bench.results import Row
+from bench.results import PeerResult
 from bench.trial import Trial
 
 
@@ -19,7 +19,7 @@ def reason_of(error: Exception) -> str:
     return str(error) if isinstance(error, Unavailable) else f"{type(error).__name__}: {error}"
 
 
-class Rounds:
+class InterleavedRounds:
     """The rounds of one load. A peer that fails is a row of the report, and the others go on without it."""
 
     def __init__(self, load: Load, peers: Iterable[type[Peer]], work: Path, tell: Callable[[str], None]) -> None:
@@ -27,9 +27,9 @@ class Rounds:
         self._load = load
         self._cost = cpu_figure(load.figures)
         self._trials = {peer.name: Trial(peer(work), load, work) for peer in peers}
-        self._rows = {name: Row(trial.peer.title, []) for name, trial in self._trials.items()}
+        self._rows = {name: PeerResult(trial.peer.title, []) for name, trial in self._trials.items()}
 
-    def run(self, rounds: int, *, warm_up: bool) -> Mapping[str, Row]:
+    def run(self, rounds: int, *, warm_up: bool) -> Mapping[str, PeerResult]:
         """Start all peers, warm each until its cost has stopped falling, measure `rounds` rounds, stop all peers."""
         with ExitStack() as stack:
             for name, trial in self._trials.items():
@@ -43,13 +43,13 @@ class Rounds:
         return self._rows
 
     def _warm_up(self) -> None:
-        """Who is warm rests while the others go on; nobody's rounds are measured before all are warm."""
+        """Warms the peers up: a warm one rests while the others go on, and no round is measured before all are warm."""
         for number in range(1, warmth.MOST_ROUNDS + 1):
             cold = [name for name, row in self._rows.items() if row.reason is None and self._needs_more(row)]
             for name in cold:
                 self._try(name, f"warm-up {number}", partial(self._warm, name, -number))
 
-    def _needs_more(self, row: Row) -> bool:
+    def _needs_more(self, row: PeerResult) -> bool:
         if self._cost is None:
             return not row.warm_up
         return warmth.needs_more([sample[self._cost] for sample in row.warm_up])

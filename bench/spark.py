@@ -8,8 +8,8 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from bench.figures import Work
-from bench.load import Job, Tool
+from bench.figures import ToolResult
+from bench.load import Tool, ToolRun
 from bench.peers.peer import Unavailable, require
 from bench.tools import BadOutput
 
@@ -18,8 +18,8 @@ LOADED = re.compile(r": (?P<records>\d+) records, 0 quarantined, .*\n\s+in (?P<s
 SEED = 20240
 
 
-def pipeline(name: str, job: Job, *arguments: str) -> list[str]:
-    """The command line of a job. Raises Unavailable where Spark is not installed."""
+def pipeline(name: str, job: ToolRun, *arguments: str) -> list[str]:
+    """Returns the command line of a job. Raises Unavailable where Spark is not installed."""
     require("java")
     if find_spec("pyspark") is None:
         raise Unavailable("Spark is not installed: make setup-pipeline")
@@ -27,24 +27,24 @@ def pipeline(name: str, job: Job, *arguments: str) -> list[str]:
     return [odradek, "pipeline", name, "--bootstrap", job.bootstrap, *arguments]
 
 
-def generate(job: Job) -> list[str]:
-    """Always the same events: only the moment at which the last of them happens differs."""
+def generate(job: ToolRun) -> list[str]:
+    """Generates always the same events: only the moment at which the last of them happens differs."""
     sizes = "--records", str(job.load.records), "--seed", str(SEED), "--partitions", str(job.load.partitions)
     return pipeline("generate", job, "--topic", job.topic, *sizes)
 
 
-def load(job: Job) -> list[str]:
-    """Everything, into a store that is empty."""
+def load(job: ToolRun) -> list[str]:
+    """Loads everything, into an empty store."""
     store = job.work / "store"
     shutil.rmtree(store, ignore_errors=True)
     return pipeline("load", job, "--topics", job.topic, "--out", str(store))
 
 
-def parsed(pattern: re.Pattern[str], output: str, job: Job) -> Work:
-    found = pattern.search(output)
-    if not found or int(found["records"]) != job.load.records:
+def parsed(pattern: re.Pattern[str], output: str, job: ToolRun) -> ToolResult:
+    match = pattern.search(output)
+    if not match or int(match["records"]) != job.load.records:
         raise BadOutput(f"not {job.load.records} records in {output[-500:]!r}")
-    return Work(job.load.records, job.load.size_bytes, float(found["seconds"]))
+    return ToolResult(job.load.records, job.load.size_bytes, float(match["seconds"]))
 
 
 GENERATE = Tool("odradek pipeline generate", generate, lambda output, job: parsed(GENERATED, output, job))

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 
 from bench import jars
-from bench.figures import Work
-from bench.load import Job, Tool, module
+from bench.figures import ToolResult
+from bench.load import Tool, ToolRun, module
 from bench.payload import compressed_share, payload_file
 
 PRODUCED = re.compile(
@@ -28,7 +28,7 @@ def pairs(flag: str, properties: tuple[str, ...]) -> list[str]:
     return [word for one in properties for word in (flag, one)]
 
 
-def producer_performance(job: Job, *extra: str) -> list[str]:
+def producer_performance(job: ToolRun, *extra: str) -> list[str]:
     load = job.load
     return jars.tool(
         "org.apache.kafka.tools.ProducerPerformance",
@@ -40,22 +40,24 @@ def producer_performance(job: Job, *extra: str) -> list[str]:
     )
 
 
-def parse_producer_performance(output: str, job: Job) -> Work:
-    """The line of totals. Its latencies are from send to acknowledgement, in whole milliseconds."""
-    found = list(PRODUCED.finditer(output))
-    if not found:
+def parse_producer_performance(output: str, job: ToolRun) -> ToolResult:
+    """Parses the line of totals. Its latencies are from send to acknowledgement, in whole milliseconds."""
+    totals = list(PRODUCED.finditer(output))
+    if not totals:
         raise BadOutput(f"no line of totals in {output[-500:]!r}")
-    total = found[-1]
+    total = totals[-1]
     records = int(total["records"])
     latencies = {f"{key}_ms": float(total[key]) for key in ("mean", "p50", "p99", "p999")}
-    return Work(records, records * job.load.record_bytes, records / float(total["rate"].replace(",", "")), latencies)
+    return ToolResult(
+        records, records * job.load.record_bytes, records / float(total["rate"].replace(",", "")), latencies
+    )
 
 
-def group_of(job: Job) -> str:
+def group_of(job: ToolRun) -> str:
     return f"{job.topic}-{job.number}"
 
 
-def consumer_performance(job: Job) -> list[str]:
+def consumer_performance(job: ToolRun) -> list[str]:
     return jars.tool(
         "org.apache.kafka.tools.ConsumerPerformance",
         *("--bootstrap-server", job.bootstrap, "--topic", job.topic, "--num-records", str(job.load.records)),
@@ -64,7 +66,7 @@ def consumer_performance(job: Job) -> list[str]:
 
 
 def rows(output: str) -> Iterator[dict[str, str]]:
-    """The lines of comma-separated values below the last header, by the header's names."""
+    """Yields the lines of comma-separated values below the last header, by the header's names."""
     names: list[str] = []
     for line in output.splitlines():
         cells = [cell.strip() for cell in line.split(",")]
@@ -74,8 +76,8 @@ def rows(output: str) -> Iterator[dict[str, str]]:
             yield dict(zip(names, cells, strict=True))
 
 
-def parse_consumer_performance(output: str, job: Job) -> Work:
-    """The row of totals; the time is what fetching took, without the wait for the group."""
+def parse_consumer_performance(output: str, job: ToolRun) -> ToolResult:
+    """Parses the row of totals; the time is that of fetching, without the wait for the group."""
     try:
         *_others, total = rows(output)
         records, mib = int(total["data.consumed.in.nMsg"]), float(total["data.consumed.in.MB"])
@@ -84,11 +86,11 @@ def parse_consumer_performance(output: str, job: Job) -> Work:
         raise BadOutput(f"no row of totals in {output[-500:]!r}") from error
     if records < job.load.records:
         raise BadOutput(f"{records} of {job.load.records} records came")
-    return Work(records, round(mib * MIB), seconds)
+    return ToolResult(records, round(mib * MIB), seconds)
 
 
-def share_consumer_performance(job: Job) -> list[str]:
-    """Its consumers are threads. It gives up after ten seconds in all, unless it is told another time."""
+def share_consumer_performance(job: ToolRun) -> list[str]:
+    """Its consumers are threads. It gives up after ten seconds in all, unless an option sets another time."""
     return jars.tool(
         "org.apache.kafka.tools.ShareConsumerPerformance",
         *("--bootstrap-server", job.bootstrap, "--topic", job.topic, "--group", group_of(job)),
@@ -96,8 +98,8 @@ def share_consumer_performance(job: Job) -> list[str]:
     )
 
 
-def share_from_start(job: Job) -> list[str]:
-    """A share group begins at the end of a topic unless its group config says otherwise."""
+def share_from_start(job: ToolRun) -> list[str]:
+    """Sets the group config by which a share group begins at the start of a topic."""
     return jars.tool(
         "kafka.admin.ConfigCommand",
         *("--bootstrap-server", job.bootstrap, "--alter", "--entity-type", "groups", "--entity-name", group_of(job)),
@@ -105,7 +107,7 @@ def share_from_start(job: Job) -> list[str]:
     )
 
 
-def end_to_end_latency(job: Job) -> list[str]:
+def end_to_end_latency(job: ToolRun) -> list[str]:
     load = job.load
     return jars.tool(
         "org.apache.kafka.tools.EndToEndLatency",
@@ -114,16 +116,16 @@ def end_to_end_latency(job: Job) -> list[str]:
     )
 
 
-def parse_end_to_end_latency(output: str, job: Job) -> Work:
-    """The mean only: the tool cuts its percentiles to whole milliseconds, and a good broker's are below one."""
-    found = MEAN.search(output)
-    if not found:
+def parse_end_to_end_latency(output: str, job: ToolRun) -> ToolResult:
+    """Parses the mean only: the tool cuts its percentiles to whole milliseconds, and a good broker's are below one."""
+    match = MEAN.search(output)
+    if not match:
         raise BadOutput(f"no average in {output[-500:]!r}")
-    mean_ms = float(found[1])
-    return Work(job.load.records, job.load.size_bytes, job.load.records * mean_ms / 1000, {"mean_ms": mean_ms})
+    mean_ms = float(match[1])
+    return ToolResult(job.load.records, job.load.size_bytes, job.load.records * mean_ms / 1000, {"mean_ms": mean_ms})
 
 
-def librdkafka(name: str, verb: str, job: Job) -> list[str]:
+def librdkafka(name: str, verb: str, job: ToolRun) -> list[str]:
     load = job.load
     return module(
         f"bench.clients.{name}",
@@ -134,7 +136,7 @@ def librdkafka(name: str, verb: str, job: Job) -> list[str]:
     )
 
 
-def pump(job: Job) -> list[str]:
+def pump(job: ToolRun) -> list[str]:
     load = job.load
     assert load.flow is not None
     written_by = load.filled_by or load
@@ -146,17 +148,17 @@ def pump(job: Job) -> list[str]:
     )
 
 
-def parse_pump(output: str, job: Job) -> Work:
-    """The floor's chunks, counted as what they stand for: records, and their values' bytes before compression."""
+def parse_pump(output: str, job: ToolRun) -> ToolResult:
+    """Parses the floor's chunks, counted as the records they stand for, and their values' bytes before compression."""
     moved = parse_json(output, job)
     records = job.load.records * job.load.clients
     return moved._replace(records=records, size_bytes=records * job.load.record_bytes)
 
 
-def parse_json(output: str, _: Job) -> Work:
-    """The last line of one of our own loops: a Work as JSON."""
+def parse_json(output: str, _: ToolRun) -> ToolResult:
+    """Parses the last line of one of our own loops: a ToolResult as JSON."""
     try:
-        return Work(**json.loads(output.splitlines()[-1]))
+        return ToolResult(**json.loads(output.splitlines()[-1]))
     except (IndexError, ValueError, TypeError) as error:
         raise BadOutput(f"no JSON at the end of {output[-500:]!r}") from error
 
@@ -166,12 +168,12 @@ def of_librdkafka(verb: str) -> Tool:
 
 
 def in_transactions(verb: str) -> Tool:
-    """Transactions of librdkafka's."""
+    """Returns the tool for transactions of librdkafka."""
     name = f"confluent-kafka, in transactions: {verb}"
     return Tool(name, lambda job: librdkafka("transactions", verb, job), parse_json)
 
 
-def transactional(job: Job) -> list[str]:
+def transactional(job: ToolRun) -> list[str]:
     return producer_performance(job, "--transactional-id", job.topic, "--transaction-duration-ms", "50")
 
 
@@ -185,9 +187,9 @@ END_TO_END_LATENCY = Tool("EndToEndLatency", end_to_end_latency, parse_end_to_en
 
 
 def by_hand(verb: str) -> Tool:
-    """Members of groups on bare sockets."""
+    """Returns the tool for members of groups on bare sockets."""
 
-    def command(job: Job) -> list[str]:
+    def command(job: ToolRun) -> list[str]:
         where = job.bootstrap, job.topic, group_of(job)
         sizes = "--records", str(job.load.records), "--clients", str(job.load.clients)
         return module("bench.clients.groups", verb, *where, *sizes)

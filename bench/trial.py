@@ -11,8 +11,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from bench import cost, wire
-from bench.figures import MB, MILLION, Sample, Work, per_work
-from bench.load import Job, Load, Method, Tool
+from bench.figures import MB, MILLION, Sample, ToolResult, per_work
+from bench.load import Load, Method, Tool, ToolRun
 from bench.peers.peer import Peer, Unavailable
 
 TOOL_TIMEOUT_S = 300
@@ -30,18 +30,18 @@ class ToolFailed(Exception):
 
 
 def run(command: list[str], timeout_s: int = TOOL_TIMEOUT_S) -> str:
-    """What a command prints on standard output. Raises ToolFailed."""
+    """Returns a command's standard output. Raises ToolFailed."""
     try:
         ended = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
     except subprocess.TimeoutExpired:
         raise ToolFailed(f"no end within {timeout_s} s") from None
     if ended.returncode:
-        said = f"{ended.stdout}\n{ended.stderr}".strip().splitlines()[-ERROR_LINES:]
-        raise ToolFailed(f"status {ended.returncode}: {' | '.join(said)}")
+        output = f"{ended.stdout}\n{ended.stderr}".strip().splitlines()[-ERROR_LINES:]
+        raise ToolFailed(f"status {ended.returncode}: {' | '.join(output)}")
     return ended.stdout
 
 
-def use(tool: Tool, job: Job) -> Work:
+def use(tool: Tool, job: ToolRun) -> ToolResult:
     if tool.before is not None:
         run(tool.before(job))
     timeout_s = max(TOOL_TIMEOUT_S, job.load.records // RECORDS_PER_S_AT_LEAST)
@@ -49,14 +49,14 @@ def use(tool: Tool, job: Job) -> Work:
 
 
 def allow_many_files() -> None:
-    """As many open files as this user may have: connections are held by thousands."""
+    """Raises the limit of open files to this user's maximum: connections are held by thousands."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 @contextmanager
 def held(bootstrap: str, count: int) -> Iterator[None]:
-    """So many open connections, each of which has been answered once."""
+    """Holds `count` open connections, each of which has been answered once."""
     with ExitStack() as stack:
         for _ in range(count):
             connection = stack.enter_context(wire.connect(bootstrap))
@@ -83,7 +83,7 @@ TOPICS_LEFT = 3
 
 
 class Trial:
-    """One peer under one load. What goes wrong is raised; the caller makes a reason of it."""
+    """One peer under one load. Errors are raised; the caller makes a reason of them."""
 
     def __init__(self, peer: Peer, load: Load, work: Path) -> None:
         self.peer, self.load, self.work = peer, load, work
@@ -92,7 +92,7 @@ class Trial:
         """Topics that are there, the oldest first."""
 
     def open(self) -> None:
-        """Start the peer, unless starting it is what is measured. Raises Unavailable with what it cannot serve."""
+        """Start the peer, unless the load measures the start. Raises Unavailable with the API it cannot serve."""
         self.peer.prepare()
         if self.load.method is not Method.START_UP:
             self.start()
@@ -100,7 +100,7 @@ class Trial:
             raise Unavailable(reason)
 
     def start(self) -> Sample:
-        """The times from the start of the process, and the memory of a broker that has done nothing yet."""
+        """Returns the times from the start of the process, and the memory of a broker that has done nothing yet."""
         self.peer.start()
         served_ns = self.peer.wait_until_serving()
         self.peer.wait_until_ready()
@@ -114,11 +114,11 @@ class Trial:
         self.peer.stop()
 
     def measure(self, number: int) -> Sample:
-        """One round. Rounds below zero warm the peer up; they are measured like the others."""
+        """Measures one round. Rounds below zero warm the peer up; they are measured like the others."""
         return METHODS[self.load.method](self, number)
 
     def topic(self, number: int) -> str:
-        """The topic of a round, made and filled when the round needs it and it is not there yet."""
+        """Returns the topic of a round, made and filled when the round needs it and it is not there yet."""
         load = self.load
         shared = load.one_topic or (load.filled_by is not None and not load.cold) or load.partitions >= MANY_PARTITIONS
         name = load.name if shared else f"{load.name}-{number if number >= 0 else f'warm-up{number}'}"
@@ -126,21 +126,21 @@ class Trial:
             self.peer.create_topic(name, load.partitions, load.topic_configs)
             self._filled[name] = None
             if load.filled_by is not None:
-                job = Job(self.peer.bootstrap, name, load.filled_by, number, self.work)
+                job = ToolRun(self.peer.bootstrap, name, load.filled_by, number, self.work)
                 use(self.peer.tool(load.filled_by), job)
         if load.cold:
             drop_from_memory(self.peer.data)
         return name
 
     def forget_old_topics(self) -> None:
-        """Deletes what the rounds before the last few have left, which no disk has room for over many rounds."""
+        """Deletes the topics of rounds before the last few, which no disk has room for over many rounds."""
         while len(self._filled) > TOPICS_LEFT:
             oldest = next(iter(self._filled))
             self.peer.delete_topic(oldest)
             del self._filled[oldest]
 
     def use_tool(self, number: int) -> Sample:
-        job = Job(self.peer.bootstrap, self.topic(number), self.load, number, self.work)
+        job = ToolRun(self.peer.bootstrap, self.topic(number), self.load, number, self.work)
         with held(self.peer.bootstrap, self.load.connections):
             before, held_bytes = cost.spent(self.peer.pid), cost.memory(self.peer.pid).private_bytes
             work = use(self.peer.tool(self.load), job)
@@ -150,7 +150,7 @@ class Trial:
         return per_work(work, cpu) | self.memory() | {"kb_each": grown_bytes / work.records / KB}
 
     def memory(self) -> dict[str, float]:
-        """Idle before the first round, at its peak so far, and now."""
+        """Returns the memory when idle before the first round, at its peak so far, and now."""
         now = cost.memory(self.peer.pid)
         return {
             "rss_idle_mb": self._idle_bytes / MB,
@@ -159,7 +159,7 @@ class Trial:
         }
 
     def watch_idle(self, _: int) -> Sample:
-        """What connections cost to make (one request each), to hold, and in memory."""
+        """Measures the cost of connections: to open (one request each), to hold, and in memory."""
         count, pid = self.load.connections, self.peer.pid
         before, began = cost.memory(pid).resident_bytes, cost.spent(pid)
         with held(self.peer.bootstrap, count):

@@ -19,11 +19,11 @@ MOST_ROUNDS = 20
 
 
 def is_settled(costs: Sequence[float]) -> bool:
-    """Whether the latest ROUNDS costs are within SPREAD of each other."""
+    """True when the latest ROUNDS costs are within SPREAD of each other."""
     latest = costs[-ROUNDS:]
     return len(latest) == ROUNDS and max(latest) <= (1 + SPREAD) * min(latest)
 
 
 def needs_more(costs: Sequence[float]) -> bool:
-    """Whether another round of warming up is due."""
+    """True when another round of warming up is due."""
     return not is_settled(costs) and len(costs) < MOST_ROUNDS

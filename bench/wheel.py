@@ -41,7 +41,7 @@ class NotBuilt(Exception):
 
 @cache
 def folder() -> Path:
-    """Where the wheel of the tree as it is now belongs: its name is a digest of all that goes into it."""
+    """Returns where the wheel of the tree as it is now belongs: its name is a digest of all that goes into it."""
     digest = hashlib.sha256(sys.version.encode())
     wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
     files = (path for name in wheel["only-include"] for path in (ROOT / name).rglob("*.py"))
@@ -51,13 +51,13 @@ def folder() -> Path:
 
 
 def launcher() -> Path:
-    """The `odradek` command of the installed wheel; it is made last, so where it is there, all is."""
+    """Returns the `odradek` command of the installed wheel; it is made last, so where it is there, all is."""
     return folder() / "installed" / "odradek-installed"
 
 
 @cache
 def built() -> Path:
-    """The wheel's file; what is installed of it is beside it. Raises NotBuilt."""
+    """Returns the wheel's file; what is installed of it is beside it. Raises NotBuilt."""
     with locked("wheel"):
         if not any(folder().glob("*.whl")):
             for old in CACHE.glob("odradek-*"):
@@ -78,7 +78,7 @@ def remove_unless_in_use(old: Path) -> None:
 
 @cache
 def program() -> str:
-    """The `odradek` command of the installed wheel. Raises NotBuilt."""
+    """Returns the `odradek` command of the installed wheel. Raises NotBuilt."""
     wheel = built()
     target = launcher().parent
     with locked("wheel"):
@@ -93,7 +93,7 @@ def program() -> str:
 
 
 def pip(verb: str, *arguments: str) -> None:
-    """Runs pip of this Python without what the wheel depends on. Raises NotBuilt."""
+    """Runs pip of this Python without the wheel's dependencies. Raises NotBuilt."""
     command = [sys.executable, "-m", "pip", verb, "--quiet", "--disable-pip-version-check", "--no-deps", *arguments]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False)
     if ended.returncode:
@@ -102,7 +102,7 @@ def pip(verb: str, *arguments: str) -> None:
 
 @contextmanager
 def sole_builder() -> Iterator[bool]:
-    """Whether nobody else builds in the background now."""
+    """Yields True when nobody else builds in the background now."""
     with (CACHE / ".building").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -113,7 +113,7 @@ def sole_builder() -> Iterator[bool]:
 
 
 def build_beside() -> None:
-    """Starts building at the lowest priority, and does not wait for it; what goes wrong is in LOG."""
+    """Starts a build at the lowest priority, and does not wait for it; errors are in LOG."""
     CACHE.mkdir(exist_ok=True)
     with LOG.open("a") as log:
         subprocess.Popen(
@@ -123,7 +123,8 @@ def build_beside() -> None:
 
 
 def command_to_run() -> str:
-    """The wheel's command; the tree's own, with a line that says so, as long as there is no wheel of this tree."""
+    """Returns the wheel's command; the tree's own, with a line that says so, as long as there is no wheel of this
+    tree."""
     if launcher().exists():
         return str(launcher())
     build_beside()

@@ -14,7 +14,7 @@ IO_TIMEOUT_S = 10.0
 
 
 def request(api_key: int, version: int, body: bytes = b"") -> bytes:
-    """A frame with request header v1."""
+    """Returns a frame with request header v1."""
     header = struct.pack(f">hhih{len(CLIENT_ID)}s", api_key, version, 1, len(CLIENT_ID), CLIENT_ID)
     return struct.pack(">i", len(header) + len(body)) + header + body
 
@@ -41,14 +41,15 @@ def receive(connection: socket.socket, size: int) -> bytes:
 
 
 def ask(connection: socket.socket, frame: bytes) -> bytes:
-    """The body of the answer to one request, after its correlation id."""
+    """Returns the body of the answer to one request, after its correlation id."""
     connection.sendall(frame)
     (size,) = struct.unpack(">i", receive(connection, 4))
     return receive(connection, size)[4:]
 
 
 def parse_api_versions(body: bytes) -> frozenset[int]:
-    """The API keys in the body of an ApiVersions response v0. Raises ValueError with the broker's error code."""
+    """Returns the API keys in the body of an ApiVersions response v0. Raises ValueError with the broker's error
+    code."""
     error, count = struct.unpack_from(">hi", body)
     if error:
         raise ValueError(f"ApiVersions 0 was answered with error code {error}")
@@ -56,13 +57,13 @@ def parse_api_versions(body: bytes) -> frozenset[int]:
 
 
 def api_keys(bootstrap: str) -> frozenset[int]:
-    """The APIs that a broker advertises."""
+    """Returns the APIs that a broker advertises."""
     with connect(bootstrap) as connection:
         return parse_api_versions(ask(connection, API_VERSIONS_REQUEST))
 
 
 def names_a_broker(body: bytes) -> bool:
-    """Whether the body of a Metadata response v1 has at least one broker: before that nothing can be asked of it."""
+    """True when the body of a Metadata response v1 has at least one broker: before that nothing can be asked of it."""
     return int(struct.unpack_from(">i", body)[0]) > 0
 
 

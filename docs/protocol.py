@@ -52,9 +52,9 @@ def _apis() -> Iterator[str]:
 def _header(api: Api) -> tuple[str, str]:
     """The name of an API and its purpose, from the first sentence of its handler's docstring."""
     text = " ".join((sys.modules[api.handle.__module__].__doc__ or "").split("\n\n")[0].split())
-    found = re.match(r"(\w+) \(\d+\): (.*?)\.?$", text)
-    assert found, f"{api.handle.__module__}: no docstring of the form `Name (key): what it does`"
-    return found[1], found[2]
+    match = re.match(r"(\w+) \(\d+\): (.*?)\.?$", text)
+    assert match, f"{api.handle.__module__}: no docstring of the form `Name (key): what it does`"
+    return match[1], match[2]
 
 
 if __name__ == "__main__":

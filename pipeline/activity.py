@@ -58,8 +58,8 @@ class Activity:
     doubled: float = 0.005
 
 
-class Event(NamedTuple):
-    """One thing that a user did. `at_ms` is when it happened, `sent_ms` when it was sent, which is later."""
+class ActivityEvent(NamedTuple):
+    """One event of a user. `at_ms` is when it happened, `sent_ms` when it was sent, which is later."""
 
     sent_ms: int
     id: str
@@ -72,7 +72,7 @@ class Event(NamedTuple):
     agent: str
 
     def value(self) -> bytes:
-        """The JSON that goes into the topic. No text of an event has anything to escape."""
+        """Returns the JSON that goes into the topic. No text of an event has anything to escape."""
         query = "null" if self.query is None else f'"{self.query}"'
         return (
             f'{{"id":"{self.id}","type":"{self.kind}","user":"{self.user}","session":"{self.session}",'
@@ -92,7 +92,7 @@ class Zipf:
 
 
 class Visit:
-    """A session under way: what its user does next."""
+    """A session under way, with its user's next event."""
 
     __slots__ = ("agent", "id", "kind", "user")
 
@@ -103,13 +103,13 @@ class Visit:
         self.kind = "page_view"
 
 
-def events(activity: Activity) -> Iterator[Event]:
-    """The stream's records in the order in which they are sent; exactly `activity.records` of them."""
+def events(activity: Activity) -> Iterator[ActivityEvent]:
+    """Yields the stream's records in the order in which they are sent; exactly `activity.records` of them."""
     return itertools.islice(_in_sent_order(_with_faults(activity)), activity.records)
 
 
 def _visits(activity: Activity, source: random.Random) -> Iterator[tuple[int, Visit]]:
-    """(when an event happens, the session that it is of), in that order, without end."""
+    """Yields (the time of an event, its session), in that order, without end."""
     users = Zipf(activity.users, activity.user_skew)
     gap_ms = 1000 * EVENTS_PER_SESSION / activity.per_second
     numbers = itertools.count()
@@ -127,7 +127,7 @@ def _visits(activity: Activity, source: random.Random) -> Iterator[tuple[int, Vi
             heapq.heappush(under_way, (at + source.expovariate(1 / THINK_TIME_MS), number, visit))
 
 
-def _with_faults(activity: Activity) -> Iterator[tuple[int, Event]]:
+def _with_faults(activity: Activity) -> Iterator[tuple[int, ActivityEvent]]:
     """(not sent before, event): some late, some twice."""
     source = random.Random(activity.seed)
     pages = Zipf(activity.pages, activity.skew)
@@ -137,15 +137,16 @@ def _with_faults(activity: Activity) -> Iterator[tuple[int, Event]]:
         query = f"{source.choice(WORDS)} {source.choice(WORDS)}" if visit.kind == "search" else None
         page = "/search" if query else "/welcome" if visit.kind == "sign_up" else f"/item/{pages.draw(source)}"
         name = f"{activity.seed:x}-{number:08x}"
-        event = Event(sent_ms, name, visit.kind, visit.user, visit.id, at_ms, page, query, visit.agent)
+        event = ActivityEvent(sent_ms, name, visit.kind, visit.user, visit.id, at_ms, page, query, visit.agent)
         yield at_ms, event
         if source.random() < activity.doubled:
             yield at_ms, event._replace(sent_ms=sent_ms + int(source.expovariate(1 / DOUBLED_AFTER_MS)))
 
 
-def _in_sent_order(given: Iterator[tuple[int, Event]]) -> Iterator[Event]:
-    """Nothing that is still to come was sent before it happened: whatever was sent earlier than now can go."""
-    waiting: list[tuple[int, int, Event]] = []
+def _in_sent_order(given: Iterator[tuple[int, ActivityEvent]]) -> Iterator[ActivityEvent]:
+    """Yields events in the order of sending: no later event was sent before it happened, so all that were sent earlier
+    than now can go."""
+    waiting: list[tuple[int, int, ActivityEvent]] = []
     for number, (at_ms, event) in enumerate(given):
         while waiting and waiting[0][0] < at_ms:
             yield heapq.heappop(waiting)[2]

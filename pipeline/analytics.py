@@ -1,4 +1,4 @@
-"""What an activity stream tells: data frames of events to data frames of figures.
+"""The figures of an activity stream: data frames of events to data frames of figures.
 
 Events have `id`, `type`, `user`, `page`, `happened` and `received` (timestamps). An event that was sent twice counts
 once.
@@ -22,22 +22,22 @@ APPROXIMATE_ERROR = 0.02
 
 
 def parsed(records: DataFrame) -> DataFrame:
-    """Events out of records of `load`, of `stream` or of topics. What is no such JSON is left out."""
-    found = records.select(f.from_json(f.col("value").cast("string"), EVENT).alias("e"), "timestamp")
+    """Parses events out of records of `load`, of `stream` or of topics. Values of other JSON are left out."""
+    events = records.select(f.from_json(f.col("value").cast("string"), EVENT).alias("e"), "timestamp")
     return (
-        found.where(f.col("e.id").isNotNull() & f.col("e.at").isNotNull())
+        events.where(f.col("e.id").isNotNull() & f.col("e.at").isNotNull())
         .select("e.*", f.timestamp_millis("e.at").alias("happened"), f.col("timestamp").alias("received"))
         .drop("at")
     )
 
 
 def events_of(records: DataFrame) -> DataFrame:
-    """The same, each id once."""
+    """Returns the events of `parsed`, each id once."""
     return parsed(records).dropDuplicates(["id"])
 
 
 def by_type_unordered(events: DataFrame, window: str) -> DataFrame:
-    """Events of each type per window; a stream has no order."""
+    """Counts events of each type per window; a stream has no order."""
     return (
         events.groupBy(f.window("happened", window), "type")
         .agg(f.count("*").alias("events"))
@@ -46,12 +46,12 @@ def by_type_unordered(events: DataFrame, window: str) -> DataFrame:
 
 
 def by_type(events: DataFrame, window: str) -> DataFrame:
-    """Events of each type per window."""
+    """Counts events of each type per window, in order."""
     return by_type_unordered(events, window).orderBy("window_start", "type")
 
 
 def unique_users(events: DataFrame, window: str) -> DataFrame:
-    """Users per window, counted and estimated (HyperLogLog++, within two per cent)."""
+    """Counts users per window, exactly and estimated (HyperLogLog++, within two per cent)."""
     return (
         events.groupBy(_window(window))
         .agg(
@@ -63,7 +63,7 @@ def unique_users(events: DataFrame, window: str) -> DataFrame:
 
 
 def sessions(events: DataFrame, gap: str) -> DataFrame:
-    """A user's events with no pause as long as `gap` between them."""
+    """Returns the sessions of users: events with no pause as long as `gap` between them."""
     span = f.session_window("happened", gap)
     return (
         events.groupBy("user", span)
@@ -78,7 +78,7 @@ def sessions(events: DataFrame, gap: str) -> DataFrame:
 
 
 def session_sizes(visits: DataFrame) -> DataFrame:
-    """How many sessions have how many events, and how long they last."""
+    """Counts sessions by their number of events, and measures how long they last."""
     return (
         visits.groupBy("events")
         .agg(f.count("*").alias("sessions"), f.round(f.avg("seconds"), 1).alias("mean_seconds"))
@@ -87,18 +87,18 @@ def session_sizes(visits: DataFrame) -> DataFrame:
 
 
 def top_pages(events: DataFrame, count: int) -> DataFrame:
-    """The pages that were viewed most."""
+    """Returns the pages that were viewed most."""
     views = events.where(f.col("type") == "page_view").groupBy("page")
     counted = views.agg(f.count("*").alias("views"), f.count_distinct("user").alias("users"))
     return counted.orderBy(f.desc("views"), "page").limit(count)
 
 
 def funnel(visits: DataFrame, steps: Sequence[str]) -> DataFrame:
-    """How many sessions got how far through `steps`, in that order, with anything between them."""
-    wanted = f.array(*[f.lit(step) for step in steps])
+    """Counts the sessions that reached each of `steps`, in that order, with anything between them."""
+    expected = f.array(*[f.lit(step) for step in steps])
 
     def further(reached: Column, step: Column) -> Column:
-        return f.when(step["type"] == f.get(wanted, reached), reached + 1).otherwise(reached)
+        return f.when(step["type"] == f.get(expected, reached), reached + 1).otherwise(reached)
 
     reached = visits.select(f.aggregate("steps", f.lit(0), further).alias("reached"))
     rows = [
@@ -111,8 +111,8 @@ def funnel(visits: DataFrame, steps: Sequence[str]) -> DataFrame:
 
 
 def delays(events: DataFrame) -> DataFrame:
-    """How long events took from happening to the topic: events per bucket, `to_seconds` its upper bound (null: above
-    all).
+    """Counts events by the time from happening to the topic: events per bucket, `to_seconds` its upper bound (null:
+    above all).
     """
     seconds = _delay()
     bound = f.lit(None).cast("double")
@@ -124,10 +124,12 @@ def delays(events: DataFrame) -> DataFrame:
 
 
 def delay_quantiles(events: DataFrame) -> DataFrame:
-    """The same as quantiles, in seconds."""
-    found = events.agg(f.percentile(_delay(), f.array(*[f.lit(one) for one in QUANTILES])).alias("found"))
-    pairs = f.arrays_zip(f.array(*[f.lit(one) for one in QUANTILES]).alias("quantile"), f.col("found").alias("seconds"))
-    return found.select(f.inline(pairs).alias("quantile", "seconds"))
+    """Returns the quantiles of that time, in seconds."""
+    quantiles = events.agg(f.percentile(_delay(), f.array(*[f.lit(one) for one in QUANTILES])).alias("quantiles"))
+    pairs = f.arrays_zip(
+        f.array(*[f.lit(one) for one in QUANTILES]).alias("quantile"), f.col("quantiles").alias("seconds")
+    )
+    return quantiles.select(f.inline(pairs).alias("quantile", "seconds"))
 
 
 def _delay() -> Column:

@@ -1,4 +1,4 @@
-"""audit: is what was produced in the store, and in the mirror, each record once and unchanged?
+"""audit: checks that the store and the mirror have each produced record once and unchanged.
 
 Per topic, partition and window of record timestamps, each stage is counted, and digested record by record: equal
 counts of other records are found out, too.
@@ -16,12 +16,12 @@ from pyspark.sql import functions as f
 from pipeline.cluster import Cluster
 from pipeline.completeness import Cell, Count, Line, compared
 from pipeline.errors import PipelineError, TopicChanged
-from pipeline.manifest import File, State
+from pipeline.manifest import File, StoreState
 from pipeline.ranges import Range
 from pipeline.sending import OWN_HEADERS, SOURCE_OFFSET
 from pipeline.source import SPARK_FAILURES, explained, read_files, read_topics
 from pipeline.store import Store
-from pipeline.topics import Partition, Topic
+from pipeline.topics import PartitionKey, TopicDescription
 
 LONGEST_NAME = 249
 """Characters of a topic's name, by Kafka's rule."""
@@ -36,7 +36,8 @@ class MirrorOf(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AuditConfig:
-    """What is compared. Without `only_loaded`, what the topic has and nobody loaded is missing."""
+    """The options of an audit: topics, store and mirror. Without `only_loaded`, records of the topic that nobody loaded
+    are missing."""
 
     bootstrap: str
     topics: tuple[str, ...] = ()
@@ -67,8 +68,8 @@ def audit(spark: SparkSession, config: AuditConfig) -> Audit:
         raise PipelineError("nothing to compare the topics with: name a --store, a --mirror, or both")
     cluster = Cluster(config.bootstrap, config.properties)
     topics = cluster.topics(config.topics, config.pattern)
-    state = Store(config.store).reading() if config.store is not None else State()
-    keys = [key for topic in topics for key in topic.each()]
+    state = Store(config.store).reading() if config.store is not None else StoreState()
+    keys = [key for topic in topics for key in topic.partition_keys()]
     ranges = whole(keys, cluster)
     if config.only_loaded:
         ranges = loaded_of(ranges, state)
@@ -87,14 +88,14 @@ def audit(spark: SparkSession, config: AuditConfig) -> Audit:
     return Audit(compared(produced, stages), expired)
 
 
-def whole(keys: Iterable[Partition], cluster: Cluster) -> list[Range]:
+def whole(keys: Iterable[PartitionKey], cluster: Cluster) -> list[Range]:
     keys = list(keys)
     first, end = cluster.start_offsets(keys), cluster.end_offsets(keys)
     return [Range(*key, first[key], end[key]) for key in keys if first[key] < end[key]]
 
 
-def loaded_of(ranges: Iterable[Range], state: State) -> list[Range]:
-    """The parts of ranges that the store says it has, from its first to its last offset."""
+def loaded_of(ranges: Iterable[Range], state: StoreState) -> list[Range]:
+    """Returns the parts of ranges that the store says it has, from its first to its last offset."""
     parts = []
     for one in ranges:
         for start, end in state.covered.get(one.key, ()):
@@ -107,7 +108,7 @@ def loaded_of(ranges: Iterable[Range], state: State) -> list[Range]:
     return parts
 
 
-def _files(state: State, topics: Sequence[Topic]) -> list[File]:
+def _files(state: StoreState, topics: Sequence[TopicDescription]) -> list[File]:
     for topic in topics:
         if (loaded := state.topics.get(topic.name)) not in (None, topic.id):
             raise TopicChanged(f"{topic.name} was deleted and created again: its id is {topic.id}, loaded was {loaded}")
@@ -115,14 +116,14 @@ def _files(state: State, topics: Sequence[Topic]) -> list[File]:
 
 
 def digest() -> Column:
-    """Eight bytes of everything that a record is but its offset; headers that a mirror added are left out."""
+    """Returns eight bytes of digest over all of a record but its offset; headers that a mirror added are left out."""
     own = f.filter("headers", lambda header: ~header["key"].startswith(OWN_HEADERS))
     headers = f.when(f.size(own) > 0, own)
     return f.xxhash64("key", "value", headers, "timestamp", f.col("key").isNull(), f.col("value").isNull())
 
 
 def counted(frame: DataFrame, window: str) -> dict[Cell, Count]:
-    """Records, distinct offsets and the digest of all records, by topic, partition and window."""
+    """Counts records, distinct offsets and the digest of all records, by topic, partition and window."""
     start = f.unix_millis(f.window("timestamp", window)["start"]).alias("start_ms")
     rows = (
         frame.select("topic", "partition", "offset", start, digest().alias("digest"))
@@ -138,18 +139,18 @@ def counted(frame: DataFrame, window: str) -> dict[Cell, Count]:
     }
 
 
-def within(frame: DataFrame, keys: Sequence[Partition], first: Mapping[Partition, int]) -> DataFrame:
-    """Without what retention has taken from the topic."""
+def within(frame: DataFrame, keys: Sequence[PartitionKey], first: Mapping[PartitionKey, int]) -> DataFrame:
+    """Returns the records that retention has not taken from the topic."""
     return frame.where(~_expired(keys, first))
 
 
-def before(frame: DataFrame, first: Mapping[Partition, int]) -> int:
+def before(frame: DataFrame, first: Mapping[PartitionKey, int]) -> int:
     if not any(first.values()):
         return 0
     return frame.where(_expired(list(first), first)).count()
 
 
-def _expired(keys: Sequence[Partition], first: Mapping[Partition, int]) -> Column:
+def _expired(keys: Sequence[PartitionKey], first: Mapping[PartitionKey, int]) -> Column:
     gone = f.lit(False)
     for key in keys:
         if first[key]:
@@ -159,17 +160,17 @@ def _expired(keys: Sequence[Partition], first: Mapping[Partition, int]) -> Colum
 
 
 def mirrored(
-    spark: SparkSession, config: AuditConfig, topics: Sequence[Topic], first: Mapping[Partition, int]
+    spark: SparkSession, config: AuditConfig, topics: Sequence[TopicDescription], first: Mapping[PartitionKey, int]
 ) -> DataFrame:
-    """The mirror's records, by the topic, partition and offset that they had in the source."""
+    """Returns the mirror's records, by the topic, partition and offset that they had in the source."""
     assert config.mirror is not None
     cluster = Cluster(config.mirror.bootstrap, config.properties)
     prefix = config.mirror.prefix
     there = cluster.topics([prefix + topic.name for topic in topics])
-    ranges = whole([key for topic in there for key in topic.each()], cluster)
+    ranges = whole([key for topic in there for key in topic.partition_keys()], cluster)
     frame = read_topics(spark, cluster, ranges, config.options)
     header = f.filter("headers", lambda header: header["key"] == SOURCE_OFFSET)[0]["value"]
     named = frame.withColumn("topic", f.substring("topic", len(prefix) + 1, LONGEST_NAME)).withColumn(
         "offset", header.cast("string").cast("bigint")
     )
-    return within(named, [key for topic in topics for key in topic.each()], first)
+    return within(named, [key for topic in topics for key in topic.partition_keys()], first)

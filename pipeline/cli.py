@@ -36,7 +36,7 @@ def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="odradek pipeline",
         description="Jobs over topics on Apache Spark.",
-        epilog="jobs:\n" + "".join(f"  {name:<10}{told}\n" for name, told in JOBS.items()),
+        epilog="jobs:\n" + "".join(f"  {name:<10}{summary}\n" for name, summary in JOBS.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("job", metavar="JOB", choices=JOBS, help="one of those below; JOB --help has an example")

@@ -1,4 +1,4 @@
-"""What a job asks a cluster before it reads or writes: topics, their ids, offsets, configs.
+"""A job's view of a cluster before it reads or writes: topics, their ids, offsets, configs.
 
 By librdkafka's admin client.
 """
@@ -27,7 +27,7 @@ from confluent_kafka.admin import (
 )
 
 from pipeline.errors import PipelineError, Unreachable
-from pipeline.topics import Partition, Topic
+from pipeline.topics import PartitionKey, TopicDescription
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -54,44 +54,47 @@ class Cluster:
         return AdminClient(self.client_config(), logger=_silent())
 
     def topic_names(self) -> list[str]:
-        """All topics but internal ones. Raises Unreachable."""
+        """Returns all topics but internal ones. Raises Unreachable."""
         try:
-            found = self.admin.list_topics(timeout=REQUEST_TIMEOUT_S)
+            metadata = self.admin.list_topics(timeout=REQUEST_TIMEOUT_S)
         except KafkaException as error:
             raise self._unreachable(error) from None
-        return sorted(name for name in found.topics if not name.startswith("__"))
+        return sorted(name for name in metadata.topics if not name.startswith("__"))
 
-    def topics(self, names: Sequence[str] = (), pattern: str | None = None) -> list[Topic]:
-        """The topics of these names, or whose whole name matches the pattern.
+    def topics(self, names: Sequence[str] = (), pattern: str | None = None) -> list[TopicDescription]:
+        """Returns the topics of these names, or whose whole name matches the pattern.
 
         Raises PipelineError for one that is not there.
         """
         there = self.topic_names()
-        wanted = [name for name in there if pattern and re.fullmatch(pattern, name)] if pattern else list(names)
-        if missing := sorted(set(wanted) - set(there)):
+        chosen = [name for name in there if pattern and re.fullmatch(pattern, name)] if pattern else list(names)
+        if missing := sorted(set(chosen) - set(there)):
             raise PipelineError(f"{self.bootstrap} has no topic {', '.join(missing)}")
-        if not wanted:
+        if not chosen:
             raise PipelineError(f"{self.bootstrap} has no topic that matches {pattern!r}")
-        found = self._answers(self.admin.describe_topics(TopicCollection(wanted)))
-        return [Topic(one.name, str(one.topic_id), tuple(sorted(p.id for p in one.partitions))) for one in found]
+        descriptions = self._answers(self.admin.describe_topics(TopicCollection(chosen)))
+        return [
+            TopicDescription(one.name, str(one.topic_id), tuple(sorted(p.id for p in one.partitions)))
+            for one in descriptions
+        ]
 
-    def start_offsets(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+    def start_offsets(self, partitions: Iterable[PartitionKey]) -> dict[PartitionKey, int]:
         return self._offsets(partitions, lambda _: OffsetSpec.earliest())
 
-    def end_offsets(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
-        """The offset after the last committed record: what a read-committed consumer reaches (the last stable
+    def end_offsets(self, partitions: Iterable[PartitionKey]) -> dict[PartitionKey, int]:
+        """Returns the offset after the last committed record, which a read-committed consumer reaches (the last stable
         offset).
         """
         return self._offsets(partitions, lambda _: OffsetSpec.latest())
 
-    def offsets_at(self, partitions: Sequence[Partition], timestamp_ms: int) -> dict[Partition, int]:
-        """The first offset at or after a timestamp; the end offset where no record is that late."""
-        found = self._offsets(partitions, lambda _: OffsetSpec.for_timestamp(timestamp_ms))
-        later = [key for key, offset in found.items() if offset < 0]
-        return {**found, **(self.end_offsets(later) if later else {})}
+    def offsets_at(self, partitions: Sequence[PartitionKey], timestamp_ms: int) -> dict[PartitionKey, int]:
+        """Returns the first offset at or after a timestamp; the end offset where no record is that late."""
+        offsets = self._offsets(partitions, lambda _: OffsetSpec.for_timestamp(timestamp_ms))
+        later = [key for key, offset in offsets.items() if offset < 0]
+        return {**offsets, **(self.end_offsets(later) if later else {})}
 
     def configs(self, topic: str) -> dict[str, str]:
-        """What was set on the topic itself, without defaults."""
+        """Returns the configs that were set on the topic itself, without defaults."""
         resource = ConfigResource(ResourceType.TOPIC, topic)
         (entries,) = self._answers(self.admin.describe_configs([resource]))
         own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
@@ -119,21 +122,21 @@ class Cluster:
         self._answers(self.admin.incremental_alter_configs([resource]))
 
     def _offsets(
-        self, partitions: Iterable[Partition], spec: Callable[[Partition], OffsetSpec]
-    ) -> dict[Partition, int]:
-        wanted = {TopicPartition(*key): spec(key) for key in partitions}
-        if not wanted:
+        self, partitions: Iterable[PartitionKey], spec: Callable[[PartitionKey], OffsetSpec]
+    ) -> dict[PartitionKey, int]:
+        specs = {TopicPartition(*key): spec(key) for key in partitions}
+        if not specs:
             return {}
         futures = self.admin.list_offsets(
-            wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=REQUEST_TIMEOUT_S
+            specs, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=REQUEST_TIMEOUT_S
         )
         answers = self._answers(futures)
-        return {Partition(at.topic, at.partition): info.offset for at, info in zip(futures, answers, strict=True)}
+        return {PartitionKey(at.topic, at.partition): info.offset for at, info in zip(futures, answers, strict=True)}
 
     def _answers(self, futures: Mapping[K, Future[T]]) -> list[T]:
-        return [self._answer(asked, future) for asked, future in futures.items()]
+        return [self._answer(resource, future) for resource, future in futures.items()]
 
-    def _answer(self, asked: object, future: Future[T]) -> T:
+    def _answer(self, resource: object, future: Future[T]) -> T:
         try:
             return future.result(REQUEST_TIMEOUT_S * 2)
         except KafkaException as error:
@@ -141,8 +144,8 @@ class Cluster:
             if code in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT):
                 raise self._unreachable(error) from None
             if code == KafkaError.TOPIC_ALREADY_EXISTS:
-                raise AlreadyThere(str(asked)) from None
-            raise PipelineError(f"{self.bootstrap}: {_told(asked)}: {error.args[0].str()}") from None
+                raise AlreadyThere(str(resource)) from None
+            raise PipelineError(f"{self.bootstrap}: {_label(resource)}: {error.args[0].str()}") from None
 
     def _unreachable(self, error: KafkaException) -> Unreachable:
         return Unreachable(f"no broker answers at {self.bootstrap} within {REQUEST_TIMEOUT_S} s: {error.args[0].str()}")
@@ -152,8 +155,8 @@ class AlreadyThere(PipelineError):
     """A topic to be created exists."""
 
 
-def _told(asked: object) -> str:
-    return f"{asked.topic}-{asked.partition}" if isinstance(asked, TopicPartition) else str(asked)
+def _label(resource: object) -> str:
+    return f"{resource.topic}-{resource.partition}" if isinstance(resource, TopicPartition) else str(resource)
 
 
 def _source(entry: ConfigEntry) -> int:

@@ -1,4 +1,4 @@
-"""What stages of a pipeline have of what was produced: counts of one window against those of another stage. Pure."""
+"""Compares the stages of a pipeline: counts of one window against those of another stage. Pure."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Difference(NamedTuple):
         return not (self.missing or self.doubled or self.foreign or self.altered)
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         counts = ((self.missing, "missing"), (self.doubled, "doubled"), (self.foreign, "not from the topic"))
         words = [f"{count} {word}" for count, word in counts if count]
         return ", ".join([*words, *(["altered"] if self.altered else [])]) or "complete"
@@ -56,7 +56,7 @@ class Line(NamedTuple):
 
 
 def compared(produced: Mapping[Cell, Count], stages: Mapping[str, Mapping[Cell, Count]]) -> list[Line]:
-    """A line for each cell that any stage has."""
+    """Returns a line for each cell that any stage has."""
     cells = sorted({*produced, *(cell for stage in stages.values() for cell in stage)})
     return [line(cell, produced.get(cell, Count()), stages) for cell in cells]
 
@@ -74,7 +74,7 @@ def difference(stage: str, produced: Count, there: Count) -> Difference:
 
 
 def by_partition(lines: list[Line]) -> list[Line]:
-    """The sums over windows."""
+    """Returns the sums over windows."""
     sums: dict[Cell, Line] = {}
     for line in lines:
         cell = line.cell._replace(start_ms=0)

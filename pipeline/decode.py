@@ -1,4 +1,4 @@
-"""Values decoded by a given schema. What is undecodable keeps its bytes and gets a reason."""
+"""Values decoded by a given schema. An undecodable one retains its bytes and gets a reason."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ CONFLUENT_HEADER_BYTES = 5
 
 ITEMS = "_items"
 ONE_ITEM, NO_MORE_ITEMS = "02", "00"
-"""What is around the one item of an Avro array, in hex.
+"""The bytes around the one item of an Avro array, in hex.
 
 Spark makes a record of nulls out of a record that it cannot read, which is not told from a record of nulls; out of an
-array it makes null. And bytes that are left over after a record are found out.
+array it makes null. It also reveals bytes that are left over after a record.
 """
 
 
@@ -64,7 +64,8 @@ class Decoding:
 
 
 def decoded(frame: DataFrame, decoding: Decoding) -> DataFrame:
-    """The frame with `data`, the decoded value, and `reason`, which is null unless a value could not be decoded."""
+    """Returns the frame with `data`, the decoded value, and `reason`, which is null unless a value could not be
+    decoded."""
     if decoding.format is Format.BYTES:
         return frame
     if decoding.format is Format.JSON:
@@ -111,7 +112,7 @@ def _from_avro(frame: DataFrame, decoding: Decoding) -> DataFrame:
 
 
 def array_of(schema: str) -> str:
-    """The Avro schema of an array of a schema's values. Raises PipelineError."""
+    """Returns the Avro schema of an array of a schema's values. Raises PipelineError."""
     try:
         return json.dumps({"type": "array", "items": json.loads(schema)})
     except ValueError as error:
@@ -119,9 +120,9 @@ def array_of(schema: str) -> str:
 
 
 def _frame_fault(value: Column, schema_id: int | None) -> Column:
-    found = f.conv(f.hex(f.substring(value, 2, 4)), 16, 10).cast("bigint")
+    found_id = f.conv(f.hex(f.substring(value, 2, 4)), 16, 10).cast("bigint")
     fault = f.when(f.octet_length(value) < CONFLUENT_HEADER_BYTES, f.lit("shorter than the five bytes of its frame"))
     fault = fault.when(f.hex(f.substring(value, 1, 1)) != "00", f.lit("its frame does not begin with a zero byte"))
     if schema_id is not None:
-        fault = fault.when(found != schema_id, f.concat(f.lit("schema id "), found, f.lit(f", not {schema_id}")))
+        fault = fault.when(found_id != schema_id, f.concat(f.lit("schema id "), found_id, f.lit(f", not {schema_id}")))
     return fault

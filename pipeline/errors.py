@@ -1,4 +1,4 @@
-"""What a job says when it cannot go on."""
+"""The errors of a job that cannot go on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from __future__ import annotations
 class PipelineError(Exception):
     """A job ends, and nothing of it was committed.
 
-    The message names topic, partition and offsets, and what would be right.
+    The message names topic, partition and offsets, and the remedy.
     """
 
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from pipeline.activity import Activity, Event, events
+from pipeline.activity import Activity, ActivityEvent, events
 from pipeline.cluster import Cluster
 from pipeline.errors import PipelineError
 from pipeline.producing import Outgoing, Writer, write_all
@@ -53,12 +53,12 @@ def generate(config: GenerateConfig) -> Generated:
     return Generated(records, time.monotonic() - began)
 
 
-def outgoing(event: Event) -> Outgoing:
+def outgoing(event: ActivityEvent) -> Outgoing:
     return Outgoing(event.user.encode(), event.value(), [("type", event.kind.encode())], event.sent_ms)
 
 
 def pace(rate: float) -> Callable[[int], None]:
-    """Waits so that `rate` records per second are written."""
+    """Returns a function that waits so that `rate` records per second are written."""
     began = time.monotonic()
 
     def wait(written: int) -> None:

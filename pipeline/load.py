@@ -18,26 +18,26 @@ from pyspark.sql import functions as f
 from pipeline.cluster import Cluster
 from pipeline.decode import DATA, REASON, Decoding, decoded
 from pipeline.errors import PipelineError, Unreachable
-from pipeline.manifest import File, Manifest, Overlap, State, overlap
-from pipeline.ranges import Accepted, Bounds, Offsets, Range, plan
+from pipeline.manifest import File, Manifest, Overlap, StoreState, overlap
+from pipeline.ranges import Accepted, ClusterOffsets, Range, RangeBounds, plan
 from pipeline.source import COLUMNS, SPARK_FAILURES, explained, read_files, read_topics, with_folders
 from pipeline.store import QUARANTINE, Hook, Store, nowhere
-from pipeline.topics import Topic
+from pipeline.topics import TopicDescription
 
 STAGED = "partition int, offset bigint, kind string, topic string, date string, hour string"
-"""What is asked of staged files. Said outright, because a run of nothing but markers stages none."""
+"""The schema of staged files. Given outright, because a run of nothing but markers stages none."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadConfig:
-    """What is loaded, from where to where. `options` are the connector's."""
+    """The options of a load: topics, source and store. `options` are the connector's."""
 
     bootstrap: str
     out: str
     topics: tuple[str, ...] = ()
     pattern: str | None = None
-    starting: Bounds = field(default_factory=Bounds)
-    ending: Bounds = field(default_factory=Bounds)
+    starting: RangeBounds = field(default_factory=RangeBounds)
+    ending: RangeBounds = field(default_factory=RangeBounds)
     accepted: Accepted = field(default_factory=Accepted)
     decoding: Decoding = field(default_factory=Decoding)
     options: Mapping[str, str] = field(default_factory=dict)
@@ -45,8 +45,8 @@ class LoadConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
-    """What a run did."""
+class LoadOutcome:
+    """The result of a run."""
 
     run: str
     ranges: Sequence[Range]
@@ -55,7 +55,7 @@ class Load:
     replaced_files: int
 
 
-def load(spark: SparkSession, config: LoadConfig, at: Hook = nowhere) -> Load:
+def load(spark: SparkSession, config: LoadConfig, at: Hook = nowhere) -> LoadOutcome:
     """Load once. Raises PipelineError, having committed nothing."""
     cluster = Cluster(config.bootstrap, config.properties)
     with Store(config.out).writing() as state:
@@ -63,13 +63,13 @@ def load(spark: SparkSession, config: LoadConfig, at: Hook = nowhere) -> Load:
             topics = cluster.topics(config.topics, config.pattern)
             offsets = offsets_of(cluster, topics, config)
         except Unreachable as error:
-            raise Unreachable(f"{error}. {state.told(config.topics)}") from None
+            raise Unreachable(f"{error}. {state.describe_loaded(config.topics)}") from None
         ranges = plan(topics, offsets, state.loaded(), config.starting, config.ending, config.accepted)
         at("planned")
         if not ranges:
-            return Load(run_id(), [], 0, 0, 0)
+            return LoadOutcome(run_id(), [], 0, 0, 0)
         records = read_topics(spark, cluster, ranges, config.options)
-        job = Run(spark, Store(config.out), state, run_id(), topics, ranges, at)
+        job = SinkRun(spark, Store(config.out), state, run_id(), topics, ranges, at)
         try:
             return job.write(decoded(records, config.decoding))
         except SPARK_FAILURES as error:
@@ -77,14 +77,14 @@ def load(spark: SparkSession, config: LoadConfig, at: Hook = nowhere) -> Load:
 
 
 def run_id() -> str:
-    """Names sort by time; the rest tells apart what began in the same second."""
+    """Returns a name that sorts by time; its rest tells runs apart that began in the same second."""
     return f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(4)}"
 
 
-def offsets_of(cluster: Cluster, topics: Sequence[Topic], config: LoadConfig) -> Offsets:
-    keys = [key for topic in topics for key in topic.each()]
+def offsets_of(cluster: Cluster, topics: Sequence[TopicDescription], config: LoadConfig) -> ClusterOffsets:
+    keys = [key for topic in topics for key in topic.partition_keys()]
     starting, ending = config.starting.at_ms, config.ending.at_ms
-    return Offsets(
+    return ClusterOffsets(
         cluster.start_offsets(keys),
         cluster.end_offsets(keys),
         {} if starting is None else cluster.offsets_at(keys, starting),
@@ -93,23 +93,23 @@ def offsets_of(cluster: Cluster, topics: Sequence[Topic], config: LoadConfig) ->
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class SinkRun:
     """One run of a sink, from records to a commit. The stream uses it for each of its batches."""
 
     spark: SparkSession
     store: Store
-    state: State
+    state: StoreState
     run: str
-    topics: Sequence[Topic]
+    topics: Sequence[TopicDescription]
     ranges: Sequence[Range]
     at: Hook = nowhere
     stream: Mapping[str, int] = field(default_factory=dict)
 
-    def write(self, records: DataFrame) -> Load:
+    def write(self, records: DataFrame) -> LoadOutcome:
         """Stage, check, commit. Raises PipelineError; Spark's exceptions pass through."""
         replaced = self._replaced()
         staging = self.store.staging(self.run)
-        frame = self._with_kept(records, replaced.partly)
+        frame = self._with_retained(records, replaced.partly)
         kind = (
             f.lit("loaded") if REASON not in frame.columns else f.expr(f"if({REASON} is null, 'loaded', 'quarantine')")
         )
@@ -126,7 +126,7 @@ class Run:
         self.at("counted")
         self.store.commit(self._manifest(files, replaced), self.at)
         new = [file for file in files if any(_within(file, one) for one in self.ranges)]
-        return Load(
+        return LoadOutcome(
             self.run,
             self.ranges,
             sum(file.records for file in new if not file.quarantined),
@@ -135,26 +135,27 @@ class Run:
         )
 
     def _dropped(self) -> list[str]:
-        """Topics that are others than those of the same name in the store."""
+        """Returns the topics that are others than those of the same name in the store."""
         return [one.name for one in self.topics if self.state.topics.get(one.name, one.id) != one.id]
 
     def _replaced(self) -> Overlap:
         dropped = set(self._dropped())
         return overlap((file for file in self.state.files.values() if file.topic not in dropped), self.ranges)
 
-    def _with_kept(self, records: DataFrame, partly: Sequence[File]) -> DataFrame:
-        """The records, and those of superseded files before and after the ranges, each in a task of their own."""
+    def _with_retained(self, records: DataFrame, partly: Sequence[File]) -> DataFrame:
+        """Returns the records, and those of superseded files before and after the ranges, each in a task of their
+        own."""
         new = {one.key: one for one in self.ranges}
         for file in partly:
             old = read_files(self.spark, self.store.root, [file])
             columns = [*COLUMNS, *(name for name in (DATA, REASON) if name in old.columns)]
             for outside in (f.col("offset") < new[file.key].start, f.col("offset") >= new[file.key].end):
-                kept = old.where(outside).coalesce(1).select(*columns)
-                records = records.unionByName(kept, allowMissingColumns=True)
+                retained = old.where(outside).coalesce(1).select(*columns)
+                records = records.unionByName(retained, allowMissingColumns=True)
         return records
 
     def _check(self, files: Sequence[File]) -> None:
-        """A connector that gave a record twice, or one that was not asked for, is found out before the commit."""
+        """Checks before the commit that the connector gave no record twice, and none outside the ranges."""
         for one in self.ranges:
             mine = sorted((file.first, file.last) for file in files if file.key == one.key and _within(file, one))
             count = sum(file.records for file in files if file.key == one.key and _within(file, one))
@@ -185,7 +186,7 @@ def _within(file: File, one: Range) -> bool:
 
 
 def staged_files(spark: SparkSession, staging: Path) -> list[File]:
-    """The files that a run wrote, by what they have. Raises PipelineError where an offset is there twice."""
+    """Returns the files that a run wrote, by what they have. Raises PipelineError where an offset is there twice."""
     rows = (
         spark.read.schema(STAGED)
         .parquet(str(staging))

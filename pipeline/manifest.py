@@ -1,4 +1,4 @@
-"""What a store of Parquet files holds, as a fold of its manifests: one per committed run, never changed. Pure.
+"""The content of a store of Parquet files, as a fold of its manifests: one per committed run, never changed. Pure.
 
 A file has the records of one partition. A range that is loaded again supersedes the files within it.
 """
@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, field
 from typing import NamedTuple
 
 from pipeline.errors import PipelineError
-from pipeline.ranges import Loaded, Range
-from pipeline.topics import Partition
+from pipeline.ranges import LoadedTopic, Range
+from pipeline.topics import PartitionKey
 
 FORMAT = 1
 
@@ -29,8 +29,8 @@ class File(NamedTuple):
     quarantined: bool
 
     @property
-    def key(self) -> Partition:
-        return Partition(self.topic, self.partition)
+    def key(self) -> PartitionKey:
+        return PartitionKey(self.topic, self.partition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Manifest:
             fields = json.loads(text)
             if fields.pop("format") != FORMAT:
                 raise PipelineError(f"{name}: of another format than {FORMAT}")
-            fields["partitions"] = {topic: tuple(each) for topic, each in fields["partitions"].items()}
+            fields["partitions"] = {topic: tuple(counts) for topic, counts in fields["partitions"].items()}
             fields["ranges"] = [Range(**one) for one in fields["ranges"]]
             fields["added"] = [File(**one) for one in fields["added"]]
             return cls(**fields)
@@ -73,7 +73,7 @@ class Manifest:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class StoreState:
     """The store after its manifests. `covered` has sorted, disjoint [start, end) per partition."""
 
     sequence: int = 0
@@ -81,48 +81,48 @@ class State:
     files: Mapping[str, File] = field(default_factory=dict)
     topics: Mapping[str, str] = field(default_factory=dict)
     partitions: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    covered: Mapping[Partition, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    covered: Mapping[PartitionKey, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     stream: Mapping[str, int] = field(default_factory=dict)
 
-    def loaded(self) -> dict[str, Loaded]:
-        """Per topic, what an incremental run continues from."""
+    def loaded(self) -> dict[str, LoadedTopic]:
+        """Returns the offsets that an incremental run continues from, by topic."""
         return {
-            topic: Loaded(
-                topic_id, {number: self.next_offset(Partition(topic, number)) for number in self.partitions[topic]}
+            topic: LoadedTopic(
+                topic_id, {number: self.next_offset(PartitionKey(topic, number)) for number in self.partitions[topic]}
             )
             for topic, topic_id in self.topics.items()
         }
 
-    def next_offset(self, key: Partition) -> int:
+    def next_offset(self, key: PartitionKey) -> int:
         covered = self.covered.get(key)
         return covered[-1][1] if covered else 0
 
-    def told(self, topics: Iterable[str] = ()) -> str:
-        """Up to which offsets topics are loaded, as a sentence; all topics when none is named."""
+    def describe_loaded(self, topics: Iterable[str] = ()) -> str:
+        """Returns a sentence on the offsets up to which topics are loaded; all topics when none is named."""
         ends = {key: spans[-1][1] for key, spans in sorted(self.covered.items()) if not topics or key.topic in topics}
         return "Loaded: " + (", ".join(f"{key} up to {end - 1}" for key, end in ends.items()) or "nothing yet")
 
     def files_of(self, topics: Iterable[str] | None = None, *, quarantined: bool | None = False) -> list[File]:
-        wanted = None if topics is None else set(topics)
+        names = None if topics is None else set(topics)
         return [
             file
             for file in self.files.values()
-            if (wanted is None or file.topic in wanted) and (quarantined is None or file.quarantined == quarantined)
+            if (names is None or file.topic in names) and (quarantined is None or file.quarantined == quarantined)
         ]
 
     def records(self, topics: Iterable[str] | None = None, *, quarantined: bool | None = None) -> int:
         return sum(file.records for file in self.files_of(topics, quarantined=quarantined))
 
 
-def applied(state: State, manifest: Manifest) -> State:
-    """The state after one more run."""
+def applied(state: StoreState, manifest: Manifest) -> StoreState:
+    """Returns the state after one more run."""
     gone = {*manifest.removed, *(file.path for file in state.files_of(manifest.dropped, quarantined=None))}
     files = {path: file for path, file in state.files.items() if path not in gone}
     files |= {file.path: file for file in manifest.added}
     covered = {key: spans for key, spans in state.covered.items() if key.topic not in manifest.dropped}
     for one in manifest.ranges:
         covered[one.key] = united([*covered.get(one.key, ()), (one.start, one.end)])
-    return State(
+    return StoreState(
         manifest.sequence,
         manifest.run,
         files,
@@ -133,9 +133,9 @@ def applied(state: State, manifest: Manifest) -> State:
     )
 
 
-def folded(manifests: Iterable[Manifest]) -> State:
-    """The state after all runs. Raises PipelineError where one is missing."""
-    state = State()
+def folded(manifests: Iterable[Manifest]) -> StoreState:
+    """Returns the state after all runs. Raises PipelineError where one is missing."""
+    state = StoreState()
     for manifest in manifests:
         if manifest.sequence != state.sequence + 1:
             raise PipelineError(f"manifest {state.sequence + 1} is missing: the next one there is {manifest.sequence}")
@@ -144,7 +144,7 @@ def folded(manifests: Iterable[Manifest]) -> State:
 
 
 def united(spans: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """The same offsets as sorted spans that neither overlap nor touch."""
+    """Returns the same offsets as sorted spans that neither overlap nor touch."""
     merged: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:
@@ -162,13 +162,13 @@ class Overlap(NamedTuple):
 
 
 def overlap(files: Iterable[File], ranges: Iterable[Range]) -> Overlap:
-    """What has to go, and what has to be written again, when these ranges are loaded."""
+    """Returns the files to remove, and those to write again, when these ranges are loaded."""
     by_key = {one.key: one for one in ranges}
-    found = Overlap([], [])
+    touched = Overlap([], [])
     for file in files:
         new = by_key.get(file.key)
         if new is None or file.last < new.start or file.first >= new.end:
             continue
         whole = new.start <= file.first and file.last < new.end
-        (found.within if whole else found.partly).append(file)
-    return found
+        (touched.within if whole else touched.partly).append(file)
+    return touched

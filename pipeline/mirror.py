@@ -15,10 +15,10 @@ from pyspark.sql import SparkSession
 from pipeline.cluster import Cluster
 from pipeline.errors import LostRange, PipelineError
 from pipeline.ranges import Range
-from pipeline.sending import Target, positions, send
+from pipeline.sending import SendTarget, positions, send
 from pipeline.source import SPARK_FAILURES, explained, read_topics
 from pipeline.store import Hook, nowhere
-from pipeline.topics import Partition, Topic
+from pipeline.topics import PartitionKey, TopicDescription
 
 NOT_COPIED = frozenset(
     {
@@ -51,10 +51,10 @@ class MirrorConfig:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What one round wrote, and what the source has beyond it, per partition."""
+    """The records that one round wrote, and those the source has beyond it, per partition."""
 
     records: int
-    lag: dict[Partition, int]
+    lag: dict[PartitionKey, int]
     seconds: float
 
 
@@ -79,16 +79,16 @@ def mirror(
 
 
 def mirror_round(spark: SparkSession, config: MirrorConfig, source: Cluster, at: Hook = nowhere) -> Round:
-    """One round over all topics."""
+    """Mirrors one round over all topics."""
     began = time.monotonic()
     topics = source.topics(config.topics, config.pattern)
     names = {topic.name: config.prefix + topic.name for topic in topics}
     ids = {topic.name: topic.id for topic in topics}
-    target = Target(config.target, names, config.target_properties, ids)
+    target = SendTarget(config.target, names, config.target_properties, ids)
     for topic in topics:
         prepare(source, target.cluster(), topic, names[topic.name])
     at("prepared")
-    keys = [key for topic in topics for key in topic.each()]
+    keys = [key for topic in topics for key in topic.partition_keys()]
     ranges = planned(keys, source, positions(target, keys), config.max_records)
     try:
         sent = send(read_topics(spark, source, ranges, config.options), target)
@@ -102,9 +102,9 @@ def mirror_round(spark: SparkSession, config: MirrorConfig, source: Cluster, at:
 
 
 def planned(
-    keys: Sequence[Partition], source: Cluster, begun: Mapping[Partition, int], max_records: int
+    keys: Sequence[PartitionKey], source: Cluster, begun: Mapping[PartitionKey, int], max_records: int
 ) -> list[Range]:
-    """What is still to be mirrored, cut so that a round has at most `max_records`. Raises LostRange."""
+    """Returns the ranges still to be mirrored, cut so that a round has at most `max_records`. Raises LostRange."""
     first, end = source.start_offsets(keys), source.end_offsets(keys)
     share = max(1, max_records // max(1, len(keys)))
     ranges = []
@@ -122,10 +122,10 @@ def planned(
     return ranges
 
 
-def prepare(source: Cluster, target: Cluster, topic: Topic, name: str) -> None:
-    """Make the target topic like its source: partitions, and what was configured for the topic itself."""
-    wanted = {key: value for key, value in source.configs(topic.name).items() if key not in NOT_COPIED}
-    if target.create(name, len(topic.partitions), wanted):
+def prepare(source: Cluster, target: Cluster, topic: TopicDescription, name: str) -> None:
+    """Create the target topic like its source: partitions, and the topic's own configs."""
+    configs = {key: value for key, value in source.configs(topic.name).items() if key not in NOT_COPIED}
+    if target.create(name, len(topic.partitions), configs):
         return
     (there,) = target.topics([name])
     if len(there.partitions) > len(topic.partitions):
@@ -135,5 +135,5 @@ def prepare(source: Cluster, target: Cluster, topic: Topic, name: str) -> None:
     if len(there.partitions) < len(topic.partitions):
         target.grow(name, len(topic.partitions))
     has = target.configs(name)
-    if changed := {key: value for key, value in wanted.items() if has.get(key) != value}:
+    if changed := {key: value for key, value in configs.items() if has.get(key) != value}:
         target.set_configs(name, changed)

@@ -16,8 +16,8 @@ MOST_ROWS = 40
 """Longer tables are shown as their plot only: the Parquet files have all of it."""
 
 
-class Facts(NamedTuple):
-    """What stands at the head of the page."""
+class PageHead(NamedTuple):
+    """The facts at the head of the page."""
 
     topics: tuple[str, ...]
     source: str
@@ -32,12 +32,12 @@ class Facts(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A table of the report, how it is drawn, and what a reader should know."""
+    """A table of the report, its plot, and a note for the reader."""
 
     table: str
     title: str
     draw: plots.Draw
-    told: str
+    note: str
     height: float = 2.9
 
 
@@ -69,8 +69,8 @@ summary{cursor:pointer;color:#2563eb;font-size:.85rem}
 """
 
 
-def page(facts: Facts, tables: Mapping[str, Sequence[Row]]) -> str:
-    """The whole file."""
+def page(facts: PageHead, tables: Mapping[str, Sequence[Row]]) -> str:
+    """Returns the whole file."""
     title = f"Activity of {', '.join(facts.topics)}"
     sections = "".join(section(one, facts, tables) for one in SECTIONS)
     return (
@@ -80,7 +80,7 @@ def page(facts: Facts, tables: Mapping[str, Sequence[Row]]) -> str:
     )
 
 
-def span(facts: Facts) -> str:
+def span(facts: PageHead) -> str:
     when = (
         f"{facts.first:%Y-%m-%d %H:%M} to {facts.last:%Y-%m-%d %H:%M} UTC"
         if facts.first and facts.last
@@ -89,7 +89,7 @@ def span(facts: Facts) -> str:
     return f"{when}, from {facts.source}. Made {facts.made}."
 
 
-def head(facts: Facts) -> str:
+def head(facts: PageHead) -> str:
     numbers = {
         "records": facts.records,
         "events": facts.events,
@@ -101,12 +101,12 @@ def head(facts: Facts) -> str:
     )
 
 
-def section(one: Section, facts: Facts, tables: Mapping[str, Sequence[Row]]) -> str:
+def section(one: Section, facts: PageHead, tables: Mapping[str, Sequence[Row]]) -> str:
     rows = tables[one.table]
     image = base64.b64encode(plots.svg(one.draw, rows, one.height).encode()).decode()
     more = table(tables["delay_quantiles"]) if one.table == "delays" else ""
     return (
-        f'<section id="{one.table}"><h2>{one.title}</h2><p>{one.told.format(gap=facts.gap, window=facts.window)}</p>'
+        f'<section id="{one.table}"><h2>{one.title}</h2><p>{one.note.format(gap=facts.gap, window=facts.window)}</p>'
         f'<img alt="{one.title}" src="data:image/svg+xml;base64,{image}">{more}{folded(rows)}</section>'
     )
 

@@ -42,7 +42,7 @@ Draw = Callable[[Axes, Sequence[Row]], None]
 
 
 def svg(draw: Draw, rows: Sequence[Row], height: float = 2.9) -> str:
-    """One plot, as the text of an SVG file."""
+    """Draws one plot, as the text of an SVG file."""
     figure = Figure(figsize=(8, height), layout="constrained")
     draw(figure.subplots(), rows)
     out = io.StringIO()
@@ -76,7 +76,7 @@ def events_by_type(axes: Axes, rows: Sequence[Row]) -> None:
 
 
 def with_end(starts: Sequence[datetime]) -> list[float]:
-    """The starts of windows, and the end of the last one, which would have no width without it."""
+    """Returns the starts of windows, and the end of the last one, which would have no width without it."""
     ends = [last + min(gaps(starts), default=timedelta(hours=1)) for last in starts[-1:]]
     return [float(date2num(at)) for at in (*starts, *ends)]
 

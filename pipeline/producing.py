@@ -22,7 +22,7 @@ ANSWERS_EVERY = 64
 """Records between two looks for answers: a look costs as much as a record."""
 
 COMMIT_EVERY = 20_000
-"""Records of one transaction: what a reader waits for, and what is written again after a crash, at most."""
+"""Records of one transaction: a reader waits for at most so many, and so many are written again after a crash."""
 TRANSACTION_TIMEOUT_S = 300
 """How long a source may be slow. A writer that died is shut out by the next one, long before."""
 
@@ -124,7 +124,7 @@ class FencedWriter(Writer):
         self._uncommitted = 0
 
     def __enter__(self) -> FencedWriter:
-        with self._told():
+        with self._explained():
             self._producer.init_transactions(FLUSH_TIMEOUT_S)
             self._producer.begin_transaction()
         return self
@@ -139,19 +139,19 @@ class FencedWriter(Writer):
     def write(self, record: Outgoing) -> None:
         if self._uncommitted == COMMIT_EVERY:
             self._commit()
-            with self._told():
+            with self._explained():
                 self._producer.begin_transaction()
             self._uncommitted = 0
         super().write(record)
         self._uncommitted += 1
 
     def _commit(self) -> None:
-        with self._told():
+        with self._explained():
             self._producer.commit_transaction(FLUSH_TIMEOUT_S)
         self._raise()
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _explained(self) -> Iterator[None]:
         try:
             yield
         except KafkaException as error:
@@ -160,7 +160,7 @@ class FencedWriter(Writer):
 
 
 def write_all(writer: Writer, records: Iterable[Outgoing], before_each: Callable[[int], None] | None = None) -> int:
-    """Write records; `before_each` is told how many were written and may wait, for a pace. Returns how many."""
+    """Write records; `before_each` takes the number of records written and may wait, for a pace. Returns how many."""
     count = 0
     for record in records:
         if before_each is not None:

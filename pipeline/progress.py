@@ -11,7 +11,7 @@ from typing import NamedTuple, TypedDict
 
 from pipeline.errors import PipelineError
 from pipeline.ranges import Range, parse_offsets
-from pipeline.topics import Partition
+from pipeline.topics import PartitionKey
 
 
 class TriggerKind(Enum):
@@ -38,22 +38,22 @@ def parse_trigger(text: str) -> Trigger:
     if text == "now":
         return Trigger()
     kind, _, interval = text.rpartition(":")
-    found = re.fullmatch(r"(\d+)(ms|s|m|h)", interval)
-    if found is None or kind not in ("", "continuous"):
+    match = re.fullmatch(r"(\d+)(ms|s|m|h)", interval)
+    if match is None or kind not in ("", "continuous"):
         raise PipelineError(f"{text!r} is no trigger: now, an interval like 10s, or continuous:1s")
     which = TriggerKind.CONTINUOUS if kind else TriggerKind.PROCESSING_TIME
-    return Trigger(which, f"{found[1]} {UNITS[found[2]]}")
+    return Trigger(which, f"{match[1]} {UNITS[match[2]]}")
 
 
-class Source(TypedDict):
-    """What Spark says of a source; offsets are JSON, or what is in it."""
+class SourceProgress(TypedDict):
+    """Spark's report on a source; offsets are JSON, or its content."""
 
     endOffset: str | dict[str, dict[str, int]] | None
     latestOffset: str | dict[str, dict[str, int]] | None
 
 
 class Operator(TypedDict):
-    """What Spark says of a stateful operator."""
+    """Spark's report on a stateful operator."""
 
     numRowsDroppedByWatermark: int
 
@@ -65,19 +65,19 @@ class Raw(TypedDict):
     numInputRows: int
     timestamp: str
     processedRowsPerSecond: float
-    sources: list[Source]
+    sources: list[SourceProgress]
     stateOperators: list[Operator]
     eventTime: dict[str, str]
 
 
-class Progress(NamedTuple):
-    """One batch: its records, their rate, what the topic has beyond it, and what came too late for a watermark."""
+class BatchProgress(NamedTuple):
+    """One batch: its records, their rate, the lag behind the topic, and the records too late for a watermark."""
 
     batch: int
     at: str
     rows: int
     rows_per_second: float
-    lag: dict[Partition, int]
+    lag: dict[PartitionKey, int]
     watermark: str | None
     dropped_late: int
 
@@ -86,12 +86,12 @@ class Progress(NamedTuple):
         return json.dumps({**self._asdict(), "lag": lag})
 
 
-def progress_of(raw: Raw) -> Progress:
-    lag: dict[Partition, int] = {}
+def progress_of(raw: Raw) -> BatchProgress:
+    lag: dict[PartitionKey, int] = {}
     for source in raw["sources"]:
         end, latest = _offsets(source.get("endOffset")), _offsets(source.get("latestOffset"))
         lag |= {key: max(0, latest[key] - end.get(key, 0)) for key in latest}
-    return Progress(
+    return BatchProgress(
         raw["batchId"],
         raw["timestamp"],
         raw["numInputRows"],
@@ -102,14 +102,15 @@ def progress_of(raw: Raw) -> Progress:
     )
 
 
-def _offsets(found: str | dict[str, dict[str, int]] | None) -> dict[Partition, int]:
-    if not found:
+def _offsets(text: str | dict[str, dict[str, int]] | None) -> dict[PartitionKey, int]:
+    if not text:
         return {}
-    return parse_offsets(found if isinstance(found, str) else json.dumps(found))
+    return parse_offsets(text if isinstance(text, str) else json.dumps(text))
 
 
-def offsets_in(text: str) -> dict[Partition, int]:
-    """The Kafka offsets in a file of a checkpoint's `offsets/` or `sources/0/`: its last line. Raises PipelineError."""
+def offsets_in(text: str) -> dict[PartitionKey, int]:
+    """Returns the Kafka offsets in a file of a checkpoint's `offsets/` or `sources/0/`: its last line. Raises
+    PipelineError."""
     lines = text.strip("\0\n").splitlines()
     if not lines or not lines[0].lstrip("\0").startswith("v1"):
         raise PipelineError("the checkpoint's offset log is of a version other than v1")
@@ -117,8 +118,8 @@ def offsets_in(text: str) -> dict[Partition, int]:
 
 
 def ranges_between(
-    starts: Mapping[Partition, int], ends: Mapping[Partition, int], first: Mapping[Partition, int]
+    starts: Mapping[PartitionKey, int], ends: Mapping[PartitionKey, int], first: Mapping[PartitionKey, int]
 ) -> list[Range]:
-    """What lies between two sets of offsets."""
+    """Returns the ranges between two sets of offsets."""
     begun = {key: starts.get(key, first.get(key, 0)) for key in ends}
     return [Range(*key, begun[key], end) for key, end in sorted(ends.items()) if begun[key] < end]

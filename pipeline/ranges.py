@@ -1,4 +1,4 @@
-"""Which offsets a job reads: decided before it starts, from what was asked, what was loaded and what the topic has.
+"""Decides which offsets a job reads before it starts, from its options, the loaded offsets and those of the topic.
 Pure.
 """
 
@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from pipeline.errors import LostRange, PipelineError, TopicChanged
-from pipeline.topics import Partition, Topic
+from pipeline.topics import PartitionKey, TopicDescription
 
 EARLIEST = -2
 LATEST = -1
@@ -30,25 +30,25 @@ class Range(NamedTuple):
     end: int
 
     @property
-    def key(self) -> Partition:
-        return Partition(self.topic, self.partition)
+    def key(self) -> PartitionKey:
+        return PartitionKey(self.topic, self.partition)
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition} offsets {self.start} to {self.end - 1}"
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class RangeBounds:
     """Where ranges begin or end. At most one is given; none is `continue` for a start and `latest` for an end."""
 
     named: int | None = None
-    offsets: Mapping[Partition, int] | None = None
+    offsets: Mapping[PartitionKey, int] | None = None
     at_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """What would end a job unless it was accepted."""
+    """The losses that end a job unless they are accepted."""
 
     lost: bool = False
     new_partitions: bool = False
@@ -56,34 +56,38 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
-    """What the store has of a topic: its id, and per partition the offset to continue from."""
+class LoadedTopic:
+    """A topic in the store: its id, and per partition the offset to continue from."""
 
     topic_id: str
     next_offsets: Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Offsets:
-    """What the cluster says of the partitions: first and end offsets, and those that a timestamp stands for."""
+class ClusterOffsets:
+    """The partitions' offsets in the cluster: first and end offsets, and those that a timestamp stands for."""
 
-    first: Mapping[Partition, int]
-    end: Mapping[Partition, int]
-    starting_at: Mapping[Partition, int]
-    ending_at: Mapping[Partition, int]
+    first: Mapping[PartitionKey, int]
+    end: Mapping[PartitionKey, int]
+    starting_at: Mapping[PartitionKey, int]
+    ending_at: Mapping[PartitionKey, int]
 
 
-def parse_offsets(text: str) -> dict[Partition, int]:
-    """Spark's JSON of offsets, {"topic": {"0": 23, "1": -2}}. Raises PipelineError."""
+def parse_offsets(text: str) -> dict[PartitionKey, int]:
+    """Parses Spark's JSON of offsets, {"topic": {"0": 23, "1": -2}}. Raises PipelineError."""
     try:
         given = json.loads(text)
-        return {Partition(topic, int(number)): int(at) for topic, each in given.items() for number, at in each.items()}
+        return {
+            PartitionKey(topic, int(number)): int(at)
+            for topic, partitions in given.items()
+            for number, at in partitions.items()
+        }
     except (ValueError, AttributeError, TypeError):
         raise PipelineError(f'{text!r} is no JSON of offsets, like {{"clicks": {{"0": 23, "1": -2}}}}') from None
 
 
-def to_json(offsets: Mapping[Partition, int]) -> str:
-    """The same JSON, for Spark."""
+def to_json(offsets: Mapping[PartitionKey, int]) -> str:
+    """Returns the JSON of offsets, for Spark."""
     grouped: dict[str, dict[str, int]] = {}
     for key, offset in sorted(offsets.items()):
         grouped.setdefault(key.topic, {})[str(key.partition)] = offset
@@ -91,7 +95,7 @@ def to_json(offsets: Mapping[Partition, int]) -> str:
 
 
 def parse_time(text: str) -> int:
-    """Milliseconds of an ISO 8601 time (UTC unless it says otherwise), or of a number of milliseconds.
+    """Returns the milliseconds of an ISO 8601 time (UTC by default), or of a number of milliseconds.
 
     Raises PipelineError.
     """
@@ -104,7 +108,9 @@ def parse_time(text: str) -> int:
     return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
-def check_topics(topics: Iterable[Topic], loaded: Mapping[str, Loaded], accepted: Accepted, offsets: Offsets) -> None:
+def check_topics(
+    topics: Iterable[TopicDescription], loaded: Mapping[str, LoadedTopic], accepted: Accepted, offsets: ClusterOffsets
+) -> None:
     """Raises TopicChanged for a topic that is not the one that was loaded, or has partitions that it did not have."""
     for topic in topics:
         before = loaded.get(topic.name)
@@ -114,21 +120,21 @@ def check_topics(topics: Iterable[Topic], loaded: Mapping[str, Loaded], accepted
             if not accepted.recreated:
                 raise TopicChanged(_recreated(topic, before, offsets))
             continue
-        new = [key for key in topic.each() if key.partition not in before.next_offsets]
+        new = [key for key in topic.partition_keys() if key.partition not in before.next_offsets]
         if new and not accepted.new_partitions:
             raise TopicChanged(_grown(topic, before, new, offsets))
 
 
-def _recreated(topic: Topic, before: Loaded, offsets: Offsets) -> str:
+def _recreated(topic: TopicDescription, before: LoadedTopic, offsets: ClusterOffsets) -> str:
     had = ", ".join(f"{topic.name}-{number} up to {end - 1}" for number, end in sorted(before.next_offsets.items()))
-    has = ", ".join(f"{key} {offsets.first[key]} to {offsets.end[key] - 1}" for key in topic.each())
+    has = ", ".join(f"{key} {offsets.first[key]} to {offsets.end[key] - 1}" for key in topic.partition_keys())
     return (
         f"{topic.name} was deleted and created again: its id is {topic.id}, loaded was {before.topic_id}. "
         f"Loaded: {had}. The topic has: {has}. Load it elsewhere, or with --accept-recreated, which drops the former"
     )
 
 
-def _grown(topic: Topic, before: Loaded, new: Sequence[Partition], offsets: Offsets) -> str:
+def _grown(topic: TopicDescription, before: LoadedTopic, new: Sequence[PartitionKey], offsets: ClusterOffsets) -> str:
     has = ", ".join(f"{key} (offsets {offsets.first[key]} to {offsets.end[key] - 1})" for key in new)
     return (
         f"{topic.name} has {len(topic.partitions)} partitions, {len(before.next_offsets)} when loaded; new: {has}. "
@@ -137,30 +143,32 @@ def _grown(topic: Topic, before: Loaded, new: Sequence[Partition], offsets: Offs
 
 
 def plan(
-    topics: Sequence[Topic],
-    offsets: Offsets,
-    loaded: Mapping[str, Loaded],
-    starting: Bounds,
-    ending: Bounds,
+    topics: Sequence[TopicDescription],
+    offsets: ClusterOffsets,
+    loaded: Mapping[str, LoadedTopic],
+    starting: RangeBounds,
+    ending: RangeBounds,
     accepted: Accepted,
 ) -> list[Range]:
-    """One range per partition with something to read. Raises LostRange, TopicChanged, PipelineError."""
+    """Returns one range per partition with something to read. Raises LostRange, TopicChanged, PipelineError."""
     check_topics(topics, loaded, accepted, offsets)
     ranges = []
     for topic in topics:
         before = loaded.get(topic.name)
-        known = before.next_offsets if before is not None and before.topic_id == topic.id else {}
-        for key in topic.each():
-            start = _start(key, offsets, known, starting, accepted)
+        next_offsets = before.next_offsets if before is not None and before.topic_id == topic.id else {}
+        for key in topic.partition_keys():
+            start = _start(key, offsets, next_offsets, starting, accepted)
             end = _end(key, offsets, ending)
             if start < end:
                 ranges.append(Range(*key, start, end))
     return ranges
 
 
-def _start(key: Partition, offsets: Offsets, known: Mapping[int, int], bounds: Bounds, accepted: Accepted) -> int:
+def _start(
+    key: PartitionKey, offsets: ClusterOffsets, next_offsets: Mapping[int, int], bounds: RangeBounds, accepted: Accepted
+) -> int:
     first, end = offsets.first[key], offsets.end[key]
-    start = known.get(key.partition, first)
+    start = next_offsets.get(key.partition, first)
     if bounds.at_ms is not None:
         start = offsets.starting_at[key]
     elif bounds.offsets is not None:
@@ -179,18 +187,20 @@ def _start(key: Partition, offsets: Offsets, known: Mapping[int, int], bounds: B
     return start
 
 
-def _end(key: Partition, offsets: Offsets, bounds: Bounds) -> int:
+def _end(key: PartitionKey, offsets: ClusterOffsets, bounds: RangeBounds) -> int:
     first, end = offsets.first[key], offsets.end[key]
-    wanted = end
+    requested = end
     if bounds.at_ms is not None:
-        wanted = offsets.ending_at[key]
+        requested = offsets.ending_at[key]
     elif bounds.offsets is not None:
-        wanted = _named(bounds.offsets.get(key, first), first, end)
+        requested = _named(bounds.offsets.get(key, first), first, end)
     elif bounds.named is not None:
-        wanted = _named(bounds.named, first, end)
-    if wanted > end:
-        raise PipelineError(f"{key}: offsets up to {wanted - 1} are asked for, but the partition ends with {end - 1}")
-    return wanted
+        requested = _named(bounds.named, first, end)
+    if requested > end:
+        raise PipelineError(
+            f"{key}: offsets up to {requested - 1} are asked for, but the partition ends with {end - 1}"
+        )
+    return requested
 
 
 def _named(offset: int, first: int, end: int) -> int:

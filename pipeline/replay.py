@@ -13,17 +13,18 @@ from pyspark.sql import functions as f
 
 from pipeline.cluster import Cluster
 from pipeline.errors import PipelineError
-from pipeline.manifest import State
+from pipeline.manifest import StoreState
 from pipeline.producing import Writer
-from pipeline.sending import Target, outgoing, send
+from pipeline.sending import SendTarget, outgoing, send
 from pipeline.source import SPARK_FAILURES, explained, read_files
 from pipeline.store import Store
-from pipeline.topics import Partition
+from pipeline.topics import PartitionKey
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayConfig:
-    """What is replayed where. `pace` is a factor of the recorded speed, None is as fast as the broker takes it."""
+    """The options of a replay: store and target. `pace` is a factor of the recorded speed, None is as fast as the
+    broker takes it."""
 
     bootstrap: str
     store: str
@@ -38,28 +39,28 @@ class ReplayConfig:
 
 def replay(
     spark: SparkSession, config: ReplayConfig, sleep: Callable[[float], None] = time.sleep
-) -> dict[Partition, int]:
-    """Records written, by source partition.
+) -> dict[PartitionKey, int]:
+    """Returns the number of records written, by source partition.
 
     Raises PipelineError, before anything is written when a target is not empty.
     """
     store = Store(config.store)
     state = store.reading()
     names = _names(config, state)
-    target = Target(config.bootstrap, names, config.properties)
+    target = SendTarget(config.bootstrap, names, config.properties)
     for topic, name in names.items():
         prepare(target.cluster(), name, max(state.partitions[topic]) + 1, config.append)
-    keys = [Partition(topic, number) for topic in names for number in state.partitions[topic]]
+    keys = [PartitionKey(topic, number) for topic in names for number in state.partitions[topic]]
     frame = reduce(DataFrame.unionByName, (part(spark, store, state, key, config) for key in keys))
     try:
         if config.pace is not None:
             return paced(frame, target, config.pace, sleep)
-        return {Partition(one.topic, one.partition): one.records for one in send(frame, target)}
+        return {PartitionKey(one.topic, one.partition): one.records for one in send(frame, target)}
     except SPARK_FAILURES as error:
         raise explained(error, target.cluster(), []) from error
 
 
-def _names(config: ReplayConfig, state: State) -> dict[str, str]:
+def _names(config: ReplayConfig, state: StoreState) -> dict[str, str]:
     if missing := ", ".join(topic for topic in config.topics if topic not in state.topics):
         raise PipelineError(f"{config.store} has no topic {missing}: it has {', '.join(sorted(state.topics))}")
     if config.to is not None and len(config.topics) != 1:
@@ -74,14 +75,15 @@ def prepare(cluster: Cluster, name: str, partitions: int, append: bool) -> None:
     (topic,) = cluster.topics([name])
     if len(topic.partitions) < partitions:
         raise PipelineError(f"{name} has {len(topic.partitions)} partitions, the store's records need {partitions}")
-    first, end = cluster.start_offsets(topic.each()), cluster.end_offsets(topic.each())
-    for key in topic.each():
+    first, end = cluster.start_offsets(topic.partition_keys()), cluster.end_offsets(topic.partition_keys())
+    for key in topic.partition_keys():
         if first[key] < end[key] and not append:
             raise PipelineError(f"{key} has offsets {first[key]} to {end[key] - 1} already; --append writes after them")
 
 
-def part(spark: SparkSession, store: Store, state: State, key: Partition, config: ReplayConfig) -> DataFrame:
-    """One partition's records by offset, as one task. What was quarantined is replayed, too: its bytes were kept."""
+def part(spark: SparkSession, store: Store, state: StoreState, key: PartitionKey, config: ReplayConfig) -> DataFrame:
+    """Returns one partition's records by offset, as one task. Quarantined records are replayed, too: the store has
+    their bytes."""
     files = [file for file in state.files.values() if file.key == key]
     frame = read_files(spark, store.root, files)
     if config.from_ms is not None:
@@ -93,8 +95,8 @@ def part(spark: SparkSession, store: Store, state: State, key: Partition, config
 
 
 def paced(
-    frame: DataFrame, target: Target, factor: float, sleep: Callable[[float], None] = time.sleep
-) -> dict[Partition, int]:
+    frame: DataFrame, target: SendTarget, factor: float, sleep: Callable[[float], None] = time.sleep
+) -> dict[PartitionKey, int]:
     """Write from the driver at the recorded pace times a factor.
 
     A record that came late does not hold back its partition.
@@ -105,7 +107,7 @@ def paced(
         .withColumn("due_ms", f.max("timestamp_ms").over(by_offset))
         .orderBy("due_ms", "topic", "partition", "offset")
     )
-    counts: dict[Partition, int] = {}
+    counts: dict[PartitionKey, int] = {}
     with ExitStack() as open_writers:
         writers = {
             topic: open_writers.enter_context(Writer(target.bootstrap, name, target.properties))
@@ -118,7 +120,7 @@ def paced(
             first_due = due_ms if first_due is None else first_due
             if (early := began + (due_ms - first_due) / 1000 / factor - time.monotonic()) > 0:
                 sleep(early)
-            key = Partition(row["topic"], row["partition"])  # type: ignore[index]
+            key = PartitionKey(row["topic"], row["partition"])  # type: ignore[index]
             writers[key.topic].write(outgoing(row))  # type: ignore[arg-type]
             counts[key] = counts.get(key, 0) + 1
     return counts

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pipeline import analytics
 from pipeline.cluster import Cluster
 from pipeline.errors import PipelineError
-from pipeline.page import Facts, page
+from pipeline.page import PageHead, page
 from pipeline.ranges import Range
 from pipeline.source import SPARK_FAILURES, explained, read_files, read_topics
 from pipeline.store import Store
@@ -21,7 +21,8 @@ from pipeline.store import Store
 
 @dataclass(frozen=True, slots=True)
 class ReportConfig:
-    """Where events come from, a store or topics; where figures go; what a window, a session and the funnel are."""
+    """The options of a report: the events' store or topics, the folder of the figures, and what a window, a session and
+    the funnel are."""
 
     out: str
     topics: tuple[str, ...]
@@ -67,7 +68,7 @@ def report(spark: SparkSession, config: ReportConfig) -> Report:
 
 
 def records_of(spark: SparkSession, config: ReportConfig) -> tuple[DataFrame, list[Range]]:
-    """Records of the topics, from the store when there is one; and the ranges that are read."""
+    """Returns the records of the topics, from the store when there is one; and the ranges that are read."""
     if config.store is not None:
         files = Store(config.store).reading().files_of(config.topics)
         if not files:
@@ -76,7 +77,7 @@ def records_of(spark: SparkSession, config: ReportConfig) -> tuple[DataFrame, li
     if config.bootstrap is None:
         raise PipelineError("a report needs a --store or a --bootstrap")
     cluster = Cluster(config.bootstrap, config.properties)
-    keys = [key for topic in cluster.topics(config.topics) for key in topic.each()]
+    keys = [key for topic in cluster.topics(config.topics) for key in topic.partition_keys()]
     first, end = cluster.start_offsets(keys), cluster.end_offsets(keys)
     ranges = [Range(*key, first[key], end[key]) for key in keys if first[key] < end[key]]
     return read_topics(spark, cluster, ranges, config.options), ranges
@@ -96,7 +97,7 @@ def tables_of(events: DataFrame, config: ReportConfig) -> dict[str, DataFrame]:
 
 
 def written(tables: Mapping[str, DataFrame], out: Path) -> dict[str, list[Row]]:
-    """Write each table as one Parquet file; its rows, which are few."""
+    """Writes each table as one Parquet file, and returns its rows, which are few."""
     rows = {}
     for name, frame in tables.items():
         frame.coalesce(1).write.parquet(str(out / name))
@@ -104,11 +105,11 @@ def written(tables: Mapping[str, DataFrame], out: Path) -> dict[str, list[Row]]:
     return rows
 
 
-def facts_of(records: DataFrame, events: DataFrame, config: ReportConfig) -> Facts:
+def facts_of(records: DataFrame, events: DataFrame, config: ReportConfig) -> PageHead:
     from pyspark.sql import functions as f
 
     row = events.agg(f.count("*"), f.count_distinct("user"), f.min("happened"), f.max("happened")).collect()[0]
-    return Facts(
+    return PageHead(
         topics=config.topics,
         source=config.store or config.bootstrap or "",
         records=records.count(),

@@ -17,16 +17,16 @@ from pipeline.cluster import Cluster
 from pipeline.errors import PipelineError, TopicChanged
 from pipeline.producing import FencedWriter, Outgoing, Writer, write_all
 from pipeline.tail import Last, last_record
-from pipeline.topics import Partition
+from pipeline.topics import PartitionKey
 
 OWN_HEADERS = "odradek."
-"""What headers begin with that tell where a mirrored record came from."""
+"""The prefix of headers that tell where a mirrored record came from."""
 SOURCE_TOPIC_ID = "odradek.source.topic.id"
 SOURCE_OFFSET = "odradek.source.offset"
 
 
 class Sent(NamedTuple):
-    """What one task wrote."""
+    """The result of one task."""
 
     topic: str
     partition: int
@@ -34,8 +34,9 @@ class Sent(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """Where records go. With `source_ids` they carry their source's offset, and what is there already is left out."""
+class SendTarget:
+    """The target of records. With `source_ids` they carry their source's offset, and those that are there already are
+    left out."""
 
     bootstrap: str
     names: Mapping[str, str]
@@ -45,11 +46,11 @@ class Target:
     def cluster(self) -> Cluster:
         return Cluster(self.bootstrap, self.properties)
 
-    def key(self, source: Partition) -> Partition:
-        return Partition(self.names[source.topic], source.partition)
+    def key(self, source: PartitionKey) -> PartitionKey:
+        return PartitionKey(self.names[source.topic], source.partition)
 
 
-def send(frame: DataFrame, target: Target) -> list[Sent]:
+def send(frame: DataFrame, target: SendTarget) -> list[Sent]:
     """Write the records; each of the frame's tasks has one partition's, by offset. Raises what Spark raises."""
     rows = frame.select(
         "topic", "partition", "offset", "key", "value", "headers", f.unix_millis("timestamp").alias("timestamp_ms")
@@ -60,7 +61,7 @@ def send(frame: DataFrame, target: Target) -> list[Sent]:
 class Task:
     """One task's work, as a value that Spark can hand to a worker."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: SendTarget) -> None:
         self._target = target
 
     def __call__(self, rows: Iterable[Row]) -> Iterator[Sent]:
@@ -68,12 +69,12 @@ class Task:
         first = next(left, None)
         if first is None:
             return
-        key = Partition(first["topic"], first["partition"])
+        key = PartitionKey(first["topic"], first["partition"])
         write = _appended if target.source_ids is None else _mirrored
         yield Sent(*key, write(target, key, first, left))
 
 
-def _appended(target: Target, key: Partition, first: Row, left: Iterator[Row]) -> int:
+def _appended(target: SendTarget, key: PartitionKey, first: Row, left: Iterator[Row]) -> int:
     """Write all rows. Raises PipelineError when an earlier attempt may have written some of them."""
     task = TaskContext.get()
     if task is not None and task.attemptNumber() > 0:
@@ -82,24 +83,24 @@ def _appended(target: Target, key: Partition, first: Row, left: Iterator[Row]) -
         return write_all(writer, (outgoing(row) for row in _from(0, key, first, left)))
 
 
-def _mirrored(target: Target, key: Partition, first: Row, left: Iterator[Row]) -> int:
-    """Write the rows that are not there yet, after whoever wrote before has been shut out."""
+def _mirrored(target: SendTarget, key: PartitionKey, first: Row, left: Iterator[Row]) -> int:
+    """Write the rows that are not there yet, after earlier writers have been fenced off."""
     there = target.key(key)
     with FencedWriter(target.bootstrap, there.topic, transactional_id(there), target.properties) as writer:
         begin = positions(target, [key]).get(key, 0)
         return write_all(writer, (outgoing(row, target.source_ids) for row in _from(begin, key, first, left)))
 
 
-def transactional_id(there: Partition) -> str:
-    """By which mirrors into a partition shut out each other."""
+def transactional_id(there: PartitionKey) -> str:
+    """Returns the transactional id by which mirrors into a partition fence each other off."""
     return f"odradek-mirror-{there}"
 
 
-def _from(begin: int, key: Partition, first: Row, left: Iterator[Row]) -> Iterator[Row]:
-    """The rows from an offset on. Raises PipelineError when they are not one partition's, in order."""
+def _from(begin: int, key: PartitionKey, first: Row, left: Iterator[Row]) -> Iterator[Row]:
+    """Yields the rows from an offset on. Raises PipelineError when they are not one partition's, in order."""
     last = -1
     for row in _chained(first, left):
-        at = Partition(row["topic"], row["partition"])
+        at = PartitionKey(row["topic"], row["partition"])
         if at != key or row["offset"] <= last:
             raise PipelineError(f"{at} offset {row['offset']}: not in order, after {key} offset {last}")
         last = row["offset"]
@@ -113,7 +114,7 @@ def _chained(first: Row, left: Iterator[Row]) -> Iterator[Row]:
 
 
 def outgoing(row: Row, source_ids: Mapping[str, str] | None = None) -> Outgoing:
-    """A row as a record to be written, with the headers of a mirror when ids of source topics are given."""
+    """Returns a row as a record to be written, with the headers of a mirror when ids of source topics are given."""
     headers = [(header["key"], _bytes(header["value"])) for header in row["headers"] or ()]
     if source_ids is not None:
         headers = [pair for pair in headers if not pair[0].startswith(OWN_HEADERS)]
@@ -126,16 +127,16 @@ def _bytes(value: bytearray | bytes | None) -> bytes | None:
     return None if value is None else bytes(value)
 
 
-def positions(target: Target, sources: Sequence[Partition]) -> dict[Partition, int]:
-    """The source offset to go on with, for each source partition of which the target has records.
+def positions(target: SendTarget, sources: Sequence[PartitionKey]) -> dict[PartitionKey, int]:
+    """Returns the source offset to go on with, for each source partition of which the target has records.
 
-    Raises PipelineError when others write to the target, or when its last record is gone; TopicChanged when what is
-    there came from a topic of that name which has been deleted since.
+    Raises PipelineError when others write to the target, or when its last record is gone; TopicChanged when its records
+    came from a topic of that name which has been deleted since.
     """
     cluster = target.cluster()
     keys = {source: target.key(source) for source in sources}
     first, end = cluster.start_offsets(keys.values()), cluster.end_offsets(keys.values())
-    found: dict[Partition, int] = {}
+    next_offsets: dict[PartitionKey, int] = {}
     for source, key in keys.items():
         if end[key] == 0:
             continue
@@ -147,12 +148,12 @@ def positions(target: Target, sources: Sequence[Partition]) -> dict[Partition, i
                 f"{target.bootstrap}: {key} had records up to offset {end[key] - 1} and has none left: where the "
                 "mirror was is not known. Mirror to a topic of another name"
             )
-        found[source] = 1 + source_offset(last, source, key, target)
-    return found
+        next_offsets[source] = 1 + source_offset(last, source, key, target)
+    return next_offsets
 
 
-def source_offset(last: Last, source: Partition, key: Partition, target: Target) -> int:
-    """The offset that the last record of a mirrored partition had in its source."""
+def source_offset(last: Last, source: PartitionKey, key: PartitionKey, target: SendTarget) -> int:
+    """Returns the offset that the last record of a mirrored partition had in its source."""
     offset, topic_id = last.headers.get(SOURCE_OFFSET), last.headers.get(SOURCE_TOPIC_ID)
     if offset is None or topic_id is None:
         raise PipelineError(f"{target.bootstrap}: {key} offset {last.offset} was not written by a mirror of {source}")

@@ -28,7 +28,7 @@ POLL_TIMEOUT_MS = 30_000
 
 
 def kafka_options(cluster: Cluster, options: Mapping[str, str]) -> dict[str, str]:
-    """What every reader of the connector is given; `options` come last."""
+    """Returns the options of every reader of the connector; `options` come last."""
     return {
         "kafka.bootstrap.servers": cluster.bootstrap,
         "kafka.isolation.level": "read_committed",
@@ -44,7 +44,7 @@ def kafka_options(cluster: Cluster, options: Mapping[str, str]) -> dict[str, str
 def read_topics(
     spark: SparkSession, cluster: Cluster, ranges: Sequence[Range], options: Mapping[str, str] | None = None
 ) -> DataFrame:
-    """The committed records of these ranges, one task per range, or more with `minPartitions`,
+    """Returns the committed records of these ranges, one task per range, or more with `minPartitions`,
     `maxRecordsPerPartition`.
     """
     if not ranges:
@@ -62,12 +62,12 @@ def read_topics(
 
 
 def as_records(frame: DataFrame) -> DataFrame:
-    """The connector's columns by our names."""
+    """Returns the records with the connector's columns by our names."""
     return frame.withColumnRenamed("timestampType", "timestamp_type").select(*COLUMNS)
 
 
 def read_files(spark: SparkSession, root: Path, files: Iterable[File]) -> DataFrame:
-    """The records of a store's files."""
+    """Returns the records of a store's files."""
     by_base: dict[Path, list[str]] = {}
     for file in files:
         by_base.setdefault(root / QUARANTINE if file.quarantined else root, []).append(str(root / file.path))
@@ -79,7 +79,7 @@ def read_files(spark: SparkSession, root: Path, files: Iterable[File]) -> DataFr
 
 
 def with_folders(frame: DataFrame) -> DataFrame:
-    """The columns by which files lie in folders."""
+    """Returns the frame with the columns by which files lie in folders."""
     return frame.withColumn("date", f.date_format("timestamp", "yyyy-MM-dd")).withColumn(
         "hour", f.date_format("timestamp", "HH")
     )
@@ -92,33 +92,33 @@ OFFSET = re.compile(r"offset (\d+)")
 
 
 def explained(error: Exception, cluster: Cluster, ranges: Sequence[Range]) -> PipelineError:
-    """Spark's failure as a message for a reader: what went wrong at which topic, partition and offset."""
+    """Returns Spark's failure as a message for a reader: the error, with topic, partition and offset."""
     if isinstance(error, PipelineError):
         return error
     text = str(error)
-    if told := OURS.search(text):
-        return PipelineError(told[1])
+    if own := OURS.search(text):
+        return PipelineError(own[1])
     place = AT.search(text)
     at = f"{place[1]}-{place[2]}" if place else ""
     mine = [one for one in ranges if str(one.key) == at] or list(ranges)
-    asked = "; ".join(map(str, mine))
+    offsets = "; ".join(map(str, mine))
     offset = OFFSET.search(text)
-    where = f"{at} offset {offset[1]}" if place and offset else asked
+    where = f"{at} offset {offset[1]}" if place and offset else offsets
     if "CorruptRecordException" in text or "is corrupt" in text or "Record batch for partition" in text:
-        return CorruptBatch(f"{where}: a batch is corrupt: {_line(text, 'corrupt')}. Asked for: {asked}")
+        return CorruptBatch(f"{where}: a batch is corrupt: {_line(text, 'corrupt')}. Asked for: {offsets}")
     if "OffsetOutOfRange" in text or "out of range" in text or "data may have been lost" in text.lower():
-        return LostRange(f"{where}: lost while it was read, retention or a deletion passed it. Asked for: {asked}")
+        return LostRange(f"{where}: lost while it was read, retention or a deletion passed it. Asked for: {offsets}")
     if "TimeoutException" in text or "Cannot fetch record" in text or "disconnected" in text:
-        return Unreachable(f"{cluster.bootstrap} stopped answering at {where}. Asked for: {asked}")
-    return PipelineError(f"{asked}: {_line(text, 'Exception')}")
+        return Unreachable(f"{cluster.bootstrap} stopped answering at {where}. Asked for: {offsets}")
+    return PipelineError(f"{offsets}: {_line(text, 'Exception')}")
 
 
 def _line(text: str, word: str) -> str:
-    """The line that tells most: the last `Caused by` with the word, or any with it, or the first."""
+    """Returns the most telling line: the last `Caused by` with the word, or any with it, or the first."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     caused = [line for line in lines if line.startswith("Caused by") and word in line]
-    told = (caused or [line for line in lines if word in line] or lines or [""])[-1 if caused else 0]
-    return told.removeprefix("Caused by: ")[:300]
+    lines_of_cause = (caused or [line for line in lines if word in line] or lines or [""])[-1 if caused else 0]
+    return lines_of_cause.removeprefix("Caused by: ")[:300]
 
 
 SPARK_FAILURES = (Py4JJavaError, PySparkException)

@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pipeline.errors import PipelineError
-from pipeline.manifest import File, Manifest, State, folded
+from pipeline.manifest import File, Manifest, StoreState, folded
 
 MANIFESTS, STAGING, QUARANTINE, LOCK = "_manifests", "_staging", "_quarantine", "_lock"
 KINDS = {False: "loaded", True: "quarantine"}
@@ -43,8 +43,8 @@ class Store:
         self.root = Path(root).absolute()
 
     @contextmanager
-    def writing(self) -> Iterator[State]:
-        """Be the one writer: what earlier runs left is finished or cleared away.
+    def writing(self) -> Iterator[StoreState]:
+        """Be the one writer: finishes or clears away what earlier runs left.
 
         Raises PipelineError when there is another.
         """
@@ -58,8 +58,9 @@ class Store:
             shutil.rmtree(self.root / STAGING, ignore_errors=True)
             yield self.state()
 
-    def reading(self) -> State:
-        """The last committed state, with all of its files in their places. Raises PipelineError when there is none."""
+    def reading(self) -> StoreState:
+        """Returns the last committed state, with all of its files in their places. Raises PipelineError when there is
+        none."""
         if not (self.root / MANIFESTS).is_dir():
             raise PipelineError(f"{self.root}: nothing was loaded there")
         deadline = time.monotonic() + PUBLISHING_TIMEOUT_S
@@ -76,7 +77,7 @@ class Store:
                 time.sleep(0.05)
         return self.state()
 
-    def state(self) -> State:
+    def state(self) -> StoreState:
         return folded(Manifest.from_json(path.read_text(), str(path)) for path in self._manifests())
 
     def staging(self, run: str) -> Path:
@@ -86,7 +87,7 @@ class Store:
         inner = file.path.removeprefix(f"{QUARANTINE}/")
         return self.staging(run) / f"kind={KINDS[file.quarantined]}" / inner
 
-    def commit(self, manifest: Manifest, at: Hook = nowhere) -> State:
+    def commit(self, manifest: Manifest, at: Hook = nowhere) -> StoreState:
         """Make a run part of the store. Durable, also over a loss of power, when it returns."""
         for file in manifest.added:
             _sync(self.staged(manifest.run, file))
@@ -106,7 +107,7 @@ class Store:
         return sorted((self.root / MANIFESTS).glob("[0-9]*.json"))
 
     def _unfinished(self) -> Manifest | None:
-        """The last run, when not all of its files are in their places."""
+        """Returns the last run, when not all of its files are in their places."""
         manifests = self._manifests()
         if not manifests:
             return None
@@ -137,15 +138,15 @@ class Store:
         at("published")
 
     def _of_topics(self, manifest: Manifest) -> list[str]:
-        """Files of dropped topics that are not the run's own."""
+        """Returns the files of dropped topics that are not the run's own."""
         own = {file.path for file in manifest.added}
-        found = [
+        files = [
             path.relative_to(self.root).as_posix()
             for topic in manifest.dropped
             for folder in (self.root, self.root / QUARANTINE)
             for path in (folder / f"topic={topic}").rglob("*.parquet")
         ]
-        return [path for path in found if path not in own]
+        return [path for path in files if path not in own]
 
     def _delete(self, path: str) -> None:
         file = self.root / path

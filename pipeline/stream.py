@@ -19,13 +19,13 @@ from pipeline import analytics
 from pipeline.cluster import Cluster
 from pipeline.decode import Decoding, decoded
 from pipeline.errors import PipelineError, Unreachable
-from pipeline.load import Run, run_id
-from pipeline.manifest import State
-from pipeline.progress import Progress, Trigger, TriggerKind, offsets_in, progress_of, ranges_between
-from pipeline.ranges import Accepted, Bounds, Offsets, Range, check_topics, plan, to_json
+from pipeline.load import SinkRun, run_id
+from pipeline.manifest import StoreState
+from pipeline.progress import BatchProgress, Trigger, TriggerKind, offsets_in, progress_of, ranges_between
+from pipeline.ranges import Accepted, ClusterOffsets, Range, RangeBounds, check_topics, plan, to_json
 from pipeline.source import SPARK_FAILURES, as_records, explained, kafka_options
 from pipeline.store import Hook, Store, nowhere
-from pipeline.topics import Partition, Topic
+from pipeline.topics import PartitionKey, TopicDescription
 
 POLL_S = 1
 QUERY_ID = "sql.streaming.queryId"
@@ -33,7 +33,7 @@ QUERY_ID = "sql.streaming.queryId"
 
 @dataclass(frozen=True, slots=True)
 class StreamConfig:
-    """What is streamed where, in what bites.
+    """The options of a stream: source, store and size of batches.
 
     `counts` is a directory for events per type and window, with a watermark.
     """
@@ -58,7 +58,7 @@ class StreamConfig:
         return Path(self.checkpoint or Path(self.out) / "_checkpoint").absolute()
 
 
-Shown = Callable[[Progress], None]
+Shown = Callable[[BatchProgress], None]
 
 
 def stream(spark: SparkSession, config: StreamConfig, shown: Shown | None = None, at: Hook = nowhere) -> int:
@@ -69,13 +69,13 @@ def stream(spark: SparkSession, config: StreamConfig, shown: Shown | None = None
             "or take --trigger 1s for batches each second"
         )
     cluster = Cluster(config.bootstrap, config.properties)
-    state = State() if config.to_topic is not None else Store(config.out).state()
+    state = StoreState() if config.to_topic is not None else Store(config.out).state()
     try:
         topics = cluster.topics(config.topics)
         offsets = offsets_now(cluster, topics)
     except Unreachable as error:
-        raise Unreachable(f"{error}. {state.told(config.topics)}") from None
-    ranges = plan(topics, offsets, state.loaded(), Bounds(), Bounds(), config.accepted)
+        raise Unreachable(f"{error}. {state.describe_loaded(config.topics)}") from None
+    ranges = plan(topics, offsets, state.loaded(), RangeBounds(), RangeBounds(), config.accepted)
     frame = as_records(_reader(spark, cluster, offsets, ranges, config))
     queries = [relay(frame, config) if config.to_topic is not None else sink(frame, cluster, config, at)]
     try:
@@ -89,15 +89,15 @@ def stream(spark: SparkSession, config: StreamConfig, shown: Shown | None = None
             query.stop()
 
 
-def offsets_now(cluster: Cluster, topics: Sequence[Topic]) -> Offsets:
-    keys = [key for topic in topics for key in topic.each()]
-    return Offsets(cluster.start_offsets(keys), cluster.end_offsets(keys), {}, {})
+def offsets_now(cluster: Cluster, topics: Sequence[TopicDescription]) -> ClusterOffsets:
+    keys = [key for topic in topics for key in topic.partition_keys()]
+    return ClusterOffsets(cluster.start_offsets(keys), cluster.end_offsets(keys), {}, {})
 
 
 def _reader(
-    spark: SparkSession, cluster: Cluster, offsets: Offsets, ranges: Sequence[Range], config: StreamConfig
+    spark: SparkSession, cluster: Cluster, offsets: ClusterOffsets, ranges: Sequence[Range], config: StreamConfig
 ) -> DataFrame:
-    """From after what the store has; a checkpoint that is there knows better, and Spark goes by it."""
+    """Reads from the store's offsets on; Spark goes by a checkpoint instead, if there is one."""
     starting = {**offsets.end, **{one.key: one.start for one in ranges}}
     options = kafka_options(cluster, config.options) | {
         "subscribe": ",".join(config.topics),
@@ -109,14 +109,14 @@ def _reader(
 
 
 def sink(frame: DataFrame, cluster: Cluster, config: StreamConfig, at: Hook) -> StreamingQuery:
-    """The query that feeds the store."""
+    """Returns the query that feeds the store."""
     batches = Batches(cluster, config, at)
     writer = frame.writeStream.foreachBatch(batches).option("checkpointLocation", str(config.checkpoints / "store"))
     return triggered(writer, config.trigger).start()
 
 
 def counts(frame: DataFrame, config: StreamConfig, out: str) -> StreamingQuery:
-    """Events per type and window, once no event of the window is awaited. What comes later still is only counted."""
+    """Counts events per type and window, once no event of the window is awaited. Later events are only counted."""
     events = analytics.parsed(frame).withWatermark("happened", config.watermark)
     once = events.dropDuplicatesWithinWatermark(["id"])
     writer = (
@@ -129,7 +129,8 @@ def counts(frame: DataFrame, config: StreamConfig, out: str) -> StreamingQuery:
 
 
 def relay(frame: DataFrame, config: StreamConfig) -> StreamingQuery:
-    """Records into another topic by Spark's own sink: soon, at least once, with new timestamps. For more, `mirror`."""
+    """Sends records into another topic by Spark's own sink: soon, at least once, with new timestamps. For more,
+    `mirror`."""
     writer = (
         frame.select("key", "value", "headers", "partition")
         .writeStream.format("kafka")
@@ -150,7 +151,7 @@ def triggered(writer: DataStreamWriter, trigger: Trigger) -> DataStreamWriter:
 
 
 def watch(queries: Sequence[StreamingQuery], shown: Shown | None = None) -> int:
-    """Wait for the queries to end, telling of each batch; the first query's records."""
+    """Waits for the queries to end, with a report of each batch, and returns the first query's records."""
     total, seen = 0, {query.id: -1 for query in queries}
     while True:
         ended = [query.awaitTermination(POLL_S) for query in queries]
@@ -168,7 +169,7 @@ def watch(queries: Sequence[StreamingQuery], shown: Shown | None = None) -> int:
 
 
 class Batches:
-    """What is done with each micro-batch: one run of the store."""
+    """The work on each micro-batch: one run of the store."""
 
     def __init__(self, cluster: Cluster, config: StreamConfig, at: Hook) -> None:
         self._cluster, self._config, self._at = cluster, config, at
@@ -180,18 +181,18 @@ class Batches:
             if state.stream.get(query, -1) >= number:
                 return
             topics = self._cluster.topics(self._config.topics)
-            first = self._cluster.start_offsets([key for topic in topics for key in topic.each()])
-            check_topics(topics, state.loaded(), self._config.accepted, Offsets(first, first, {}, {}))
+            first = self._cluster.start_offsets([key for topic in topics for key in topic.partition_keys()])
+            check_topics(topics, state.loaded(), self._config.accepted, ClusterOffsets(first, first, {}, {}))
             ranges = batch_ranges(self._config.checkpoints / "store", number, first)
             self._at("planned")
-            Run(spark, store, state, run_id(), topics, ranges, self._at, {query: number}).write(
+            SinkRun(spark, store, state, run_id(), topics, ranges, self._at, {query: number}).write(
                 decoded(batch, self._config.decoding)
             )
 
 
-def batch_ranges(checkpoint: Path, number: int, first: Mapping[Partition, int]) -> list[Range]:
-    """A micro-batch's offsets, by Spark's write-ahead log of them; a partition that is new begins with its first
-    offset.
+def batch_ranges(checkpoint: Path, number: int, first: Mapping[PartitionKey, int]) -> list[Range]:
+    """Returns a micro-batch's offsets, by Spark's write-ahead log of them; a partition that is new begins with its
+    first offset.
     """
     ends = offsets_in((checkpoint / "offsets" / str(number)).read_text())
     before = (checkpoint / "offsets" / str(number - 1)) if number else (checkpoint / "sources" / "0" / "0")

@@ -1,4 +1,4 @@
-"""The last record of a partition: where whoever writes there has to go on."""
+"""The last record of a partition: where its writer has to go on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, Message, Topic
 
 from pipeline.cluster import Cluster
 from pipeline.errors import PipelineError
-from pipeline.topics import Partition
+from pipeline.topics import PartitionKey
 
 FIRST_STEP = 16
 """Offsets to look back at first: markers of transactions may come after the last record."""
@@ -32,21 +32,21 @@ def _bytes(value: str | bytes | None) -> bytes | None:
     return value.encode() if isinstance(value, str) else value
 
 
-def last_record(cluster: Cluster, key: Partition, first: int, end: int) -> Last | None:
-    """The last committed record of [first, end); None when there is none.
+def last_record(cluster: Cluster, key: PartitionKey, first: int, end: int) -> Last | None:
+    """Returns the last committed record of [first, end); None when there is none.
 
     Raises PipelineError when it cannot be read.
     """
     step = FIRST_STEP
     while first < end:
         start = max(first, end - step)
-        if (found := _last_from(cluster, key, start, end)) is not None:
-            return found
+        if (last := _last_from(cluster, key, start, end)) is not None:
+            return last
         end, step = start, step * 16
     return None
 
 
-def _last_from(cluster: Cluster, key: Partition, start: int, end: int) -> Last | None:
+def _last_from(cluster: Cluster, key: PartitionKey, start: int, end: int) -> Last | None:
     consumer = Consumer(
         {
             **cluster.client_config(),
@@ -56,7 +56,7 @@ def _last_from(cluster: Cluster, key: Partition, start: int, end: int) -> Last |
             "isolation.level": "read_committed",
         }
     )
-    found: Last | None = None
+    last: Last | None = None
     try:
         consumer.assign([TopicPartition(*key, start)])
         while True:
@@ -67,11 +67,11 @@ def _last_from(cluster: Cluster, key: Partition, start: int, end: int) -> Last |
                 )
             error, offset = message.error(), message.offset()
             if error is not None and error.code() == KafkaError._PARTITION_EOF:
-                return found
+                return last
             if error is not None:
                 raise PipelineError(f"{cluster.bootstrap}: {key}: {error.str()}")
             if offset is None or offset == OFFSET_INVALID or offset >= end:
-                return found
-            found = Last(offset, {name: _bytes(value) for name, value in headers_of(message)})
+                return last
+            last = Last(offset, {name: _bytes(value) for name, value in headers_of(message)})
     finally:
         consumer.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Partition(NamedTuple):
+class PartitionKey(NamedTuple):
     """A partition of a topic, as a key."""
 
     topic: str
@@ -15,12 +15,12 @@ class Partition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
-class Topic(NamedTuple):
+class TopicDescription(NamedTuple):
     """A topic as it is now. The id tells a topic from one of the same name that was created after it was deleted."""
 
     name: str
     id: str
     partitions: tuple[int, ...]
 
-    def each(self) -> list[Partition]:
-        return [Partition(self.name, number) for number in self.partitions]
+    def partition_keys(self) -> list[PartitionKey]:
+        return [PartitionKey(self.name, number) for number in self.partitions]

@@ -39,8 +39,8 @@ def data(value: bytes) -> bytes:
 SUBSCRIPTION = struct.pack(">hi", 0, 1) + text("bench") + data(b"")
 
 
-class Options(NamedTuple):
-    """What one run does."""
+class GroupOptions(NamedTuple):
+    """The options of one run."""
 
     bootstrap: str
     topic: str
@@ -49,23 +49,23 @@ class Options(NamedTuple):
     clients: int
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """The broker answered with an error code."""
 
 
-class Connection:
+class MemberConnection:
     """One request at a time."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
 
     @classmethod
-    async def open(cls, bootstrap: str) -> Connection:
+    async def open(cls, bootstrap: str) -> MemberConnection:
         host, _, port = bootstrap.rpartition(":")
         return cls(*await asyncio.open_connection(host, int(port)))
 
     async def ask(self, api_key: int, version: int, body: bytes) -> bytes:
-        """The answer's body, after its correlation id."""
+        """Returns the answer's body, after its correlation id."""
         self._writer.write(request(api_key, version, body))
         (size,) = struct.unpack(">i", await self._reader.readexactly(4))
         return (await self._reader.readexactly(size))[4:]
@@ -73,13 +73,13 @@ class Connection:
 
 def check(code: int, what: str) -> None:
     if code:
-        raise Refused(f"{what} was answered with error code {code}")
+        raise RequestRefused(f"{what} was answered with error code {code}")
 
 
-class Member:
+class SocketMember:
     """A member of a group, on a connection of its own."""
 
-    def __init__(self, connection: Connection, group: str) -> None:
+    def __init__(self, connection: MemberConnection, group: str) -> None:
         self._connection = connection
         self.group = group
         self.generation = -1
@@ -108,7 +108,7 @@ class Member:
             self.others.append(member_id)
 
     async def sync(self) -> bool:
-        """False if the group rebalances again."""
+        """Sends SyncGroup; False if the group rebalances again."""
         given = b"".join(text(member_id) + data(bytes(40)) for member_id in self.others)
         body = text(self.group) + struct.pack(">i", self.generation) + text(self.member_id)
         answer = await self._connection.ask(SYNC_GROUP, 1, body + struct.pack(">i", len(self.others)) + given)
@@ -116,13 +116,13 @@ class Member:
 
     @staticmethod
     def is_fine(code: int, what: str) -> bool:
-        """False if the member has to join again; Refused for any other error."""
+        """Returns False if the member has to join again. Raises RequestRefused for any other error."""
         if code not in REJOIN:
             check(code, what)
         return not code
 
     async def heartbeat(self, _: int = 0) -> bool:
-        """False if the group rebalances."""
+        """Sends a heartbeat; False if the group rebalances."""
         body = text(self.group) + struct.pack(">i", self.generation) + text(self.member_id)
         return self.is_fine(struct.unpack_from(">h", await self._connection.ask(HEARTBEAT, 1, body), 4)[0], "Heartbeat")
 
@@ -139,7 +139,8 @@ class Member:
         check(struct.unpack(">h", answer[-2:])[0], "OffsetCommit")
 
     async def _ask_until_ready(self, api_key: int, version: int, body: bytes, code: Callable[[bytes], bytes]) -> bytes:
-        """Again for as long as the coordinator is not there yet; `code` takes the error code out of an answer."""
+        """Repeats a request for as long as the coordinator is not there yet; `code` takes the error code out of an
+        answer."""
         while True:
             answer = await self._connection.ask(api_key, version, body)
             if struct.unpack(">h", code(answer))[0] not in NOT_READY:
@@ -152,9 +153,9 @@ def read_text(body: bytes, position: int) -> tuple[str, int]:
     return body[position + 2 : position + 2 + size].decode(), position + 2 + size
 
 
-async def wait_for_coordinator(options: Options) -> None:
-    """The first who asks has the broker make its topic."""
-    connection = await Connection.open(options.bootstrap)
+async def wait_for_coordinator(options: GroupOptions) -> None:
+    """Waits until the coordinator serves: the first request has the broker create its topic."""
+    connection = await MemberConnection.open(options.bootstrap)
     while True:
         answer = await connection.ask(FIND_COORDINATOR, 0, text(options.group))
         (code,) = struct.unpack_from(">h", answer)
@@ -164,18 +165,21 @@ async def wait_for_coordinator(options: Options) -> None:
     check(code, "FindCoordinator")
 
 
-async def members(options: Options) -> list[Member]:
-    """A group of as many members as there are clients."""
-    joined = [Member(await Connection.open(options.bootstrap), options.group) for _ in range(options.clients)]
+async def members(options: GroupOptions) -> list[SocketMember]:
+    """Returns a group of as many members as there are clients."""
+    joined = [
+        SocketMember(await MemberConnection.open(options.bootstrap), options.group) for _ in range(options.clients)
+    ]
     await together(joined)
     return joined
 
 
-async def together(joining: list[Member]) -> None:
-    """Until all are in one generation: who comes later has the others join again, as their heartbeats tell them."""
-    generations: dict[Member, int] = {}
+async def together(joining: list[SocketMember]) -> None:
+    """Waits until all are in one generation: a later member has the others join again, as their heartbeats tell
+    them."""
+    generations: dict[SocketMember, int] = {}
 
-    async def stay(member: Member) -> None:
+    async def stay(member: SocketMember) -> None:
         await member.come_in()
         generations[member] = member.generation
         while len(generations) < len(joining) or len(set(generations.values())) > 1:
@@ -187,46 +191,46 @@ async def together(joining: list[Member]) -> None:
     await asyncio.gather(*map(stay, joining))
 
 
-async def repeat(options: Options, each: Callable[[Member, int], Awaitable[object]]) -> tuple[int, float]:
-    """Have every member do it over and over, `records` times in all; how often, and how long it took."""
+async def repeat(options: GroupOptions, action: Callable[[SocketMember, int], Awaitable[object]]) -> tuple[int, float]:
+    """Have every member repeat the action, `records` times in all; returns how often, and how long it took."""
     group = await members(options)
     numbers = iter(range(options.records))
 
-    async def work(member: Member) -> None:
+    async def work(member: SocketMember) -> None:
         for number in numbers:
-            await each(member, number)
+            await action(member, number)
 
     start = time.perf_counter()
     await asyncio.gather(*(work(member) for member in group))
     return options.records, time.perf_counter() - start
 
 
-async def heartbeats(options: Options) -> tuple[int, float]:
-    return await repeat(options, Member.heartbeat)
+async def heartbeats(options: GroupOptions) -> tuple[int, float]:
+    return await repeat(options, SocketMember.heartbeat)
 
 
-async def commits(options: Options) -> tuple[int, float]:
+async def commits(options: GroupOptions) -> tuple[int, float]:
     return await repeat(options, lambda member, number: member.commit(options.topic, number))
 
 
-async def groups(options: Options) -> tuple[int, float]:
-    """One commit for each of `records` groups that nobody has joined."""
-    connections = [await Connection.open(options.bootstrap) for _ in range(options.clients)]
+async def groups(options: GroupOptions) -> tuple[int, float]:
+    """Commits once for each of `records` groups that nobody has joined."""
+    connections = [await MemberConnection.open(options.bootstrap) for _ in range(options.clients)]
     numbers = itertools.count()
 
-    async def work(connection: Connection) -> None:
+    async def work(connection: MemberConnection) -> None:
         while (number := next(numbers)) < options.records:
-            await Member(connection, f"{options.group}-{number}").commit(options.topic, number)
+            await SocketMember(connection, f"{options.group}-{number}").commit(options.topic, number)
 
     start = time.perf_counter()
     await asyncio.gather(*map(work, connections))
     return options.records, time.perf_counter() - start
 
 
-async def join(options: Options) -> tuple[int, float]:
-    """From the first member's request to the last one's assignment."""
-    connections = [await Connection.open(options.bootstrap) for _ in range(options.clients)]
-    joining = [Member(connection, options.group) for connection in connections]
+async def join(options: GroupOptions) -> tuple[int, float]:
+    """Measures from the first member's request to the last one's assignment."""
+    connections = [await MemberConnection.open(options.bootstrap) for _ in range(options.clients)]
+    joining = [SocketMember(connection, options.group) for connection in connections]
     start = time.perf_counter()
     await together(joining)
     return options.clients, time.perf_counter() - start
@@ -235,7 +239,7 @@ async def join(options: Options) -> tuple[int, float]:
 VERBS = {"heartbeats": heartbeats, "commits": commits, "groups": groups, "join": join}
 
 
-async def run(verb: str, options: Options) -> None:
+async def run(verb: str, options: GroupOptions) -> None:
     await wait_for_coordinator(options)
     records, seconds = await VERBS[verb](options)
     sys.stdout.write(json.dumps({"records": records, "size_bytes": 0, "seconds": seconds}) + "\n")
@@ -249,7 +253,7 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=1)
     parser.add_argument("--clients", type=int, default=1)
     given = parser.parse_args()
-    options = Options(given.bootstrap, given.topic, given.group, given.records, given.clients)
+    options = GroupOptions(given.bootstrap, given.topic, given.group, given.records, given.clients)
     asyncio.run(run(given.verb, options))
 
 

@@ -1,8 +1,8 @@
-"""Loops around confluent-kafka, which is librdkafka: what its own tools do not offer in one program.
+"""Loops around confluent-kafka, which is librdkafka: the loops that its own tools do not offer in one program.
 
     python -m bench.clients.librdkafka VERB HOST:PORT TOPIC PAYLOADS [--records N] …
 
-Prints a Work as JSON. librdkafka does its I/O in threads of its own; the loops below only feed and drain it.
+Prints a ToolResult as JSON. librdkafka does its I/O in threads of its own; the loops below only feed and drain it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from bench.figures import Work, percentiles_ms
+from bench.figures import ToolResult, percentiles_ms
 
 BATCH = 1_000
 POLL_S = 1.0
@@ -39,7 +39,7 @@ class Stalled(Exception):
     """Nothing came for so long that something is wrong."""
 
 
-class Options(argparse.Namespace):
+class ClientOptions(argparse.Namespace):
     """The command line."""
 
     verb: str
@@ -62,8 +62,8 @@ def fail(error: KafkaError) -> None:
     raise KafkaException(error)
 
 
-def producer_of(options: Options, **properties: str) -> Producer:
-    """A producer that tells of failed deliveries only."""
+def producer_of(options: ClientOptions, **properties: str) -> Producer:
+    """Returns a producer that tells of failed deliveries only."""
 
     def delivered(error: KafkaError | None, _: object) -> None:
         if error is not None:
@@ -74,13 +74,13 @@ def producer_of(options: Options, **properties: str) -> Producer:
 
 
 @contextmanager
-def consumer_of(options: Options, group: str, **properties: str) -> Iterator[Consumer]:
+def consumer_of(options: ClientOptions, group: str, **properties: str) -> Iterator[Consumer]:
     fixed = {
         "group.id": group,
         "enable.auto.commit": False,
         "auto.offset.reset": "earliest",
         "socket.nagle.disable": True,
-        # A full queue stops fetching for a second unless told otherwise, which punishes brokers for being fast.
+        # By default a full queue stops fetching for a second, which punishes brokers for being fast.
         "fetch.queue.backoff.ms": 1,
     }
     consumer = Consumer({**fixed, **options.client, **properties})
@@ -90,12 +90,12 @@ def consumer_of(options: Options, group: str, **properties: str) -> Iterator[Con
         consumer.close()
 
 
-def assign_from_start(consumer: Consumer, options: Options) -> None:
+def assign_from_start(consumer: Consumer, options: ClientOptions) -> None:
     consumer.assign([TopicPartition(options.topic, number, 0) for number in range(options.partitions)])
 
 
 def take(consumer: Consumer, count: int) -> list[bytes]:
-    """The next `count` values; fewer when a second passes meanwhile.
+    """Returns the next `count` values; fewer when a second passes meanwhile.
 
     Raises Stalled when none come, KafkaException when a partition fails.
     """
@@ -110,8 +110,8 @@ def take(consumer: Consumer, count: int) -> list[bytes]:
     raise Stalled(f"no record for {STALLED_S} s")
 
 
-def values_of(options: Options) -> Iterator[bytes]:
-    """The values of the file, over and over."""
+def values_of(options: ClientOptions) -> Iterator[bytes]:
+    """Yields the values of the file, over and over."""
     return cycle(options.payloads.read_bytes().split(b"\n"))
 
 
@@ -124,8 +124,8 @@ def flush(producer: Producer) -> None:
         before = left
 
 
-def produce(options: Options) -> Work:
-    """Records in turn by each producer and to each partition."""
+def produce(options: ClientOptions) -> ToolResult:
+    """Produces records in turn by each producer and to each partition."""
     producers = [producer_of(options) for _ in range(options.clients)]
     values = values_of(options)
     started = time.monotonic()
@@ -140,11 +140,11 @@ def produce(options: Options) -> Work:
                 producer.poll(POLL_S)
     for producer in producers:
         flush(producer)
-    return Work(options.records, options.records * options.record_bytes, time.monotonic() - started)
+    return ToolResult(options.records, options.records * options.record_bytes, time.monotonic() - started)
 
 
-def consume(options: Options) -> Work:
-    """All records of the topic, by each consumer for itself, by assignment."""
+def consume(options: ClientOptions) -> ToolResult:
+    """Consumes all records of the topic, by each consumer for itself, by assignment."""
 
     def drain(number: int) -> int:
         with consumer_of(options, f"assigned-{number}") as consumer:
@@ -159,15 +159,15 @@ def consume(options: Options) -> Work:
     started = time.monotonic()
     with ThreadPoolExecutor(options.clients) as pool:
         size_bytes = sum(pool.map(drain, range(options.clients)))
-    return Work(options.records * options.clients, size_bytes, time.monotonic() - started)
+    return ToolResult(options.records * options.clients, size_bytes, time.monotonic() - started)
 
 
-def stamped(options: Options) -> bytes:
-    """A value that begins with the time it was made at."""
+def stamped(options: ClientOptions) -> bytes:
+    """Returns a value that begins with the time it was made at."""
     return time.monotonic_ns().to_bytes(NOW_BYTES, "big").ljust(options.record_bytes, b"x")
 
 
-def steadily(options: Options, producer: Producer) -> None:
+def steadily(options: ClientOptions, producer: Producer) -> None:
     """Produce at the rate, catching up after a pause rather than forgetting what was due."""
     started = time.monotonic()
     for number in range(options.records):
@@ -175,8 +175,8 @@ def steadily(options: Options, producer: Producer) -> None:
         producer.produce(options.topic, stamped(options), partition=0)
 
 
-def latency(options: Options) -> Work:
-    """From produce to receipt by a waiting consumer: one after the other, or at a steady rate."""
+def latency(options: ClientOptions) -> ToolResult:
+    """Measures from produce to receipt by a waiting consumer: one after the other, or at a steady rate."""
     producer = producer_of(options, **{"linger.ms": "0"})
     taken_ns: list[int] = []
     with consumer_of(options, "latency") as consumer:
@@ -193,11 +193,12 @@ def latency(options: Options) -> Work:
             taken_ns.append(time.monotonic_ns() - int.from_bytes(value[:NOW_BYTES], "big"))
         seconds = time.monotonic() - started
     counted = taken_ns[len(taken_ns) // WARM_UP_SHARE :]
-    return Work(options.records, options.records * options.record_bytes, seconds, percentiles_ms(counted))
+    return ToolResult(options.records, options.records * options.record_bytes, seconds, percentiles_ms(counted))
 
 
-def join(options: Options) -> Work:
-    """From the making of a group's consumers to the moment when each of them has a record, each time in a new group."""
+def join(options: ClientOptions) -> ToolResult:
+    """Measures from the start of a group's consumers to the moment when each of them has a record, each time in a new
+    group."""
     taken_ns: list[int] = []
     started = time.monotonic()
     for number in range(options.records):
@@ -208,11 +209,11 @@ def join(options: Options) -> Work:
         for member in members:
             member.result()
         taken_ns.append(max(first_ns) - began_ns)
-    return Work(options.records, 0, time.monotonic() - started, percentiles_ms(taken_ns))
+    return ToolResult(options.records, 0, time.monotonic() - started, percentiles_ms(taken_ns))
 
 
-def belong(options: Options, group: str, first_ns: list[int]) -> None:
-    """One member, until each has told when it had its first record: who does not poll keeps the others waiting."""
+def belong(options: ClientOptions, group: str, first_ns: list[int]) -> None:
+    """Runs one member until all have reported their first record: one that does not poll keeps the others waiting."""
     with consumer_of(options, group) as consumer:
         consumer.subscribe([options.topic])
         take(consumer, 1)
@@ -223,7 +224,7 @@ def belong(options: Options, group: str, first_ns: list[int]) -> None:
 
 
 def commit_first(consumer: Consumer, topic: str) -> None:
-    """One commit, asked for until the coordinator is there: a broker's first group has it make its topic."""
+    """Commits once, retried until the coordinator is there: a broker's first group has it create its topic."""
     deadline = time.monotonic() + STALLED_S
     while True:
         try:
@@ -235,8 +236,8 @@ def commit_first(consumer: Consumer, topic: str) -> None:
             time.sleep(RETRY_S)
 
 
-def commit(options: Options) -> Work:
-    """Offsets committed one by one, each awaited."""
+def commit(options: ClientOptions) -> ToolResult:
+    """Commits offsets one by one, each awaited."""
     taken_ns: list[int] = []
     with consumer_of(options, f"commit-{options.topic}") as consumer:
         commit_first(consumer, options.topic)
@@ -246,16 +247,16 @@ def commit(options: Options) -> Work:
             consumer.commit(offsets=[TopicPartition(options.topic, 0, offset)], asynchronous=False)
             taken_ns.append(time.monotonic_ns() - began_ns)
         seconds = time.monotonic() - started
-    return Work(options.records, 0, seconds, percentiles_ms(taken_ns))
+    return ToolResult(options.records, 0, seconds, percentiles_ms(taken_ns))
 
 
-VERBS: Mapping[str, Callable[[Options], Work]] = {
+VERBS: Mapping[str, Callable[[ClientOptions], ToolResult]] = {
     verb.__name__: verb for verb in (produce, consume, latency, join, commit)
 }
 
 
-def run(verbs: Mapping[str, Callable[[Options], Work]]) -> None:
-    """Does what the command line says, and prints the work."""
+def run(verbs: Mapping[str, Callable[[ClientOptions], ToolResult]]) -> None:
+    """Runs the verb of the command line, and prints its result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("verb", choices=verbs)
     parser.add_argument("bootstrap")
@@ -264,7 +265,7 @@ def run(verbs: Mapping[str, Callable[[Options], Work]]) -> None:
     for name, default in (("records", 1), ("record-bytes", 1_000), ("clients", 1), ("partitions", 1), ("rate", 0)):
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--set", action="append", default=[])
-    options = parser.parse_args(namespace=Options())
+    options = parser.parse_args(namespace=ClientOptions())
     work = verbs[options.verb](options)
     print(json.dumps(work._replace(figures=dict(work.figures))._asdict()))
 

@@ -1,8 +1,8 @@
-"""Transactions by confluent-kafka: what ProducerPerformance, which ends them by the clock, cannot show.
+"""Transactions by confluent-kafka, each awaited: ProducerPerformance ends them by the clock.
 
     python -m bench.clients.transactions VERB HOST:PORT TOPIC PAYLOADS [--records N] …
 
-Prints a Work as JSON, as `bench.clients.librdkafka` does.
+Prints a ToolResult as JSON, as `bench.clients.librdkafka` does.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from confluent_kafka import Producer
 from bench.clients.librdkafka import (
     STALLED_S,
     WARM_UP_SHARE,
-    Options,
+    ClientOptions,
     assign_from_start,
     consumer_of,
     producer_of,
@@ -25,20 +25,20 @@ from bench.clients.librdkafka import (
     take,
     values_of,
 )
-from bench.figures import Work, percentiles_ms
+from bench.figures import ToolResult, percentiles_ms
 
 RECORDS_IN_ONE = 100
 """Records of a transaction, in a topic of which half was aborted."""
 
 
-def transactional(options: Options) -> Producer:
+def transactional(options: ClientOptions) -> Producer:
     producer = producer_of(options, **{"transactional.id": options.topic})
     producer.init_transactions(STALLED_S)
     return producer
 
 
-def commit(options: Options) -> Work:
-    """`records` transactions, each with a record in each partition, committed and awaited one by one."""
+def commit(options: ClientOptions) -> ToolResult:
+    """Commits `records` transactions, each with a record in each partition, and awaits them one by one."""
     producer, values = transactional(options), values_of(options)
     taken_ns: list[int] = []
     started = time.monotonic()
@@ -50,19 +50,20 @@ def commit(options: Options) -> Work:
         producer.commit_transaction(STALLED_S)
         taken_ns.append(time.monotonic_ns() - began_ns)
     seconds = time.monotonic() - started
-    return Work(options.records, 0, seconds, percentiles_ms(taken_ns[len(taken_ns) // WARM_UP_SHARE :]))
+    return ToolResult(options.records, 0, seconds, percentiles_ms(taken_ns[len(taken_ns) // WARM_UP_SHARE :]))
 
 
-def commit_each(options: Options, producer: Producer) -> None:
-    """Transactions of one record, one after the other."""
+def commit_each(options: ClientOptions, producer: Producer) -> None:
+    """Commits transactions of one record, one after the other."""
     for _ in range(options.records):
         producer.begin_transaction()
         producer.produce(options.topic, stamped(options), partition=0)
         producer.commit_transaction(STALLED_S)
 
 
-def latency(options: Options) -> Work:
-    """From produce to receipt of records that are committed one by one, by a waiting consumer of committed ones."""
+def latency(options: ClientOptions) -> ToolResult:
+    """Measures from produce to receipt of records that are committed one by one, by a waiting consumer of committed
+    ones."""
     producer = transactional(options)
     taken_ns: list[int] = []
     with consumer_of(options, "latency", **{"isolation.level": "read_committed"}) as consumer:
@@ -74,11 +75,11 @@ def latency(options: Options) -> Work:
             taken_ns.append(time.monotonic_ns() - int.from_bytes(value[:8], "big"))
         seconds = time.monotonic() - started
     counted = taken_ns[len(taken_ns) // WARM_UP_SHARE :]
-    return Work(options.records, options.records * options.record_bytes, seconds, percentiles_ms(counted))
+    return ToolResult(options.records, options.records * options.record_bytes, seconds, percentiles_ms(counted))
 
 
-def half_aborted(options: Options) -> Work:
-    """Transactions of a hundred records: one is aborted, the next committed, until `records` are committed."""
+def half_aborted(options: ClientOptions) -> ToolResult:
+    """Runs transactions of a hundred records: one is aborted, the next committed, until `records` are committed."""
     producer, values = transactional(options), values_of(options)
     started = time.monotonic()
     for _ in range(options.records // RECORDS_IN_ONE):
@@ -88,7 +89,7 @@ def half_aborted(options: Options) -> Work:
                 producer.produce(options.topic, value, partition=number % options.partitions)
             producer.flush(STALLED_S)  # what is aborted has to be in the log, too
             end(STALLED_S)
-    return Work(options.records, options.records * options.record_bytes, time.monotonic() - started)
+    return ToolResult(options.records, options.records * options.record_bytes, time.monotonic() - started)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     python -m bench.floor.pump HOST:PORT receive|send NAME CHUNK_BYTES SIZE_BYTES CONNECTIONS
 
-Prints a Work as JSON, which counts chunks as its records.
+Prints a ToolResult as JSON, which counts chunks as its records.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from bench import wire
 
 SHORT_BYTES = 64
-# What a producer has in flight on one connection before it waits, unless told otherwise.
+# The requests that a producer has in flight on one connection before it waits, by default.
 IN_FLIGHT = 5
 
 

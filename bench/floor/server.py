@@ -1,4 +1,4 @@
-"""What the kernel alone costs: the same bytes received and written, or sent from a mapped file. No protocol.
+"""The cost of the kernel alone: the same bytes received and written, or sent from a mapped file. No protocol.
 
 A connection opens with one line, `receive NAME CHUNK` or `send NAME CHUNK`. Then, for each chunk received and written,
 a short answer goes back; or for each short request a chunk of the file goes out, from its start again after its end.

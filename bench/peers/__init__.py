@@ -14,4 +14,4 @@ BASE = ApacheKafka.name
 PEERS: Mapping[str, type[Peer]] = {peer.name: peer for peer in (Odradek, ApacheKafka, Kfake, Floor, PurePython)}
 
 USUAL = tuple(name for name in PEERS if name != PurePython.name)
-"""Who is measured when nobody is named."""
+"""The peers that are measured when none is named."""

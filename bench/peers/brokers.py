@@ -56,7 +56,7 @@ class PurePython(Odradek):
     title = "Odradek, pure Python"
 
     def prepare(self) -> None:
-        """The tree is ready."""
+        """Does nothing: the tree is ready."""
 
     @property
     def program(self) -> str:

@@ -1,4 +1,4 @@
-"""The floor as a peer: what the kernel alone costs."""
+"""The floor as a peer: the cost of the kernel alone."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Floor(Peer):
         return PUMP
 
     def create_topic(self, name: str, partitions: int, configs: Mapping[str, str]) -> None:
-        """A file is made by its first byte."""
+        """Does nothing: a file is made by its first byte."""
 
     def delete_topic(self, name: str) -> None:
         (self.data / name).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""What every peer is: a process with a ready line, a data directory, an address, and a cost."""
+"""The base of every peer: a process with a ready line, a data directory, an address, and a cost."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ class NotStarted(Exception):
 
 
 def free_port() -> int:
-    """A port that was free a moment ago: each peer is told its port, so that start-up can be timed from outside."""
+    """Returns a port that was free a moment ago: each peer is told its port, so that start-up can be timed from
+    outside."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -67,14 +68,14 @@ class Peer(ABC):
         self._reader: threading.Thread | None = None
 
     def prepare(self) -> None:  # noqa: B027 - most need nothing
-        """Get what a start needs, outside of what is timed. Raises Unavailable."""
+        """Prepare a start, outside of what is timed. Raises Unavailable."""
 
     @abstractmethod
     def command(self) -> list[str]:
-        """The command line that serves on `bootstrap` with its data in `data`."""
+        """Returns the command line that serves on `bootstrap` with its data in `data`."""
 
     def lay_out(self) -> None:  # noqa: B027 - most need nothing
-        """Put into the fresh data directory what must be there before a start."""
+        """Fill the fresh data directory with the files that a start needs."""
 
     def start(self) -> None:
         """Start the process and return at once; `wait_until_ready` follows."""
@@ -103,9 +104,9 @@ class Peer(ABC):
         self._ready.set()
 
     def wait_until_ready(self, timeout_s: float = READY_TIMEOUT_S) -> None:
-        """Raises NotStarted."""
-        told = self._ready.wait(timeout_s)
-        if told and self.is_running() and self.ready_ns >= self.started_ns:
+        """Waits for the ready line. Raises NotStarted."""
+        is_ready = self._ready.wait(timeout_s)
+        if is_ready and self.is_running() and self.ready_ns >= self.started_ns:
             return
         self.stop()
         raise NotStarted(f"no ready line: {self.tail()}")
@@ -135,12 +136,13 @@ class Peer(ABC):
         return self.log.read_bytes()[-LOG_TAIL_BYTES:].decode(errors="replace").strip() if self.log.exists() else ""
 
     def refusal(self, load: Load) -> str | None:
-        """Why this running peer cannot serve a load; None when it can."""
+        """Returns the reason why this running peer cannot serve a load; None when it can."""
         missing = sorted(load.needs - wire.api_keys(self.bootstrap)) if load.needs else []
         return f"does not serve {', '.join(f'{api.name} ({api.value})' for api in missing)}" if missing else None
 
     def wait_until_serving(self) -> int:
-        """`time.monotonic_ns()` of the first request that was answered. Raises NotStarted."""
+        """Returns `time.monotonic_ns()` of the first request that was answered. Waits for the ready line. Raises
+        NotStarted."""
         try:
             return wire.wait_for_metadata(self.bootstrap, READY_TIMEOUT_S, self.is_running)
         except TimeoutError as error:
@@ -148,7 +150,7 @@ class Peer(ABC):
             raise NotStarted(f"{error}: {self.tail()}") from None
 
     def tool(self, load: Load) -> Tool:
-        """What puts the load on this peer."""
+        """Returns the tool that puts the load on this peer."""
         return load.tool
 
     def create_topic(self, name: str, partitions: int, configs: Mapping[str, str]) -> None:

@@ -44,22 +44,22 @@ def run(options: argparse.Namespace) -> int:
         options=pairs(options.options),
         properties=pairs(options.properties),
     )
-    found = audit(spark_of("audit", options), config)
+    result = audit(spark_of("audit", options), config)
     if options.json:
-        Path(options.json).write_text(as_json(found))
-    show(found)
-    return 0 if found.clean else DIFFERS
+        Path(options.json).write_text(as_json(result))
+    show(result)
+    return 0 if result.clean else DIFFERS
 
 
-def show(found: Audit) -> None:
+def show(result: Audit) -> None:
     """A table of the partitions, one of the windows that differ, and a last line."""
     console = Console()
-    console.print(table("by partition", by_partition(list(found.lines)), windows=False))
-    if differing := [line for line in found.lines if not line.clean]:
+    console.print(table("by partition", by_partition(list(result.lines)), windows=False))
+    if differing := [line for line in result.lines if not line.clean]:
         console.print(table("windows that differ", differing, windows=True))
-    if found.expired:
-        say(f"{found.expired} records of the store are no longer in the topics")
-    say("complete" if found.clean else "NOT complete")
+    if result.expired:
+        say(f"{result.expired} records of the store are no longer in the topics")
+    say("complete" if result.clean else "NOT complete")
 
 
 def table(title: str, lines: Sequence[Line], *, windows: bool) -> Table:
@@ -70,7 +70,7 @@ def table(title: str, lines: Sequence[Line], *, windows: bool) -> Table:
         made.add_column(stage.stage, justify="right")
         made.add_column("")
     for line in lines:
-        stages = [word for stage in line.stages for word in (f"{stage.records}", stage.told)]
+        stages = [word for stage in line.stages for word in (f"{stage.records}", stage.text)]
         window = [at(line.cell.start_ms)] if windows else []
         made.add_row(line.cell.topic, str(line.cell.partition), *window, str(line.produced), *stages)
     return made
@@ -80,9 +80,9 @@ def at(start_ms: int) -> str:
     return datetime.fromtimestamp(start_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M")
 
 
-def as_json(found: Audit) -> str:
+def as_json(result: Audit) -> str:
     lines = [
         {**line.cell._asdict(), "produced": line.produced, "stages": [stage._asdict() for stage in line.stages]}
-        for line in found.lines
+        for line in result.lines
     ]
-    return json.dumps({"clean": found.clean, "expired": found.expired, "lines": lines}, indent=1)
+    return json.dumps({"clean": result.clean, "expired": result.expired, "lines": lines}, indent=1)

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from pipeline import session
 from pipeline.errors import PipelineError
-from pipeline.ranges import EARLIEST, LATEST, Bounds, parse_offsets, parse_time
+from pipeline.ranges import EARLIEST, LATEST, RangeBounds, parse_offsets, parse_time
 
 NAMED = {"earliest": EARLIEST, "latest": LATEST}
 
@@ -67,12 +67,12 @@ def add_ending(parser: argparse.ArgumentParser) -> None:
     end.add_argument("--until-time", metavar="TIME", help="up to the first record at or after this time")
 
 
-def bounds(offsets: str | None, time: str | None) -> Bounds:
+def bounds(offsets: str | None, time: str | None) -> RangeBounds:
     if time is not None:
-        return Bounds(at_ms=parse_time(time))
+        return RangeBounds(at_ms=parse_time(time))
     if offsets is None:
-        return Bounds()
-    return Bounds(named=NAMED[offsets]) if offsets in NAMED else Bounds(offsets=parse_offsets(offsets))
+        return RangeBounds()
+    return RangeBounds(named=NAMED[offsets]) if offsets in NAMED else RangeBounds(offsets=parse_offsets(offsets))
 
 
 def pairs(words: Sequence[str]) -> dict[str, str]:

@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
         options.bootstrap, options.topic, activity, options.partitions, options.rate, pairs(options.properties)
     )
     done = generate(config)
-    each = ", ".join(f"{partition}: {records}" for partition, records in done.records.items())
+    counts = ", ".join(f"{partition}: {records}" for partition, records in done.records.items())
     say(f"{options.topic}: {done.total} records in {done.seconds:.1f} s, {done.total / done.seconds:.0f}/s")
-    say(f"  by partition: {each}")
+    say(f"  by partition: {counts}")
     return 0

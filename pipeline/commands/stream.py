@@ -14,7 +14,7 @@ from rich.table import Table
 from pipeline.commands.common import add_cluster, add_connector, add_spark, pairs, say, spark_of, split
 from pipeline.commands.load import accepted, add_accepted, add_decoding
 from pipeline.decode import Decoding
-from pipeline.progress import Progress, parse_trigger
+from pipeline.progress import BatchProgress, parse_trigger
 from pipeline.stream import StreamConfig, stream
 
 EXAMPLE = "odradek pipeline stream --bootstrap 127.0.0.1:9092 --topics clicks --out ./store --trigger now"
@@ -72,9 +72,9 @@ class Shown:
 
     def __init__(self, live: Live, lines: TextIO | None) -> None:
         self._live, self._lines = live, lines
-        self._last: list[Progress] = []
+        self._last: list[BatchProgress] = []
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: BatchProgress) -> None:
         self._last = [*self._last, progress][-LAST_BATCHES:]
         self._live.update(table(self._last), refresh=True)
         if self._lines is not None:
@@ -82,7 +82,7 @@ class Shown:
             self._lines.flush()
 
 
-def table(batches: list[Progress]) -> Table:
+def table(batches: list[BatchProgress]) -> Table:
     made = Table("batch", "at", "records", "records/s", "lag", "watermark", "too late")
     for one in batches:
         behind = ", ".join(f"{key}: {lag}" for key, lag in sorted(one.lag.items()) if lag)

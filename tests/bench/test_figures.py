@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bench.figures import Cpu, Sample, Spread, Work, per_work, percentiles_ms, ratio, spread, summarise
-from bench.goals import ITS_YOUTH, LIMIT, Goal, Verdict, ageing, verdicts
-from bench.results import Row
+from bench.figures import Cpu, Sample, Spread, ToolResult, per_work, percentiles_ms, ratio, spread, summarise
+from bench.goals import ITS_YOUTH, LIMIT, Goal, GoalVerdict, ageing, verdicts
+from bench.results import PeerResult
 
 
 def test_a_spread_is_the_median_between_the_extremes() -> None:
@@ -30,7 +30,7 @@ def test_there_is_no_ratio_to_nothing() -> None:
 
 
 def test_cost_is_per_gigabyte_and_per_million_records() -> None:
-    sample = per_work(Work(500_000, 500_000_000, 2.0, {"p50_ms": 1.5}), Cpu(1.0, 0.6))
+    sample = per_work(ToolResult(500_000, 500_000_000, 2.0, {"p50_ms": 1.5}), Cpu(1.0, 0.6))
     assert sample == {
         "cpu_s_per_million": 2.0,
         "cpu_s_per_gb": 2.0,
@@ -42,7 +42,11 @@ def test_cost_is_per_gigabyte_and_per_million_records() -> None:
 
 
 def test_work_without_bytes_has_no_cost_per_gigabyte() -> None:
-    assert set(per_work(Work(100, 0, 1.0), Cpu(1.0, 0.0))) == {"cpu_s_per_million", "kernel_percent", "records_per_s"}
+    assert set(per_work(ToolResult(100, 0, 1.0), Cpu(1.0, 0.0))) == {
+        "cpu_s_per_million",
+        "kernel_percent",
+        "records_per_s",
+    }
 
 
 def test_percentiles_are_of_the_nearest_rank() -> None:
@@ -50,15 +54,15 @@ def test_percentiles_are_of_the_nearest_rank() -> None:
     assert percentiles_ms(taken_ns) == {"p50_ms": 501.0, "p99_ms": 991.0, "p999_ms": 1_000.0, "mean_ms": 500.5}
 
 
-def row(**figures: float) -> Row:
-    return Row("someone", [figures])
+def row(**figures: float) -> PeerResult:
+    return PeerResult("someone", [figures])
 
 
 def test_a_cost_is_to_stay_below_its_goal_and_a_throughput_above() -> None:
     peers = {"odradek": row(cpu_s_per_gb=1.0, mb_per_s=90.0), "kafka": row(cpu_s_per_gb=4.0, mb_per_s=100.0)}
     assert list(verdicts("consume", ("cpu_s_per_gb", "mb_per_s"), peers)) == [
-        Verdict(Goal("cpu_s_per_gb", "kafka", 0.6), 0.25, True),
-        Verdict(Goal("mb_per_s", "kafka", 1.0), 0.9, False),
+        GoalVerdict(Goal("cpu_s_per_gb", "kafka", 0.6), 0.25, True),
+        GoalVerdict(Goal("mb_per_s", "kafka", 1.0), 0.9, False),
     ]
 
 
@@ -74,13 +78,13 @@ def test_cpu_is_to_stay_below_kfake_unless_the_load_says_otherwise() -> None:
 
 def test_a_plain_limit_is_held_against_the_figure_itself() -> None:
     assert list(verdicts("start-up", ("ready_ms",), {"odradek": row(ready_ms=150.0)})) == [
-        Verdict(Goal("ready_ms", LIMIT, 200), 150.0, True)
+        GoalVerdict(Goal("ready_ms", LIMIT, 200), 150.0, True)
     ]
 
 
 def test_a_long_run_is_held_against_its_own_first_tenth() -> None:
     samples: list[Sample] = [{"cpu_s_per_gb": 1.0 + 0.01 * number} for number in range(20)]
-    [verdict] = verdicts("long-run", ("cpu_s_per_gb",), {"odradek": Row("Odradek", samples)})
+    [verdict] = verdicts("long-run", ("cpu_s_per_gb",), {"odradek": PeerResult("Odradek", samples)})
     assert verdict.goal == Goal("cpu_s_per_gb", ITS_YOUTH, 1.05)
     assert verdict.ratio == pytest.approx(1.185 / 1.005)
     assert not verdict.reached
@@ -88,7 +92,7 @@ def test_a_long_run_is_held_against_its_own_first_tenth() -> None:
 
 def test_the_age_of_nothing_is_not_judged() -> None:
     assert ageing([], "cpu_s_per_gb") is None
-    assert not list(verdicts("long-run", ("cpu_s_per_gb",), {"odradek": Row("Odradek", [])}))
+    assert not list(verdicts("long-run", ("cpu_s_per_gb",), {"odradek": PeerResult("Odradek", [])}))
 
 
 def test_a_goal_against_a_peer_that_did_not_run_is_not_judged() -> None:

@@ -1,4 +1,4 @@
-"""What is read from /proc, off the wire, and back from a file of results."""
+"""Figures read from /proc, off the wire, and back from a file of results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench import cost, wire
 from bench.cost import Memory, Spent, Ticks
 from bench.figures import Cpu
 from bench.loads import LOADS
-from bench.results import Row, from_json, result_of, to_json
+from bench.results import PeerResult, from_json, result_of, to_json
 
 STAT = "42 (a (b) c) S 1 42 42 0 -1 4194560 100 0 0 0 250 50 7 7 20 0 9 0 100 1000 200 18446744073709551615"
 STATUS = "Name:\tx\nVmPeak:\t  999 kB\nVmHWM:\t    2048 kB\nVmRSS:\t    1024 kB\nRssAnon:\t     512 kB\nThreads:\t9\n"
@@ -64,8 +64,8 @@ def test_metadata_without_a_broker_is_no_answer_yet() -> None:
 def test_results_come_back_from_their_file_as_they_were() -> None:
     warm_up = ({"mb_per_s": 0.5},)
     peers = {
-        "odradek": Row("Odradek", [{"mb_per_s": 1.0}], warm_up=warm_up),
-        "floor": Row("floor", [], "has no protocol"),
+        "odradek": PeerResult("Odradek", [{"mb_per_s": 1.0}], warm_up=warm_up),
+        "floor": PeerResult("floor", [], "has no protocol"),
     }
     result = result_of(LOADS["produce"], peers)
     assert from_json(to_json(result)) == result

@@ -1,4 +1,4 @@
-"""What `odradek pipeline` prints, as the benchmark reads it."""
+"""The output of `odradek pipeline`, as the benchmark parses it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bench import spark
-from bench.figures import Work
-from bench.load import Job, Tool
+from bench.figures import ToolResult
+from bench.load import Tool, ToolRun
 from bench.loads import LOADS, LONG
 from bench.tools import BadOutput
 
@@ -21,12 +21,12 @@ LOADED = """\
 ./store: 300000 records, 0 quarantined, run 20260131T120000Z-0a1b2c3d
   in 7.5 s, 40000/s
 """
-JOB = Job("127.0.0.1:9092", "clicks", LOADS["pipeline-load"], 0, Path("/nowhere"))
+JOB = ToolRun("127.0.0.1:9092", "clicks", LOADS["pipeline-load"], 0, Path("/nowhere"))
 
 
 @pytest.mark.parametrize(("tool", "output", "seconds"), [(spark.GENERATE, GENERATED, 12.5), (spark.LOAD, LOADED, 7.5)])
 def test_records_and_seconds_are_read(tool: Tool, output: str, seconds: float) -> None:
-    assert tool.parse(output, JOB) == Work(300_000, 60_000_000, seconds)
+    assert tool.parse(output, JOB) == ToolResult(300_000, 60_000_000, seconds)
 
 
 @pytest.mark.parametrize("output", ["", LOADED.replace("300000", "299999"), LOADED.replace("0 quar", "1 quar")])

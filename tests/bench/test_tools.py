@@ -1,4 +1,4 @@
-"""What the tools print, as Apache Kafka 4.3.1 prints it, and the commands that they are called with."""
+"""The tools' output, as Apache Kafka 4.3.1 prints it, and the commands that they are called with."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from bench import tools
-from bench.figures import Work
-from bench.load import Job, Load, Parse, Payload
+from bench.figures import ToolResult
+from bench.load import Load, Parse, Payload, ToolRun
 from bench.loads import LOADS
 from bench.tools import BadOutput
 
@@ -37,8 +37,8 @@ Percentiles: 50th = 0, 99th = 1, 99.9th = 3
 """
 
 
-def job(load: Load, work: Path = Path("/nowhere")) -> Job:
-    return Job("127.0.0.1:9092", "topic", load, 2, work)
+def job(load: Load, work: Path = Path("/nowhere")) -> ToolRun:
+    return ToolRun("127.0.0.1:9092", "topic", load, 2, work)
 
 
 def test_the_producers_last_line_is_the_total() -> None:
@@ -50,7 +50,7 @@ def test_the_producers_last_line_is_the_total() -> None:
 @pytest.mark.parametrize(("output", "seconds"), [(CONSUMED, 0.5), (SHARED, 1.0)])
 def test_a_consumers_columns_are_found_by_their_names(output: str, seconds: float) -> None:
     work = tools.parse_consumer_performance(output, job(LOADS["consume"]._replace(records=2_000)))
-    assert work == Work(2_000, 1_999_949, seconds)
+    assert work == ToolResult(2_000, 1_999_949, seconds)
 
 
 def test_a_consumer_that_gave_up_early_has_failed() -> None:
@@ -60,18 +60,18 @@ def test_a_consumer_that_gave_up_early_has_failed() -> None:
 
 def test_end_to_end_latency_is_read_as_its_mean() -> None:
     load = LOADS["latency-jvm"]._replace(records=1_000, record_bytes=100)
-    assert tools.parse_end_to_end_latency(ECHOED, job(load)) == Work(1_000, 100_000, 0.625, {"mean_ms": 0.625})
+    assert tools.parse_end_to_end_latency(ECHOED, job(load)) == ToolResult(1_000, 100_000, 0.625, {"mean_ms": 0.625})
 
 
 def test_our_own_loops_print_their_work_as_json() -> None:
-    work = Work(10, 1_000, 0.5, {"p50_ms": 1.0})
+    work = ToolResult(10, 1_000, 0.5, {"p50_ms": 1.0})
     assert tools.parse_json(f"noise\n{json.dumps(work._asdict())}\n", job(LOADS["consume"])) == work
 
 
 def test_the_floors_chunks_stand_for_the_records_of_every_client() -> None:
     load = LOADS["consume-fan-out"]._replace(records=1_000, record_bytes=100, clients=5)
     moved = json.dumps({"records": 3, "size_bytes": 3, "seconds": 2.0})
-    assert tools.parse_pump(moved, job(load)) == Work(5_000, 500_000, 2.0)
+    assert tools.parse_pump(moved, job(load)) == ToolResult(5_000, 500_000, 2.0)
 
 
 @pytest.mark.parametrize(

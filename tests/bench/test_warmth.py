@@ -13,7 +13,7 @@ from bench.figures import Sample
 from bench.loads import LOADS
 from bench.peers.brokers import ApacheKafka, Odradek
 from bench.peers.peer import Peer
-from bench.rounds import Rounds
+from bench.rounds import InterleavedRounds
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_each_peer_is_warmed_until_its_cost_rests_and_stays_up_for_the_rounds_th
 ) -> None:
     ORDER.clear()
     monkeypatch.setattr(module, "Trial", Scripted)
-    rows = Rounds(LOADS["produce"], [Odradek, ApacheKafka], tmp_path, lambda _: None).run(2, warm_up=True)
+    rows = InterleavedRounds(LOADS["produce"], [Odradek, ApacheKafka], tmp_path, lambda _: None).run(2, warm_up=True)
     assert [len(row.warm_up) for row in rows.values()] == [3, 5]
     assert rows["kafka"].cold()["cpu_s_per_gb"].median == 20.0
     assert rows["kafka"].is_settled(LOADS["produce"].figures)
@@ -75,5 +75,5 @@ def test_each_peer_is_warmed_until_its_cost_rests_and_stays_up_for_the_rounds_th
 def test_a_start_is_never_warmed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ORDER.clear()
     monkeypatch.setattr(module, "Trial", Scripted)
-    Rounds(LOADS["start-up"], [Odradek], tmp_path, lambda _: None).run(1, warm_up=True)
+    InterleavedRounds(LOADS["start-up"], [Odradek], tmp_path, lambda _: None).run(1, warm_up=True)
     assert all(number >= 0 for _, number in ORDER)

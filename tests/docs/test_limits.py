@@ -17,7 +17,7 @@ LIMITS = [limit for limits in SECTIONS.values() for limit in limits]
 
 @cache
 def names_in(path: str) -> frozenset[str]:
-    """The test functions of a file."""
+    """Returns the test functions of a file."""
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
     return frozenset(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
@@ -37,8 +37,8 @@ def test_a_limit_is_shown_by_tests_that_are_there(limit: Limit) -> None:
 
 
 def test_no_limit_is_told_twice() -> None:
-    told = [limit.what for limit in LIMITS]
-    assert len(told) == len(set(told))
+    listed = [limit.what for limit in LIMITS]
+    assert len(listed) == len(set(listed))
 
 
 def test_a_bound_without_a_source_is_refused_by_name() -> None:

@@ -6,12 +6,12 @@ import itertools
 import json
 from collections import Counter
 
-from pipeline.activity import Activity, Event, events
+from pipeline.activity import Activity, ActivityEvent, events
 
 SHAPE = Activity(records=5_000, seed=7, start_ms=1_000_000)
 
 
-def made(shape: Activity = SHAPE) -> list[Event]:
+def made(shape: Activity = SHAPE) -> list[ActivityEvent]:
     return list(events(shape))
 
 
@@ -48,7 +48,7 @@ def test_users_and_pages_are_skewed() -> None:
 
 def test_sessions_begin_with_a_page_view_and_are_of_one_user() -> None:
     stream = sorted(made(Activity(records=5_000, late=0.0)), key=lambda event: event.id)
-    first: dict[str, Event] = {}
+    first: dict[str, ActivityEvent] = {}
     for event in stream:
         first.setdefault(event.session, event)
         assert first[event.session].user == event.user

@@ -1,4 +1,4 @@
-"""What an audit finds."""
+"""The differences that an audit reports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CELL, LATER = Cell("t", 0, 0), Cell("t", 0, 3_600_000)
 
 
 @pytest.mark.parametrize(
-    ("there", "told"),
+    ("there", "text"),
     [
         (Count(10, 10, 7), "complete"),
         (Count(8, 8, 6), "2 missing"),
@@ -21,13 +21,13 @@ CELL, LATER = Cell("t", 0, 0), Cell("t", 0, 3_600_000)
         (Count(), "10 missing"),
     ],
 )
-def test_a_difference_is_told(there: Count, told: str) -> None:
-    assert difference("loaded", Count(10, 10, 7), there).told == told
+def test_a_difference_is_told(there: Count, text: str) -> None:
+    assert difference("loaded", Count(10, 10, 7), there).text == text
 
 
 def test_windows_that_only_one_stage_has_are_lines_too() -> None:
     lines = compared({CELL: Count(3, 3, 1)}, {"loaded": {LATER: Count(2, 2, 1)}})
-    assert [(line.cell, line.produced, line.stages[0].told) for line in lines] == [
+    assert [(line.cell, line.produced, line.stages[0].text) for line in lines] == [
         (CELL, 3, "3 missing"),
         (LATER, 0, "2 not from the topic"),
     ]
@@ -36,5 +36,5 @@ def test_windows_that_only_one_stage_has_are_lines_too() -> None:
 def test_sums_over_windows_hide_nothing() -> None:
     lines = compared({CELL: Count(3, 3, 1)}, {"loaded": {LATER: Count(2, 2, 1)}})
     (line,) = by_partition(lines)
-    assert (line.produced, line.stages[0].told) == (3, "3 missing, 2 not from the topic")
+    assert (line.produced, line.stages[0].text) == (3, "3 missing, 2 not from the topic")
     assert not line.clean

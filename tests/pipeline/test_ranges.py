@@ -9,29 +9,29 @@ from pipeline.ranges import (
     EARLIEST,
     LATEST,
     Accepted,
-    Bounds,
-    Loaded,
-    Offsets,
+    ClusterOffsets,
+    LoadedTopic,
     Range,
+    RangeBounds,
     parse_offsets,
     parse_time,
     plan,
     to_json,
 )
-from pipeline.topics import Partition, Topic
+from pipeline.topics import PartitionKey, TopicDescription
 
-ZERO, ONE = Partition("t", 0), Partition("t", 1)
-TOPIC = Topic("t", "id-a", (0, 1))
-THERE = Offsets({ZERO: 5, ONE: 0}, {ZERO: 100, ONE: 10}, {ZERO: 50, ONE: 10}, {ZERO: 60, ONE: 10})
-CONTINUE, NOW = Bounds(), Bounds()
+ZERO, ONE = PartitionKey("t", 0), PartitionKey("t", 1)
+TOPIC = TopicDescription("t", "id-a", (0, 1))
+THERE = ClusterOffsets({ZERO: 5, ONE: 0}, {ZERO: 100, ONE: 10}, {ZERO: 50, ONE: 10}, {ZERO: 60, ONE: 10})
+CONTINUE, NOW = RangeBounds(), RangeBounds()
 
 
 def planned(
-    starting: Bounds = CONTINUE,
-    ending: Bounds = NOW,
-    loaded: Loaded | None = None,
+    starting: RangeBounds = CONTINUE,
+    ending: RangeBounds = NOW,
+    loaded: LoadedTopic | None = None,
     accepted: Accepted | None = None,
-    topic: Topic = TOPIC,
+    topic: TopicDescription = TOPIC,
 ) -> list[Range]:
     before = {} if loaded is None else {"t": loaded}
     return plan([topic], THERE, before, starting, ending, accepted or Accepted())
@@ -42,37 +42,37 @@ def test_a_first_run_takes_all_there_is() -> None:
 
 
 def test_the_next_run_continues_and_leaves_out_what_has_nothing_new() -> None:
-    assert planned(loaded=Loaded("id-a", {0: 70, 1: 10})) == [Range("t", 0, 70, 100)]
+    assert planned(loaded=LoadedTopic("id-a", {0: 70, 1: 10})) == [Range("t", 0, 70, 100)]
 
 
 def test_bounds_by_name_by_offset_and_by_time() -> None:
-    loaded = Loaded("id-a", {0: 70, 1: 10})
-    assert planned(Bounds(named=EARLIEST), loaded=loaded) == [Range("t", 0, 5, 100), Range("t", 1, 0, 10)]
-    assert planned(Bounds(named=LATEST)) == []
-    assert planned(Bounds(at_ms=7), Bounds(at_ms=9)) == [Range("t", 0, 50, 60)]
-    assert planned(Bounds(offsets={ZERO: 20}), Bounds(offsets={ZERO: 30})) == [Range("t", 0, 20, 30)]
-    assert planned(Bounds(offsets={ZERO: EARLIEST, ONE: 3}), Bounds(offsets={ZERO: 6, ONE: LATEST})) == [
+    loaded = LoadedTopic("id-a", {0: 70, 1: 10})
+    assert planned(RangeBounds(named=EARLIEST), loaded=loaded) == [Range("t", 0, 5, 100), Range("t", 1, 0, 10)]
+    assert planned(RangeBounds(named=LATEST)) == []
+    assert planned(RangeBounds(at_ms=7), RangeBounds(at_ms=9)) == [Range("t", 0, 50, 60)]
+    assert planned(RangeBounds(offsets={ZERO: 20}), RangeBounds(offsets={ZERO: 30})) == [Range("t", 0, 20, 30)]
+    assert planned(RangeBounds(offsets={ZERO: EARLIEST, ONE: 3}), RangeBounds(offsets={ZERO: 6, ONE: LATEST})) == [
         Range("t", 0, 5, 6),
         Range("t", 1, 3, 10),
     ]
 
 
 def test_a_lost_range_is_named_and_can_be_accepted() -> None:
-    loaded = Loaded("id-a", {0: 2, 1: 10})
+    loaded = LoadedTopic("id-a", {0: 2, 1: 10})
     with pytest.raises(LostRange, match="t-0: offsets 2 to 4 are lost, the partition begins with 5 now"):
         planned(loaded=loaded)
     assert planned(loaded=loaded, accepted=Accepted(lost=True)) == [Range("t", 0, 5, 100)]
 
 
 def test_new_partitions_are_named_and_can_be_accepted() -> None:
-    loaded = Loaded("id-a", {0: 100})
+    loaded = LoadedTopic("id-a", {0: 100})
     with pytest.raises(TopicChanged, match=r"t has 2 partitions, 1 when loaded; new: t-1 \(offsets 0 to 9\)"):
         planned(loaded=loaded)
     assert planned(loaded=loaded, accepted=Accepted(new_partitions=True)) == [Range("t", 1, 0, 10)]
 
 
 def test_a_topic_of_another_id_is_told_and_begins_anew_when_accepted() -> None:
-    loaded = Loaded("id-b", {0: 70, 1: 9})
+    loaded = LoadedTopic("id-b", {0: 70, 1: 9})
     with pytest.raises(TopicChanged, match=r"its id is id-a, loaded was id-b\. Loaded: t-0 up to 69, t-1 up to 8"):
         planned(loaded=loaded)
     assert planned(loaded=loaded, accepted=Accepted(recreated=True)) == [Range("t", 0, 5, 100), Range("t", 1, 0, 10)]
@@ -80,9 +80,9 @@ def test_a_topic_of_another_id_is_told_and_begins_anew_when_accepted() -> None:
 
 def test_offsets_beyond_the_end_are_refused() -> None:
     with pytest.raises(PipelineError, match="t-0: offset 101 is asked for, but the partition ends with 99"):
-        planned(Bounds(offsets={ZERO: 101}))
+        planned(RangeBounds(offsets={ZERO: 101}))
     with pytest.raises(PipelineError, match="t-0: offsets up to 199 are asked for, but the partition ends with 99"):
-        planned(ending=Bounds(offsets={ZERO: 200}))
+        planned(ending=RangeBounds(offsets={ZERO: 200}))
 
 
 def test_offsets_are_sparks_json() -> None:

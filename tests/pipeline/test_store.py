@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import PipelineError
-from pipeline.manifest import File, Manifest, State, applied, folded, overlap, united
+from pipeline.manifest import File, Manifest, StoreState, applied, folded, overlap, united
 from pipeline.ranges import Range
 from pipeline.store import Store
-from pipeline.topics import Partition
+from pipeline.topics import PartitionKey
 
 
 class Ended(Exception):
@@ -48,9 +48,9 @@ def committed(store: Store, made: Manifest, end_at: str | None = None) -> None:
 
 
 def parquet(store: Store) -> list[str]:
-    """What a reader sees who knows nothing of manifests."""
-    found = (path.relative_to(store.root).as_posix() for path in store.root.rglob("*.parquet"))
-    return sorted(path for path in found if not path.startswith("_"))
+    """Returns the files that a reader sees who knows nothing of manifests."""
+    paths = (path.relative_to(store.root).as_posix() for path in store.root.rglob("*.parquet"))
+    return sorted(path for path in paths if not path.startswith("_"))
 
 
 A, B, C = file("a.parquet", 0, 9), file("b.parquet", 10, 19), file("c.parquet", 0, 9)
@@ -92,7 +92,7 @@ def test_a_dropped_topic_leaves_nothing(tmp_path: Path) -> None:
 
     state = store.reading()
     assert parquet(store) == [C.path]
-    assert (state.topics, state.covered) == ({"t": "b"}, {Partition("t", 0): ((0, 10),)})
+    assert (state.topics, state.covered) == ({"t": "b"}, {PartitionKey("t", 0): ((0, 10),)})
 
 
 def test_there_is_one_writer(tmp_path: Path) -> None:
@@ -123,8 +123,8 @@ def test_a_missing_manifest_is_found_out() -> None:
 
 
 def test_a_run_continues_after_what_is_covered() -> None:
-    state = applied(applied(State(), manifest(1, A)), manifest(2, B))
-    assert state.covered == {Partition("t", 0): ((0, 20),)}
+    state = applied(applied(StoreState(), manifest(1, A)), manifest(2, B))
+    assert state.covered == {PartitionKey("t", 0): ((0, 20),)}
     assert state.loaded()["t"].next_offsets == {0: 20}
 
 
@@ -133,6 +133,6 @@ def test_spans_unite_where_they_touch() -> None:
 
 
 def test_files_within_a_new_range_go_and_those_partly_within_are_written_again() -> None:
-    found = overlap([A, B, file("c", 20, 29), file("d", 30, 39)], [Range("t", 0, 5, 25)])
-    assert [one.path for one in found.within] == [B.path]
-    assert [(one.first, one.last) for one in found.partly] == [(0, 9), (20, 29)]
+    touched = overlap([A, B, file("c", 20, 29), file("d", 30, 39)], [Range("t", 0, 5, 25)])
+    assert [one.path for one in touched.within] == [B.path]
+    assert [(one.first, one.last) for one in touched.partly] == [(0, 9), (20, 29)]

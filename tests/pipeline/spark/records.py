@@ -36,7 +36,7 @@ def produce(broker: Broker, topic: str, values: list[bytes | None], partition: i
 
 
 def rows(spark: SparkSession, store: str, *, quarantined: bool | None = False) -> list[Row]:
-    """What a store has, by partition and offset."""
+    """Returns the rows of a store, by partition and offset."""
     files = Store(store).reading().files_of(quarantined=quarantined)
     return read_files(spark, Store(store).root, files).orderBy("topic", "partition", "offset").collect()
 

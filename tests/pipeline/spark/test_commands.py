@@ -41,9 +41,9 @@ def test_a_failure_is_one_line(store: str, capfd: pytest.CaptureFixture[str], mo
     monkeypatch.setattr("pipeline.cluster.REQUEST_TIMEOUT_S", 2)
     nobody = f"127.0.0.1:{free_port()}"
     assert main(["load", "--bootstrap", nobody, "--topics", "t", "--out", store]) == 1
-    told = [line for line in capfd.readouterr().err.splitlines() if line.startswith("odradek:")]
-    assert told[0].startswith(f"odradek: no broker answers at {nobody}")
-    assert len(told) == 1
+    lines = [line for line in capfd.readouterr().err.splitlines() if line.startswith("odradek:")]
+    assert lines[0].startswith(f"odradek: no broker answers at {nobody}")
+    assert len(lines) == 1
 
 
 @pytest.mark.parametrize("job", JOBS)
@@ -54,5 +54,5 @@ def test_help_has_an_example(job: str, capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_the_installed_command_finds_the_jobs(script: list[str]) -> None:
-    told = run([*script, "--help"]).stdout.decode()
-    assert all(job in told for job in JOBS)
+    text = run([*script, "--help"]).stdout.decode()
+    assert all(job in text for job in JOBS)

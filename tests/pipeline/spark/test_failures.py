@@ -13,10 +13,10 @@ from pipeline.cluster import Cluster
 from pipeline.errors import CorruptBatch, LostRange, PipelineError, TopicChanged, Unreachable
 from pipeline.load import LoadConfig, load
 from pipeline.mirror import MirrorConfig, mirror
-from pipeline.ranges import Accepted, Bounds
+from pipeline.ranges import Accepted, RangeBounds
 from pipeline.store import Store
 from pipeline.stream import StreamConfig, stream
-from pipeline.topics import Partition
+from pipeline.topics import PartitionKey
 from tests.interop.brokers import Broker
 from tests.interop.conftest import make_broker
 from tests.interop.processes import free_port
@@ -162,7 +162,7 @@ def test_a_mirror_of_a_corrupt_batch(spark: SparkSession, kafka: Broker, other: 
     corrupt(kafka, topic, b"to be corrupted")
     with pytest.raises(CorruptBatch, match=rf"{topic}-0.*corrupt.*Asked for: {topic}-0 offsets 10 to 19"):
         mirror(spark, config)
-    assert Cluster(other.bootstrap).end_offsets([Partition(topic, 0)])[Partition(topic, 0)] == 11
+    assert Cluster(other.bootstrap).end_offsets([PartitionKey(topic, 0)])[PartitionKey(topic, 0)] == 11
 
 
 def mirrored_once(spark: SparkSession, broker: Broker, other: Broker, topic: str) -> MirrorConfig:
@@ -177,11 +177,11 @@ def mirrored_once(spark: SparkSession, broker: Broker, other: Broker, topic: str
 
 def test_offsets_that_are_not_there_yet(spark: SparkSession, odradek: Broker, topic: str, store: str) -> None:
     Sink(spark, odradek, topic, store, by_load)
-    beyond = Bounds(offsets={Partition(topic, 0): 99})
+    beyond = RangeBounds(offsets={PartitionKey(topic, 0): 99})
     with pytest.raises(
         PipelineError, match=rf"{topic}-0: offsets up to 98 are asked for, but the partition ends with 9"
     ):
-        load(spark, LoadConfig(odradek.bootstrap, store, (topic,), starting=Bounds(named=-2), ending=beyond))
+        load(spark, LoadConfig(odradek.bootstrap, store, (topic,), starting=RangeBounds(named=-2), ending=beyond))
 
 
 def test_a_topic_that_is_not_there(spark: SparkSession, odradek: Broker, store: str) -> None:

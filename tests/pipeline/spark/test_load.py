@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 
 from pipeline.cluster import Cluster
 from pipeline.load import LoadConfig, load
-from pipeline.ranges import EARLIEST, Bounds
+from pipeline.ranges import EARLIEST, RangeBounds
 from pipeline.store import Store
-from pipeline.topics import Partition
+from pipeline.topics import PartitionKey
 from tests.interop.brokers import Broker
 from tests.pipeline.spark.records import START_MS, activity, create, is_complete, produce, rows
 
@@ -60,7 +60,7 @@ def test_a_range_that_is_loaded_again_replaces_what_was_loaded_of_it(
     activity(kafka, topic, 1_000)
     config = LoadConfig(kafka.bootstrap, store, (topic,))
     load(spark, config)
-    again = load(spark, LoadConfig(kafka.bootstrap, store, (topic,), starting=Bounds(named=EARLIEST)))
+    again = load(spark, LoadConfig(kafka.bootstrap, store, (topic,), starting=RangeBounds(named=EARLIEST)))
 
     assert again.records == 1_000
     assert again.replaced_files > 0
@@ -75,8 +75,8 @@ def test_a_part_of_a_range_can_be_loaded_again(spark: SparkSession, odradek: Bro
         odradek.bootstrap,
         store,
         (topic,),
-        starting=Bounds(offsets={Partition(topic, 0): 30}),
-        ending=Bounds(offsets={Partition(topic, 0): 60}),
+        starting=RangeBounds(offsets={PartitionKey(topic, 0): 30}),
+        ending=RangeBounds(offsets={PartitionKey(topic, 0): 60}),
     )
 
     assert load(spark, middle).records == 30
@@ -89,7 +89,7 @@ def test_from_a_time_on(spark: SparkSession, kafka: Broker, topic: str, store: s
     create(kafka, topic, 1)
     produce(kafka, topic, [b"early"] * 5)
     produce(kafka, topic, [b"late"] * 5, at_ms=START_MS + 3_600_000)
-    load(spark, LoadConfig(kafka.bootstrap, store, (topic,), starting=Bounds(at_ms=START_MS + 1_800_000)))
+    load(spark, LoadConfig(kafka.bootstrap, store, (topic,), starting=RangeBounds(at_ms=START_MS + 1_800_000)))
 
     assert [row["value"] for row in rows(spark, store)] == [b"late"] * 5
 
@@ -124,7 +124,7 @@ def test_aborted_records_are_not_loaded_and_markers_leave_no_hole(
 
     assert load(spark, LoadConfig(kafka.bootstrap, store, (topic,))).records == 1
     assert [row["value"] for row in rows(spark, store)] == [b"kept"]
-    assert Store(store).reading().covered == {Partition(topic, 0): ((0, 4),)}
+    assert Store(store).reading().covered == {PartitionKey(topic, 0): ((0, 4),)}
     assert load(spark, LoadConfig(kafka.bootstrap, store, (topic,))).ranges == []
 
 

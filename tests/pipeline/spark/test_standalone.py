@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from pipeline.audit import AuditConfig, MirrorOf, audit
 from pipeline.cluster import Cluster
-from pipeline.topics import Partition
+from pipeline.topics import PartitionKey
 from tests.interop.brokers import Broker
 from tests.interop.processes import CACHE, Server, free_port
 from tests.pipeline.spark.killing import TIMEOUT_S
@@ -54,7 +54,7 @@ def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, lis
 
 
 def executors(worker: Server) -> list[int]:
-    """The processes that a worker has started for jobs."""
+    """Returns the processes that a worker has started for jobs."""
     tasks = Path(f"/proc/{worker.pid}/task").iterdir()
     return [int(child) for task in tasks for child in (task / "children").read_text().split()]
 
@@ -66,7 +66,7 @@ CONF = {**EXECUTORS, "spark.jars.ivy": str(CACHE / "ivy"), "spark.driver.memory"
 
 
 def job_of(name: str, broker: Broker, topic: str, store: str, other: Broker) -> list[str]:
-    """A job's words, each with work for several tasks."""
+    """Returns a job's words, each with work for several tasks."""
     into_store = ["--bootstrap", broker.bootstrap, "--topics", topic, "--out", store]
     words = {
         "load": into_store,
@@ -77,10 +77,10 @@ def job_of(name: str, broker: Broker, topic: str, store: str, other: Broker) -> 
 
 
 def under_way(name: str, topic: str, store: str, other: Broker) -> bool:
-    """Whether its tasks are writing; a stream's those of its second batch."""
+    """True when a job's tasks are writing; a stream's those of its second batch."""
     if name == "mirror":
         there = Cluster(other.bootstrap)
-        keys = [Partition(topic, number) for number in range(4)]
+        keys = [PartitionKey(topic, number) for number in range(4)]
         return topic in there.topic_names() and any(there.end_offsets(keys).values())
     begun = name == "load" or Path(store, "_manifests", f"{1:020}.json").exists()
     return begun and any(Path(store).glob("_staging/*/_temporary"))

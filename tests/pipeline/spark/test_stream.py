@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 from pipeline.cluster import Cluster
 from pipeline.errors import PipelineError, TopicChanged
 from pipeline.load import LoadConfig, load
-from pipeline.progress import Progress, Trigger, TriggerKind
+from pipeline.progress import BatchProgress, Trigger, TriggerKind
 from pipeline.stream import StreamConfig, stream
-from pipeline.topics import Partition
+from pipeline.topics import PartitionKey
 from tests.interop.brokers import Broker
 from tests.pipeline.spark.records import activity, create, is_complete, produce
 from tests.pipeline.spark.test_mirror import recreate
@@ -26,7 +26,7 @@ def test_a_stream_takes_what_there_is_in_batches_and_then_what_is_new(
     create(kafka, topic, 3)
     activity(kafka, topic, 1_000)
     config = StreamConfig(kafka.bootstrap, store, (topic,), max_offsets=400)
-    seen: list[Progress] = []
+    seen: list[BatchProgress] = []
 
     assert stream(spark, config, seen.append) == 1_000
     assert len([one for one in seen if one.rows]) == 3
@@ -58,7 +58,7 @@ def test_late_events_are_told_from_those_that_a_window_waits_for(
     # Spark holds events against the watermark of the batch before: one batch later than windows are closed by it.
     for name, minutes in (("a", 0), ("b", 60), ("c", 120), ("late", 1), ("d", 180)):
         produce(odradek, topic, [(event % (name, 1_790_000_000_000 + minutes * minute)).encode()])
-    seen: list[Progress] = []
+    seen: list[BatchProgress] = []
     config = StreamConfig(odradek.bootstrap, store, (topic,), max_offsets=1, counts=str(tmp_path / "counts"))
     stream(spark, config, seen.append)
 
@@ -92,7 +92,7 @@ def test_records_are_passed_on_continuously_and_none_is_lost_by_a_restart(
     create(kafka, f"{topic}-to", 1)
     trigger = Trigger(TriggerKind.CONTINUOUS, "1 second")
     config = StreamConfig(kafka.bootstrap, store, (topic,), trigger=trigger, to_topic=f"{topic}-to")
-    passed_on = Partition(f"{topic}-to", 0)
+    passed_on = PartitionKey(f"{topic}-to", 0)
 
     for records in (10, 20):
         produce(kafka, topic, [b"x"] * 5)
