@@ -5,19 +5,16 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 from broker import handlers
+from tests.sources import CORE, ROOT, SIZED, functions, sources, tree
+from tests.words import WORDS_TO_COME, doubled_classes, empty_names, empty_openings, renamed_classes
 
-ROOT = Path(__file__).resolve().parent.parent
-CORE = ("protocol", "storage", "coordinator", "broker")
 WITHOUT_CIRCLES = ("broker",)
-SIZED = (*CORE, "odradek", "bench", "pipeline", "tests")
-
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 70
 MARKS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|NotImplementedError")
@@ -72,61 +69,7 @@ ROOT_MODULES: dict[str, str] = {
 DESCRIBED_WHOLE = "protocol/"
 LISTED_BY_TESTS = ("protocol/messages/", "protocol/metadata_records/", "protocol/coordinator_records/")
 
-# Names that say nothing, and what says something. A reader greps for the field's word, and finds none of these.
-EMPTY_NAMES: dict[str, str] = {
-    "found": "what a lookup gave is an entry, a topic, an offset: say which",
-    "each": "an item of a loop is a batch, a member, a path: say which",
-    "known": "say what is known: the latest epoch, registered brokers, the remembered producer",
-    "asked": "what a request names is a requested offset, a resource, a query: say which",
-    "wanted": "say what is to be had: the target state, the requested partition, the expected value",
-    "said": "say what was said: the reported version, the advertised address",
-    "told": "advertised, reported, notified or logged? It meant all of them",
-    "kept": "say what stays: other records, retained batches, the cache",
-    "form": "a layout, an encoding, a serde, a shape: say which",
-    "lapse": "a lock, a session or a timer expires: say which",
-    "learning": "reading, loading, scanning: say what is learnt from where",
-    "asking": "the field has requests, queries and polls",
-}
-EMPTY_CLASS_NAMES: dict[str, str] = {
-    "Finder": "say what it finds",
-    "Heard": "a heartbeat, a vote, a report: say which",
-    "Seat": "a coordinator's place among the others: say whose",
-    "Wish": "what is proposed, requested or desired: say what",
-    "Work": "say what is done",
-    "World": "the state, the image, the environment of what",
-}
-EMPTY_FUNCTION_NAMES: dict[str, str] = {"refused": "say what is answered, or which error is returned"}
-# "What a member owns" names nothing either: "The partitions that a member owns", "Returns…", "True when…".
-EMPTY_OPENING = "What "
-# Packages whose words are still to be gone over.
-WORDS_TO_COME = (
-    "broker/",
-    "coordinator/",
-    "tests/broker/",
-    "tests/coordinator/",
-    "tests/fuzz/",
-    "tests/interop/",
-    "tests/scenarios/",
-    "tests/simulation/",
-)
-# What makes a part of Kafka's messages of a class: such a class has Kafka's name, within its message's module.
-SCHEMA_DECORATORS = frozenset({"message", "struct", "part"})
-
 HANDLER_HEADER = re.compile(r"^([A-Z]\w+) \((\d+)\): \S")
-
-
-@cache
-def sources(*packages: str) -> tuple[tuple[str, str], ...]:
-    """(path from the root, text) of every Python file of these packages."""
-    files = sorted(file for package in packages for file in (ROOT / package).rglob("*.py"))
-    return tuple(
-        (file.relative_to(ROOT).as_posix(), file.read_text()) for file in files if "node_modules" not in file.parts
-    )
-
-
-@cache
-def tree(path: str) -> ast.Module:
-    return ast.parse((ROOT / path).read_text(), path)
 
 
 def names_of_imports(module: ast.Module) -> dict[str, str]:
@@ -171,12 +114,6 @@ def banned_uses() -> Iterator[str]:
                 if ban in RANDOM_CALLS and path.startswith(f"{RANDOM_PACKAGE}/"):
                     continue
                 yield f"{path}:{line}: {name}: {instead}"
-
-
-def functions(path: str) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node
 
 
 def imported_modules(path: str) -> Iterator[str]:
@@ -233,8 +170,8 @@ def circle(imports: dict[str, set[str]]) -> list[str]:
     try:
         TopologicalSorter(imports).prepare()
     except CycleError as error:
-        found: list[str] = error.args[1]
-        return found
+        row: list[str] = error.args[1]
+        return row
     return []
 
 
@@ -293,79 +230,20 @@ def test_nothing_is_left_for_later() -> None:
     )
 
 
-def finished(*packages: str) -> Iterator[str]:
-    """Yields the paths whose words have been gone over."""
-    return (path for path, _ in sources(*packages) if not path.startswith(WORDS_TO_COME))
-
-
-def names(path: str) -> Iterator[tuple[int, str]]:
-    """Yields (line, name) of everything that a file names, not of what it only uses."""
-    for node in ast.walk(tree(path)):
-        match node:
-            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) | ast.Attribute(attr=name, ctx=ast.Store()):
-                yield node.lineno, name
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                yield node.lineno, name
-            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-                yield node.lineno, name
-
-
 def test_a_name_says_something() -> None:
-    report(
-        f"{path}:{line}: {name}: {EMPTY_NAMES[name.strip('_')]}"
-        for path in finished(*SIZED)
-        for line, name in names(path)
-        if name.strip("_") in EMPTY_NAMES
-    )
-    report(
-        f"{path}:{node.lineno}: {node.name}: {EMPTY_CLASS_NAMES[node.name.strip('_')]}"
-        for path in finished(*SIZED)
-        for node in ast.walk(tree(path))
-        if isinstance(node, ast.ClassDef) and node.name.strip("_") in EMPTY_CLASS_NAMES
-    )
-    report(
-        f"{path}:{function.lineno}: {function.name}: {EMPTY_FUNCTION_NAMES[function.name]}"
-        for path in finished(*SIZED)
-        for function in functions(path)
-        if function.name in EMPTY_FUNCTION_NAMES
-    )
+    report(empty_names())
 
 
 def test_a_docstring_begins_with_its_subject_or_its_verb() -> None:
-    report(
-        f"{path}:{node.lineno}: {text.splitlines()[0]}: say what that is, or begin with Returns, Raises, True when"
-        for path in finished(*SIZED)
-        for node in ast.walk(tree(path))
-        if isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(text := node.value.value, str)
-        and text.startswith(EMPTY_OPENING)
-    )
-
-
-def is_of_a_message(node: ast.ClassDef) -> bool:
-    decorators = (one.func if isinstance(one, ast.Call) else one for one in node.decorator_list)
-    return any(isinstance(one, ast.Name) and one.id in SCHEMA_DECORATORS for one in decorators)
+    report(empty_openings())
 
 
 def test_a_class_has_its_name_for_itself() -> None:
-    homes: dict[str, list[str]] = {}
-    for path in finished(*SIZED):
-        for node in tree(path).body:
-            if isinstance(node, ast.ClassDef) and not is_of_a_message(node) and not path.startswith("tests/"):
-                homes.setdefault(node.name, []).append(path)
-    report(f"{name}: in {' and '.join(paths)}" for name, paths in sorted(homes.items()) if len(paths) > 1)
+    report(doubled_classes())
 
 
 def test_a_class_is_imported_under_its_own_name() -> None:
-    report(
-        f"{path}:{node.lineno}: {alias.name} as {alias.asname}: one of two things needs another name"
-        for path in finished(*SIZED)
-        for node in ast.walk(tree(path))
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith((*CORE, "bench", "pipeline"))
-        for alias in node.names
-        if alias.asname not in (None, alias.name) and alias.name[0].isupper() and not alias.name.isupper()
-    )
+    report(renamed_classes())
 
 
 def handler_modules() -> list[str]:

@@ -1,0 +1,32 @@
+"""The project's own sources, as the rules of style read them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CORE = ("protocol", "storage", "coordinator", "broker")
+SIZED = (*CORE, "odradek", "bench", "pipeline", "tests")
+
+
+@cache
+def sources(*packages: str) -> tuple[tuple[str, str], ...]:
+    """(path from the root, text) of every Python file of these packages."""
+    files = sorted(file for package in packages for file in (ROOT / package).rglob("*.py"))
+    return tuple(
+        (file.relative_to(ROOT).as_posix(), file.read_text()) for file in files if "node_modules" not in file.parts
+    )
+
+
+@cache
+def tree(path: str) -> ast.Module:
+    return ast.parse((ROOT / path).read_text(), path)
+
+
+def functions(path: str) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
