@@ -147,7 +147,9 @@ class Server:
         self._sockets: list[asyncio.Server] = []
 
     async def start(self) -> None:
-        """Sockets are bound first, so that a port in use costs nothing; they are served last."""
+        """Sockets are bound first, so that a port in use costs nothing; they are served last. In between, as by Apache
+        Kafka (BrokerServer.startup): logs recovered, the broker registered, its partitions opened as the metadata has
+        them, and only then the broker unfenced, by which it comes to lead."""
         bound = [bind(listener, self.config) for listener in self.config.bound_listeners]
         self.told = [advertised(listener, self.config.advertised) for _, listener in bound]
         self.metadata = self._open_metadata()
@@ -156,12 +158,12 @@ class Server:
         self.broker = Broker(self._live_config, self._clock, self.metadata, self.logs, APIS)
         offline = [log_dir.path for log_dir in self.logs.dirs.values() if not log_dir.online]
         await self.metadata.node.register([Endpoint(one.name, one.host, one.port) for one in self.told], offline)
-        await self.metadata.node.unfence()
         self.assignments = self._assignments(self.broker)
         self.assignments.take_over()
         for coordinator in self.broker.coordinators.values():
             coordinator.start()
         self.broker.share_groups.start()
+        await self.metadata.node.unfence()  # who may lead from here on has its partitions open, and hosts coordinators
         failures = self._disk_failures()
         self.housekeeping = Housekeeping(self.broker, self._workers, self.listeners, failures)
         self.housekeeping.start()
