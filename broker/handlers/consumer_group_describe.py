@@ -11,7 +11,8 @@ from broker.requests.api import Api
 from broker.requests.call import Call
 from broker.requests.group_client import client_of
 from broker.requests.operations import group_operations
-from coordinator.group.consumer.describe import describe, undescribed
+from coordinator.group.consumer.describe import describe
+from coordinator.group.modern.describe import undescribed
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -33,7 +34,7 @@ async def one_group(call: Call[ConsumerGroupDescribeRequest], group_id: str) -> 
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
         group = await call.broker.groups.decided(group_id, describe, group_id, client_of(call))
     except KafkaError as error:
-        return undescribed(group_id, error)
+        return undescribed(DescribedGroup, group_id, error)
     if not group.error_code:
         group.authorized_operations = group_operations(call.request.include_authorized_operations)
     return group

@@ -7,7 +7,8 @@ from broker.requests.api import Api
 from broker.requests.call import Call
 from broker.requests.group_client import client_of
 from broker.requests.operations import group_operations
-from coordinator.group.share.describe import describe, undescribed
+from coordinator.group.modern.describe import undescribed
+from coordinator.group.share.describe import describe
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.share_group_describe import (
     DescribedGroup,
@@ -28,7 +29,7 @@ async def one_group(call: Call[ShareGroupDescribeRequest], group_id: str) -> Des
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
         group = await call.broker.groups.decided(group_id, describe, group_id, client_of(call))
     except KafkaError as error:
-        return undescribed(group_id, error)
+        return undescribed(DescribedGroup, group_id, error)
     if not group.error_code:
         group.authorized_operations = group_operations(call.request.include_authorized_operations)
     return group

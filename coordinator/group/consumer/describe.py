@@ -11,6 +11,7 @@ from typing import Final
 from coordinator.group.assignors.builtin import configured
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.member import Member
+from coordinator.group.modern.describe import existing_topics, undescribed
 from coordinator.group.records import GroupOutcome
 from coordinator.group.state import Client, GroupState, Topics
 from coordinator.runtime import Outcome, Reply, Ticket
@@ -34,7 +35,7 @@ def described(state: GroupState, group_id: str) -> messages.DescribedGroup:
     try:
         group = state.group_of(group_id, ConsumerGroup)
     except KafkaError as error:
-        return undescribed(group_id, error)
+        return undescribed(messages.DescribedGroup, group_id, error)
     return messages.DescribedGroup(
         error_code=0,
         group_id=group_id,
@@ -43,20 +44,6 @@ def described(state: GroupState, group_id: str) -> messages.DescribedGroup:
         assignment_epoch=group.assignment_epoch,
         assignor_name=group.preferred_assignor() or configured(state.settings.group_consumer_assignors)[0],
         members=[_member(group, member, state.world.topics) for member in group.members.values()],
-    )
-
-
-def undescribed(group_id: str, error: KafkaError) -> messages.DescribedGroup:
-    """Why a group is not described."""
-    return messages.DescribedGroup(
-        error_code=error.code,
-        error_message=error.message,
-        group_id=group_id,
-        group_state="",
-        group_epoch=0,
-        assignment_epoch=0,
-        assignor_name="",
-        members=[],
     )
 
 
@@ -82,11 +69,9 @@ def _member(group: ConsumerGroup, member: Member, topics: Topics) -> messages.Me
 
 def _assignment(partitions: Mapping[Uuid, Iterable[int]], topics: Topics) -> messages.Assignment:
     """Partitions of topics that are there still."""
-    found = ((topics.topic_by_id(topic_id), indexes) for topic_id, indexes in partitions.items())
     return messages.Assignment(
         topic_partitions=[
-            messages.TopicPartitions(topic_id=topic.topic_id, topic_name=topic.name, partitions=sorted(indexes))
-            for topic, indexes in found
-            if topic is not None
+            messages.TopicPartitions(topic_id=topic.topic_id, topic_name=topic.name, partitions=indexes)
+            for topic, indexes in existing_topics(partitions, topics)
         ]
     )

@@ -5,7 +5,7 @@
     Reconciling  some member does not yet have all that the target gives it
     Stable       all have
 
-Only consumer_replay changes it, record by record. Source: Kafka's ConsumerGroup (KIP-848).
+Only its replay changes it, record by record. Source: Kafka's ConsumerGroup (KIP-848).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from coordinator.group.consumer.member import Member, Owned
 from coordinator.group.consumer.subscriptions import Subscriptions
 from coordinator.group.consumer.timers import cancel_all
 from coordinator.group.group import CommitCheck, GroupType, any_partition
-from coordinator.group.modern_group import NO_EPOCH, ModernGroup
+from coordinator.group.modern.group import NO_EPOCH, ModernGroup
 from coordinator.group.offsets.offsets import Offset
 from coordinator.group.records import GroupRecord
 from coordinator.group.regex import Resolved
@@ -107,9 +107,8 @@ class ConsumerGroup(ModernGroup[Member]):
     def tombstones(self) -> list[GroupRecord]:
         return self.tombstones_of(self.members)
 
-    def cancel_timers(self, timers: Timers) -> None:
-        for member_id in self.members:
-            cancel_all(timers, self.group_id, member_id)
+    def cancel_member_timers(self, timers: Timers, member_id: str) -> None:
+        cancel_all(timers, self.group_id, member_id)
 
     # What there is to know of it.
 

@@ -10,6 +10,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from coordinator.group.assignment import Assignment
+from coordinator.group.modern.group import NO_EPOCH
 from protocol.coordinator_records.consumer_group import (
     AssignedTopicPartitions,
     ClassicMemberMetadata,
@@ -120,6 +121,15 @@ class Member(NamedTuple):
             state=MemberState(value.state) if known else MemberState.UNKNOWN,
             assigned=_owned(value.assigned_partitions, value.member_epoch),
             pending_revocation=_owned(value.partitions_pending_revocation, value.member_epoch),
+        )
+
+    def unassigned(self) -> Member:
+        """Returns the member without epoch and partitions, as the end of its current assignment leaves it."""
+        return self._replace(
+            member_epoch=NO_EPOCH,
+            previous_member_epoch=NO_EPOCH,
+            assigned=NO_PARTITIONS,
+            pending_revocation=NO_PARTITIONS,
         )
 
 

@@ -16,7 +16,7 @@ from coordinator.group.consumer import records
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.member import Member
 from coordinator.group.draft import Draft
-from coordinator.group.modern_group import Checked
+from coordinator.group.modern.group import Checked
 from coordinator.group.records import GroupOutcome
 from coordinator.group.regex import UNRESOLVED, Resolved
 from coordinator.group.state import Client, GroupState, MatchRequest

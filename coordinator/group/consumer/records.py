@@ -5,8 +5,11 @@ Source: GroupCoordinatorRecordHelpers of Apache Kafka 4.3 (KIP-848, KIP-1101, KI
 
 from __future__ import annotations
 
+from typing import Final
+
 from coordinator.group.assignment import Assignment
 from coordinator.group.consumer.member import Member, Owned
+from coordinator.group.modern.records import ModernRecords, RecordClasses
 from coordinator.group.records import GroupRecord
 from coordinator.group.regex import Resolved
 from protocol.coordinator_records.consumer_group import (
@@ -27,6 +30,26 @@ from protocol.coordinator_records.consumer_group import (
     TopicPartitions,
 )
 
+CLASSES: Final = RecordClasses(
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupCurrentMemberAssignmentKey,
+)
+
+_shared: Final = ModernRecords(CLASSES)
+epoch: Final = _shared.epoch
+epoch_gone: Final = _shared.epoch_gone
+member_gone: Final = _shared.member_gone
+target_epoch: Final = _shared.target_epoch
+target_epoch_gone: Final = _shared.target_epoch_gone
+target_gone: Final = _shared.target_gone
+current_gone: Final = _shared.current_gone
+all_of_member_gone: Final = _shared.all_of_member_gone
+
 
 def member(group_id: str, said: Member) -> GroupRecord:
     """What a member says of itself."""
@@ -44,21 +67,6 @@ def member(group_id: str, said: Member) -> GroupRecord:
     return GroupRecord(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=said.member_id), value)
 
 
-def member_gone(group_id: str, member_id: str) -> GroupRecord:
-    return GroupRecord(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id))
-
-
-def epoch(group_id: str, group_epoch: int, metadata_hash: int) -> GroupRecord:
-    """The group's epoch, and the hash of the topics that it is for."""
-    value = ConsumerGroupMetadataValue(epoch=group_epoch, metadata_hash=metadata_hash)
-    return GroupRecord(ConsumerGroupMetadataKey(group_id=group_id), value)
-
-
-def epoch_gone(group_id: str) -> GroupRecord:
-    """The end of the group itself."""
-    return GroupRecord(ConsumerGroupMetadataKey(group_id=group_id))
-
-
 def target(group_id: str, member_id: str, assignment: Assignment) -> GroupRecord:
     """What a member shall come to own."""
     topics = [
@@ -66,22 +74,6 @@ def target(group_id: str, member_id: str, assignment: Assignment) -> GroupRecord
     ]
     key = ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
     return GroupRecord(key, ConsumerGroupTargetAssignmentMemberValue(topic_partitions=topics))
-
-
-def target_gone(group_id: str, member_id: str) -> GroupRecord:
-    return GroupRecord(ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id))
-
-
-def target_epoch(group_id: str, assignment_epoch: int, assigned_at_ms: int) -> GroupRecord:
-    """The group epoch that the target assignment is for, and when it was made."""
-    value = ConsumerGroupTargetAssignmentMetadataValue(
-        assignment_epoch=assignment_epoch, assignment_timestamp=assigned_at_ms
-    )
-    return GroupRecord(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), value)
-
-
-def target_epoch_gone(group_id: str) -> GroupRecord:
-    return GroupRecord(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id))
 
 
 def current(group_id: str, moved: Member) -> GroupRecord:
@@ -106,15 +98,6 @@ def _with_epochs(owned: Owned) -> list[AssignedTopicPartitions]:
             )
         )
     return topics
-
-
-def current_gone(group_id: str, member_id: str) -> GroupRecord:
-    return GroupRecord(ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id))
-
-
-def all_of_member_gone(group_id: str, member_id: str) -> list[GroupRecord]:
-    """A member's end, in the order that its parts build on each other."""
-    return [current_gone(group_id, member_id), target_gone(group_id, member_id), member_gone(group_id, member_id)]
 
 
 def regex(group_id: str, pattern: str, resolved: Resolved) -> GroupRecord:

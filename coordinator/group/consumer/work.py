@@ -16,10 +16,12 @@ from coordinator.group.consumer.member import Member, MemberState
 from coordinator.group.consumer.patterns import PatternChange, change_pattern
 from coordinator.group.consumer.reconciliation import Claimed, Step, reconcile
 from coordinator.group.consumer.subscriptions import Subscriptions
+from coordinator.group.consumer.target_assignment import Target, assign
 from coordinator.group.draft import Draft
-from coordinator.group.modern_group import Checked
+from coordinator.group.modern.group import Checked
+from coordinator.group.modern.records import changed_targets
+from coordinator.group.modern.topic_ids import TopicIds
 from coordinator.group.state import Client, GroupState
-from coordinator.group.target_assignment import Target, TopicIds, assign, differences
 
 ANY_TIME: Final = 0
 """The time of a target assignment that was never computed here: it may be replaced at once."""
@@ -95,7 +97,7 @@ class Work:
         assignor = ASSIGNORS.get(name or default) or ASSIGNORS[default]
         alike = epoch.subscriptions.are_alike(epoch.members)
         targets = assign(group, after, alike, assignor, self.state.world.topics)
-        for member_id, target in differences(group, targets):
+        for member_id, target in changed_targets(group.targets, targets).items():
             self.draft.records.append(records.target(group.group_id, member_id, target))
         self.draft.records.append(records.target_epoch(group.group_id, epoch.number, self.now_ms))
         return Target(epoch.number, targets[after.member_id])

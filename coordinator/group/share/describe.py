@@ -6,6 +6,7 @@ Source: GroupMetadataManager.shareGroupDescribe (KIP-932).
 from __future__ import annotations
 
 from coordinator.group.assignors.simple import NAME
+from coordinator.group.modern.describe import existing_topics, undescribed
 from coordinator.group.records import GroupOutcome
 from coordinator.group.share.group import ShareGroup
 from coordinator.group.share.member import ShareMember
@@ -13,8 +14,6 @@ from coordinator.group.state import Client, GroupState, Topics
 from coordinator.runtime import Outcome, Reply, Ticket
 from protocol.errors import KafkaError
 from protocol.messages import share_group_describe as messages
-
-NO_STATE = ""
 
 
 def describe(
@@ -29,7 +28,7 @@ def described(state: GroupState, group_id: str) -> messages.DescribedGroup:
     try:
         group = state.group_of(group_id, ShareGroup)
     except KafkaError as error:
-        return undescribed(group_id, error)
+        return undescribed(messages.DescribedGroup, group_id, error)
     return messages.DescribedGroup(
         error_code=0,
         group_id=group_id,
@@ -41,22 +40,7 @@ def described(state: GroupState, group_id: str) -> messages.DescribedGroup:
     )
 
 
-def undescribed(group_id: str, error: KafkaError) -> messages.DescribedGroup:
-    """Why a group is not described."""
-    return messages.DescribedGroup(
-        error_code=error.code,
-        error_message=error.message,
-        group_id=group_id,
-        group_state=NO_STATE,
-        group_epoch=0,
-        assignment_epoch=0,
-        assignor_name="",
-        members=[],
-    )
-
-
 def _member(member: ShareMember, topics: Topics) -> messages.Member:
-    found = ((topics.topic_by_id(topic_id), partitions) for topic_id, partitions in member.assigned.items())
     return messages.Member(
         member_id=member.member_id,
         rack_id=member.rack_id,
@@ -66,9 +50,8 @@ def _member(member: ShareMember, topics: Topics) -> messages.Member:
         subscribed_topic_names=sorted(member.topic_names),
         assignment=messages.Assignment(
             topic_partitions=[
-                messages.TopicPartitions(topic_id=topic.topic_id, topic_name=topic.name, partitions=sorted(partitions))
-                for topic, partitions in found
-                if topic is not None
+                messages.TopicPartitions(topic_id=topic.topic_id, topic_name=topic.name, partitions=indexes)
+                for topic, indexes in existing_topics(member.assigned, topics)
             ]
         ),
     )

@@ -1,6 +1,6 @@
 """A share group: its epochs, members and target assignment, as its records tell them.
 
-Only share_replay changes it, record by record. Source: Kafka's ShareGroup (KIP-932).
+Only its replay changes it, record by record. Source: Kafka's ShareGroup (KIP-932).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections import Counter
 from typing import Final
 
 from coordinator.group.group import CommitCheck, GroupType
-from coordinator.group.modern_group import ModernGroup
+from coordinator.group.modern.group import ModernGroup
 from coordinator.group.offsets.offsets import Offset
 from coordinator.group.records import GroupRecord
 from coordinator.group.share import records
@@ -83,9 +83,8 @@ class ShareGroup(ModernGroup[ShareMember]):
             records.epoch_gone(self.group_id),
         ]
 
-    def cancel_timers(self, timers: Timers) -> None:
-        for member_id in self.members:
-            timers.cancel(session_key(self.group_id, member_id))
+    def cancel_member_timers(self, timers: Timers, member_id: str) -> None:
+        timers.cancel(session_key(self.group_id, member_id))
 
     def subscriptions_with(self, before: ShareMember | None, after: ShareMember | None) -> Counter[str]:
         """What members subscribe to once one of them has changed."""

@@ -11,7 +11,9 @@ from coordinator.group.assignment import NOTHING, Assignment
 from coordinator.group.assignors.simple import Subscriber, assign
 from coordinator.group.consumer.requests import is_blank
 from coordinator.group.draft import Draft
-from coordinator.group.modern_group import Checked
+from coordinator.group.modern.group import Checked
+from coordinator.group.modern.records import changed_targets
+from coordinator.group.modern.topic_ids import TopicIds
 from coordinator.group.records import GroupOutcome
 from coordinator.group.share import records
 from coordinator.group.share.group import ShareGroup
@@ -19,7 +21,6 @@ from coordinator.group.share.initialization import Initialize, initialize, is_as
 from coordinator.group.share.member import JOINING, LEAVING, ShareMember
 from coordinator.group.share.sessions import fence, keep_session
 from coordinator.group.state import Client, GroupState
-from coordinator.group.target_assignment import TopicIds
 from coordinator.runtime import Ticket
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages import share_group_heartbeat as messages
@@ -210,9 +211,8 @@ def _assign(
     }
     alike = len({member.topic_names for member in members.values()}) == 1
     targets = assign(subscribers, group.topics.partitions, alike=alike)
-    for member_id, target in targets.items():
-        if group.targets.get(member_id) != target:
-            draft.records.append(records.target(group.group_id, member_id, target))
+    for member_id, target in changed_targets(group.targets, targets).items():
+        draft.records.append(records.target(group.group_id, member_id, target))
     draft.records.append(records.target_epoch(group.group_id, epoch, now_ms))
     return targets.get(changed.member_id, NOTHING)
 

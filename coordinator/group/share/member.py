@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from coordinator.group.assignment import NOTHING, Assignment
+from coordinator.group.modern.group import NO_EPOCH
 from protocol.coordinator_records.share_group import (
     ShareGroupCurrentMemberAssignmentValue,
     ShareGroupMemberMetadataValue,
@@ -48,3 +49,7 @@ class ShareMember(NamedTuple):
             previous_member_epoch=value.previous_member_epoch,
             assigned={topic.topic_id: frozenset(topic.partitions) for topic in value.assigned_partitions},
         )
+
+    def unassigned(self) -> ShareMember:
+        """Returns the member without epoch and partitions, as the end of its current assignment leaves it."""
+        return self._replace(member_epoch=NO_EPOCH, previous_member_epoch=NO_EPOCH, assigned=NOTHING)

@@ -6,8 +6,10 @@ Source: GroupCoordinatorRecordHelpers (KIP-932, KIP-1263).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from coordinator.group.assignment import Assignment
+from coordinator.group.modern.records import ModernRecords, RecordClasses
 from coordinator.group.records import GroupRecord
 from coordinator.group.share.member import STABLE, ShareMember
 from coordinator.group.share.topics import InitTopic, StateTopics
@@ -30,6 +32,26 @@ from protocol.coordinator_records.share_group import (
 )
 from protocol.types import Uuid
 
+CLASSES: Final = RecordClasses(
+    ShareGroupMetadataKey,
+    ShareGroupMetadataValue,
+    ShareGroupMemberMetadataKey,
+    ShareGroupTargetAssignmentMetadataKey,
+    ShareGroupTargetAssignmentMetadataValue,
+    ShareGroupTargetAssignmentMemberKey,
+    ShareGroupCurrentMemberAssignmentKey,
+)
+
+_shared: Final = ModernRecords(CLASSES)
+epoch: Final = _shared.epoch
+epoch_gone: Final = _shared.epoch_gone
+member_gone: Final = _shared.member_gone
+target_epoch: Final = _shared.target_epoch
+target_epoch_gone: Final = _shared.target_epoch_gone
+target_gone: Final = _shared.target_gone
+current_gone: Final = _shared.current_gone
+all_of_member_gone: Final = _shared.all_of_member_gone
+
 
 def member(group_id: str, said: ShareMember) -> GroupRecord:
     """What a member says of itself."""
@@ -42,41 +64,10 @@ def member(group_id: str, said: ShareMember) -> GroupRecord:
     return GroupRecord(ShareGroupMemberMetadataKey(group_id=group_id, member_id=said.member_id), value)
 
 
-def member_gone(group_id: str, member_id: str) -> GroupRecord:
-    return GroupRecord(ShareGroupMemberMetadataKey(group_id=group_id, member_id=member_id))
-
-
-def epoch(group_id: str, group_epoch: int, metadata_hash: int) -> GroupRecord:
-    """The group's epoch, and the hash of the topics that it is for."""
-    value = ShareGroupMetadataValue(epoch=group_epoch, metadata_hash=metadata_hash)
-    return GroupRecord(ShareGroupMetadataKey(group_id=group_id), value)
-
-
-def epoch_gone(group_id: str) -> GroupRecord:
-    """The end of the group itself."""
-    return GroupRecord(ShareGroupMetadataKey(group_id=group_id))
-
-
 def target(group_id: str, member_id: str, assignment: Assignment) -> GroupRecord:
     """What a member shall be assigned."""
     key = ShareGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
     return GroupRecord(key, ShareGroupTargetAssignmentMemberValue(topic_partitions=_topics(assignment)))
-
-
-def target_gone(group_id: str, member_id: str) -> GroupRecord:
-    return GroupRecord(ShareGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id))
-
-
-def target_epoch(group_id: str, assignment_epoch: int, assigned_at_ms: int) -> GroupRecord:
-    """The group epoch that the target assignment is for, and when it was made."""
-    value = ShareGroupTargetAssignmentMetadataValue(
-        assignment_epoch=assignment_epoch, assignment_timestamp=assigned_at_ms
-    )
-    return GroupRecord(ShareGroupTargetAssignmentMetadataKey(group_id=group_id), value)
-
-
-def target_epoch_gone(group_id: str) -> GroupRecord:
-    return GroupRecord(ShareGroupTargetAssignmentMetadataKey(group_id=group_id))
 
 
 def current(group_id: str, moved: ShareMember) -> GroupRecord:
@@ -88,15 +79,6 @@ def current(group_id: str, moved: ShareMember) -> GroupRecord:
         assigned_partitions=_topics(moved.assigned),
     )
     return GroupRecord(ShareGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=moved.member_id), value)
-
-
-def current_gone(group_id: str, member_id: str) -> GroupRecord:
-    return GroupRecord(ShareGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id))
-
-
-def all_of_member_gone(group_id: str, member_id: str) -> list[GroupRecord]:
-    """A member's end, in the order that its parts build on each other."""
-    return [current_gone(group_id, member_id), target_gone(group_id, member_id), member_gone(group_id, member_id)]
 
 
 def state_topics(group_id: str, topics: StateTopics) -> GroupRecord:

@@ -19,11 +19,10 @@ RETRY_MS: Final = 1_000
 
 
 def fence(state: GroupState, group: ShareGroup, member: ShareMember, draft: Draft) -> None:
-    """The member is gone, and the group has another epoch."""
+    """Writes the member's end and the group's next epoch; its session ends as the records are applied."""
     draft.records += records.all_of_member_gone(group.group_id, member.member_id)
     metadata_hash = state.watch.group_hash(group.subscriptions_with(member, None))
     draft.records.append(records.epoch(group.group_id, group.epoch + 1, metadata_hash))
-    state.timers.cancel(session_key(group.group_id, member.member_id))
 
 
 def keep_session(state: GroupState, group_id: str, member_id: str, now_ms: int) -> None:
@@ -43,8 +42,8 @@ def expire(state: GroupState, group_id: str, member_id: str, now_ms: int) -> Gro
     draft = Draft()
     if isinstance(group, ShareGroup) and member_id in group.members:
         state.note("member fenced", group=group_id, member=member_id, reason="the member session expired")
-        fence(state, group, group.members[member_id], draft)
         _watch(state, group_id, member_id, now_ms + RETRY_MS)
+        fence(state, group, group.members[member_id], draft)
     return draft.outcome()
 
 

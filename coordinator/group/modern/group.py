@@ -1,16 +1,17 @@
-"""What groups that the broker assigns have in common, whether their members own partitions or share them.
+"""The state that consumer groups and share groups have in common, whether their members own partitions or share them.
 
 Source: Kafka's ModernGroup (KIP-848, KIP-932).
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Hashable, Iterable
-from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from coordinator.group.assignment import NOTHING, Assignment
 from coordinator.group.group import Group
-from coordinator.group.state import GroupState
+from coordinator.group.timers import Timers
 from protocol.errors import ErrorCode, KafkaError
 
 FIRST_EPOCH: Final = 1
@@ -35,7 +36,6 @@ class ModernMember(Protocol):
 
 
 M = TypeVar("M", bound=ModernMember)
-G = TypeVar("G", bound="ModernGroup[Any]")
 
 
 class ModernGroup(Group, Generic[M]):
@@ -77,19 +77,31 @@ class ModernGroup(Group, Generic[M]):
         return member
 
     def target(self, member_id: str) -> Assignment:
+        """Returns the member's target assignment, empty where it has none."""
         return self.targets.get(member_id, NOTHING)
 
+    def cancel_timers(self, timers: Timers) -> None:
+        for member_id in self.members:
+            self.cancel_member_timers(timers, member_id)
 
-def existing(state: GroupState, group_id: str, kind: type[G]) -> G | None:
-    """The group that a record speaks of, if there is one of this class."""
-    group = state.groups.get(group_id)
-    return group if isinstance(group, kind) else None
+    @abstractmethod
+    def cancel_member_timers(self, timers: Timers, member_id: str) -> None:
+        """Cancels every deadline of a member that has gone."""
 
+    # Changes, which only the replay of records makes.
 
-def ensured(state: GroupState, group_id: str, kind: type[G]) -> G:
-    """The group that a record speaks of. A group of another type under its id can only be what is left of one that
-    became this: compaction may have taken its tombstone before the record that it was for."""
-    group = existing(state, group_id, kind)
-    if group is None:
-        group = state.groups[group_id] = kind(group_id)
-    return group
+    @abstractmethod
+    def put(self, member: M) -> None:
+        """Adds a member, or replaces it by what it has become."""
+
+    @abstractmethod
+    def remove(self, member_id: str) -> None:
+        """Removes a member."""
+
+    def put_target(self, member_id: str, assignment: Assignment) -> None:
+        """Gives a member another target assignment."""
+        self.targets[member_id] = assignment
+
+    def remove_target(self, member_id: str) -> None:
+        """Removes a member's target assignment, if it has one."""
+        self.targets.pop(member_id, None)

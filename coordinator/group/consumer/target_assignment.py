@@ -1,0 +1,46 @@
+"""The target assignment: who shall come to own what, computed anew for a group epoch.
+
+Source: Kafka's TargetAssignmentBuilder (KIP-848).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from coordinator.group.assignment import NOTHING, Assignment, Assignor, GroupSpec, MemberSpec
+from coordinator.group.consumer.group import ConsumerGroup
+from coordinator.group.consumer.member import Member
+from coordinator.group.modern.topic_ids import TopicIds
+from coordinator.group.subscription_metadata import TopicTable
+
+
+class Target(NamedTuple):
+    """A member's target, and the group epoch it is for."""
+
+    epoch: int
+    assignment: Assignment
+
+
+def assign(
+    group: ConsumerGroup, changed: Member, alike: bool, assignor: Assignor, topics: TopicTable
+) -> Mapping[str, Assignment]:
+    """The new target of every member, once `changed` has joined or changed, or taken a static member's place."""
+    members = dict(group.members)
+    replaced = group.static_members.get(changed.instance_id) if changed.instance_id is not None else None
+    if replaced is not None and replaced != changed.member_id:
+        del members[replaced]
+    members[changed.member_id] = changed
+    heirs = {changed.member_id: replaced} if replaced is not None else {}
+    ids = TopicIds(topics)
+    specs = {
+        member_id: MemberSpec(
+            topics=ids.of(group.topics_of(member)),
+            assigned=group.target(heirs.get(member_id, member_id)),
+            instance_id=member.instance_id,
+            rack_id=member.rack_id,
+        )
+        for member_id, member in members.items()
+    }
+    assigned = assignor(GroupSpec(specs, ids.partition_counts, alike, group.owners))
+    return {member_id: assigned.get(member_id, NOTHING) for member_id in specs}

@@ -1,0 +1,91 @@
+"""The records that consumer groups and share groups both write, made of each type's own classes.
+
+Source: GroupCoordinatorRecordHelpers of Apache Kafka 4.3 (KIP-848, KIP-932, KIP-1101, KIP-1263).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from coordinator.group.assignment import Assignment
+from coordinator.group.records import GroupRecord
+from protocol.coordinator_records import consumer_group, share_group
+
+
+class RecordClasses(NamedTuple):
+    """The keys and values of one group type."""
+
+    metadata_key: type[consumer_group.ConsumerGroupMetadataKey] | type[share_group.ShareGroupMetadataKey]
+    metadata_value: type[consumer_group.ConsumerGroupMetadataValue] | type[share_group.ShareGroupMetadataValue]
+    member_key: type[consumer_group.ConsumerGroupMemberMetadataKey] | type[share_group.ShareGroupMemberMetadataKey]
+    target_metadata_key: (
+        type[consumer_group.ConsumerGroupTargetAssignmentMetadataKey]
+        | type[share_group.ShareGroupTargetAssignmentMetadataKey]
+    )
+    target_metadata_value: (
+        type[consumer_group.ConsumerGroupTargetAssignmentMetadataValue]
+        | type[share_group.ShareGroupTargetAssignmentMetadataValue]
+    )
+    target_member_key: (
+        type[consumer_group.ConsumerGroupTargetAssignmentMemberKey]
+        | type[share_group.ShareGroupTargetAssignmentMemberKey]
+    )
+    current_key: (
+        type[consumer_group.ConsumerGroupCurrentMemberAssignmentKey]
+        | type[share_group.ShareGroupCurrentMemberAssignmentKey]
+    )
+
+
+class ModernRecords:
+    """One function for each fact that both types have, and one for its end."""
+
+    __slots__ = ("classes",)
+
+    def __init__(self, classes: RecordClasses) -> None:
+        self.classes = classes
+
+    def epoch(self, group_id: str, group_epoch: int, metadata_hash: int) -> GroupRecord:
+        """Returns the group's epoch, with the hash of the topics that it is for."""
+        value = self.classes.metadata_value(epoch=group_epoch, metadata_hash=metadata_hash)
+        return GroupRecord(self.classes.metadata_key(group_id=group_id), value)
+
+    def epoch_gone(self, group_id: str) -> GroupRecord:
+        """Returns the end of the group itself."""
+        return GroupRecord(self.classes.metadata_key(group_id=group_id))
+
+    def member_gone(self, group_id: str, member_id: str) -> GroupRecord:
+        """Returns the end of a member's description."""
+        return GroupRecord(self.classes.member_key(group_id=group_id, member_id=member_id))
+
+    def target_epoch(self, group_id: str, assignment_epoch: int, assigned_at_ms: int) -> GroupRecord:
+        """Returns the group epoch that the target assignment is for, with the time at which it was computed."""
+        value = self.classes.target_metadata_value(
+            assignment_epoch=assignment_epoch, assignment_timestamp=assigned_at_ms
+        )
+        return GroupRecord(self.classes.target_metadata_key(group_id=group_id), value)
+
+    def target_epoch_gone(self, group_id: str) -> GroupRecord:
+        """Returns the end of the group's target assignment."""
+        return GroupRecord(self.classes.target_metadata_key(group_id=group_id))
+
+    def target_gone(self, group_id: str, member_id: str) -> GroupRecord:
+        """Returns the end of a member's target assignment."""
+        return GroupRecord(self.classes.target_member_key(group_id=group_id, member_id=member_id))
+
+    def current_gone(self, group_id: str, member_id: str) -> GroupRecord:
+        """Returns the end of a member's current assignment."""
+        return GroupRecord(self.classes.current_key(group_id=group_id, member_id=member_id))
+
+    def all_of_member_gone(self, group_id: str, member_id: str) -> list[GroupRecord]:
+        """Returns a member's end, in the order in which its parts build on each other."""
+        return [
+            self.current_gone(group_id, member_id),
+            self.target_gone(group_id, member_id),
+            self.member_gone(group_id, member_id),
+        ]
+
+
+def changed_targets(before: Mapping[str, Assignment], after: Mapping[str, Assignment]) -> dict[str, Assignment]:
+    """Returns those of the new target assignments that differ from the old ones, by member id."""
+    return {member_id: target for member_id, target in after.items() if before.get(member_id) != target}

@@ -1,0 +1,155 @@
+"""The replay of the records that consumer groups and share groups both have.
+
+Every record either puts a fact into its group, which it makes if there is none, or takes the fact away again: a
+tombstone of a group that does not exist changes nothing. Source: the replay methods of Kafka's GroupMetadataManager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, cast
+
+from coordinator.group.modern.group import NO_EPOCH, ModernGroup
+from coordinator.group.modern.records import RecordClasses
+from coordinator.group.records import GroupRecord
+from coordinator.group.state import Apply, GroupState
+from protocol.coordinator_records.consumer_group import (
+    ConsumerGroupMetadataValue,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataValue,
+)
+from protocol.coordinator_records.share_group import (
+    ShareGroupMetadataValue,
+    ShareGroupTargetAssignmentMemberValue,
+    ShareGroupTargetAssignmentMetadataValue,
+)
+
+G = TypeVar("G", bound="ModernGroup[Any]")
+
+MetadataValue: TypeAlias = ConsumerGroupMetadataValue | ShareGroupMetadataValue
+TargetMetadataValue: TypeAlias = ConsumerGroupTargetAssignmentMetadataValue | ShareGroupTargetAssignmentMetadataValue
+TargetMemberValue: TypeAlias = ConsumerGroupTargetAssignmentMemberValue | ShareGroupTargetAssignmentMemberValue
+
+
+class GroupKey(Protocol):
+    """The key of a record that is about a group."""
+
+    group_id: str
+
+
+class MemberKey(GroupKey, Protocol):
+    """The key of a record that is about a member."""
+
+    member_id: str
+
+
+Put = Callable[[G, Any, Any], None]
+"""(group, key, value): puts the fact of a record into its group."""
+
+Remove = Callable[[GroupState, G, Any], None]
+"""(state, group, key): takes the fact away."""
+
+Change = Callable[[Any, Any], Any]
+"""(member, value): returns the member as a record leaves it."""
+
+
+class MemberChanges(NamedTuple):
+    """The changes of one group type's members."""
+
+    new: Callable[[str], Any]
+    """Returns a member that has only its id."""
+    described_by: Change
+    moved_by: Change
+    unassigned: Callable[[Any], Any]
+    """Returns the member without epoch and partitions."""
+
+
+def existing(state: GroupState, group_id: str, kind: type[G]) -> G | None:
+    """Returns the group that a record is about, None if there is none of this class."""
+    group = state.groups.get(group_id)
+    return group if isinstance(group, kind) else None
+
+
+def ensured(state: GroupState, group_id: str, kind: type[G]) -> G:
+    """Returns the group that a record is about, a new one if there is none of this class. A group of another type under
+    its id can only be the remains of one that was converted: compaction may have removed the other type's tombstone
+    before the record that it was for."""
+    group = existing(state, group_id, kind)
+    if group is None:
+        group = state.groups[group_id] = kind(group_id)
+    return group
+
+
+def fact(kind: type[G], put: Put[G], remove: Remove[G]) -> Apply:
+    """Returns what applies the records of one key class."""
+
+    def apply(state: GroupState, record: GroupRecord) -> None:
+        key = cast("GroupKey", record.key)  # every key in these tables has a group id
+        value = record.value
+        if value is not None:
+            put(ensured(state, key.group_id, kind), key, value)
+        elif (group := existing(state, key.group_id, kind)) is not None:
+            remove(state, group, key)
+
+    return apply
+
+
+def shared_table(kind: type[G], classes: RecordClasses, changes: MemberChanges) -> dict[type, Apply]:
+    """Returns the replay of the records that both types have, by the class of their key."""
+    return {
+        classes.metadata_key: fact(kind, _put_epoch, _remove_group),
+        classes.member_key: _member_fact(kind, changes.new, changes.described_by, _remove_member),
+        classes.target_metadata_key: fact(kind, _put_target_epoch, _remove_target_epoch),
+        classes.target_member_key: fact(kind, _put_target, _remove_target),
+        classes.current_key: _member_fact(kind, changes.new, changes.moved_by, _unassign(changes.unassigned)),
+    }
+
+
+def _put_epoch(group: G, key: object, value: MetadataValue) -> None:
+    group.epoch, group.metadata_hash = value.epoch, value.metadata_hash
+
+
+def _remove_group(state: GroupState, group: G, key: object) -> None:
+    group.cancel_timers(state.timers)
+    del state.groups[group.group_id]
+
+
+def _put_target_epoch(group: G, key: object, value: TargetMetadataValue) -> None:
+    """The records of the members' targets came before."""
+    group.assignment_epoch, group.assigned_at_ms = value.assignment_epoch, value.assignment_timestamp
+
+
+def _remove_target_epoch(state: GroupState, group: G, key: object) -> None:
+    group.assignment_epoch, group.assigned_at_ms = NO_EPOCH, 0
+
+
+def _put_target(group: G, key: MemberKey, value: TargetMemberValue) -> None:
+    group.put_target(key.member_id, {topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions})
+
+
+def _remove_target(state: GroupState, group: G, key: MemberKey) -> None:
+    group.remove_target(key.member_id)
+
+
+def _member_fact(kind: type[G], new: Callable[[str], Any], change: Change, remove: Remove[G]) -> Apply:
+    """Returns what applies a record that makes or changes a member."""
+
+    def put(group: G, key: MemberKey, value: object) -> None:
+        group.put(change(group.members.get(key.member_id) or new(key.member_id), value))
+
+    return fact(kind, put, remove)
+
+
+def _remove_member(state: GroupState, group: G, key: MemberKey) -> None:
+    if key.member_id in group.members:
+        group.remove(key.member_id)
+        group.cancel_member_timers(state.timers, key.member_id)
+
+
+def _unassign(unassigned: Callable[[Any], Any]) -> Remove[G]:
+    def remove(state: GroupState, group: G, key: MemberKey) -> None:
+        member = group.members.get(key.member_id)
+        if member is not None:
+            group.put(unassigned(member))
+
+    return remove
