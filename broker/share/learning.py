@@ -23,7 +23,7 @@ from coordinator.share_partition.acquire import Fetched
 from coordinator.share_partition.holdback import Facts, Holdback, Rules, hold_back
 from coordinator.share_partition.lapse import archive
 from coordinator.share_partition.share_partition import SharePartition
-from coordinator.share_partition.states import AVAILABLE
+from coordinator.share_partition.states import FREE
 from protocol.errors import KafkaError
 from protocol.records import batch
 from protocol.records.record import Record, read_records
@@ -120,7 +120,7 @@ class Learning:
     def _take(self, holdback: Holdback, read: Read, aborted: Sequence[Range], now_ms: int) -> None:
         holdback.learn(self._engine, read.facts, now_ms)
         for first, last in aborted:
-            archive(self._engine, first, min(last, read.facts.last), AVAILABLE, counts=True)
+            archive(self._engine, first, min(last, read.facts.last), FREE, counts=True)
         if aborted:
             self._engine.advance()
         if read.refused:

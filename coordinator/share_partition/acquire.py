@@ -14,7 +14,7 @@ from coordinator.share_partition.cache import InFlightBatch
 from coordinator.share_partition.lapse import archive
 from coordinator.share_partition.run import NO_LOCK, NOBODY, Run
 from coordinator.share_partition.share_partition import SharePartition
-from coordinator.share_partition.states import ACQUIRED, AVAILABLE
+from coordinator.share_partition.states import ACQUIRED, AVAILABLE, FREE
 
 LEAST_THROTTLED_COUNT: Final = 2
 """Records are throttled after half of their deliveries, but never before this many; with no more allowed than this,
@@ -260,7 +260,7 @@ def pass_over(partition: SharePartition, fetch_offset: int, base: int) -> None:
     """Records that were asked for and not read are gone from the log: compacted away."""
     if partition.gap is not None and fetch_offset <= _first_missing(partition, partition.gap.start) < base:
         partition.close_gap(base)
-    if archive(partition, fetch_offset, base - 1, AVAILABLE, counts=True):
+    if archive(partition, fetch_offset, base - 1, FREE, counts=True):
         partition.looks_back = True
         partition.advance()
 

@@ -28,9 +28,9 @@ from coordinator.share_partition.acquire import (
 )
 from coordinator.share_partition.cache import InFlightBatch
 from coordinator.share_partition.lapse import archive
-from coordinator.share_partition.run import DELAYED, NOBODY, Run
+from coordinator.share_partition.run import NOBODY, Run
 from coordinator.share_partition.share_partition import SharePartition
-from coordinator.share_partition.states import ACQUIRED, AVAILABLE
+from coordinator.share_partition.states import ACQUIRED, AVAILABLE, DELAYED, FREE
 
 LARGEST_BATCH: Final = 64
 """Records that enter the cache together. They part ways soon: what is looked for in a batch is found quickly."""
@@ -195,13 +195,13 @@ class Holdback:
         closed = {key for key, holder in self._holders(partition).items() if holder != member_id}
         for batch in partition.cache.overlapping(begin, last):
             for run in batch.runs:
-                if run.state is AVAILABLE and run.last >= begin:
+                if run.state in FREE and run.last >= begin:
                     yield from self._open(batch, run, range(max(run.first, begin), run.last + 1), window, closed)
 
     def _open(self, batch: InFlightBatch, run: Run, offsets: range, window: range, closed: set[int]) -> Iterator[Piece]:
         """What of a run is in the window and of no key in `closed`. The keys of all the rest are closed, too."""
         keys = self.keys
-        may_be = window if run.change is None else range(0)
+        may_be = window if run.can_be_acquired else range(0)
         start = -1
         for offset in offsets:
             key = keys.get(offset)
@@ -236,7 +236,7 @@ def holder_of(run: Run) -> str | None:
     """The member that has the run, or may get it back if what it said of it is not written."""
     if run.state is ACQUIRED:
         return run.member_id
-    if run.change is not None and run.change is not DELAYED and run.before[0] is ACQUIRED:
+    if run.change is not None and run.before[0] is ACQUIRED:
         return run.before[1]
     return None
 
@@ -248,8 +248,8 @@ def hold_back(partition: SharePartition, rules: Rules) -> None:
         return
     for batch in partition.cache:
         for run in batch.runs:
-            if run.change is DELAYED and not run.delivery_count:
-                run.commit()
+            if run.state is DELAYED and not run.delivery_count:
+                run.become(AVAILABLE)
         batch.tidy()
     partition.holdback = Holdback(rules) if rules.is_any else None
     partition.looks_back = True
@@ -271,7 +271,7 @@ def _enter_hole(partition: SharePartition, first: int, last: int) -> None:
     """What is not in the log any more is done with."""
     if first <= last:
         _enter(partition, first, last, last - first + 1)
-        archive(partition, first, last, AVAILABLE, counts=True)
+        archive(partition, first, last, FREE, counts=True)
 
 
 def _add(partition: SharePartition, first: int, last: int, largest: int) -> None:
@@ -300,7 +300,7 @@ def _delay(partition: SharePartition, first: int, last: int, until_ms: int) -> N
     for batch in partition.cache.overlapping(first, last):
         for run in batch.cut(max(first, batch.first), min(last, batch.last)):
             if run.can_be_acquired and not run.delivery_count:
-                run.change, run.lock_until_ms = DELAYED, until_ms
+                run.delay(until_ms)
                 partition.next_lock_ms = min(partition.next_lock_ms, until_ms)
 
 

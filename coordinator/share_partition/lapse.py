@@ -5,12 +5,21 @@ Source: SharePartition's releaseAcquisitionLockOnTimeout, releaseAcquiredRecords
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from coordinator.share_partition.cache import InFlightBatch
-from coordinator.share_partition.run import DELAYED, Change, Run, settled
+from coordinator.share_partition.run import Change, Run, settled
 from coordinator.share_partition.share_partition import NO_DEADLINE, SharePartition
-from coordinator.share_partition.states import ACQUIRED, ARCHIVED, ARCHIVING, AVAILABLE, TERMINAL, RecordState
+from coordinator.share_partition.states import (
+    ACQUIRED,
+    ARCHIVED,
+    ARCHIVING,
+    AVAILABLE,
+    DELAYED,
+    FREE,
+    TERMINAL,
+    RecordState,
+)
 
 Range = tuple[int, int]
 
@@ -24,14 +33,13 @@ def expire(partition: SharePartition, now_ms: int) -> Change | None:
     partition.next_lock_ms = NO_DEADLINE
     for batch in partition.cache:
         for run in tuple(batch.runs):
-            is_delayed = run.change is DELAYED
-            if run.state is not ACQUIRED and not is_delayed:
+            if run.state is not ACQUIRED and run.state is not DELAYED:
                 continue
             if run.lock_until_ms > now_ms:
                 partition.next_lock_ms = min(partition.next_lock_ms, run.lock_until_ms)
                 continue
-            if is_delayed:
-                run.commit()
+            if run.state is DELAYED:
+                run.become(AVAILABLE)
                 partition.looks_back = True
                 continue
             for piece in _at_start(partition, batch, run):
@@ -61,7 +69,7 @@ def _lapse(partition: SharePartition, run: Run, change: Change, now_ms: int) -> 
     run.become(_released(partition, run))
     change.note(run)
     partition.delay(run, now_ms)
-    if run.state is AVAILABLE:
+    if run.state in FREE:
         partition.looks_back = True
     elif run.state in TERMINAL:
         partition.delivery_complete_count += partition.from_start(run)
@@ -91,7 +99,7 @@ def move_log_start(partition: SharePartition, log_start_offset: int) -> None:
         partition.delivery_complete_count = 0
         return
     gone = _terminal_before(partition, log_start_offset)
-    if archive(partition, partition.start_offset, log_start_offset - 1, AVAILABLE, counts=False):
+    if archive(partition, partition.start_offset, log_start_offset - 1, FREE, counts=False):
         partition.looks_back = True
     if partition.gap is not None and partition.gap.start < log_start_offset:
         partition.close_gap(log_start_offset)
@@ -110,15 +118,16 @@ def _terminal_before(partition: SharePartition, offset: int) -> int:
     )
 
 
-def archive(partition: SharePartition, first: int, last: int, state: RecordState, *, counts: bool) -> bool:
-    """Archives what is in `state` from first to last, as it is there no more; whether there was any."""
+def archive(partition: SharePartition, first: int, last: int, states: Container[RecordState], *, counts: bool) -> bool:
+    """Archives the records from first to last that are in one of the states, because the log has them no more. Returns
+    whether there were any."""
     archived = False
     for batch in partition.cache.overlapping(first, last):
-        if not batch.is_tracked and batch.runs[0].state is not state:
+        if not batch.is_tracked and batch.runs[0].state not in states:
             continue
         runs = batch.runs if batch.is_within(first, last) else batch.cut(first, last)
         for run in runs:
-            if run.state is state:
+            if run.state in states:
                 run.archive()
                 archived = True
                 if counts:
@@ -145,4 +154,4 @@ def buried(partition: SharePartition, ranges: Iterable[Range]) -> Change | None:
 def archive_aborted(partition: SharePartition, aborted: Iterable[Range]) -> None:
     """Batches of transactions that were aborted, acquired only to be passed over (read_committed)."""
     for first, last in aborted:
-        archive(partition, first, last, ACQUIRED, counts=True)
+        archive(partition, first, last, {ACQUIRED}, counts=True)

@@ -14,6 +14,7 @@ from coordinator.share_partition.states import (
     ARCHIVED,
     ARCHIVING,
     AVAILABLE,
+    DELAYED,
     MAY_BECOME,
     RecordState,
 )
@@ -58,10 +59,6 @@ class Change:
     def note(self, run: Run) -> None:
         """To be written, without a way back."""
         self.batches.append(StateBatch(run.first, run.last, int(run.state), run.delivery_count))
-
-
-DELAYED: Final = Change()
-"""What records are in that are available, but not to be offered yet: until then nobody can touch them either."""
 
 
 def given_up(limits: Limits) -> RecordState:
@@ -125,6 +122,11 @@ class Run:
         self.delivery_count += 1
         self.member_id = member_id
         self.lock_until_ms = lock_until_ms
+
+    def delay(self, until_ms: int) -> None:
+        """Is not offered before `until_ms`; `become` ends the delay."""
+        self.become(DELAYED)
+        self.lock_until_ms = until_ms
 
     def begin(self, state: RecordState, change: Change) -> None:
         """Into another state if the change is written. Raises INVALID_RECORD_STATE where that may not follow."""

@@ -18,13 +18,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator.share.batches import StateBatch
 from coordinator.share_partition.cache import Cache, InFlightBatch
-from coordinator.share_partition.run import DELAYED, Change, Limits, Run
+from coordinator.share_partition.run import Change, Limits, Run
 from coordinator.share_partition.states import (
     ACQUIRED,
     ARCHIVED,
     ARCHIVING,
     AVAILABLE,
+    FREE,
     LIFE,
+    STORED,
     TERMINAL,
     Lifecycle,
     RecordState,
@@ -89,7 +91,8 @@ class SharePartition:
         gap_start = None
         expected = start_offset
         for each in batches:
-            if each.first_offset < start_offset or each.last_offset < each.first_offset:
+            is_range = start_offset <= each.first_offset <= each.last_offset
+            if not is_range or each.delivery_state not in STORED:
                 self.enter(Lifecycle.FAILED)
                 raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{each} is no batch of a share partition")
             if gap_start is None and each.first_offset > expected:
@@ -160,7 +163,7 @@ class SharePartition:
                     return gap_start
                 gap_start = max(batch.last + 1, gap_start)
             for run in batch.runs:
-                if run.state is AVAILABLE and run.change is None and run.last >= self.start_offset:
+                if run.can_be_acquired and run.last >= self.start_offset:
                     return max(run.first, self.start_offset)
         return None
 
@@ -200,7 +203,7 @@ class SharePartition:
                     self.delivery_complete_count += self.from_start(run)
                 elif run.state is ACQUIRED:
                     self.next_lock_ms = min(self.next_lock_ms, run.lock_until_ms)
-            if run.state is AVAILABLE:
+            if run.state in FREE:
                 self.looks_back = True
                 if run.last < self.start_offset:
                     run.archive()
@@ -211,7 +214,7 @@ class SharePartition:
         backoff_ms = self.limits.redelivery_backoff_ms
         if backoff_ms and run.state is AVAILABLE:
             pause_ms = min(backoff_ms << min(run.delivery_count - 1, 30), self.limits.redelivery_backoff_max_ms)
-            run.change, run.lock_until_ms = DELAYED, now_ms + pause_ms
+            run.delay(now_ms + pause_ms)
             self.next_lock_ms = min(self.next_lock_ms, run.lock_until_ms)
 
     def from_start(self, run: Run) -> int:

@@ -1,8 +1,10 @@
 """The states of a record in flight and of a share partition, and what may follow what.
 
     AVAILABLE ─acquire→ ACQUIRED ─accept→ ACKNOWLEDGED
-        ↑                  │ ├─reject, or delivered too often→ ARCHIVED
-        └─release, time────┘ └─the same, with a dead-letter queue→ ARCHIVING ─written→ ARCHIVED
+      ↑   ↑                │ ├─reject, or delivered too often→ ARCHIVED
+      │   └─release, time──┘ └─the same, with a dead-letter queue→ ARCHIVING ─written→ ARCHIVED
+      ├─before its time, or in its backoff→ DELAYED
+      └─time──────────────────────────────────┘
 
 Source: Kafka's RecordState, SharePartitionState (KIP-932), ARCHIVING (KIP-1191), RENEW (KIP-1222).
 """
@@ -15,13 +17,15 @@ from typing import Final
 
 
 class RecordState(IntEnum):
-    """As it is stored in state batches."""
+    """As it is stored in state batches, but for DELAYED: that is stored as AVAILABLE."""
 
     AVAILABLE = 0
     ACQUIRED = 1
     ACKNOWLEDGED = 2
     ARCHIVING = 3
     ARCHIVED = 4
+    DELAYED = -1
+    """Available, and not offered before a certain time; nobody can acknowledge it meanwhile."""
 
 
 AVAILABLE: Final = RecordState.AVAILABLE
@@ -29,9 +33,14 @@ ACQUIRED: Final = RecordState.ACQUIRED
 ACKNOWLEDGED: Final = RecordState.ACKNOWLEDGED
 ARCHIVING: Final = RecordState.ARCHIVING
 ARCHIVED: Final = RecordState.ARCHIVED
+DELAYED: Final = RecordState.DELAYED
+
+STORED: Final = frozenset(RecordState) - {DELAYED}
+"""The states that a state batch can have."""
 
 MAY_BECOME: Final[Mapping[RecordState, frozenset[RecordState]]] = {
-    AVAILABLE: frozenset({ACQUIRED}),
+    AVAILABLE: frozenset({ACQUIRED, DELAYED}),
+    DELAYED: frozenset({AVAILABLE}),
     ACQUIRED: frozenset({AVAILABLE, ACKNOWLEDGED, ARCHIVING, ARCHIVED}),
     ACKNOWLEDGED: frozenset(),
     ARCHIVING: frozenset({ARCHIVED}),
@@ -40,6 +49,9 @@ MAY_BECOME: Final[Mapping[RecordState, frozenset[RecordState]]] = {
 """What consumers and time do. A record that vanishes from the log is archived besides, whoever has it."""
 
 TERMINAL: Final = frozenset({ACKNOWLEDGED, ARCHIVED})
+
+FREE: Final = frozenset({AVAILABLE, DELAYED})
+"""Nobody has the record, and somebody may get it."""
 
 
 class AcknowledgeType(IntEnum):

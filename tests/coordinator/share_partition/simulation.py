@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable
 
 from coordinator.cluster.topics.topic import Topic
-from coordinator.runtime import Ticket
+from coordinator.outcome import Ticket
 from coordinator.share.batches import NO_START_OFFSET
 from coordinator.share.records import ShareForm, ShareKey, ShareOutcome, ShareState
 from coordinator.share.shard import ShareSettings, ShareShard, Written

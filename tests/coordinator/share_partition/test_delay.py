@@ -71,7 +71,7 @@ def test_a_record_that_waits_vanishes_with_the_log() -> None:
     fetch(partition, "m1", (0, 4))
     write(partition, say(partition, "m1", 0, 4, RELEASE))
     move_log_start(partition, 3)
-    assert states(partition) == ["0-2 archived 1", "3-4 available 1…"]
+    assert states(partition) == ["0-2 archived 1", "3-4 delayed 1"]
 
 
 def test_a_pause_is_no_part_of_what_is_given_up() -> None:

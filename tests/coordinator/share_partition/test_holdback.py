@@ -149,7 +149,7 @@ def test_delays_are_no_delivery_and_start_over_from_the_log() -> None:
     assert take(partition, "m1") == [(0, 0, 1), (3, 4, 1)]
     (stored,) = write(partition, say(partition, "m1", 3, 4, ACCEPT))
     again = held_back(BY_TIME, (0, 4), times=times, stored=(StateBatch(*stored),))
-    assert states(again) == ["0-0 available 0", "1-2 available 0…", "3-4 acknowledged 1"]
+    assert states(again) == ["0-0 available 0", "1-2 delayed 0", "3-4 acknowledged 1"]
     assert (again.start_offset, again.delivery_complete_count, again.in_flight_count) == (0, 2, 5)
     assert take(again, "m1") == [(0, 0, 1)]
     write(again, say(again, "m1", 0, 0, ACCEPT))

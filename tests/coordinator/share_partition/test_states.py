@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from coordinator.share.batches import StateBatch
 from coordinator.share_partition.run import Change, Limits, Run, settled
 from coordinator.share_partition.share_partition import SharePartition
 from coordinator.share_partition.states import (
@@ -12,8 +13,10 @@ from coordinator.share_partition.states import (
     ARCHIVED,
     ARCHIVING,
     AVAILABLE,
+    DELAYED,
     LIFE,
     MEANS,
+    STORED,
     TERMINAL,
     AcknowledgeType,
     Lifecycle,
@@ -23,6 +26,8 @@ from protocol.errors import ErrorCode, KafkaError
 
 ALLOWED = {
     (AVAILABLE, ACQUIRED),
+    (AVAILABLE, DELAYED),
+    (DELAYED, AVAILABLE),
     (ACQUIRED, AVAILABLE),
     (ACQUIRED, ACKNOWLEDGED),
     (ACQUIRED, ARCHIVING),
@@ -53,7 +58,7 @@ def test_a_record_that_vanishes_is_archived_whatever_it_was(before: RecordState)
 
 
 def test_the_states_are_stored_under_kafkas_numbers() -> None:
-    assert [(state.name, state.value) for state in RecordState] == [
+    assert [(state.name, state.value) for state in RecordState if state in STORED] == [
         ("AVAILABLE", 0), ("ACQUIRED", 1), ("ACKNOWLEDGED", 2), ("ARCHIVING", 3), ("ARCHIVED", 4),
     ]  # fmt: skip
     assert {ACKNOWLEDGED, ARCHIVED} == TERMINAL
@@ -105,3 +110,13 @@ def test_life_ends_fenced_from_anywhere() -> None:
         Lifecycle.FAILED: {Lifecycle.FENCED},
         Lifecycle.FENCED: frozenset(),
     } == LIFE
+
+
+@pytest.mark.parametrize("state", [-1, 5])
+def test_a_state_that_no_batch_can_have_fails_the_share_partition(state: int) -> None:
+    partition = SharePartition(Limits())
+    partition.enter(Lifecycle.INITIALIZING)
+    with pytest.raises(KafkaError) as refused:
+        partition.load(0, [StateBatch(0, 9, state, 1)])
+    assert refused.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert partition.lifecycle is Lifecycle.FAILED

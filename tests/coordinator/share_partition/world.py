@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable
 from typing import NamedTuple
 
-from coordinator.runtime import Ticket
+from coordinator.outcome import Ticket
 from coordinator.share.batches import NO_START_OFFSET
 from coordinator.share.records import ShareForm, ShareOutcome, ShareState
 from coordinator.share.shard import ShareSettings, ShareShard, Written
