@@ -12,7 +12,8 @@ from coordinator.refusal import HalfWritten
 from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from coordinator.runtime import Form, Reply, Shard, Storage
+    from coordinator.outcome import Reply
+    from coordinator.runtime import Form, Shard, Storage
 
 R = TypeVar("R")
 E = TypeVar("E")

@@ -17,9 +17,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Sequence
 from functools import partial
-from typing import Final, Generic, NamedTuple, NoReturn, Protocol, TypeVar
+from typing import Final, Generic, NoReturn, Protocol, TypeVar
 
 from coordinator.hosted import FAILED, NEVER_MS, REFUSALS, AsAnswer, Hosted, Status, Written
+from coordinator.outcome import Decision, Outcome, Ticket
 from coordinator.refusal import HalfWritten
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import Buffer
@@ -31,46 +32,8 @@ E = TypeVar("E")
 E_in = TypeVar("E_in", contravariant=True)
 E_out = TypeVar("E_out", covariant=True)
 
-_new: Final = tuple.__new__  # a NamedTuple's own constructor costs three times as much
-
 RETRY_MS: Final = 1_000
 """How long an expiry waits whose records could not be appended: a full disk, or too few replicas, takes its time."""
-
-
-class Ticket(Generic[A]):
-    """One waiting request's claim to one answer of type A: whoever decides may give it now, later, or fail it."""
-
-    __slots__ = ()
-
-
-class Reply(NamedTuple):
-    """An answer for the holder of a ticket; a KafkaError is raised to it."""
-
-    ticket: Hashable
-    answer: object | None
-
-
-def reply(ticket: Ticket[A], answer: A | KafkaError) -> Reply:
-    """A Reply whose answer is of the ticket's type."""
-    return _new(Reply, (ticket, answer))
-
-
-class Outcome(Generic[R]):
-    """What was decided: facts to append, in order and in one go, and answers that are released once they are committed.
-
-    Without records the answers wait for what the shard appended before, so that nobody is told what could be lost.
-    """
-
-    __slots__ = ("records", "replies")
-
-    def __init__(self, records: Sequence[R] = (), replies: Sequence[Reply] = ()) -> None:
-        self.records = records
-        self.replies = replies
-
-
-Decision = Callable[[Ticket[A], int], Outcome[R]]
-"""A shard's method with its request bound: (ticket, now_ms) → Outcome. It may raise KafkaError instead, and changes no
-durable state. It may also keep the ticket and answer it in a later outcome: a JoinGroup that waits for the others."""
 
 
 class Shard(Protocol[R]):
@@ -290,7 +253,21 @@ class Runtime(Generic[R]):
             hosted.release(outcome.replies)
         elif outcome.records or outcome.replies:
             self._await_commit(key, hosted, outcome, now_ms)
+        if outcome.then is not None and hosted.status is Status.ACTIVE:
+            self._decide_then(key, hosted, outcome.then, now_ms)
         self._arm(hosted)
+
+    def _decide_then(self, key: Hashable, hosted: Hosted[R], then: Callable[[int], Outcome[R]], now_ms: int) -> None:
+        """Decide on the state that records have just made. They stay, whatever this comes to."""
+        try:
+            outcome = then(now_ms)
+        except KafkaError:
+            raise
+        except Exception as error:
+            hosted.release_forgotten()
+            self._on_fault(key, error)
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(FAILED)) from error
+        self._write(key, hosted, outcome, now_ms)
 
     def _not_written(self, key: Hashable, hosted: Hosted[R], outcome: Outcome[R], error: Exception) -> NoReturn:
         refusal = error if isinstance(error, KafkaError) else FAILED

@@ -19,8 +19,9 @@ from broker.logging import get_logger
 from broker.replica.partition import Partition
 from coordinator.cluster.changes import Change, PartitionChanged, TopicDeleted, by_change
 from coordinator.hosted import Status
+from coordinator.outcome import Decision
 from coordinator.refusal import Refusal
-from coordinator.runtime import Decision, Form, Runtime, Shard
+from coordinator.runtime import Form, Runtime, Shard
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 

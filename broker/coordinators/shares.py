@@ -15,7 +15,7 @@ from broker.coordinators.hosting import Coordinator, InternalTopic, Seat
 from broker.logging import get_logger
 from broker.replica.partition import Partition
 from coordinator.cluster.changes import Change, TopicDeleted, by_change
-from coordinator.runtime import Ticket
+from coordinator.outcome import Ticket
 from coordinator.share.records import Encoded, ShareForm, ShareKey, ShareOutcome, ShareRecord
 from coordinator.share.shard import ShareSettings, ShareShard
 from protocol.errors import ErrorCode, KafkaError

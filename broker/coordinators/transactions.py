@@ -19,7 +19,7 @@ from broker.logging import get_logger
 from broker.replica.partition import Partition
 from coordinator.cluster.producer_ids import ProducerIdPool
 from coordinator.group.records import EndTransaction
-from coordinator.runtime import Ticket
+from coordinator.outcome import Ticket
 from coordinator.transaction.markers import RETRY_MS, Markers
 from coordinator.transaction.records import Batch, TransactionForm, TransactionRecord, joined
 from coordinator.transaction.settings import TransactionSettings

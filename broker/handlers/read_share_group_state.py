@@ -8,7 +8,7 @@ from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, by_handler
 from broker.requests.api import Api
 from broker.requests.call import Call
 from broker.share.state_requests import answered, decided, is_whole
-from coordinator.runtime import Ticket
+from coordinator.outcome import Ticket
 from coordinator.share.records import ShareKey, ShareOutcome, ShareState
 from coordinator.share.shard import ShareShard
 from protocol.messages.read_share_group_state import (

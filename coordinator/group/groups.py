@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from coordinator.group.classic.group import DEAD, STABLE, ClassicGroup
+from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.member import ClassicMember
+from coordinator.group.classic.rendezvous import DEAD, STABLE
 from coordinator.group.group import Group
 from coordinator.group.offsets.delete import all_offsets_gone
 from coordinator.group.records import AnyRecord, GroupOutcome
 from coordinator.group.state import Client, GroupState
-from coordinator.runtime import Outcome, Reply, Ticket
+from coordinator.outcome import Outcome, Reply, Ticket
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_groups import DeletableGroupResult
 from protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember

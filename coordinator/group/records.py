@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, TypeAlias
 
-from coordinator.runtime import Outcome
+from coordinator.outcome import Outcome
 from protocol.coordinator_records.classic_group import GroupMetadataKey, GroupMetadataValue
 from protocol.coordinator_records.offsets import OffsetCommitKey, OffsetCommitValue
 from protocol.schema import Message

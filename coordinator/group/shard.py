@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping
 
 from coordinator.group.classic import replay as classic_replay
-from coordinator.group.consumer import downgrade as consumer_downgrade
 from coordinator.group.consumer import fencing as consumer_fencing
 from coordinator.group.consumer import replay as consumer_replay
 from coordinator.group.offsets import delete as offset_delete
@@ -23,7 +22,7 @@ from coordinator.group.share import initialization as share_initialization
 from coordinator.group.share import replay as share_replay
 from coordinator.group.share import sessions as share_sessions
 from coordinator.group.state import Apply, GroupState, World
-from coordinator.runtime import Outcome, Reply, Ticket
+from coordinator.outcome import Outcome, Reply, Ticket
 from protocol.types import Uuid
 
 Activate = Callable[[GroupState, int], None]
@@ -44,7 +43,6 @@ ACTIVATE: tuple[Activate, ...] = (
     offset_delete.activate,
     classic_replay.activate,
     consumer_fencing.activate,
-    consumer_downgrade.activate,
     share_sessions.activate,
 )
 

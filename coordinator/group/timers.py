@@ -11,7 +11,8 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import Final
 
 from coordinator.group.records import GroupOutcome
-from coordinator.runtime import RETRY_MS, Outcome, Reply
+from coordinator.outcome import Outcome, Reply
+from coordinator.runtime import RETRY_MS
 from protocol.errors import KafkaError
 
 Action = Callable[[int], GroupOutcome]
@@ -113,14 +114,14 @@ class Timers:
             self._running = due
             outcome = timer.action(now_ms)
             self._replies += outcome.replies
-            if outcome.records:
+            if outcome.records or outcome.then is not None:
                 return self._returned(outcome)
         self._running = None
         return self._returned(NOTHING)
 
     def _returned(self, last: GroupOutcome) -> GroupOutcome:
         replies, self._replies = self._replies, []
-        return Outcome(last.records, replies) if last.records or replies else NOTHING
+        return Outcome(last.records, replies, last.then) if last.records or replies or last.then else NOTHING
 
     def failed(self, error: Exception, now_ms: int) -> None:
         """What ran last raised, or could not be written: it comes again, if it has not set itself anew."""

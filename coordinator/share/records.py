@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from coordinator.runtime import Outcome
+from coordinator.outcome import Outcome
 from coordinator.share.batches import StateBatch
 from protocol.coordinator_records import SHARE_GROUP_STATE, decode_record, encode_key, encode_value
 from protocol.coordinator_records import share_state as messages

@@ -11,8 +11,9 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from coordinator.cluster.topics.topic import Topic
+from coordinator.outcome import Outcome, Reply, Ticket
 from coordinator.refusal import Refusal
-from coordinator.runtime import RETRY_MS, Outcome, Reply, Ticket
+from coordinator.runtime import RETRY_MS
 from coordinator.share.batches import NO_START_OFFSET, StateBatch, combine
 from coordinator.share.records import NOT_YET, ShareKey, ShareOutcome, ShareRecord, ShareState, Update
 from coordinator.share.redundant import Redundant

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
 from coordinator import runtime
-from coordinator.runtime import Outcome, Reply, Ticket, reply
+from coordinator.outcome import Outcome, Reply, Ticket, reply
 from coordinator.transaction import decisions
 from coordinator.transaction.decisions import NewProducerId
 from coordinator.transaction.markers import RETRY_MS, Markers, Written, markers_of

@@ -8,7 +8,8 @@ from collections.abc import Callable, Hashable
 import pytest
 
 from coordinator.hosted import Status
-from coordinator.runtime import RETRY_MS, Outcome, Runtime, Ticket, reply
+from coordinator.outcome import Outcome, Ticket, reply
+from coordinator.runtime import RETRY_MS, Runtime
 from protocol.errors import ErrorCode, KafkaError
 from tests.coordinator.test_runtime import KEY, Bytes, Counter, FakeClock, Memory, soon
 

@@ -15,7 +15,7 @@ from coordinator.group.offsets.delete import delete
 from coordinator.group.offsets.fetch import fetch
 from coordinator.group.records import EndTransaction
 from coordinator.group.state import Client
-from coordinator.runtime import Outcome, Reply
+from coordinator.outcome import Outcome, Reply
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,

@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeVar
 
 from coordinator.group.records import GroupOutcome, GroupRecord
 from coordinator.group.state import GroupState, World
-from coordinator.runtime import Ticket
+from coordinator.outcome import Ticket
 from protocol.errors import KafkaError
 from tests.coordinator.group.consumer_world import Groups, through_bytes
 from tests.scenarios.printing import Printer
@@ -102,6 +102,8 @@ class Scenario(Groups):
             if member_id:
                 self.member_ids[who] = member_id
             self.effects.append(f"{who} <- {self.printer.answer(answer)}")
+        if outcome.then is not None:
+            self.take(outcome.then(self.now_ms))
 
     def pass_time(self, by_ms: int) -> None:
         """Have deadlines pass one by one, each at its time."""

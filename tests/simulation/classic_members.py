@@ -17,7 +17,7 @@ from coordinator.group.offsets.commit import commit
 from coordinator.group.offsets.fetch import fetch
 from coordinator.group.records import GroupOutcome, GroupRecord
 from coordinator.group.state import Client
-from coordinator.runtime import Ticket
+from coordinator.outcome import Ticket
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -95,6 +95,8 @@ class Coordinator(Groups):
             asked = self.waiting.pop(ticket, None)
             if asked is not None:
                 asked[0].answered(asked[1], answer)
+        if outcome.then is not None:
+            self.deliver(outcome.then(self.now_ms))
 
     def pass_time(self, by_ms: int) -> None:
         end_ms = self.now_ms + by_ms

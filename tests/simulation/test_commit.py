@@ -16,7 +16,8 @@ from broker.fast import fetch as fetch_whole
 from broker.fast import fetch_session
 from broker.replica.partition import Partition
 from broker.replica.replica import Replica
-from coordinator.runtime import Outcome, Runtime
+from coordinator.outcome import Outcome
+from coordinator.runtime import Runtime
 from protocol.errors import ErrorCode
 from protocol.types import TopicPartition
 from tests.simulation.commit_clients import Clients

@@ -5,11 +5,12 @@ Source: GroupMetadataManager.classicGroupHeartbeat.
 
 from __future__ import annotations
 
-from coordinator.group.classic.group import EMPTY, PREPARING_REBALANCE, ClassicGroup
+from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.rebalance import keep_session
+from coordinator.group.classic.rendezvous import EMPTY, PREPARING_REBALANCE
 from coordinator.group.records import GroupOutcome
 from coordinator.group.state import Client, GroupState
-from coordinator.runtime import Outcome, Reply, Ticket
+from coordinator.outcome import Outcome, Reply, Ticket
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 

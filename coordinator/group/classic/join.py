@@ -7,14 +7,7 @@ leaders that need not assign again).
 
 from __future__ import annotations
 
-from coordinator.group.classic.group import (
-    COMPLETING_REBALANCE,
-    EMPTY,
-    PREPARING_REBALANCE,
-    STABLE,
-    ClassicGroup,
-    session_key,
-)
+from coordinator.group.classic.group import ClassicGroup, session_key
 from coordinator.group.classic.member import ClassicMember, Strategy
 from coordinator.group.classic.rebalance import (
     answer_join,
@@ -25,13 +18,15 @@ from coordinator.group.classic.rebalance import (
     keep_session,
     prepare,
     prepare_or_complete,
+    settle_after,
     watch,
 )
 from coordinator.group.classic.records import as_is, created
+from coordinator.group.classic.rendezvous import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, STABLE
 from coordinator.group.draft import Draft
 from coordinator.group.records import GroupOutcome
 from coordinator.group.state import Client, GroupState
-from coordinator.runtime import Ticket
+from coordinator.outcome import Ticket
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from protocol.messages.sync_group import SyncGroupResponse
@@ -87,16 +82,31 @@ def join(
     """A member joins a group that is classic, or is not there yet, or is of another type but empty: that one ends."""
     present = state.groups.get(request.group_id)
     if isinstance(present, ClassicGroup):
-        joining = Joining(state, present, request, client, ticket, now_ms)
-    elif request.member_id:
-        draft = Draft()
+        return _join_group(state, present, request, client, ticket, now_ms)
+    draft = Draft()
+    if request.member_id:
         draft.answer(ticket, join_refused(request.member_id, ErrorCode.UNKNOWN_MEMBER_ID))
         return draft.outcome()
-    else:
-        new = state.groups[request.group_id] = ClassicGroup(request.group_id, since_ms=now_ms)
-        joining = Joining(state, new, request, client, ticket, now_ms)
-        joining.draft.records += [*(present.tombstones() if present else ()), created(new)]
-    group = joining.group
+    draft.records += [*(present.tombstones() if present else ()), created(request.group_id, now_ms)]
+
+    def join_created(now_ms: int) -> GroupOutcome:
+        group = state.group_of(request.group_id, ClassicGroup)
+        group.settle(group.stored)
+        return _join_group(state, group, request, client, ticket, now_ms)
+
+    draft.after_apply(join_created)
+    return draft.outcome()
+
+
+def _join_group(
+    state: GroupState,
+    group: ClassicGroup,
+    request: JoinGroupRequest,
+    client: Client,
+    ticket: Ticket[JoinGroupResponse],
+    now_ms: int,
+) -> GroupOutcome:
+    joining = Joining(state, group, request, client, ticket, now_ms)
     if not _has_room(group, request.member_id, state.settings.group_max_size):
         group.remove(request.member_id)
         joining.refuse(ErrorCode.GROUP_MAX_SIZE_REACHED)
@@ -244,6 +254,7 @@ def _replace_static(joining: Joining, old: ClassicMember, member_id: str) -> Non
         prepare(state, group, draft, now_ms, joining.reason(f"static member {member.instance_id} changed the strategy"))
     else:
         draft.records.append(as_is(group))
+        settle_after(group, draft)
         answer_join(group, member, draft, _replaced(joining, member, leader_before))
 
 

@@ -5,12 +5,13 @@ Source: GroupMetadataManager.classicGroupLeave (KIP-345 for several, KIP-800 for
 
 from __future__ import annotations
 
-from coordinator.group.classic.group import EMPTY, ClassicGroup, session_key
+from coordinator.group.classic.group import ClassicGroup, session_key
 from coordinator.group.classic.rebalance import prepare_or_complete, remove_member
+from coordinator.group.classic.rendezvous import EMPTY
 from coordinator.group.draft import Draft
 from coordinator.group.records import GroupOutcome
 from coordinator.group.state import Client, GroupState
-from coordinator.runtime import Ticket
+from coordinator.outcome import Ticket
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
 

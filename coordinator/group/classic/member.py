@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import NamedTuple
 
-from coordinator.runtime import Ticket
+from coordinator.outcome import Ticket
 from protocol.messages.join_group import JoinGroupResponse
 from protocol.messages.sync_group import SyncGroupResponse
 

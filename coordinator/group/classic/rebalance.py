@@ -7,18 +7,10 @@ the moment; what is written is a group that has become empty. Source: GroupMetad
 
 from __future__ import annotations
 
-from coordinator.group.classic.group import (
-    COMPLETING_REBALANCE,
-    EMPTY,
-    PREPARING_REBALANCE,
-    STABLE,
-    ClassicGroup,
-    join_key,
-    session_key,
-    sync_key,
-)
+from coordinator.group.classic.group import ClassicGroup, join_key, session_key, sync_key
 from coordinator.group.classic.member import NO_ASSIGNMENT, ClassicMember
 from coordinator.group.classic.records import empty_generation
+from coordinator.group.classic.rendezvous import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, STABLE
 from coordinator.group.draft import Draft
 from coordinator.group.records import GroupOutcome
 from coordinator.group.state import GroupState
@@ -73,10 +65,21 @@ def complete_join(state: GroupState, group: ClassicGroup, draft: Draft, now_ms: 
             remove_member(state, group, member, draft)
     if not group.members:
         draft.records.append(empty_generation(group, now_ms))
+        settle_after(group, draft)
     elif group.elect_joined_leader():
         _begin_generation(state, group, draft, now_ms)
     else:  # static members only, and none is back yet
         _wait_for_joins(state, group, now_ms)
+
+
+def settle_after(group: ClassicGroup, draft: Draft) -> None:
+    """Have the rebalance end as the group's record, which the draft has, is applied."""
+
+    def settle(now_ms: int) -> GroupOutcome:
+        group.settle(group.stored)
+        return Draft().outcome()
+
+    draft.after_apply(settle)
 
 
 def _begin_generation(state: GroupState, group: ClassicGroup, draft: Draft, now_ms: int) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from coordinator.group.classic.group import ClassicGroup
+from coordinator.group.classic.rendezvous import Rendezvous
 from coordinator.group.records import GroupRecord, classic_group
 from protocol.coordinator_records.classic_group import GroupMetadataValue, MemberMetadata
 
 
-def assigned(group: ClassicGroup, assignments: Mapping[str, bytes]) -> GroupRecord:
+def assigned(group: Rendezvous, assignments: Mapping[str, bytes]) -> GroupRecord:
     """The present generation with its members and their assignments, by member id; who has none gets an empty one."""
     strategy = group.strategy or ""
     members = [
@@ -28,12 +28,12 @@ def assigned(group: ClassicGroup, assignments: Mapping[str, bytes]) -> GroupReco
     return _record(group, group.generation, group.since_ms, members)
 
 
-def as_is(group: ClassicGroup) -> GroupRecord:
+def as_is(group: Rendezvous) -> GroupRecord:
     """The group with the assignments that its members have."""
     return assigned(group, {member.member_id: member.assignment for member in group.members.values()})
 
 
-def empty_generation(group: ClassicGroup, now_ms: int) -> GroupRecord:
+def empty_generation(group: Rendezvous, now_ms: int) -> GroupRecord:
     """The generation that begins as the last member has gone."""
     return classic_group(
         group.group_id,
@@ -48,22 +48,17 @@ def empty_generation(group: ClassicGroup, now_ms: int) -> GroupRecord:
     )
 
 
-def created(group: ClassicGroup) -> GroupRecord:
+def created(group_id: str, now_ms: int) -> GroupRecord:
     """A group that has come into being, whose first members are about to join."""
     return classic_group(
-        group.group_id,
+        group_id,
         GroupMetadataValue(
-            protocol_type="",
-            generation=0,
-            protocol=None,
-            leader=None,
-            current_state_timestamp=group.since_ms,
-            members=[],
+            protocol_type="", generation=0, protocol=None, leader=None, current_state_timestamp=now_ms, members=[]
         ),
     )
 
 
-def _record(group: ClassicGroup, generation: int, since_ms: int, members: list[MemberMetadata]) -> GroupRecord:
+def _record(group: Rendezvous, generation: int, since_ms: int, members: list[MemberMetadata]) -> GroupRecord:
     return classic_group(
         group.group_id,
         GroupMetadataValue(

@@ -5,14 +5,15 @@ The assignments are written before anyone gets them. Source: GroupMetadataManage
 
 from __future__ import annotations
 
-from coordinator.group.classic.group import COMPLETING_REBALANCE, PREPARING_REBALANCE, STABLE, ClassicGroup
+from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.member import NO_ASSIGNMENT
-from coordinator.group.classic.rebalance import answer_sync, keep_session, prepare, stop_waiting_for_syncs
+from coordinator.group.classic.rebalance import answer_sync, keep_session, prepare, settle_after, stop_waiting_for_syncs
 from coordinator.group.classic.records import assigned
+from coordinator.group.classic.rendezvous import COMPLETING_REBALANCE, PREPARING_REBALANCE, STABLE
 from coordinator.group.draft import Draft
 from coordinator.group.records import GroupOutcome
 from coordinator.group.state import Client, GroupState
-from coordinator.runtime import Ticket
+from coordinator.outcome import Ticket
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
@@ -65,6 +66,7 @@ def _assign(state: GroupState, group: ClassicGroup, given: dict[str, bytes], dra
         _refuse_all(state, group, draft, now_ms)
         return
     draft.records.append(assigned(group, given))
+    settle_after(group, draft)
     for member in group.members.values():
         answer = _assignment(group, given.get(member.member_id, NO_ASSIGNMENT))
         if answer_sync(member, draft, answer):

@@ -18,7 +18,7 @@ from coordinator.group.consumer.work import Work
 from coordinator.group.draft import Draft
 from coordinator.group.records import GroupOutcome
 from coordinator.group.state import Client, GroupState
-from coordinator.runtime import Ticket
+from coordinator.outcome import Ticket
 from protocol.consumer_protocol import PROTOCOL_TYPE, ConsumerProtocolSubscription
 from protocol.coordinator_records.consumer_group import ClassicMemberMetadata, ClassicProtocol
 from protocol.errors import ErrorCode, KafkaError, ProtocolError

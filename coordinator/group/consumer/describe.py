@@ -14,7 +14,7 @@ from coordinator.group.consumer.member import Member
 from coordinator.group.modern.describe import existing_topics, undescribed
 from coordinator.group.records import GroupOutcome
 from coordinator.group.state import Client, GroupState, Topics
-from coordinator.runtime import Outcome, Reply, Ticket
+from coordinator.outcome import Outcome, Reply, Ticket
 from protocol.errors import KafkaError
 from protocol.messages import consumer_group_describe as messages
 from protocol.types import Uuid

@@ -10,10 +10,11 @@ from collections.abc import Collection
 from typing import Final
 
 from coordinator.group.assignment import Assignment
-from coordinator.group.classic.group import STABLE, ClassicGroup
+from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.member import ClassicMember, Strategy
 from coordinator.group.classic.rebalance import keep_session, prepare
 from coordinator.group.classic.records import as_is
+from coordinator.group.classic.rendezvous import STABLE, Rendezvous
 from coordinator.group.consumer.embedded import assignment_bytes
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.member import Member
@@ -62,7 +63,7 @@ def downgrade(
     with its instance id. With a reason, the classic group rebalances at once.
 
     Until that rebalance is over its record names no leader: whoever loads the group meanwhile sees that partitions of
-    those who left are still to be given to others (`activate`)."""
+    those who left are still to be given to others."""
     replaced = group.static_member(joining.instance_id) if joining is not None else None
     names = {replaced.member_id: joining.member_id} if replaced is not None and joining is not None else {}
     draft.records += group.tombstones_of(names.get(member_id, member_id) for member_id in group.members)
@@ -78,25 +79,7 @@ def downgrade(
     draft.records.append(as_is(classic))
     state.note("became a classic group", group=group.group_id, generation=classic.generation)
     strategies = {member.member_id: member.strategies for member in classic.members.values()}
-    # What no record has can only be set once the records are applied, which they are when the next timer runs.
-    _soon(state, group.group_id, strategies, rebalance, now_ms)
-
-
-def _soon(
-    state: GroupState, group_id: str, strategies: dict[str, tuple[Strategy, ...]], rebalance: str | None, now_ms: int
-) -> None:
-    state.timers.set(
-        ("downgraded", group_id),
-        now_ms,
-        lambda then_ms: _take_over(state, group_id, strategies, rebalance, then_ms),
-    )
-
-
-def activate(state: GroupState, now_ms: int) -> None:
-    """All groups are loaded: those that became classic and had yet to rebalance do it now."""
-    for group in state.groups.values():
-        if isinstance(group, ClassicGroup) and group.members and group.leader is None:
-            _soon(state, group.group_id, {}, f"Group {group.group_id} was loaded without a leader.", now_ms)
+    draft.after_apply(lambda now_ms: _take_over(state, group.group_id, strategies, rebalance, now_ms))
 
 
 def _classic_group(
@@ -105,8 +88,8 @@ def _classic_group(
     targets: dict[str, Assignment],
     topics: Topics,
     now_ms: int,
-) -> ClassicGroup:
-    classic = ClassicGroup(group.group_id, STABLE, now_ms)
+) -> Rendezvous:
+    classic = Rendezvous(group.group_id, STABLE, now_ms)
     classic.generation = group.epoch
     for member in members:
         classic.add(_classic_member(member), PROTOCOL_TYPE)
@@ -135,16 +118,15 @@ def _take_over(
     rebalance: str | None,
     now_ms: int,
 ) -> GroupOutcome:
-    """The classic group is there: its members have sessions, and all the strategies they can follow."""
+    """The classic group is there: its members get sessions, and all the strategies they can follow, of which its record
+    has only the chosen one."""
     draft = Draft()
-    group = state.groups.get(group_id)
-    if not isinstance(group, ClassicGroup):  # the records could not be written
-        return draft.outcome()
+    group = state.group_of(group_id, ClassicGroup)
+    group.restore(group.stored)
     for member in group.members.values():
-        if member.member_id in strategies:
-            group.change_strategies(member, strategies[member.member_id])
+        group.change_strategies(member, strategies[member.member_id])
         keep_session(state, group, member, now_ms)
     group.leader = group.leader or next(iter(group.members), None)
-    if rebalance is not None and group.state is STABLE:
+    if rebalance is not None:
         prepare(state, group, draft, now_ms, rebalance)
     return draft.outcome()

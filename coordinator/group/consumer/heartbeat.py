@@ -27,12 +27,12 @@ from coordinator.group.consumer.membership import (
 )
 from coordinator.group.consumer.reconciliation import Claimed
 from coordinator.group.consumer.requests import check
-from coordinator.group.consumer.upgrade import find_or_make, release_waiting
+from coordinator.group.consumer.upgrade import find_or_make
 from coordinator.group.consumer.work import Work
 from coordinator.group.draft import Draft
 from coordinator.group.records import GroupOutcome
 from coordinator.group.state import Client, GroupState
-from coordinator.runtime import Ticket
+from coordinator.outcome import Ticket
 from protocol.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatRequest,
@@ -70,7 +70,6 @@ def _stay(
     before = _member(state, group, request, claimed, draft)
     after = Work(state, group, client, draft, now_ms).settle(before, _changed(before, request, client), claimed)
     keep_session(state, group.group_id, after, now_ms)
-    release_waiting(state, group.group_id, draft)
     is_full = (
         request.rebalance_timeout_ms != -1
         and (request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None)

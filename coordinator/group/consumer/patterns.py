@@ -21,7 +21,7 @@ from coordinator.group.records import GroupOutcome
 from coordinator.group.regex import UNRESOLVED, Resolved
 from coordinator.group.state import Client, GroupState, MatchRequest
 from coordinator.group.timers import NOTHING
-from coordinator.runtime import Ticket
+from coordinator.outcome import Ticket
 
 MIN_REFRESH_INTERVAL_MS: Final = 10_000
 """Topics may come and go faster than patterns can be matched against all of them."""

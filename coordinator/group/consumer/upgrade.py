@@ -18,6 +18,7 @@ from coordinator.group.consumer.fencing import keep_session
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.member import Member, at_epoch
 from coordinator.group.draft import Draft
+from coordinator.group.records import GroupOutcome
 from coordinator.group.state import GroupState
 from protocol.coordinator_records.consumer_group import ClassicMemberMetadata, ClassicProtocol
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
@@ -44,15 +45,14 @@ def find_or_make(state: GroupState, group_id: str, draft: Draft, *, joining: boo
     return _upgrade(state, group, draft, now_ms)
 
 
-def release_waiting(state: GroupState, group_id: str, draft: Draft) -> None:
-    """Who waits in a rebalance of the classic group, which is about to be none, joins again. To be called last, when
-    nothing can fail any more."""
-    group = state.groups.get(group_id)
-    if isinstance(group, ClassicGroup):
-        code = ErrorCode.REBALANCE_IN_PROGRESS
-        for member in group.members.values():
-            answer_join(group, member, draft, join_refused(member.member_id, code))
-            answer_sync(member, draft, SyncGroupResponse(error_code=code, assignment=b""))
+def _release_waiting(classic: ClassicGroup) -> GroupOutcome:
+    """Who waits in a rebalance of the classic group, which is none any more, joins again."""
+    draft = Draft()
+    code = ErrorCode.REBALANCE_IN_PROGRESS
+    for member in classic.members.values():
+        answer_join(classic, member, draft, join_refused(member.member_id, code))
+        answer_sync(member, draft, SyncGroupResponse(error_code=code, assignment=b""))
+    return draft.outcome()
 
 
 def _upgrade(state: GroupState, classic: ClassicGroup, draft: Draft, now_ms: int) -> ConsumerGroup:
@@ -63,6 +63,7 @@ def _upgrade(state: GroupState, classic: ClassicGroup, draft: Draft, now_ms: int
     except ProtocolError as error:
         raise _not_upgraded(state, classic, "because the embedded consumer protocol is malformed", str(error)) from None
     _write(group, draft)
+    draft.after_apply(lambda _now_ms: _release_waiting(classic))
     for member in group.members.values():
         keep_session(state, group.group_id, member, now_ms)
     state.note("became a consumer group", group=group.group_id, epoch=group.epoch)

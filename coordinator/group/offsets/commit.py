@@ -5,8 +5,9 @@ Source: OffsetMetadataManager.commitOffset (KIP-211 for retention, KIP-848 and K
 
 from __future__ import annotations
 
-from coordinator.group.classic.group import PREPARING_REBALANCE, STABLE, ClassicGroup
+from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.rebalance import keep_session
+from coordinator.group.classic.rendezvous import PREPARING_REBALANCE, STABLE
 from coordinator.group.group import CommitCheck, Group, any_partition
 from coordinator.group.records import (
     NO_TIMESTAMP,
@@ -16,7 +17,7 @@ from coordinator.group.records import (
     offset_commit,
 )
 from coordinator.group.state import Client, GroupState
-from coordinator.runtime import Outcome, Reply, Ticket
+from coordinator.outcome import Outcome, Reply, Ticket
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,

@@ -12,7 +12,7 @@ from coordinator.group.group import Group
 from coordinator.group.offsets.offsets import Offset
 from coordinator.group.records import NO_TIMESTAMP, AnyRecord, GroupOutcome, offset_gone
 from coordinator.group.state import Client, GroupState
-from coordinator.runtime import Outcome, Reply, Ticket
+from coordinator.outcome import Outcome, Reply, Ticket
 from protocol.errors import ErrorCode
 from protocol.messages.offset_delete import (
     OffsetDeleteRequest,

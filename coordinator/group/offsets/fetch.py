@@ -10,7 +10,7 @@ from coordinator.group.group import Group
 from coordinator.group.offsets.offsets import NO_OFFSETS, ByTopic, Offset
 from coordinator.group.records import GroupOutcome
 from coordinator.group.state import GroupState
-from coordinator.runtime import Outcome, Reply, Ticket
+from coordinator.outcome import Outcome, Reply, Ticket
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,

@@ -11,7 +11,7 @@ from coordinator.group.records import GroupOutcome
 from coordinator.group.share.group import ShareGroup
 from coordinator.group.share.member import ShareMember
 from coordinator.group.state import Client, GroupState, Topics
-from coordinator.runtime import Outcome, Reply, Ticket
+from coordinator.outcome import Outcome, Reply, Ticket
 from protocol.errors import KafkaError
 from protocol.messages import share_group_describe as messages
 

@@ -21,7 +21,7 @@ from coordinator.group.share.initialization import Initialize, initialize, is_as
 from coordinator.group.share.member import JOINING, LEAVING, ShareMember
 from coordinator.group.share.sessions import fence, keep_session
 from coordinator.group.state import Client, GroupState
-from coordinator.runtime import Ticket
+from coordinator.outcome import Ticket
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages import share_group_heartbeat as messages
 from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse

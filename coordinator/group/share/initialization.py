@@ -15,7 +15,7 @@ from coordinator.group.share import records
 from coordinator.group.share.group import ShareGroup
 from coordinator.group.share.topics import InitTopic, StateTopics
 from coordinator.group.state import GroupState
-from coordinator.runtime import Outcome, Reply, Ticket
+from coordinator.outcome import Outcome, Reply, Ticket
 from protocol.types import Uuid
 
 FROM_RESET_STRATEGY: Final = -1

@@ -16,7 +16,7 @@ from coordinator.group.share.group import ShareGroup
 from coordinator.group.share.initialization import Initialize
 from coordinator.group.share.topics import InitTopic, Partitions
 from coordinator.group.state import GroupState
-from coordinator.runtime import Outcome, Reply, Ticket
+from coordinator.outcome import Outcome, Reply, Ticket
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import Uuid
 

@@ -9,7 +9,7 @@ from coordinator.group import requests
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.records import AnyRecord
 from coordinator.group.state import Client
-from coordinator.runtime import Ticket
+from coordinator.outcome import Ticket
 from protocol.errors import KafkaError
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from coordinator.group import requests
-from coordinator.group.classic.group import STABLE, ClassicGroup
+from coordinator.group.classic.group import ClassicGroup
+from coordinator.group.classic.rendezvous import STABLE
 from coordinator.group.state import Client
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from coordinator.group import requests
-from coordinator.group.classic.group import STABLE, ClassicGroup
+from coordinator.group.classic.group import ClassicGroup
+from coordinator.group.classic.rendezvous import STABLE
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.records import GroupOutcome
 from coordinator.group.state import Client
-from coordinator.runtime import Ticket
+from coordinator.outcome import Ticket
 from protocol.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, read
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.heartbeat import HeartbeatRequest

@@ -18,7 +18,7 @@ from coordinator.group.settings import GroupSettings
 from coordinator.group.shard import GroupShard
 from coordinator.group.state import Client, MatchRequest, World
 from coordinator.group.subscription_metadata import TopicWatch
-from coordinator.runtime import Ticket
+from coordinator.outcome import Ticket
 from protocol.coordinator_records import CONSUMER_OFFSETS, decode_record, encode_key, encode_value
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.consumer_group_heartbeat import (
@@ -134,6 +134,8 @@ class Groups:
             self.log.append(record)
             self.written.append(record)
         self.replies.update(outcome.replies)
+        if outcome.then is not None:
+            self.take(outcome.then(self.now_ms))
 
     def reload(self) -> None:
         """Another broker loads the shard from what is left of its log after compaction."""

@@ -27,7 +27,7 @@ from coordinator.group.share.heartbeat import Heard
 from coordinator.group.share.initialization import Initialize
 from coordinator.group.share.offsets import Wanted
 from coordinator.group.state import Client, GroupState
-from coordinator.runtime import Outcome, Reply, Ticket
+from coordinator.outcome import Outcome, Reply, Ticket
 from protocol.consumer_protocol import ConsumerProtocolSubscription, write
 from protocol.errors import KafkaError
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
@@ -242,6 +242,8 @@ class Hostile:
                 self.world.shard.apply(record)
         for _, answer in outcome.replies:
             self.learn(answer)
+        if outcome.then is not None:
+            self.take(outcome.then(self.world.now_ms))
 
     def learn(self, answer: object) -> None:
         if isinstance(answer, Heard):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from coordinator.group.classic.group import EMPTY, PREPARING_REBALANCE, STABLE
+from coordinator.group.classic.group import ClassicGroup
+from coordinator.group.classic.rendezvous import EMPTY, PREPARING_REBALANCE, STABLE
+from coordinator.group.classic.stored import NOTHING_STORED
 from coordinator.group.records import GROUP_METADATA_VERSION, GroupRecord
+from coordinator.group.shard import GroupShard
 from protocol.coordinator_records.classic_group import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JoinGroupResponseMember
@@ -177,3 +180,37 @@ def test_a_thousand_members_join_one_generation() -> None:
     assert len(groups.classic.members) == 1_000
     assert groups.classic.state is STABLE
     assert synced(groups.sync(ids[-1])).assignment == f"assignment of {ids[-1]}".encode()
+
+
+def test_a_group_whose_first_record_is_not_applied_is_not_there() -> None:
+    groups = ClassicGroups()
+    groups.take = lambda outcome: None  # type: ignore[method-assign]
+    groups.join()
+    assert groups.shard.state.groups == {}
+
+
+def test_a_generation_is_stored_with_its_record_and_not_before() -> None:
+    groups = ClassicGroups()
+    first = groups.join()
+    groups.sleep(6_000)
+    member_id = joined(first).member_id
+    assert groups.classic.generation == 1
+    assert groups.classic.stored == NOTHING_STORED._replace(since_ms=START_MS)
+    groups.sync(member_id, 1, {member_id: b"a"})
+    assert groups.classic.stored.generation == 1
+    assert groups.classic.stored.members[member_id].assignment == b"a"
+
+
+def test_a_rebalance_leaves_the_stored_generation_as_it_was() -> None:
+    groups = ClassicGroups()
+    (member_id,) = groups.stable()
+    stored = groups.classic.stored
+    groups.join()
+    assert groups.classic.state is PREPARING_REBALANCE
+    assert groups.classic.stored is stored
+    loaded = GroupShard(groups.shard.state.world)
+    for written in groups.log:
+        loaded.apply(written)
+    loaded.activate(groups.now_ms)
+    group = loaded.state.group_of(GROUP, ClassicGroup)
+    assert (group.state, list(group.members)) == (STABLE, [member_id])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.group.classic.group import STABLE
+from coordinator.group.classic.rendezvous import STABLE
 from coordinator.group.shard import GroupShard
 from coordinator.group.timers import MAX_RETRY_MS, MAX_RUNS, Timers
-from coordinator.runtime import RETRY_MS, Outcome, Reply, Ticket
+from coordinator.outcome import Outcome, Reply, Ticket
+from coordinator.runtime import RETRY_MS
 from protocol.errors import ErrorCode, KafkaError
 from tests.coordinator.group.classic_world import ClassicGroups, joined
 
@@ -55,6 +56,7 @@ def test_a_group_that_changed_its_strategy_is_loaded() -> None:
     loaded = GroupShard(ClassicGroups().shard.state.world)
     for record in world.log:
         loaded.apply(record)
+    loaded.activate(world.now_ms)
     group = loaded.state.groups[world.classic.group_id]
     assert (group.state_name, group.strategy) == (STABLE.value, "sticky")  # type: ignore[attr-defined]
     assert group.members[member].metadata("sticky") == b"other"  # type: ignore[attr-defined]

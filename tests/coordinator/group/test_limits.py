@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coordinator.group.offsets.commit import commit, commit_transactional
 from coordinator.group.state import Client
-from coordinator.runtime import Ticket
+from coordinator.outcome import Ticket
 from protocol.errors import ErrorCode
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,

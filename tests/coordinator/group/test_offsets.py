@@ -7,7 +7,7 @@ from coordinator.group.offsets.delete import GROUPS_AT_ONCE, PAUSE_MS
 from coordinator.group.offsets.offsets import Offsets
 from coordinator.group.records import EndTransaction, committed, offset_commit
 from coordinator.group.state import Client
-from coordinator.runtime import Ticket
+from coordinator.outcome import Ticket
 from protocol.coordinator_records.offsets import OffsetCommitKey, OffsetCommitValue
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,

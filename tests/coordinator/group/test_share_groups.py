@@ -15,7 +15,7 @@ from coordinator.group.share.heartbeat import Heard, heartbeat
 from coordinator.group.share.initialization import initialized, topics_deleted, uninitialized
 from coordinator.group.share.offsets import Altered, Deletion, alter, begin_delete, begin_delete_all, deleted
 from coordinator.group.state import Client
-from coordinator.runtime import Outcome, Ticket
+from coordinator.outcome import Outcome, Ticket
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from protocol.types import Uuid

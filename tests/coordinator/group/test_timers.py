@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coordinator.group.records import GroupOutcome, GroupRecord, offset_gone
 from coordinator.group.timers import Action, Timers
-from coordinator.runtime import Outcome, Reply, Ticket
+from coordinator.outcome import Outcome, Reply, Ticket
 
 
 class Ran:

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from coordinator.runtime import Ticket
+from coordinator.outcome import Ticket
 from coordinator.share.batches import StateBatch
 from coordinator.share.records import ShareForm, ShareKey, ShareOutcome
 from coordinator.share.shard import ShareSettings, ShareShard, Written

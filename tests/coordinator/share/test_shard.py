@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator.cluster.topics.topic import Topic
-from coordinator.runtime import Ticket
+from coordinator.outcome import Ticket
 from coordinator.share.batches import StateBatch
 from coordinator.share.records import ShareForm, ShareKey, ShareOutcome, ShareRecord, ShareState, Update
 from coordinator.share.shard import ShareSettings, ShareShard, Summary, Written

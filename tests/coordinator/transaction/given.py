@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from typing import Any, NamedTuple
 
-from coordinator.runtime import Outcome, Ticket
+from coordinator.outcome import Outcome, Ticket
 from coordinator.transaction.markers import Markers
 from coordinator.transaction.records import TransactionForm, TransactionRecord, joined
 from coordinator.transaction.settings import TransactionSettings
