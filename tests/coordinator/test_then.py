@@ -19,12 +19,12 @@ def add_then(world: Faulty, then: Callable[[Ticket[int]], Outcome[int]]) -> asyn
 
 
 async def test_the_second_step_sees_what_the_first_has_written() -> None:
-    world = Faulty()
+    world = await Faulty().loaded()
     assert await add_then(world, world.shard.read) == 1
 
 
 async def test_the_second_step_may_write_and_lead_to_a_third() -> None:
-    world = Faulty()
+    world = await Faulty().loaded()
 
     def add_two_more(ticket: Ticket[int]) -> Outcome[int]:
         return Outcome([2], then=lambda _: Outcome([3], then=lambda _: world.shard.read(ticket)))
@@ -35,7 +35,7 @@ async def test_the_second_step_may_write_and_lead_to_a_third() -> None:
 
 async def test_an_answer_of_the_second_step_waits_for_the_commit_of_the_first() -> None:
     storage = Memory(commit=False)
-    world = Faulty(storage)
+    world = await Faulty(storage).loaded()
     answer = add_then(world, world.shard.read)
     assert not await soon(answer)
     storage.commit()
@@ -43,7 +43,7 @@ async def test_an_answer_of_the_second_step_waits_for_the_commit_of_the_first() 
 
 
 async def test_a_first_step_that_cannot_be_written_has_no_second() -> None:
-    world = Faulty()
+    world = await Faulty().loaded()
     world.storage.refuses = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
     steps: list[str] = []
     with pytest.raises(KafkaError):
@@ -52,7 +52,7 @@ async def test_a_first_step_that_cannot_be_written_has_no_second() -> None:
 
 
 async def test_a_second_step_that_fails_fails_for_its_request_and_keeps_what_was_written() -> None:
-    world = Faulty()
+    world = await Faulty().loaded()
     parked = world.park()
     with pytest.raises(KafkaError) as caught:
         add_then(world, fail)
@@ -65,7 +65,7 @@ async def test_a_second_step_that_fails_fails_for_its_request_and_keeps_what_was
 
 
 async def test_a_deadline_may_decide_in_two_steps() -> None:
-    world = Faulty()
+    world = await Faulty().loaded()
     parked = world.park()
     expire = world.shard.expire
 
@@ -80,7 +80,7 @@ async def test_a_deadline_may_decide_in_two_steps() -> None:
 
 async def test_a_shard_that_loses_its_place_over_the_first_step_has_no_second() -> None:
     storage = Memory(commit=False)
-    world = Faulty(storage)
+    world = await Faulty(storage).loaded()
     world.shard.apply = fail  # type: ignore[assignment,method-assign]
     with pytest.raises(KafkaError):
         add_then(world, lambda ticket: Outcome([2], [reply(ticket, 2)]))
