@@ -13,7 +13,6 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.coordinators.environment import Environment
-from broker.coordinators.java_hash import java_hash
 from broker.coordinators.storage import PartitionStorage, Sized
 from broker.logging import get_logger
 from broker.replica.partition import Partition
@@ -23,6 +22,7 @@ from coordinator.outcome import Decision
 from coordinator.refusal import Refusal
 from coordinator.runtime import Form, Runtime, Shard
 from protocol.errors import ErrorCode, KafkaError
+from protocol.java_hash import java_hash
 from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 
 A = TypeVar("A")

@@ -17,6 +17,7 @@ from coordinator.group.classic.stored import StoredGroup, StoredMember
 from coordinator.group.records import NO_TIMESTAMP
 from protocol.consumer_protocol import PROTOCOL_TYPE, ConsumerProtocolSubscription, read
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
+from protocol.java_hash import hash_map_order
 
 
 class ClassicState(Enum):
@@ -72,6 +73,8 @@ class Rendezvous:
         """What its consumers read; None if that is not known."""
         self._supported: dict[str, int] = {}
         """How many members can follow each strategy."""
+        self._named: Counter[str] = Counter()
+        """How often members name each strategy."""
 
     @property
     def protocol_type(self) -> str:
@@ -119,13 +122,20 @@ class Rendezvous:
         names = list(strategies)
         if self.state is EMPTY:
             return bool(protocol and names)
-        return self.protocol == protocol and any(self._supported.get(name, 0) == len(self.members) for name in names)
+        return self.protocol == protocol and not self._candidates().isdisjoint(names)
 
     def select_strategy(self) -> str:
-        """The strategy with most votes among those that all members can follow."""
-        candidates = {name for name, count in self._supported.items() if count == len(self.members)}
+        """The strategy with most votes among those that all members can follow; of several, the first in the order of
+        Kafka's map of votes."""
+        candidates = self._candidates()
         votes = Counter(member.vote(candidates) for member in self.members.values())
-        return votes.most_common(1)[0][0]
+        return max(hash_map_order(votes), key=votes.__getitem__)
+
+    def _candidates(self) -> set[str]:
+        """The strategies that all members can follow. One that somebody names twice counts only where there is no
+        other: Kafka counts it as two members', and never answers a group that has no other."""
+        shared = {name for name, count in self._supported.items() if count == len(self.members)}
+        return {name for name in shared if self._named[name] == len(self.members)} or shared
 
     # Changes.
 
@@ -204,7 +214,10 @@ class Rendezvous:
         member.strategies = strategies
 
     def _count(self, strategies: Iterable[Strategy], change: int) -> None:
-        for name in {name for name, _ in strategies}:  # a client may name one twice
+        names = [name for name, _ in strategies]
+        for name in names:
+            self._named[name] += change
+        for name in set(names):  # a client may name one twice
             self._supported[name] = self._supported.get(name, 0) + change
 
     def elect_joined_leader(self) -> bool:

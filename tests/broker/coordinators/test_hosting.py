@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from broker.coordinators.hosting import SEEN_BY_CLIENTS, seen_by_client
-from broker.coordinators.java_hash import java_hash
 from protocol.errors import ErrorCode, KafkaError
+from protocol.java_hash import hash_map_order, java_hash
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,11 @@ from protocol.errors import ErrorCode, KafkaError
 )
 def test_a_keys_hash_is_javas(text: str, expected: int) -> None:
     assert java_hash(text) == expected
+
+
+def test_names_are_in_the_order_of_javas_map() -> None:
+    assert hash_map_order(["roundrobin", "range", "sticky"]) == ["sticky", "range", "roundrobin"]
+    assert hash_map_order([chr(code) for code in range(ord("m"), ord("a") - 1, -1)]) == list("abcdefghijklm")
 
 
 def test_errors_of_the_log_become_errors_of_a_coordinator() -> None:

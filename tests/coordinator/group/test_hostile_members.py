@@ -24,6 +24,21 @@ def test_a_strategy_that_is_named_twice_counts_once() -> None:
     assert [joined(asked).error_code for asked in (second, again)] == [0, 0]
 
 
+def test_a_strategy_that_is_named_twice_comes_behind_one_that_is_named_once() -> None:
+    world = ClassicGroups()
+    only = world.join(instance_id="one", strategies=("roundrobin", "sticky", "roundrobin"))
+    world.sleep(10_000)
+    assert joined(only).protocol_name == "sticky"
+
+
+@pytest.mark.parametrize("order", [("range", "roundrobin"), ("roundrobin", "range")])
+def test_of_strategies_with_as_many_votes_the_first_in_the_order_of_kafkas_map_is_taken(order: tuple[str, str]) -> None:
+    world = ClassicGroups()
+    asked = [world.join(instance_id="one", strategies=order), world.join(instance_id="two", strategies=order[::-1])]
+    world.sleep(10_000)
+    assert [joined(each).protocol_name for each in asked] == ["range", "range"]
+
+
 def test_no_strategy_at_all_is_refused() -> None:
     assert joined(ClassicGroups().join(strategies=())).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 

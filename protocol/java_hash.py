@@ -1,8 +1,9 @@
-"""String.hashCode of Java, by which a key finds its partition of a coordinator's topic."""
+"""String.hashCode of Java: by it a key finds its partition of a coordinator's topic, and a HashMap its order."""
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Collection
 from functools import lru_cache
 from typing import Final
 
@@ -10,6 +11,7 @@ HASHES: Final = 65_536
 """Hash codes that are kept: every heartbeat needs one, and Python takes some microseconds to make it."""
 
 SIGN_BIT: Final = 1 << 31
+FEWEST_BUCKETS: Final = 16
 
 
 @lru_cache(maxsize=HASHES)
@@ -24,3 +26,17 @@ def java_hash(text: str) -> int:
     if result >= SIGN_BIT:
         result -= 2 * SIGN_BIT
     return result if result != -SIGN_BIT else 0
+
+
+def hash_map_order(names: Collection[str]) -> list[str]:
+    """The names, each once, as a java.util.HashMap goes through them that has nothing else: by bucket, of which there
+    are a power of two, with a load of three quarters at most; those of one bucket as they came."""
+    buckets = FEWEST_BUCKETS
+    while len(names) > buckets * 3 // 4:
+        buckets *= 2
+
+    def bucket(name: str) -> int:
+        code = java_hash(name) & 0xFFFFFFFF
+        return (code ^ code >> 16) & (buckets - 1)
+
+    return sorted(names, key=bucket)
