@@ -145,7 +145,7 @@ def take_acknowledgements(call: Call[ShareFetchRequest], key: SessionKey) -> Ack
 def begin(call: Call[ShareFetchRequest], key: SessionKey, session: ShareSession | None) -> ShareFetching | None:
     """The fetch, if there is one: its partitions, each time beginning with another."""
     request = call.request
-    if session is None or request.is_renew_ack or request.max_records <= 0 or request.max_bytes <= 0:
+    if session is None or request.is_renew_ack:
         return None
     partitions = list(session.partitions)
     if not partitions:

@@ -77,7 +77,7 @@ class ShareFetching:
         """As `attempt`; None if that is to be done again."""
         self.found.clear()
         hosted = self._hosted()
-        if self._named and len(self.found) == len(self._named):
+        if self._wants_nothing or (self._named and len(self.found) == len(self._named)):
             return True
         candidates = self._read(hosted)
         size = sum(each.fetched.read.size_bytes for each in candidates)
@@ -92,6 +92,11 @@ class ShareFetching:
         if not self.found and any(self._place(each.hosted) != each.offset for each in candidates):
             return None  # what was there is aborted, or gone, or not to be had yet: there may be more behind it
         return is_last or bool(self.found)
+
+    @property
+    def _wants_nothing(self) -> bool:
+        """Who asks for no record is told of the partitions that have none to give, and no more."""
+        return self._wish.max_records <= 0 or self._bounds.max_bytes <= 0
 
     def _hosted(self) -> list[tuple[PartitionId, Hosted]]:
         """The share partitions; those that cannot be fetched from have their error found."""

@@ -121,6 +121,22 @@ def run(directory: Path, test: object, **options: str) -> None:
     asyncio.run(whole())
 
 
+@pytest.mark.parametrize("nothing", ["max_records", "max_bytes"])
+def test_who_fetches_nothing_is_told_of_a_partition_that_is_not_there(nothing: str, tmp_path: Path) -> None:
+    async def test() -> None:
+        async with InProcess(tmp_path, OPTIONS) as broker:
+            fetching = await Fetching.begin(broker)
+            fetching.append(1)
+            named = [FetchPartition(partition_index=index, acknowledgement_batches=[]) for index in (0, 7)]
+            topics = [FetchTopic(topic_id=fetching.topic_id, partitions=named)]
+            answer = await fetching.fetch(0, topics=topics, **{nothing: 0})
+            (topic,) = answer.responses
+            assert [(part.partition_index, part.error_code) for part in topic.partitions if part.error_code] == [(7, 3)]
+            assert not any(part.acquired_records for part in topic.partitions)
+
+    asyncio.run(test())
+
+
 def test_records_come_with_what_was_acquired_of_them(directory: Path) -> None:
     async def test(fetching: Fetching) -> None:
         fetching.append(3)
