@@ -6,7 +6,9 @@ ABORTABLE errors (KIP-890), v6 share partitions as keys (KIP-932). The internal 
 
 from __future__ import annotations
 
+import asyncio
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from broker.coordinators.hosting import Finder
@@ -36,7 +38,7 @@ INT32: Final = range(-(1 << 31), 1 << 31)
 async def find_coordinator(call: Call[FindCoordinatorRequest]) -> FindCoordinatorResponse:
     request = call.request
     if call.version >= FIRST_BATCHED_VERSION:
-        return FindCoordinatorResponse(coordinators=[await find(call, key) for key in request.coordinator_keys])
+        return FindCoordinatorResponse(coordinators=await find_all(call, request.coordinator_keys))
     found = await find(call, request.key)
     return FindCoordinatorResponse(
         error_code=found.error_code,
@@ -45,6 +47,13 @@ async def find_coordinator(call: Call[FindCoordinatorRequest]) -> FindCoordinato
         host=found.host,
         port=found.port,
     )
+
+
+async def find_all(call: Call[FindCoordinatorRequest], keys: Sequence[str]) -> list[Found]:
+    """All at once: where the topic has to be made, that is tried once for all of them."""
+    if len(keys) == 1:
+        return [await find(call, keys[0])]
+    return await asyncio.gather(*(find(call, key) for key in keys))
 
 
 async def find(call: Call[FindCoordinatorRequest], key: str) -> Found:

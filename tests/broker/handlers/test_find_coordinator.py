@@ -1,10 +1,17 @@
-"""Keys of share partitions, as Java reads them."""
+"""Keys of share partitions, as Java reads them; many keys at once."""
 
 from __future__ import annotations
+
+import asyncio
+from pathlib import Path
 
 import pytest
 
 from broker.handlers.find_coordinator import is_share_partition
+from protocol.errors import ErrorCode
+from protocol.messages.create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
+from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from tests.broker.inprocess import InProcess
 
 TOPIC_ID = "A" * 22
 
@@ -25,3 +32,30 @@ def test_a_group_a_topic_id_and_a_partition(group: str, partition: str) -> None:
 )
 def test_anything_else_is_none(key: str) -> None:
     assert not is_share_partition(key)
+
+
+def test_a_topic_that_cannot_be_made_is_tried_once_for_all_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = []
+
+    async def test() -> None:
+        async with InProcess(tmp_path) as broker:
+
+            async def create(request: CreateTopicsRequest) -> CreateTopicsResponse:
+                tried.append(request)
+                await asyncio.sleep(0)
+                results = [
+                    CreatableTopicResult(name=topic.name, error_code=ErrorCode.POLICY_VIOLATION)
+                    for topic in request.topics
+                ]
+                return CreateTopicsResponse(topics=results)
+
+            monkeypatch.setattr(broker.server.broker.topics, "create", create)
+            request = FindCoordinatorRequest(key_type=0, coordinator_keys=[f"group-{number}" for number in range(50)])
+            answer = await broker.client().ask(request, 4, FindCoordinatorResponse)
+            assert {one.error_code for one in answer.coordinators} == {ErrorCode.COORDINATOR_NOT_AVAILABLE}
+            assert len(answer.coordinators) == 50
+
+    asyncio.run(test())
+    assert len(tried) == 1
