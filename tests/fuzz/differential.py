@@ -1,32 +1,34 @@
 """Asks Odradek and Apache Kafka the same random requests, and holds their answers and their worlds together.
 
 `python -m tests.fuzz.differential --requests 100000`, or `make fuzz-differential`. An episode is a world set up alike
-in both and some hundred requests, all from its seed; it ends with questions about what has become of the world.
+in both and some hundred requests, all from its seed; it ends with questions about what has become of the world. Several
+episodes go on side by side, each in a lane of its own: no two of them name the same things.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import random
-import re
 import sys
 import tempfile
 import time
-from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from broker.handlers import APIS
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.produce import ProduceRequest
 from tests.fuzz.aftermath import questions
-from tests.fuzz.meant import has_failed, is_open, reason
+from tests.fuzz.counts import SHOWN, Counts, kind_of, short
+from tests.fuzz.meant import has_failed, reason
 from tests.fuzz.reducing import reduced
-from tests.fuzz.twins import READS, Answers, Twins, requests_of
+from tests.fuzz.twins import READS, Answers, Twins, error_codes, requests_of
 from tests.interop.brokers import ApacheKafka, Odradek
 from tests.interop.conformance.compare import Difference, compare
 from tests.interop.conformance.peers import Peer, compared
@@ -46,56 +48,23 @@ PROPERTIES: Final = {
 }
 EPISODE: Final = 150
 """Requests to one world."""
-SHOWN: Final = 900
-REDUCTIONS: Final = 1_000_000_000
-"""Worlds in which requests are made smaller have names from here on."""
 
+LANES: Final = 12
+"""Episodes side by side: an answer that does not come, or a deadline, keeps only its own lane waiting."""
 
-class Counts:
-    """Of each API and version: how often it was asked, answered alike, otherwise as is meant, otherwise."""
+BROKERS_LAST: Final = 10_000
+"""Requests to one pair of brokers: what episodes have made stays, and would slow those that come later down."""
 
-    def __init__(self) -> None:
-        self.rows: dict[tuple[str, int], Counter[str]] = defaultdict(Counter)
-        self.reasons: Counter[str] = Counter()
-        """Why answers differ that are meant to, by the first of their differences."""
-
-        self.differences: dict[str, str] = {}
-        """The first of each kind, and the request that shows it."""
-
-    def add(self, name: str, version: int, outcome: str) -> None:
-        self.rows[name, version][outcome] += 1
-        self.rows[name, version]["requests"] += 1
-
-    @property
-    def total(self) -> Counter[str]:
-        return sum(self.rows.values(), Counter())
-
-    def printed(self) -> str:
-        return "\n".join(f"{key}\n    {shown}" for key, shown in self.differences.items())
-
-    def table(self) -> str:
-        lines = [f"{'request':42} {'requests':>8} {'alike':>8} {'meant':>6} {'open':>6} {'different':>9}"]
-        for (name, version), row in sorted(self.rows.items()):
-            lines.append(
-                f"{name.removesuffix('Request'):38} v{version:<3}{row['requests']:>8} {row['alike']:>8} "
-                f"{row['meant']:>6} {row['open']:>6} {row['different']:>9}"
-            )
-        lines += [f"{count:8} meant: {reason}" for reason, count in self.reasons.most_common()]
-        total = self.total
-        lines.append(
-            f"{len(self.rows)} APIs × versions: {total['requests']} requests, {total['alike']} alike, "
-            f"{total['meant']} meant, {total['open']} known and open, {total['different']} different"
-        )
-        return "\n".join(lines)
+REDUCTIONS: Final = itertools.count(1_000_000_000)
+"""Worlds in which requests are made smaller have their names from here."""
 
 
 class Fuzz:
-    """Episodes over a pair of brokers."""
+    """Episodes over a pair of brokers, one after the other."""
 
     def __init__(self, twins: Twins, served: dict[int, range], counts: Counts, *, reduces: bool = False) -> None:
         self.twins = twins
         self.reduces = reduces
-        self.reductions = 0
         self.counts = counts
         self.requests = list(requests_of(served, [api.request for api in APIS]))
 
@@ -115,54 +84,37 @@ class Fuzz:
             self.clean()
 
     def one(self, cls: type, version: int, seed: int, number: int) -> bool:
+        """Asks one request; whether both worlds are still alike."""
         answers = self.twins.ask(cls, version, f"{seed}/{number}")
         if answers is None:
             return True
-        before = len(self.counts.differences)
-        outcome = self.judge(answers, f"{seed}, request {number}")
-        if self.reduces and len(self.counts.differences) > before:
+        outcome, is_new = self.judge(answers, f"{seed}, request {number}")
+        if self.reduces and is_new:
             self.reduce(cls, version, f"{seed}/{number}", answers)
             return False
-        return cls.__name__ in READS or outcome == "alike" or (outcome == "meant" and not comes_apart(answers))
+        if outcome == "meant":
+            return cls.__name__ in READS or not comes_apart(answers)
+        return outcome == "alike"
 
     def reduce(self, cls: type, version: int, seed: str, answers: Answers) -> None:
         """Prints the smallest request that shows the same, or that it takes what came before."""
-        kinds = {kind_of(one) for one in self.strange(answers)}
+        kinds = {kind_of(one) for one in strange(answers)}
         least = reduced(
             self.twins, cls, version, seed,
-            lambda tried: bool(kinds & {kind_of(one) for one in self.strange(tried)}), self.fresh,
+            lambda tried: bool(kinds & {kind_of(one) for one in strange(tried)}), lambda: f"d{next(REDUCTIONS)}",
         )  # fmt: skip
-        print(f"    least: {'it takes the requests before it' if least is None else short(least, SHOWN)}", flush=True)
+        found = "it takes the requests before it" if least is None else short(least, SHOWN)
+        print(f"{' | '.join(kinds)[:SHOWN]}\n    least: {found}", flush=True)
 
-    def fresh(self) -> str:
-        self.reductions += 1
-        return f"d{REDUCTIONS + self.reductions}"
-
-    def strange(self, answers: Answers) -> list[Difference]:
-        """The differences that nothing explains."""
-        found = differences(answers)
-        return [one for one in found if reason(one, answers) is None]
-
-    def judge(self, answers: Answers, where: str) -> str:
-        name = type(answers.request).__name__
-        found, strange = differences(answers), self.strange(answers)
-        if found and not strange:
-            self.counts.reasons[str(reason(found[0], answers))] += 1
-        outcome = "meant" if found else "alike"
-        if strange:
-            outcome = "open" if all(map(is_open, strange)) else "different"
-        self.counts.add(name, answers.version, outcome)
-        for one in strange[:3]:
-            self.note(one, where)
-        return outcome
-
-    def note(self, one: Difference, where: str) -> None:
-        """Prints a difference of a kind that has not been printed yet."""
-        key = f"{'(open) ' if is_open(one) else ''}{kind_of(one)}"
-        if key not in self.counts.differences:
-            shown = f"v{one.version}, seed {where}: {short(one.request, SHOWN)}"
-            self.counts.differences[key] = shown
-            print(f"{key}\n    {shown}", flush=True)
+    def judge(self, answers: Answers, where: str) -> tuple[str, bool]:
+        """What the answers are, and whether a difference of theirs is of a kind that has not been met yet."""
+        found, unexplained = differences(answers), strange(answers)
+        outcome = "different" if unexplained else "meant" if found else "alike"
+        self.counts.add(type(answers.request).__name__, answers.version, outcome)
+        if outcome == "meant":
+            self.counts.explain(found[0], str(reason(found[0], answers)), where)
+        news = [self.counts.note(one, where) for one in unexplained[:3]]
+        return outcome, any(news)
 
     def clean(self) -> None:
         with ThreadPoolExecutor(2) as pool:
@@ -176,21 +128,17 @@ def differences(answers: Answers) -> list[Difference]:
     ]
 
 
-def kind_of(one: Difference) -> str:
-    """What a difference is, wherever in the answer it stands: Apache Kafka's value, then Odradek's."""
-    path = re.sub(r"\[\d+\]", "[]", one.path)
-    return f"{type(one.request).__name__} {path}: {short(one.theirs)} | {short(one.ours)}"
+def strange(answers: Answers) -> list[Difference]:
+    """The differences that nothing explains."""
+    return [one for one in differences(answers) if reason(one, answers) is None]
 
 
 def comes_apart(answers: Answers) -> bool:
     """Whether what is meant to be answered otherwise leaves worlds that are not alike: Apache Kafka has failed halfway,
-    or has lost all but the last of a partition's batches."""
-    return has_failed(answers.theirs) or isinstance(answers.request, ProduceRequest)
-
-
-def short(value: Any, most: int = 200) -> str:
-    text = re.sub(r"(.)\1{30,}", r"\1…", re.sub(r"d\d+-", "", repr(value)))
-    return text if len(text) < most else f"{text[:most]}…"
+    or one of the two has appended what the other has not."""
+    if isinstance(answers.request, ProduceRequest):
+        return any(0 in error_codes(answer) for answer in (answers.ours, answers.theirs))
+    return has_failed(answers.theirs)
 
 
 def remove_topics(peer: Peer) -> None:
@@ -199,15 +147,42 @@ def remove_topics(peer: Peer) -> None:
     peer.quietly(DeleteTopicsRequest(topic_names=names, timeout_ms=5000), 5)
 
 
+class BrokerPair(NamedTuple):
+    """Odradek and Apache Kafka, and what both serve."""
+
+    odradek: Peer
+    apache: Peer
+    served: dict[int, range]
+
+    def twins(self, lane: int) -> Twins:
+        """The two, over connections of their own."""
+        ours, theirs = (Peer(peer.name, f"{peer.host}:{peer.port}", peer.data) for peer in (self.odradek, self.apache))
+        return Twins(ours, theirs, lane)
+
+
+def side_by_side(
+    pair: BrokerPair, counts: Counts, seeds: Iterator[int], is_over: Callable[[], bool], *, reduces: bool = False
+) -> None:
+    """Episodes of the seeds, in as many lanes, until it is over. Each is a function of its seed."""
+
+    def lane(number: int) -> None:
+        fuzz = Fuzz(pair.twins(number), pair.served, counts, reduces=reduces)
+        while not is_over():
+            fuzz.episode(next(seeds))
+
+    with ThreadPoolExecutor(LANES) as pool:
+        list(pool.map(lane, range(LANES)))
+
+
 @contextmanager
-def brokers(folder: Path) -> Iterator[tuple[Twins, dict[int, range]]]:
+def brokers(folder: Path) -> Iterator[BrokerPair]:
     pair = (Odradek(folder / "odradek", PROPERTIES), ApacheKafka(folder / "apache", PROPERTIES))
     try:
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(lambda broker: broker.start(), pair))
         ours, theirs = (Peer(broker.name, broker.bootstrap, broker.data) for broker in pair)
         known: Any = theirs.quietly(ApiVersionsRequest(client_software_name="fuzz", client_software_version="1"), 3)
-        yield Twins(ours, theirs), compared(known.api_keys, before_4=False)
+        yield BrokerPair(ours, theirs, compared(known.api_keys, before_4=False))
     except Exception:
         for broker in pair:
             print(f"{broker.name}: {'runs' if broker.is_running else 'has ended'}\n{broker.tail()[-4000:]}")
@@ -217,7 +192,7 @@ def brokers(folder: Path) -> Iterator[tuple[Twins, dict[int, range]]]:
             broker.forget()
 
 
-def main() -> int:
+def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.differential", description=__doc__)
     parser.add_argument("--requests", type=int, default=1500)
     parser.add_argument("--seed", type=int, default=0, help="of the first episode")
@@ -225,20 +200,36 @@ def main() -> int:
     parser.add_argument(
         "--shrink", action="store_true", help="make the request of each difference as small as it can be"
     )
+    parser.add_argument("--examples", type=int, default=0, help="of each kind of difference that is meant, to be shown")
     parser.add_argument("--seconds", type=float, default=1e9, help="end after so long at the latest")
-    options = parser.parse_args()
-    counts, began = Counts(), time.monotonic()
-    with tempfile.TemporaryDirectory() as folder, brokers(Path(folder)) as (twins, served):
-        fuzz = Fuzz(twins, served, counts, reduces=options.shrink)
-        seed = options.seed if options.episode is None else options.episode
-        if options.episode is not None:
-            options.requests = 1
-        while counts.total["requests"] < options.requests and time.monotonic() - began < options.seconds:
-            fuzz.episode(seed)
-            seed += 1
+    return parser.parse_args()
+
+
+def main() -> int:
+    options, began = parse(), time.monotonic()
+    counts = Counts(options.examples)
+    if options.episode is not None:
+        with tempfile.TemporaryDirectory() as folder, brokers(Path(folder)) as pair:
+            Fuzz(pair.twins(0), pair.served, counts, reduces=options.shrink).episode(options.episode)
+    else:
+        run(options, counts, began)
     print(counts.table())
-    print(f"seeds {options.seed} to {seed - 1} in {time.monotonic() - began:.0f} s")
+    print(f"{time.monotonic() - began:.0f} s")
     return 1 if counts.total["different"] else 0
+
+
+def run(options: argparse.Namespace, counts: Counts, began: float) -> None:
+    """Pairs of brokers one after the other, until all requests have been asked or the time is over."""
+    seeds = itertools.count(options.seed)
+
+    def is_over(most: int = options.requests) -> bool:
+        return counts.total["requests"] >= most or time.monotonic() - began > options.seconds
+
+    while not is_over():
+        most = min(options.requests, counts.total["requests"] + BROKERS_LAST)
+        with tempfile.TemporaryDirectory() as folder, brokers(Path(folder)) as pair:
+            side_by_side(pair, counts, seeds, partial(is_over, most), reduces=options.shrink)
+        print(f"{time.monotonic() - began:.0f} s: {dict(counts.total)}", flush=True)
 
 
 if __name__ == "__main__":

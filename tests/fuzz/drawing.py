@@ -23,6 +23,12 @@ EXTREMES: Final[Mapping[str, tuple[object, ...]]] = {
     "bytes": (b"", b"\x00", b"\xff" * 10, bytes(100), b"\x00\x01\x00\x00\x00\x01\x00\x01t\x00\x00\x00\x00"),
     "uuid": STRANGE_IDS,
 }
+NAMES: Final = frozenset({
+    "name", "topic", "topic_name", "topic_names", "group_id", "group_ids", "groups", "groups_names", "transactional_id",
+    "transactional_ids", "v3_and_below_transactional_id", "resource_name", "key", "coordinator_keys",
+})  # fmt: skip
+"""Fields that name what a broker keeps."""
+
 HUGE_ARRAY, LARGE_ARRAY = 300, 20
 SUBSCRIPTION: Final = b"\x00\x00\x00\x00\x00\x01\x00\x01t\xff\xff\xff\xff"
 CONFIGS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
@@ -93,7 +99,8 @@ class Draw:
             return self.rng.choice(self.vocabulary.batches)
         if name in CAPPED and self.rng.random() < 0.95:
             return BY_NAME[name](self)
-        return self.rng.choice(EXTREMES[kind.name])
+        value = self.rng.choice(EXTREMES[kind.name])
+        return self.vocabulary.own(value) if isinstance(value, str) and name in NAMES else value
 
     def array(self, cls: type, name: str, items: Kind, version: int) -> list[Any]:
         count = self.rng.choice((0, 1, 1, 1, 1, 1, 1, 2, 2, 3)) if self.rng.random() < 0.9 else 1
@@ -116,7 +123,9 @@ class Draw:
             return self.focus.topic
         if chance < 0.88:
             return self.rng.choice(self.vocabulary.topics)
-        return self.rng.choice(self.vocabulary.internal if chance < 0.92 else STRANGE_TOPICS)
+        if chance < 0.92:
+            return self.rng.choice(self.vocabulary.internal)
+        return self.vocabulary.own(self.rng.choice(STRANGE_TOPICS))
 
     def topic_id(self) -> bytes:
         chance = self.rng.random()
@@ -134,7 +143,8 @@ class Draw:
             return self.focus.group.name
         if chance < 0.93:
             return self.rng.choice(self.vocabulary.groups).name
-        return self.one(f"{self.vocabulary.prefix}-group-{self.rng.randrange(3)}", *STRANGE_NAMES)
+        strange = map(self.vocabulary.own, STRANGE_NAMES)
+        return self.one(f"{self.vocabulary.prefix}-group-{self.rng.randrange(3)}", *strange)
 
     def member(self) -> str:
         chance = self.rng.random()
@@ -156,7 +166,9 @@ class Draw:
         chance = self.rng.random()
         if chance < 0.85:
             return self.focus.transactional.name
-        return self.rng.choice(self.vocabulary.transactionals).name if chance < 0.92 else self.one("", "absent")
+        if chance < 0.92:
+            return self.rng.choice(self.vocabulary.transactionals).name
+        return self.one("", self.vocabulary.own("absent"))
 
     def producer(self) -> int:
         chance = self.rng.random()
@@ -212,7 +224,7 @@ BY_NAME: Final[Mapping[str, Callable[[Draw], Any]]] = {
     "configuration_keys": lambda draw: draw.rng.choice(CONFIGS)[0],
     "coordinator_epoch": one_of(0, 0, 1, -1),
     "coordinator_keys": Draw.coordinator_key,
-    "count": one_of(1, 2, 3, 4, 0, -1, 100_000),
+    "count": one_of(1, 2, 3, 4, 0, -1, 2, 3, 1, 2),
     "current_leader_epoch": EPOCH,
     "delivery_complete_count": one_of(0, 1, -1),
     "delivery_count": one_of(0, 1, 2, 5),
@@ -253,7 +265,7 @@ BY_NAME: Final[Mapping[str, Callable[[Draw], Any]]] = {
     "min_bytes": one_of(0, 0, 1, 1, 100, -1),
     "name": Draw.topic,
     "node_id": BROKERS,
-    "num_partitions": one_of(1, 1, 2, 3, -1, 0, -2, 100_000),
+    "num_partitions": one_of(1, 1, 2, 3, -1, 0, -2, 1, 2),
     "offset": one_of(0, 0, 1, 2, -1, 1000, -2),
     "partition": Draw.partition,
     "partition_index": Draw.partition,
@@ -293,7 +305,7 @@ BY_NAME: Final[Mapping[str, Callable[[Draw], Any]]] = {
     "states_filter": one_of("Stable", "Empty", "stable", "absent", ""),
     "subscribed_topic_names": Draw.topic,
     "subscribed_topic_regex": lambda draw: draw.one(f"{draw.focus.topic}.*", "", "(", "absent.*"),
-    "timeout_ms": one_of(1000, 1000, 5000, 0, -1),
+    "timeout_ms": one_of(5000, 5000, 5000, 5000, 5000, 5000, 5000, 5000, 0, -1),
     "timestamp": one_of(-1, -1, -2, -2, -3, -4, -5, -6, 0, 1_500_000_000_001, 1 << 45),
     "topic": Draw.topic,
     "topic_id": Draw.topic_id,

@@ -13,6 +13,9 @@ MOST_PARTITIONS, TOO_MANY_PARTITIONS = 4, 20_000
 BROKER_WIDE: Final = (4, 8)
 """Config resources: a broker, and its loggers."""
 
+NOBODYS: Final = ("", "1", "2")
+"""Names of config resources that belong to no world."""
+
 
 def tame(request: Any, version: int, vocabulary: Vocabulary) -> bool:
     """Makes a request harmless that would rightly harm those beside it; False where it must not be sent."""
@@ -34,7 +37,7 @@ def spare_internal_topics(request: Any, version: int, vocabulary: Vocabulary) ->
 
 def only_try(request: Any, version: int, vocabulary: Vocabulary) -> bool:
     """Configs that everybody lives under, or internal topics do, are checked and not set."""
-    if any(one.resource_type in BROKER_WIDE or one.resource_name in INTERNAL for one in request.resources):
+    if any(one.resource_type in BROKER_WIDE or one.resource_name in (*INTERNAL, *NOBODYS) for one in request.resources):
         request.validate_only = True
     return True
 
@@ -54,7 +57,10 @@ def few_partitions(request: Any, version: int, vocabulary: Vocabulary) -> bool:
 
 
 def few_more_partitions(request: Any, version: int, vocabulary: Vocabulary) -> bool:
+    """Those of internal topics would be there for all."""
     for topic in request.topics:
+        if topic.name in INTERNAL:
+            topic.name = "nowhere"
         if MOST_PARTITIONS < topic.count < TOO_MANY_PARTITIONS:
             topic.count = MOST_PARTITIONS
     return True

@@ -16,6 +16,7 @@ INTERNAL: Final = ("__consumer_offsets", "__transaction_state", "__share_group_s
 STRANGE_TOPICS: Final = ("nowhere", "", "not a name!", ".", "..", "n" * 249, "n" * 250, "two.words", "two_words")
 METADATA_TOPIC_ID: Final = bytes(15) + b"\x01"
 STRANGE_IDS: Final = (NO_UUID, METADATA_TOPIC_ID, b"\xff" * 16, bytes(range(16)))
+NAMES_NOTHING: Final = ("", ".", "..", "not a name!")
 STRANGE_NAMES: Final = ("", "absent", "\x00", "é" * 8, "x" * 300, "__internal")
 
 
@@ -62,6 +63,12 @@ class Vocabulary:
     """What the names of topics and groups that requests make begin with."""
 
     internal: tuple[str, ...] = INTERNAL
+
+    def own(self, name: str) -> str:
+        """A strange name as nobody else has it, of the same length if it is long; what names nothing stays."""
+        if name in NAMES_NOTHING:
+            return name
+        return self.prefix + name[: max(1, len(name) - len(self.prefix))]
 
 
 @dataclass(frozen=True)

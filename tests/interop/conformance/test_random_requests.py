@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
-from tests.fuzz.differential import Counts, Fuzz
-from tests.fuzz.twins import Twins
-from tests.interop.conformance.peers import Pair, Peer
+from tests.fuzz.counts import Counts
+from tests.fuzz.differential import BrokerPair, side_by_side
+from tests.interop.conformance.peers import Pair
 
-REQUESTS = 500
+REQUESTS = 1500
 FIRST_SEED = 0
 
 
 @pytest.mark.timeout(900)
 def test_random_requests_are_answered_as_apache_kafka_answers_them(pair: Pair) -> None:
     counts = Counts()
-    ours, theirs = (Peer(peer.name, f"{peer.host}:{peer.port}", peer.data) for peer in (pair.odradek, pair.apache))
-    fuzz = Fuzz(Twins(ours, theirs), pair.served, counts)
-    seed = FIRST_SEED
-    while counts.total["requests"] < REQUESTS:
-        fuzz.episode(seed)
-        seed += 1
+    both = BrokerPair(pair.odradek, pair.apache, pair.served)
+    side_by_side(both, counts, itertools.count(FIRST_SEED), lambda: counts.total["requests"] >= REQUESTS)
     print(counts.table())
     assert not counts.total["different"], counts.printed()
