@@ -43,6 +43,7 @@ class LocalLog:
         "epochs",
         "flushes",
         "high_watermark",
+        "is_being_truncated",
         "is_doomed",
         "last_flush_ms",
         "last_leader_epoch",
@@ -85,6 +86,8 @@ class LocalLog:
         """Where the next cleaning of a compacted log begins; None when there was none yet."""
         self.cleaning = False
         """True while its segments are being cleaned: retention waits until they are not."""
+        self.is_being_truncated = False
+        """True while a thread cuts its end off."""
         self.last_flush_ms = now_ms
         self.last_leader_epoch = NO_EPOCH if loaded.epochs.latest_epoch is None else loaded.epochs.latest_epoch
         self.report = report
@@ -248,6 +251,26 @@ class LocalLog:
             self.epochs.flush()
             self.segments.close()
             self._disk.fsync_dir(self.directory)
+
+    def begin_truncation(self) -> None:
+        """A thread is about to truncate it: until `end_truncation` nothing else may change or read it, retention and
+        cleaning leave it alone, and what is being cleaned is for nothing."""
+        self.is_being_truncated = True
+        self._generation += 1
+
+    def end_truncation(self) -> None:
+        """The thread is done."""
+        self.is_being_truncated = False
+
+    @property
+    def is_at_work(self) -> bool:
+        """True while its segments are being cleaned, or cut, and are to be left alone."""
+        return self.cleaning or self.is_being_truncated
+
+    def truncate_between_flushes(self, offset: int, now_ms: int) -> bool:
+        """`truncate_to` for a thread, after `begin_truncation`: a flush in another thread ends first."""
+        with self._flushing:
+            return self.truncate_to(offset, now_ms)
 
     def truncate_to(self, offset: int, now_ms: int) -> bool:
         """Drop the records from this offset on, as a follower does whose leader has others; True if there were any."""

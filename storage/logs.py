@@ -118,13 +118,19 @@ class Logs(LogTable):
         log.relocate(directory)
 
     def truncate_to(self, topic_partition: TopicPartition, offset: int, now_ms: int) -> bool:
-        """Drop a log's records from this offset on; True if there were any. Raises LogDirFailure.
+        """Drop a log's records from this offset on; True if there were any. Raises LogDirFailure, and KafkaError where
+        the log is not there any more. For any thread, after `Log.begin_truncation`.
 
-        Also from the checkpoints, by which recovery would trust what is written in their place, and take it for
-        committed: without them the log cannot go on.
+        Also from the log that it is being moved to, and from the checkpoints, by which recovery would trust what is
+        written in their place, and take it for committed: without them the log cannot go on.
         """
-        log = self._logs[topic_partition]
-        truncated = log.truncate_to(offset, now_ms)
+        log = self._logs.get(topic_partition)
+        if log is None:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{topic_partition} is not there any more")
+        future = self._futures.get(topic_partition)
+        if future is not None:
+            future.truncate_between_flushes(offset, now_ms)
+        truncated = log.truncate_between_flushes(offset, now_ms)
         if truncated:
             with failing(log.log_dir, "writing the checkpoints after a truncation", report=self.on_failure):
                 self.dirs[log.log_dir].write_checkpoints(self.in_dir)
@@ -217,7 +223,7 @@ class Logs(LogTable):
 
     def apply_retention(self, now_ms: int) -> list[tuple[Log, list[Deletable]]]:
         """Delete the segments that their topics' retention no longer covers, and return them, for the broker's log. A
-        log that is being cleaned is left for the next time.
+        log that is being cleaned, or truncated, is left for the next time.
 
         Raises LogDirFailure for the first directory that fails, after the others.
         """
@@ -230,7 +236,7 @@ class Logs(LogTable):
 
         failures = Failures()
         for log in self._all():
-            if not log.cleaning:
+            if not log.is_at_work:
                 failures.attempt(log.log_dir, partial(apply, log))
         failures.raise_first()
         return done

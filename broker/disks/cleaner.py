@@ -133,7 +133,7 @@ class Cleaner:
         if known is not None and known.log is not one:
             del self.uncleanable[name]  # that one was deleted
             known = None
-        return not one.cleaning and known is None and self.logs.future(name) is None
+        return not one.is_at_work and known is None and self.logs.future(name) is None
 
     def _look_at(self, one: Log) -> Dirty | None:
         now_ms = self._clock.now_ms()

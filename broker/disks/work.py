@@ -8,6 +8,7 @@ from functools import partial
 
 from broker.clock import Clock
 from broker.workers import Workers
+from protocol.types import TopicPartition
 from storage.log import Log
 from storage.logs import Logs
 from storage.segment.cold import ColdRead
@@ -88,6 +89,16 @@ class DiskWork:
             rounds = Rounds(partial(self._logs.write_checkpoints, log_dir), self.workers)
             self._checkpoints[log_dir] = rounds
         await rounds.served()
+
+    def truncate(
+        self, topic_partition: TopicPartition, offset: int, then: Callable[[BaseException | None], None]
+    ) -> None:
+        """Cuts a log's end off, which copies a part of a segment and flushes it; then calls `then` on the loop."""
+        now_ms = self._clock.now_ms()
+        self.workers.run(partial(self._truncate, topic_partition, offset, now_ms), then)
+
+    def _truncate(self, topic_partition: TopicPartition, offset: int, now_ms: int) -> None:
+        self._logs.truncate_to(topic_partition, offset, now_ms)
 
     async def read_ahead(self, reads: Iterable[ColdRead]) -> None:
         """What they are of is in memory. A read that fails is for whoever then tries it to tell."""

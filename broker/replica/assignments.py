@@ -19,6 +19,7 @@ from broker.replica.new_logs import NewLogs
 from broker.replica.partition import Partition
 from broker.replica.replicas import Replicas
 from broker.replica.roles import next_role
+from broker.replica.truncation import once_whole
 from coordinator.cluster.brokers.info import ASSUMED_ONLINE
 from coordinator.cluster.changes import ConfigChanged, Delta, PartitionChanged, PartitionCreated, TopicDeleted
 from coordinator.cluster.configs.resource import DEFAULT_BROKER, ConfigResource, ResourceType
@@ -57,6 +58,8 @@ class Assignments:
         self._clock = clock
         self._config = config
         self._moves = moves
+        self._leaving: dict[TopicPartition, Partition] = {}
+        """Partitions that were deleted while a thread was at their logs."""
         self.rules = Rules(self._may_be_in_sync, lambda: config.effective.replica_lag_time_max_ms)
 
     @property
@@ -142,8 +145,20 @@ class Assignments:
             self.replicas.set_pending(TopicPartition(owner.name, index), owner.topic_id)
 
     def _make(self, owner: topic.Topic, index: int) -> None:
-        """The log of a new partition, as the partition is by now."""
-        self.open(owner, index, owner.partitions[index], is_new=True)
+        """The log of a new partition, as the partition is by now; later, where the log of a deleted one of its name has
+        to go first."""
+        name = TopicPartition(owner.name, index)
+        leaving = self._leaving.get(name)
+        if leaving is None:
+            self.open(owner, index, owner.partitions[index], is_new=True)
+        else:
+            self.replicas.set_pending(name, owner.topic_id)
+            once_whole(leaving.truncation, partial(self._make_after, owner, index))
+
+    def _make_after(self, owner: topic.Topic, index: int) -> None:
+        """The log of a new partition whose name is free now, unless that was deleted meanwhile as well."""
+        if self.image.topic(owner.name) is owner and self.replicas.is_absent(TopicPartition(owner.name, index)):
+            self._make(owner, index)
 
     def _partition_changed(self, change: PartitionChanged) -> None:
         owner, index, _, after = change
@@ -171,8 +186,14 @@ class Assignments:
         for index in change.topic.partitions:
             name = TopicPartition(change.topic.name, index)
             self._moves.forget(name)
-            if self.replicas.remove(name) is not None:
-                self.logs.delete(name, self._clock.now_ms())
+            partition = self.replicas.remove(name)
+            if partition is not None:
+                self._leaving[name] = partition
+                once_whole(partition.truncation, partial(self._delete_log, name))
+
+    def _delete_log(self, name: TopicPartition) -> None:
+        del self._leaving[name]
+        self.logs.delete(name, self._clock.now_ms())
 
     def _configured(self, change: ConfigChanged) -> None:
         if change.resource.type is ResourceType.BROKER:

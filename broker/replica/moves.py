@@ -34,7 +34,10 @@ class Moves:
         return os.path.abspath(path)
 
     def begin(self, partition: Partition, path: str) -> None:
-        """Start to move a replica to a `directory`, or stop moving it where that is where it is. Raises KafkaError."""
+        """Start to move a replica to a `directory`, or stop moving it where that is where it is. Raises KafkaError:
+        REPLICA_NOT_AVAILABLE while its log is being cut, over which clients ask again."""
+        if partition.truncation is not None:
+            raise KafkaError(ErrorCode.REPLICA_NOT_AVAILABLE, f"{partition.name} is being truncated")
         future = self._logs.future(partition.name)
         if future is not None and future.log_dir == path:
             return
@@ -62,19 +65,23 @@ class Moves:
         self.forget(name)
         self._logs.cancel_future(name, self._clock.now_ms())
 
-    async def _copy(self, name: TopicPartition) -> None:
-        while not self._logs.copy_to_future(name, self._clock.now_ms()):  # noqa: ASYNC110 (clients take their turn)
-            await asyncio.sleep(0)
+    async def _copy(self, partition: Partition) -> None:
+        while True:
+            while partition.truncation is not None:
+                await partition.truncation.over()
+            if self._logs.copy_to_future(partition.name, self._clock.now_ms()):
+                return
+            await asyncio.sleep(0)  # clients take their turn
 
     async def _move(self, partition: Partition) -> None:
         name = partition.name
         try:
-            await self._copy(name)
+            await self._copy(partition)
             future = self._logs.future(name)
             assert future is not None
             await self._disk_work.flushed(future)  # the one that it stands for will be deleted
             await self._disk_work.checkpointed(future.log_dir)
-            await self._copy(name)
+            await self._copy(partition)
             partition.move_to(self._logs.swap_future(name, self._clock.now_ms()))
             await self._node.assign_directories([(name, self._node.directory_ids[partition.log_dir])])
             log.info("replica moved", partition=str(name), log_dir=partition.log_dir)

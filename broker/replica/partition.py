@@ -14,9 +14,11 @@ from functools import partial
 from operator import itemgetter
 from typing import Final, TypeAlias
 
+from broker.disks.work import DiskWork
 from broker.replica.isr import NO_OTHERS, Rules, committed_offset
 from broker.replica.replica import Replica
 from broker.replica.roles import NO_EPOCH, NOT_YET, Following, LeaderMoved, Leading, Role
+from broker.replica.truncation import Truncation
 from broker.replica.waiter import Waiter
 from coordinator.cluster.topics import names
 from protocol.errors import ErrorCode, KafkaError
@@ -51,6 +53,7 @@ class Partition(Replica):
         "role",
         "rules",
         "tenure",
+        "truncation",
         "waiters",
     )
 
@@ -70,6 +73,8 @@ class Partition(Replica):
         """Why the replica is not here any more."""
         self.tenure = 0
         """Counts how often another broker took over, or the replica went: what was appended before may be gone."""
+        self.truncation: Truncation | None = None
+        """While a thread cuts its log."""
         self.waiters: dict[Waiter, None] = {}
         """On commit, in the order in which they came: a set's order changes from run to run."""
         self.append_waiters: dict[Waiter, None] = {}
@@ -89,7 +94,11 @@ class Partition(Replica):
 
     def become(self, role: Role, now_ms: int) -> None:
         """Takes a role over, unless a newer one was taken over before. A new leader's epoch begins at its log's end;
-        whoever waits for a commit goes on waiting with the same leader, and is failed with another."""
+        whoever waits for a commit goes on waiting with the same leader, and is failed with another. While its log is
+        being cut, it takes none over until that is done."""
+        if self.truncation is not None:
+            self.truncation.defer(role, now_ms)
+            return
         before = self.role
         if role.partition_epoch < before.partition_epoch:
             return
@@ -132,9 +141,41 @@ class Partition(Replica):
 
     def moved(self, code: ErrorCode) -> LeaderMoved:
         """The error with the leader as this replica knows it."""
-        return LeaderMoved(code, f"{self.name}: {self.role}", self.role.leader_id, self.role.epoch)
+        deferred = None if self.truncation is None else self.truncation.next_role
+        role = self.role if deferred is None else deferred[0]
+        return LeaderMoved(code, f"{self.name}: {self.role}", role.leader_id, role.epoch)
 
     # Its log
+
+    async def truncate(self, offset: int, leader_epoch: int, disk_work: DiskWork) -> bool:
+        """Drops the records from the offset on, which the leader of that epoch does not have; True if there were any. A
+        thread does it. Raises FENCED_LEADER_EPOCH where this replica does not follow in that epoch, and LogDirFailure,
+        after which it is retired."""
+        while self.truncation is not None:
+            await self.truncation.over()
+        role, log = self.role, self.log
+        if self.gone or isinstance(role, Leading) or role.epoch != leader_epoch:
+            raise self.moved(ErrorCode.FENCED_LEADER_EPOCH)
+        end = log.log_end_offset
+        truncation = self.truncation = Truncation()
+        log.begin_truncation()
+        disk_work.truncate(self.name, offset, self._truncated)
+        await truncation.over()
+        return log.log_end_offset < end
+
+    def _truncated(self, error: BaseException | None) -> None:
+        """The thread is done: what was deferred is made up for."""
+        truncation, self.truncation = self.truncation, None
+        assert truncation is not None
+        self.log.end_truncation()
+        if error is not None:
+            self.retire(ErrorCode.KAFKA_STORAGE_ERROR)
+        elif truncation.next_role is not None and not self.gone:
+            role, now_ms = truncation.next_role
+            if isinstance(role, Leading):
+                role.epoch_start = min(role.epoch_start, self.log.log_end_offset)
+            self.become(role, now_ms)
+        truncation.end(error)
 
     def configure(self, config: LogConfig) -> None:
         """Replaces the topic's options."""

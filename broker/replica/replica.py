@@ -149,6 +149,8 @@ class Replica:
 
     def forget_producers(self, now_ms: int) -> None:
         """Forgets the producers that have been silent for producer.id.expiration.ms."""
+        if self.log.is_being_truncated:
+            return  # its producers are made anew
         self.log.producer_state.remove_expired(now_ms)
 
     async def flushed(self, disk_work: DiskWork) -> None:
