@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from docs.limit import Limit
 
+ADMISSION = "tests/broker/test_admission.py::"
 LISTENER = "tests/broker/test_listener.py::"
+LINES = "tests/broker/test_connection_lines.py::"
 MEMORY = "tests/broker/test_request_memory.py::"
 GARBAGE = f"{LISTENER}test_garbage_costs_its_own_connection_and_one_line"
 CLOSED = "the connection is closed, with one line"
 UNREAD = "the connection is not read from until there is room; requests that come whole are answered"
 EXTREMES = "tests/broker/test_extremes.py::"
+UNREAD_ANSWERS = "tests/broker/test_unread_answers.py::"
 FETCH_SESSIONS = "tests/broker/test_fetch_sessions.py::"
 
 CONNECTIONS = (
@@ -18,7 +21,43 @@ CONNECTIONS = (
         "as many as the option allows, and half of the files that may be open; fifty more wait",
         ("max.connections", "broker.network.descriptors.WAITING_CONNECTIONS"),
         "waits unread; the fifty-first is closed, with one line",
-        (f"{LISTENER}test_connections_beyond_the_limit_wait_for_a_place", f"{LISTENER}test_not_all_wait"),
+        (
+            f"{ADMISSION}test_connections_beyond_the_limit_wait_for_a_place",
+            f"{ADMISSION}test_not_all_wait",
+            f"{ADMISSION}test_brokers_among_themselves_need_no_place_of_clients",
+        ),
+    ),
+    Limit(
+        "connections made in a second",
+        "the option, measured over so many windows of so many seconds; fifty more wait for their turn",
+        ("max.connection.creation.rate", "quota.window.num", "quota.window.size.seconds"),
+        "waits unread; the fifty-first is closed, with one line",
+        (
+            f"{ADMISSION}test_connections_beyond_the_rate_wait_for_their_turn",
+            "tests/broker/test_connection_rate.py::test_the_delay_is_what_is_owed_and_a_window_at_most",
+        ),
+    ),
+    Limit(
+        "connections of one address made in a second",
+        "the option",
+        ("odradek.connection.creation.rate.per.ip",),
+        "the connection is closed after a second at most",
+        (
+            f"{ADMISSION}test_an_address_that_connects_too_often_is_closed_after_a_while",
+            "tests/broker/test_connection_rate.py::test_an_address_that_is_refused_is_not_punished_for_asking",
+        ),
+    ),
+    Limit(
+        "lines in the log about connections refused or closed, and requests that failed",
+        "so many of an address in a minute, so many of all",
+        ("broker.exchange.log_lines.LINES_OF_ADDRESS", "broker.exchange.log_lines.LINES"),
+        "counted, and told in one line a minute",
+        (
+            f"{ADMISSION}test_a_hundred_connections_that_are_wrong_have_ten_lines",
+            f"{ADMISSION}test_a_fault_that_a_client_knows_how_to_meet_has_ten_traces",
+            f"{LINES}test_all_addresses_together_have_so_many",
+            f"{LINES}test_what_was_left_out_is_told_and_another_interval_begins",
+        ),
     ),
     Limit(
         "connections of one address",
@@ -26,16 +65,19 @@ CONNECTIONS = (
         ("max.connections.per.ip", "max.connections.per.ip.overrides"),
         CLOSED,
         (
-            f"{LISTENER}test_connections_of_an_address_are_limited",
-            f"{LISTENER}test_an_address_may_have_a_limit_of_its_own",
+            f"{ADMISSION}test_connections_of_an_address_are_limited",
+            f"{ADMISSION}test_an_address_may_have_a_limit_of_its_own",
         ),
     ),
     Limit(
         "silence of a connection",
-        "the option",
+        "the option; any byte ends it, also one of a frame that has a time of its own to come",
         ("connections.max.idle.ms",),
         "the connection is closed",
-        (f"{LISTENER}test_an_idle_connection_is_closed_and_a_busy_one_is_not",),
+        (
+            f"{LISTENER}test_an_idle_connection_is_closed_and_a_busy_one_is_not",
+            f"{UNREAD_ANSWERS}test_a_byte_of_a_frame_now_and_then_is_activity_and_still_has_its_time",
+        ),
     ),
     Limit(
         "length of a frame",
@@ -124,12 +166,24 @@ CONNECTIONS = (
     Limit(
         "answers that the peer does not take",
         "so many bytes, and one answer",
-        ("broker.network.connection.WRITE_HIGH_WATER_BYTES",),
-        "its requests wait; closed after `connections.max.idle.ms`",
+        ("broker.network.connection.WRITE_HIGH_WATER_BYTES", "broker.network.stalls.MIN_PROGRESS_BYTES"),
+        "its requests wait; closed after `connections.max.idle.ms`, if it takes less than so much in half of that time",
         (
+            f"{UNREAD_ANSWERS}test_a_peer_that_takes_its_answer_slowly_is_not_idle",
             f"{LISTENER}test_a_slow_reader_is_not_answered_until_it_has_read",
             f"{LISTENER}test_an_idle_client_that_does_not_read_is_cut_off",
             "tests/interop/test_limits.py::test_a_gigabyte_that_nobody_reads_takes_no_memory",
+        ),
+    ),
+    Limit(
+        "the same, of all connections, but for records in files and so many bytes of each",
+        "the option, or one answer",
+        ("odradek.unread.answers.max.bytes", "broker.network.connection.WRITE_HIGH_WATER_BYTES"),
+        "of the address that holds most the connection that has waited longest is cut off, with one line",
+        (
+            f"{UNREAD_ANSWERS}test_answers_that_nobody_takes_are_bounded_over_all_connections",
+            f"{UNREAD_ANSWERS}test_the_address_that_holds_most_loses_its_longest_waiting",
+            "tests/interop/test_limits.py::test_answers_that_nobody_takes_are_not_all_memory",
         ),
     ),
     Limit(
@@ -233,6 +287,16 @@ SESSIONS = (
         (
             f"{FETCH_SESSIONS}test_young_sessions_are_not_evicted",
             f"{FETCH_SESSIONS}test_without_slots_every_fetch_is_whole",
+        ),
+    ),
+    Limit(
+        "partitions of all fetch sessions together",
+        "the constant",
+        ("broker.requests.fetch_sessions.MAX_PARTITIONS",),
+        "FETCH_SESSION_ID_NOT_FOUND for a session that grows beyond, and no session: each Fetch is answered whole",
+        (
+            f"{FETCH_SESSIONS}test_partitions_of_all_sessions_together_are_bounded",
+            f"{FETCH_SESSIONS}test_a_client_whose_session_grew_too_large_is_served_without_one",
         ),
     ),
     Limit(

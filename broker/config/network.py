@@ -98,6 +98,15 @@ class NetworkOptions(Config):
         "must one that waits for room get it. Else it is closed. Without it a byte now and then would hold memory "
         "for ever.",
     )
+    odradek_unread_answers_max_bytes = option(
+        "odradek.unread.answers.max.bytes",
+        LONG,
+        268_435_456,
+        at_least=1,
+        doc="Most memory that all connections together hold of answers that their peers have not taken, but for "
+        "records, which lie in files, and 32 KiB of each. Beyond it one is cut off: of the address that holds most the "
+        "one that has waited longest. One answer may be larger, alone.",
+    )
     max_connections = option(
         "max.connections",
         INT,
@@ -122,7 +131,17 @@ class NetworkOptions(Config):
         MAX_INT,
         at_least=0,
         update=CLUSTER_WIDE,
-        doc="Connections accepted in a second.",
+        doc="Connections accepted in a second, measured over quota.window.num times quota.window.size.seconds; others "
+        "wait for their turn.",
+    )
+    odradek_connection_creation_rate_per_ip = option(
+        "odradek.connection.creation.rate.per.ip",
+        INT,
+        MAX_INT,
+        at_least=1,
+        update=CLUSTER_WIDE,
+        doc="Connections accepted in a second from one address; others are closed, a little later. Kafka has it as a "
+        "quota (connection_creation_rate of an ip).",
     )
     connections_max_idle_ms = option(
         "connections.max.idle.ms", LONG, 600_000, doc="A connection that was silent this long is closed."

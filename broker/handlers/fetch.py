@@ -169,11 +169,13 @@ class Plan:
         request = self.call.request
         sessions = self.call.broker.fetch_sessions
         session = sessions.find(request.session_id, request.session_epoch, self.uses_topic_ids, self.call.now_ms)
+        before = len(session.partitions)
         for key, asked in self._asked():
             session.partitions[key] = self._named(key, asked, session.partitions.get(key))
         for topic in request.forgotten_topics_data:
             for index in topic.partitions:
                 session.partitions.pop(self._key(topic.topic, topic.topic_id, index), None)
+        sessions.keep(session, before)
         if session.partitions:
             self.session, self.is_new = session, False
             self.partitions = session.partitions.values()

@@ -19,13 +19,15 @@ from broker.exchange.pending import Answer, Parked, Running
 from broker.logging import get_logger
 from broker.network.listener import Listener
 from broker.network.request_memory import COUNTED_BYTES, Share, cost_bytes
-from broker.network.stalls import Stall, looked_at, reason
+from broker.network.stalls import MIN_PROGRESS_BYTES, Stall, looked_at, reason
+from broker.network.unread import counted_bytes
+from broker.network.waits import ANSWER, ENDED, NO_ANSWERS, NO_READING, PEER, PLACE, ROOM, TURN
 from protocol.connection import FrameReader
-from protocol.errors import ProtocolError
 from protocol.types import Buffer
 
-WRITE_HIGH_WATER_BYTES: Final = 512 * 1024
-"""Answers not yet taken by the peer beyond which its requests wait."""
+WRITE_HIGH_WATER_BYTES: Final = 32 * 1024
+"""Answers not yet taken by the peer beyond which its requests wait. What is more counts as memory of unread answers, so
+this is what a connection has for nothing; it is on top of what the kernel's buffer takes."""
 
 REQUESTS_PER_TURN: Final = 256
 """Requests of one connection that are answered in a row while others wait: a few milliseconds' worth. A read can hold
@@ -39,25 +41,6 @@ COALESCED_ANSWERS: Final = 32
 """Short answers to requests that came in one read go out by one system call, which costs more than an append; so many
 at once, which stay below the high water mark."""
 
-ANSWER: Final = 1
-"""Its request is at work: parked, or running."""
-PEER: Final = 2
-"""The peer has answers to take first."""
-PLACE: Final = 4
-"""It has not been admitted yet."""
-TURN: Final = 8
-"""Requests that were read before are answered first."""
-ROOM: Final = 16
-"""What came of its next request fills its room, and it gets no more: because the ones before are at work, or because
-memory is short."""
-ENDED: Final = 32
-"""It closes, or is closed."""
-NO_ANSWERS: Final = ANSWER | PEER | PLACE | ENDED
-"""While it waits for any of these it answers nothing."""
-NO_READING: Final = TURN | PLACE | ROOM
-"""While it waits for any of these its socket is not read from. A client that waits for its answer, as most do, is: so
-the broker learns when it goes."""
-
 log: Final = get_logger("broker.network.connection")
 
 
@@ -70,7 +53,8 @@ class ServerConnection(ClientConnection):
 
     __slots__ = (
         "_active", "_admitted", "_awaited_bytes", "_charged_bytes", "_is_reading", "_partial_bytes", "_pending",
-        "_queue", "_queued_bytes", "_share", "_waits", "answered", "listener", "memory", "reader", "stall", "transport",
+        "_queue", "_queued_bytes", "_share", "_unread_bytes", "_waits", "answered", "listener", "memory", "reader",
+        "stall", "transport",
     )  # fmt: skip
 
     def __init__(self, listener: Listener) -> None:
@@ -80,6 +64,8 @@ class ServerConnection(ClientConnection):
         self.reader = FrameReader(listener.max_request_bytes)
         self.transport: asyncio.Transport = cast(asyncio.Transport, None)  # set before anything else is called
         self.stall: Stall | None = None
+        self._unread_bytes = 0
+        """What its peer had not taken when it was last looked at."""
         self.answered = 0
         """Requests that were answered while it held memory."""
         self._admitted = False
@@ -164,6 +150,7 @@ class ServerConnection(ClientConnection):
 
     def resume_writing(self) -> None:
         self._waits &= ~PEER
+        self.listener.unread.let_go(self)
         self._go_on()
 
     def close(self) -> None:
@@ -173,16 +160,23 @@ class ServerConnection(ClientConnection):
             self.transport.close()
 
     def close_if_idle(self) -> None:
-        """Closes a client of which nothing came for long. One that does not even read gets no time to."""
-        if self._active or self._waits & ANSWER:
+        """Closes a client of which nothing came for long, and that took little; what it sends in part has a time of its
+        own. One that does not even read gets no time to."""
+        unread_bytes, before = self.transport.get_write_buffer_size(), self._unread_bytes
+        self._unread_bytes = unread_bytes
+        if self._active or self._waits & ANSWER or before - unread_bytes >= MIN_PROGRESS_BYTES:
             self._active = False
             return
         log.debug("connection closed", peer=self.peer, reason="idle longer than connections.max.idle.ms")
-        if self.transport.get_write_buffer_size():
-            self._end()
-            self.transport.abort()
+        if unread_bytes:
+            self.cut_off()
         else:
             self.close()
+
+    def cut_off(self) -> None:
+        """Closes without waiting for what is written to go out."""
+        self._end()
+        self.transport.abort()
 
     def close_if_stalled(self, now_ms: int, timeout_ms: int) -> None:
         """Closes one that holds memory and has brought nothing for so long; cuts it off if it closes already."""
@@ -192,13 +186,13 @@ class ServerConnection(ClientConnection):
         if self._waits & ENDED:
             log.debug("connection closed", peer=self.peer, reason=reason(self, stall, timeout_ms))
         else:
-            log.warning("connection closed", peer=self.peer, reason=reason(self, stall, timeout_ms))
-            self._end()
-        self.transport.abort()
+            self.listener.lines.closed(self, reason(self, stall, timeout_ms))
+        self.cut_off()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed = True
         self._end()
+        self.listener.unread.let_go(self)
         if self._admitted:
             self._admitted = False
             self.memory.leave(self.ip, self)
@@ -234,6 +228,8 @@ class ServerConnection(ClientConnection):
                     unwritten += buffers
                     if len(buffers) > 1 or len(unwritten) == COALESCED_ANSWERS:
                         write(unwritten)
+                        if self._waits & PEER:
+                            self._hold_unread(unwritten)
                         unwritten = []
                 elif buffers is not None:
                     if len(frame) > COUNTED_BYTES:
@@ -251,8 +247,14 @@ class ServerConnection(ClientConnection):
             failed = error
         if unwritten and not self.closed:
             write(unwritten)
+            if self._waits & PEER:
+                self._hold_unread(unwritten)
         if failed is not None:
             self.fail(failed)
+
+    def _hold_unread(self, answers: list[Buffer]) -> None:
+        """The peer has not taken these at once."""
+        self.listener.unread.hold(self, counted_bytes(answers))
 
     def _await(self, answer: Parked | Running) -> None:
         """Goes on when the answer is there. A connection that has ended meanwhile awaits none."""
@@ -322,10 +324,7 @@ class ServerConnection(ClientConnection):
         """Closes this connection, and says in one line why."""
         if self._waits & ENDED:
             return
-        if isinstance(error, ProtocolError):
-            log.warning("connection closed", peer=self.peer, reason=error.message, offset=error.offset)
-        else:
-            log.error("connection closed", peer=self.peer, reason=repr(error), exc_info=error)
+        self.listener.lines.failed(self, error)
         self.close()
 
     def _settled(self, answer: Answer | BaseException) -> None:
@@ -344,6 +343,8 @@ class ServerConnection(ClientConnection):
             self._awaited_bytes = 0
             if answer is not None:
                 self.transport.writelines(answer)
+                if self._waits & PEER:
+                    self._hold_unread(answer)
             self._go_on()
         else:
             self._await(answer)

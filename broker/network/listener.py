@@ -14,7 +14,9 @@ from broker.clock import Clock
 from broker.exchange.context import ClientConnection, Context, Sent
 from broker.exchange.pending import Answer
 from broker.network.admission import Admission, Entrant
+from broker.network.connection_lines import ConnectionLines
 from broker.network.request_memory import RequestMemory
+from broker.network.unread import UnreadAnswers
 
 
 class Accepted(Entrant, Protocol):
@@ -46,6 +48,8 @@ class Listener:
         max_request_bytes: int,
         admission: Admission,
         memory: RequestMemory,
+        unread: UnreadAnswers,
+        lines: ConnectionLines,
     ) -> None:
         self.name = name
         self.answer = answer
@@ -54,6 +58,8 @@ class Listener:
         self.max_request_bytes = max_request_bytes
         self.admission = admission
         self.memory = memory
+        self.unread = unread
+        self.lines = lines
         self.connections: set[Accepted] = set()
         self._empty = asyncio.Event()
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from broker.config import BrokerConfig
 from broker.disks.cleaner import Cleaner
 from broker.disks.failures import DiskFailures
+from broker.exchange.log_lines import INTERVAL_MS
 from broker.logging import get_logger
 from broker.network.listener import Listener
 from broker.network.memory_back import give_back
@@ -101,6 +102,10 @@ class Housekeeping:
         for listener in self.listeners:
             listener.close_stalled(now_ms, config.odradek_request_stall_timeout_ms)
 
+    def tell_what_had_no_line(self) -> None:
+        for lines in {listener.lines for listener in self.listeners}:
+            lines.begin_anew()
+
     def give_memory_back(self) -> None:
         for memory in {listener.memory for listener in self.listeners}:
             give_back(memory)
@@ -145,6 +150,7 @@ JOBS = (
         lambda c: max(1, c.odradek_request_stall_timeout_ms // CHECKS),
         Housekeeping.close_stalled_connections,
     ),
+    Job("connection lines", lambda c: INTERVAL_MS, Housekeeping.tell_what_had_no_line),
     Job("memory", lambda c: MEMORY_INTERVAL_MS, Housekeeping.give_memory_back, in_thread=True),
     Job("checkpoints", lambda c: c.log_flush_offset_checkpoint_interval_ms, Housekeeping.checkpoint, in_thread=True),
     Job(

@@ -32,9 +32,11 @@ from broker.metadata.snapshots import SnapshotRules
 from broker.network import descriptors
 from broker.network.admission import Admission
 from broker.network.connection import ServerConnection
+from broker.network.connection_lines import ConnectionLines
 from broker.network.endpoints import address, advertised, bind
 from broker.network.listener import Listener
 from broker.network.request_memory import RequestMemory
+from broker.network.unread import UnreadAnswers
 from broker.process.housekeeping import Housekeeping
 from broker.replica.assignments import Assignments
 from broker.requests.broker import Broker
@@ -168,10 +170,23 @@ class Server:
         self.housekeeping = Housekeeping(self.broker, self._workers, self.listeners, failures)
         self.housekeeping.start()
         dispatcher = Dispatcher(self.broker, FAST)
-        admission = Admission(lambda: self._live_config.effective, self._connections)
+        lines = ConnectionLines(self.broker.faults)
+        admission = Admission(lambda: self._live_config.effective, self._clock, lines, self._connections)
         memory = RequestMemory(self.config.request_memory_bytes, self.config.request_memory_bytes_per_ip)
+        unread = UnreadAnswers(self.config.odradek_unread_answers_max_bytes, lines)
         for (sock, _), told in zip(bound, self.told, strict=True):
-            await self._listen(sock, told, dispatcher, admission, memory)
+            listener = Listener(
+                told.name,
+                dispatcher.answer,
+                self.broker.way_out.finish,
+                clock=self._clock,
+                max_request_bytes=self.config.socket_request_max_bytes,
+                admission=admission,
+                memory=memory,
+                unread=unread,
+                lines=lines,
+            )
+            await self._listen(sock, listener)
         gc.freeze()  # what there is now stays: no collection has to look at it
         gc.set_threshold(OBJECTS_PER_COLLECTION)
         gc.enable()
@@ -233,19 +248,7 @@ class Server:
         self.exit_code = CANNOT_START
         self._stop.set()
 
-    async def _listen(
-        self, sock: socket.socket, told: Address, dispatcher: Dispatcher, admission: Admission, memory: RequestMemory
-    ) -> None:
-        size = self.config.socket_request_max_bytes
-        listener = Listener(
-            told.name,
-            dispatcher.answer,
-            self.broker.way_out.finish,
-            clock=self._clock,
-            max_request_bytes=size,
-            admission=admission,
-            memory=memory,
-        )
+    async def _listen(self, sock: socket.socket, listener: Listener) -> None:
         server = await asyncio.get_running_loop().create_server(lambda: accepted(listener), sock=sock)
         self.listeners.append(listener)
         self._sockets.append(server)

@@ -17,6 +17,7 @@ from broker.coordinators.shares import ShareCoordinator
 from broker.coordinators.transactions import TransactionCoordinator
 from broker.disks.work import DiskWork
 from broker.exchange.authorisation import Authorizer, Everybody
+from broker.exchange.log_lines import LogLines
 from broker.exchange.timeouts import Timeouts
 from broker.exchange.way_out import WayOut
 from broker.metadata.log import MetadataLog
@@ -89,6 +90,8 @@ class Broker:
         """Of requests that are parked."""
         self.authorizer: Authorizer = Everybody()
         self.way_out = WayOut()
+        self.faults = LogLines()
+        """What the log is told of requests over which the broker fails."""
         """Of every answer."""
         self.fetch_sessions = FetchSessions(slots, lambda: int.from_bytes(os.urandom(4)) >> 1)
 

@@ -238,6 +238,13 @@ async def later(route: Route, call: Call[Any], response: Waiting[Any]) -> Answer
     return call.context.finish(None if result is None else route.encode(call.context, result))
 
 
+def tell_fault(call: Call[Any], error: Exception) -> None:
+    """A bug of ours, with its trace; not each time, if a client has found out how to meet it."""
+    connection = call.context.connection
+    if call.broker.faults.takes(connection.ip):
+        log.error("request failed", api=call.api.key.name, version=call.version, peer=connection.peer, exc_info=error)
+
+
 def failure(call: Call[Any], error: Exception) -> object:
     """The response to a request that raised: its top-level error fields, if its version has any; else the connection
     closes."""
@@ -245,7 +252,7 @@ def failure(call: Call[Any], error: Exception) -> object:
         code, message = error.code, error.message
     else:
         code, message = ErrorCode.UNKNOWN_SERVER_ERROR, None
-        log.error("request failed", api=call.api.key.name, version=call.version, peer=call.context.peer, exc_info=error)
+        tell_fault(call, error)
     names = {field.name for field in fields_of(call.api.response) if call.version in field.wire.versions}
     if "error_code" not in names:
         raise ProtocolError(f"{call.api.key.name} v{call.version} failed: {error!r}") from error

@@ -19,6 +19,11 @@ MIN_EVICTION_AGE_MS = 120_000
 """A session younger than this is never evicted, so that clients in turn cannot starve each other (Kafka's default)."""
 
 
+MAX_PARTITIONS = 400_000
+"""Partitions of all sessions together, a few hundred bytes each: Kafka bounds sessions alone, and one may name as many
+as it likes, that are there or not. Four hundred consumers of a thousand partitions each have their sessions."""
+
+
 class PartitionKey(NamedTuple):
     """A partition as a Fetch names it: by topic id since version 13, by name before."""
 
@@ -121,8 +126,25 @@ class FetchSessions:
     def close(self, session_id: int) -> None:
         self.sessions.pop(session_id, None)
 
+    def keep(self, session: FetchSession, before: int) -> None:
+        """A session had so many partitions before and may have more now. Where all have too many, it is over: raises
+        the KafkaError that makes the client start anew."""
+        if len(session.partitions) > before and self._partition_count() > MAX_PARTITIONS:
+            self.close(session.session_id)
+            raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+
+    def _partition_count(self) -> int:
+        return sum([len(session.partitions) for session in self.sessions.values()])
+
     def _make_room(self, partition_count: int, now_ms: int) -> bool:
-        """A stale session goes first, else a smaller one of a certain age."""
+        """Sessions that were not used for long go first, else a smaller one of a certain age."""
+        if partition_count > MAX_PARTITIONS:
+            return False
+        while self._partition_count() + partition_count > MAX_PARTITIONS:
+            stalest = next(iter(self.sessions.values()))
+            if now_ms - stalest.last_used_ms <= MIN_EVICTION_AGE_MS:
+                return False
+            del self.sessions[stalest.session_id]
         if len(self.sessions) < self.slots:
             return True
         oldest = next(iter(self.sessions.values()), None)

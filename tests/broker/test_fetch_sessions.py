@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from itertools import count
+from pathlib import Path
 
 import pytest
 
+from broker.requests import fetch_sessions
 from broker.requests.fetch_sessions import (
+    INITIAL_EPOCH,
     MAX_EPOCH,
     MIN_EVICTION_AGE_MS,
     FetchedPartition,
@@ -15,7 +18,9 @@ from broker.requests.fetch_sessions import (
     PartitionKey,
 )
 from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from protocol.types import NO_UUID
+from tests.broker.inprocess import Client, InProcess
 
 
 @pytest.fixture
@@ -101,3 +106,53 @@ def test_what_the_client_was_told_already_is_no_news() -> None:
     assert partition.changed(high_watermark=5, log_start_offset=0)
     assert not partition.changed(high_watermark=5, log_start_offset=0)
     assert partition.changed(high_watermark=5, log_start_offset=1)
+
+
+def full(sessions: FetchSessions, monkeypatch: pytest.MonkeyPatch) -> FetchSession:
+    monkeypatch.setattr(fetch_sessions, "MAX_PARTITIONS", 10)
+    return created(sessions, 10, 0)
+
+
+def test_partitions_of_all_sessions_together_are_bounded(
+    sessions: FetchSessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full(sessions, monkeypatch)
+    assert sessions.create(1, False, MIN_EVICTION_AGE_MS) is None
+    assert sessions.create(11, False, 2 * MIN_EVICTION_AGE_MS) is None
+    assert len(sessions.sessions) == 1
+    assert sessions.create(1, False, MIN_EVICTION_AGE_MS + 1) is not None
+    assert len(sessions.sessions) == 1
+
+
+def test_a_session_that_grows_beyond_them_is_over(sessions: FetchSessions, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = full(sessions, monkeypatch)
+    sessions.keep(session, 10)
+    key = PartitionKey("more", NO_UUID, 0)
+    session.partitions[key] = FetchedPartition(key)
+    with pytest.raises(KafkaError) as raised:
+        sessions.keep(session, 10)
+    assert raised.value.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert not sessions.sessions
+
+
+async def fetched(client: Client, session_id: int, epoch: int, *partitions: int) -> tuple[int, int]:
+    """The error and the session of an answer."""
+    wanted = [FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=100) for index in partitions]
+    topics = [FetchTopic(topic="t", partitions=wanted)]
+    request = FetchRequest(max_wait_ms=0, min_bytes=0, session_id=session_id, session_epoch=epoch, topics=topics)
+    answer = await client.ask(request, 12, FetchResponse)
+    return answer.error_code, answer.session_id
+
+
+async def test_a_client_whose_session_grew_too_large_is_served_without_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch_sessions, "MAX_PARTITIONS", 3)
+    async with InProcess(tmp_path) as served:
+        await served.create_topic("t", 9)
+        client = served.client()
+        _, session_id = await fetched(client, 0, INITIAL_EPOCH, 0, 1, 2)
+        assert session_id
+        assert await fetched(client, session_id, 1, 3) == (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0)
+        assert await fetched(client, 0, INITIAL_EPOCH, 0, 1, 2, 3) == (0, 0)
+        assert not served.server.broker.fetch_sessions.sessions

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import broker.network.connection
+import broker.network.connection_lines
 import broker.requests.dispatch
 from broker.network.connection import REQUESTS_PER_TURN
-from broker.network.descriptors import WAITING_CONNECTIONS
 from broker.requests.dispatch import MAX_OTHER_REQUEST_BYTES, MAX_REQUEST_ITEMS
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
@@ -43,7 +43,7 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> Lines:
 
         debug = error = warning
 
-    for module in (broker.network.connection, broker.requests.dispatch):
+    for module in (broker.network.connection, broker.network.connection_lines, broker.requests.dispatch):
         monkeypatch.setattr(module, "log", Log())
     return told
 
@@ -249,58 +249,6 @@ async def test_a_produce_of_empty_topics_or_tags_is_not_taken_apart(tags: bool, 
         assert client.wire.is_closing()
     ((_, fields),) = lines
     assert f"PRODUCE v12: more than {MAX_REQUEST_ITEMS} items" in str(fields["reason"])
-
-
-async def test_connections_of_an_address_are_limited(tmp_path: Path) -> None:
-    async with InProcess(tmp_path, {"max.connections.per.ip": "2"}) as served:
-        clients = [served.client() for _ in range(3)]
-        assert [client.wire.closing for client in clients] == [False, False, True]
-        clients[2].connection.connection_lost(None)
-        clients[0].connection.connection_lost(None)
-        assert not served.client().wire.closing
-
-
-async def test_an_address_may_have_a_limit_of_its_own(tmp_path: Path) -> None:
-    options = {"max.connections.per.ip": "5", "max.connections.per.ip.overrides": "127.0.0.1:1,10.0.0.1:7"}
-    async with InProcess(tmp_path, options) as served:
-        assert not served.client().wire.closing
-        assert served.client().wire.closing
-
-
-async def test_connections_beyond_the_limit_wait_for_a_place(tmp_path: Path) -> None:
-    async with InProcess(tmp_path, {"max.connections": "1"}) as served:
-        first, second = served.client(), served.client()
-        assert not second.wire.is_closing()
-        second.send(request_frame(HELLO, 3))
-        await asyncio.sleep(0)
-        assert not second.wire.sent
-        assert not second.wire.is_reading()
-        first.connection.connection_lost(None)
-        assert len(second.wire.take()) == 1
-        assert second.wire.is_reading()
-
-
-async def test_not_all_wait(tmp_path: Path) -> None:
-    async with InProcess(tmp_path, {"max.connections": "1"}) as served:
-        clients = [served.client() for _ in range(WAITING_CONNECTIONS + 2)]
-        assert [client.wire.closing for client in clients] == [False] * (WAITING_CONNECTIONS + 1) + [True]
-
-
-async def test_limits_count_over_all_listeners(tmp_path: Path) -> None:
-    options = {
-        "listeners": "ONE://127.0.0.1:0,TWO://127.0.0.1:0",
-        "listener.security.protocol.map": "ONE:PLAINTEXT,TWO:PLAINTEXT",
-        "inter.broker.listener.name": "ONE",
-        "max.connections.per.ip": "3",
-        "max.connections": "2",
-    }
-    async with InProcess(tmp_path, options) as served:
-        clients = [Client(served.server, listener) for listener in (0, 1, 0, 1)]
-        assert [client.wire.closing for client in clients] == [False, False, False, True]
-        clients[2].send(request_frame(HELLO, 3))
-        assert not clients[2].wire.is_reading()
-        clients[1].connection.connection_lost(None)
-        assert len(clients[2].wire.take()) == 1
 
 
 async def test_an_idle_connection_is_closed_and_a_busy_one_is_not(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.exchange.log_lines import LINES_OF_ADDRESS
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
@@ -26,6 +27,8 @@ from tests.interop.conftest import Start
 
 MIB = 1024 * 1024
 FETCH_VERSION, PRODUCE_VERSION = 12, 12
+LAST_WITH_MESSAGE_SETS = 3
+"""Of Fetch."""
 WAIT_S = 10
 HELLO = request_frame(ApiVersionsRequest(), 0)
 
@@ -90,10 +93,10 @@ def eventually(is_so: Callable[[], bool]) -> bool:
     return True
 
 
-def fetch_frame(topic: str, max_bytes: int) -> bytes:
+def fetch_frame(topic: str, max_bytes: int, version: int = FETCH_VERSION) -> bytes:
     partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=max_bytes)
     topics = [FetchTopic(topic=topic, partitions=[partition])]
-    return request_frame(FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=max_bytes, topics=topics), FETCH_VERSION)
+    return request_frame(FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=max_bytes, topics=topics), version)
 
 
 def test_a_gigabyte_that_nobody_reads_takes_no_memory(odradek: Odradek) -> None:
@@ -111,6 +114,25 @@ def test_a_gigabyte_that_nobody_reads_takes_no_memory(odradek: Odradek) -> None:
         assert is_served(odradek)
         (frame,) = read_frames(reader, 1)
     assert len(frame) > 35 * MIB
+
+
+def test_answers_that_nobody_takes_are_not_all_memory(start_odradek: Start) -> None:
+    """Forty connections that ask for four megabytes each, and read none of them: message sets, which are no file's."""
+    odradek = start_odradek({"odradek.unread.answers.max.bytes": str(16 * MIB)})
+    writer = peer(odradek)
+    topic_id = writer.create("large", max_message_bytes=str(2 * MIB))
+    batch = bytes(build(records(1, size=MIB)))
+    for _ in range(4):
+        writer.quietly(produce_request("large", topic_id, (0, batch)), PRODUCE_VERSION)
+    before = private_bytes(odradek)
+    asked = fetch_frame("large", 4 * MIB, LAST_WITH_MESSAGE_SETS)
+    with ExitStack() as stack:
+        for _ in range(40):
+            stack.enter_context(connect(odradek, 4096)).sendall(asked)
+            assert is_served(odradek)
+        assert "odradek.unread.answers.max.bytes" in lines_with(odradek, "answers that it does not take")[0]
+        assert eventually(lambda: private_bytes(odradek) - before < 80 * MIB)  # 136 without a bound
+    assert is_served(odradek)
 
 
 def measured(broker: Odradek, times: int) -> Iterator[int]:
@@ -176,7 +198,7 @@ def test_half_frames_have_a_bounded_memory_and_time(start_odradek: Start) -> Non
             client.settimeout(WAIT_S)
             assert is_closed(client)
     assert is_served(odradek)
-    assert len(lines_with(odradek, "(odradek.request.stall.timeout.ms)")) == len(clients)
+    assert len(lines_with(odradek, "(odradek.request.stall.timeout.ms)")) == LINES_OF_ADDRESS
     assert eventually(lambda: private_bytes(odradek) - before < 16 * MIB)
 
 

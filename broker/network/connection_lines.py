@@ -1,0 +1,58 @@
+"""What the log is told of connections that are refused or closed, and of requests over which the broker fails.
+
+What is a bug of ours, with its trace, counts for itself, so that no other lines keep it out of the log.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+from broker.exchange.log_lines import LogLines
+from broker.logging import get_logger
+from protocol.errors import ProtocolError
+
+log: Final = get_logger("broker.network.connection")
+
+
+class Told(Protocol):
+    """A connection of which something is told."""
+
+    @property
+    def ip(self) -> str: ...
+
+    @property
+    def peer(self) -> str: ...
+
+
+class ConnectionLines:
+    """One for all listeners of a broker."""
+
+    def __init__(self, faults: LogLines) -> None:
+        """`faults` are those of bugs of ours, wherever they show."""
+        self._of_peers = LogLines()
+        self._faults = faults
+
+    def refused(self, connection: Told, reason: str) -> None:
+        """A connection is not taken."""
+        if self._of_peers.takes(connection.ip):
+            log.warning("connection refused", peer=connection.peer, reason=reason)
+
+    def closed(self, connection: Told, reason: str) -> None:
+        """A connection is closed for what its peer does not do."""
+        if self._of_peers.takes(connection.ip):
+            log.warning("connection closed", peer=connection.peer, reason=reason)
+
+    def failed(self, connection: Told, error: BaseException) -> None:
+        """A connection is closed over what its peer sent, or over a bug of ours."""
+        if not isinstance(error, ProtocolError):
+            if self._faults.takes(connection.ip):
+                log.error("connection closed", peer=connection.peer, reason=repr(error), exc_info=error)
+        elif self._of_peers.takes(connection.ip):
+            log.warning("connection closed", peer=connection.peer, reason=error.message, offset=error.offset)
+
+    def begin_anew(self) -> None:
+        """An interval is over: tells what was left out in it."""
+        if of_peers := self._of_peers.begin_anew():
+            log.warning("connections refused or closed without a line", **of_peers)
+        if faults := self._faults.begin_anew():
+            log.error("requests failed without a trace", **faults)

@@ -1,0 +1,70 @@
+"""The log's lines about connections: bounded by address and in all, and what is left out is counted."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker.exchange.log_lines import LINES, LINES_OF_ADDRESS, LogLines
+from broker.network import connection_lines
+from broker.network.connection_lines import ConnectionLines
+from protocol.errors import ProtocolError
+
+Told = list[dict[str, object]]
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> Told:
+    lines: Told = []
+
+    class Log:
+        def warning(self, event: str, **fields: object) -> None:
+            lines.append(fields)
+
+        error = warning
+
+    monkeypatch.setattr(connection_lines, "log", Log())
+    return lines
+
+
+def test_an_address_has_so_many_lines_and_leaves_others_theirs() -> None:
+    lines = LogLines()
+    assert [lines.takes("a") for _ in range(LINES_OF_ADDRESS + 1)] == [True] * LINES_OF_ADDRESS + [False]
+    assert lines.takes("b")
+
+
+def test_all_addresses_together_have_so_many() -> None:
+    lines = LogLines()
+    assert sum(lines.takes(f"10.0.{number}") for number in range(3 * LINES)) == LINES
+
+
+def test_what_was_left_out_is_told_and_another_interval_begins() -> None:
+    lines = LogLines()
+    for _ in range(LINES_OF_ADDRESS + 7):
+        lines.takes("a")
+    assert lines.begin_anew() == {"count": 7, "most_of": "a", "of_it": 7}
+    assert lines.takes("a")
+    assert lines.begin_anew() == {}
+
+
+def test_counting_takes_no_memory_for_each_address() -> None:
+    lines = LogLines()
+    for number in range(10 * LINES):
+        lines.takes(f"10.0.{number}")
+    assert lines.begin_anew()["count"] == 9 * LINES
+
+
+class Peer:
+    """As much of a connection as is asked for here."""
+
+    ip, peer = "a", "a:1"
+
+
+def test_no_line_about_a_peer_keeps_out_one_about_a_bug_of_ours(told: Told) -> None:
+    lines, peer = ConnectionLines(LogLines()), Peer()
+    for _ in range(LINES_OF_ADDRESS + 5):
+        lines.failed(peer, ProtocolError("torn"))
+    lines.failed(peer, ZeroDivisionError())
+    assert len(told) == LINES_OF_ADDRESS + 1
+    assert isinstance(told[-1]["exc_info"], ZeroDivisionError)
+    lines.begin_anew()
+    assert told[-1] == {"count": 5, "most_of": "a", "of_it": 5}

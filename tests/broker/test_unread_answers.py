@@ -1,0 +1,172 @@
+"""Answers that peers do not take: bounded in all, and what a peer that takes a little at a time is given."""
+
+from __future__ import annotations
+
+import asyncio
+import mmap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.exchange.log_lines import LogLines
+from broker.network.connection import WRITE_HIGH_WATER_BYTES
+from broker.network.connection_lines import ConnectionLines
+from broker.network.stalls import MIN_PROGRESS_BYTES
+from broker.network.unread import UnreadAnswers, counted_bytes
+from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from protocol.types import NO_UUID
+from tests.broker.inprocess import LONG_S, Client, InProcess, request_frame
+from tests.broker.test_listener import HELLO, Lines, lines, waiting_fetch
+
+__all__ = ["lines"]
+
+MIB = 1 << 20
+NAMES = 500
+
+
+def answer_of_100_kb(version: int = 9) -> bytes:
+    """A request for it."""
+    topics = [MetadataRequestTopic(name=f"{number:0200}", topic_id=NO_UUID) for number in range(NAMES)]
+    return request_frame(MetadataRequest(topics=topics, allow_auto_topic_creation=False), version)
+
+
+def deaf(served: InProcess, more_than: int = WRITE_HIGH_WATER_BYTES) -> Client:
+    """A client whose socket takes nothing."""
+    client = served.client()
+
+    def writelines(buffers: Any) -> None:
+        client.wire.unread_bytes += sum(map(len, buffers))
+        if client.wire.unread_bytes > more_than:
+            client.connection.pause_writing()
+
+    client.wire.writelines = writelines  # type: ignore[method-assign]
+    return client
+
+
+def take(client: Client) -> None:
+    """It reads all that there is."""
+    client.wire.unread_bytes = 0
+    client.connection.resume_writing()
+
+
+async def test_answers_that_nobody_takes_are_bounded_over_all_connections(tmp_path: Path, lines: Lines) -> None:
+    async with InProcess(tmp_path, {"odradek.unread.answers.max.bytes": str(MIB)}) as served:
+        unread = served.server.listeners[0].unread
+        clients = [deaf(served) for _ in range(30)]
+        for client in clients:
+            client.send(answer_of_100_kb())
+            assert unread.held_bytes <= MIB
+        cut = [client.wire.aborted for client in clients]
+        assert cut == sorted(cut, reverse=True), "who has waited longest goes first"
+        assert 0 < cut.count(False) < 12
+        assert "odradek.unread.answers.max.bytes" in str(lines[0][1]["reason"])
+
+
+async def test_answers_that_are_taken_make_room(tmp_path: Path) -> None:
+    async with InProcess(tmp_path, {"odradek.unread.answers.max.bytes": str(MIB)}) as served:
+        unread = served.server.listeners[0].unread
+        clients = [deaf(served) for _ in range(30)]
+        for client in clients:
+            client.send(answer_of_100_kb())
+            take(client)
+            assert unread.held_bytes == 0
+        assert not any(client.wire.aborted for client in clients)
+
+
+async def test_a_connection_that_is_gone_holds_nothing(tmp_path: Path) -> None:
+    async with InProcess(tmp_path) as served:
+        client = deaf(served)
+        client.send(answer_of_100_kb())
+        assert served.server.listeners[0].unread.held_bytes > 100_000
+        client.connection.connection_lost(None)
+        assert served.server.listeners[0].unread.held_bytes == 0
+
+
+async def test_answers_that_come_later_than_their_requests_count_as_well(tmp_path: Path) -> None:
+    async with InProcess(tmp_path) as served:
+        await served.create_topic("t")
+        client, unread = deaf(served, more_than=0), served.server.listeners[0].unread
+        client.send(waiting_fetch("t", 1))
+        assert not unread.held_bytes
+        async with asyncio.timeout(LONG_S):
+            while not unread.held_bytes:  # noqa: ASYNC110 (the loop is the clock)
+                await asyncio.sleep(0)
+        assert unread.held_bytes == client.wire.unread_bytes
+
+
+async def test_answers_to_requests_that_were_kept_count_as_well(tmp_path: Path) -> None:
+    async with InProcess(tmp_path) as served:
+        client = deaf(served)
+        client.connection.pause_writing()
+        client.send(answer_of_100_kb())
+        client.connection.resume_writing()
+        assert served.server.listeners[0].unread.held_bytes > 100_000
+
+
+def test_records_in_mapped_files_are_not_counted() -> None:
+    mapped = memoryview(mmap.mmap(-1, 8192))
+    assert counted_bytes([b"head", mapped[:5000], bytearray(10), memoryview(b"copied")]) == 20
+
+
+class Lonely:
+    """As much of a connection as is asked for here."""
+
+    peer = "one of many"
+
+    def __init__(self, ip: str) -> None:
+        self.ip = ip
+        self.is_cut_off = False
+
+    def cut_off(self) -> None:
+        self.is_cut_off = True
+
+
+def held(unread: UnreadAnswers, ip: str, size_bytes: int) -> Lonely:
+    connection = Lonely(ip)
+    unread.hold(connection, size_bytes)
+    return connection
+
+
+def test_the_address_that_holds_most_loses_its_longest_waiting() -> None:
+    unread = UnreadAnswers(1000, ConnectionLines(LogLines()))
+    slow = held(unread, "slow", 300)
+    first, second = held(unread, "hostile", 200), held(unread, "hostile", 200)
+    third = held(unread, "hostile", 400)
+    assert [each.is_cut_off for each in (slow, first, second, third)] == [False, True, False, False]
+
+
+def test_one_answer_may_be_larger_than_the_limit() -> None:
+    unread = UnreadAnswers(1000, ConnectionLines(LogLines()))
+    large = held(unread, "one", 5000)
+    assert not large.is_cut_off
+    other = held(unread, "other", 10)
+    assert (large.is_cut_off, other.is_cut_off) == (True, False)
+
+
+# Time
+
+
+async def test_a_byte_of_a_frame_now_and_then_is_activity_and_still_has_its_time(tmp_path: Path) -> None:
+    async with InProcess(tmp_path) as served:
+        client, listener = served.client(), served.server.listeners[0]
+        frame = request_frame(HELLO, 3)
+        for number in range(6):
+            client.send(frame[number : number + 1])
+            listener.close_idle()
+            listener.close_stalled(number * 9_000, 30_000)
+            assert client.wire.closing == (number * 9_000 >= 30_000)
+
+
+@pytest.mark.parametrize(("taken_bytes", "is_cut_off"), [(MIN_PROGRESS_BYTES, False), (1, True)])
+async def test_a_peer_that_takes_its_answer_slowly_is_not_idle(
+    taken_bytes: int, is_cut_off: bool, tmp_path: Path
+) -> None:
+    async with InProcess(tmp_path) as served:
+        client, listener = deaf(served), served.server.listeners[0]
+        client.wire.unread_bytes = 10 * MIB
+        listener.close_idle()
+        for _ in range(3):
+            client.wire.unread_bytes -= taken_bytes
+            listener.close_idle()
+        assert client.wire.aborted == is_cut_off
