@@ -1,51 +1,86 @@
-"""A flame graph of Odradek under one load, by py-spy: `python -m bench.profile LOAD`."""
+"""Flame graphs of Odradek under one load: `python -m bench.profile LOAD`.
+
+Native frames, of user code and of the kernel, come from perf where this machine has it and lets us; Python's own
+functions come from py-spy.
+"""
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 
+from bench import flame
 from bench.loads import pick
 from bench.peers.brokers import Odradek
 from bench.results import RESULTS
 from bench.trial import Trial, allow_many_files
 
 SAMPLES_PER_SECOND = 500
+STACK_BYTES = 16_384
+"""Of each stack, for its frames: the interpreter is built without frame pointers."""
 PY_SPY = Path(sys.executable).with_name("py-spy")
+ATTACH_S = 1.0
 
 
-def record(pid: int, file: Path) -> subprocess.Popen[bytes]:
-    """py-spy on a process until it gets an interrupt."""
+def py_spy(pid: int, file: Path) -> list[str]:
+    """The command that watches a process until it gets an interrupt, and then writes `file`."""
     options = ("--rate", str(SAMPLES_PER_SECOND), "--nonblocking", "--format", "flamegraph")
-    command = [str(PY_SPY), "record", *options, "--output", str(file), "--pid", str(pid)]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    return [str(PY_SPY), "record", *options, "--output", str(file), "--pid", str(pid)]
 
 
-def profile(name: str, folder: Path) -> Path:
-    """Warm up, then one round under py-spy. Raises RuntimeError with py-spy's words when it could not attach."""
-    (load,) = pick([name])
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / f"profile-{name}.svg"
-    with tempfile.TemporaryDirectory(prefix="odradek-profile-") as work:
-        trial = Trial(Odradek(Path(work)), load, Path(work))
-        try:
-            trial.open()
-            trial.measure(-1)
-            trial.topic(0)
-            spy = record(trial.peer.pid, file)
-            trial.measure(0)
-            spy.send_signal(signal.SIGINT)
-            _, words = spy.communicate()
-        finally:
-            trial.close()
+def perf(pid: int, file: Path) -> list[str]:
+    """As py_spy, of native frames; what it writes is for perf alone to read."""
+    options = ("-e", "cpu-clock", "-F", str(SAMPLES_PER_SECOND), "--call-graph", f"dwarf,{STACK_BYTES}")
+    return ["perf", "record", *options, "-o", str(file), "-p", str(pid)]
+
+
+def drawn(title: str, recorded: Path, file: Path) -> Path:
+    """The flame graph of what perf recorded."""
+    command = ["perf", "script", "-i", str(recorded), "--no-inline", "-F", "comm,tid,ip,sym,dso"]
+    script = subprocess.run(command, capture_output=True, text=True, check=True)
+    file.write_text(flame.svg(title, flame.stacks(script.stdout.splitlines())))
+    return file
+
+
+def watched(trial: Trial, number: int, command: Callable[[int, Path], list[str]], file: Path) -> Path:
+    """One round under a profiler. Raises RuntimeError with its words when it could not attach."""
+    watching = subprocess.Popen(command(trial.peer.pid, file), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    time.sleep(ATTACH_S)
+    trial.measure(number)
+    watching.send_signal(signal.SIGINT)
+    _, words = watching.communicate()
     if not file.exists():
         raise RuntimeError(words.decode(errors="replace"))
     return file
 
 
+def profile(name: str, folder: Path) -> list[Path]:
+    """Warms up, then one round under each profiler; returns the files of the graphs."""
+    (load,) = pick([name])
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="odradek-profile-") as work:
+        trial = Trial(Odradek(Path(work)), load, Path(work))
+        try:
+            trial.open()
+            trial.measure(-1)
+            files = [watched(trial, 0, py_spy, folder / f"profile-{name}.svg")]
+            if shutil.which("perf") is not None:
+                recorded = watched(trial, 1, perf, Path(work) / "perf.data")
+                files.append(drawn(load.title, recorded, folder / f"profile-{name}-native.svg"))
+        finally:
+            trial.close()
+    return files
+
+
 if __name__ == "__main__":
     allow_many_files()
-    print(profile(sys.argv[1], RESULTS))
+    for file in profile(sys.argv[1], RESULTS):
+        print(file)
+    if shutil.which("perf") is None:
+        print("perf is not installed (Debian: linux-perf): no native frames", file=sys.stderr)
