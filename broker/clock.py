@@ -5,7 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
+
+NS_PER_MS: Final = 1_000_000
+
+TIMER_RESOLUTION_NS: Final = NS_PER_MS // 2
+"""An event loop's clock has milliseconds, and may call that much too early."""
 
 
 class Timer(Protocol):
@@ -33,21 +38,46 @@ class Clock(Protocol):
         """Calls `then` on the event loop once `now_ms` has come to `when_ms`."""
         ...
 
+    def call_after(self, delay_ms: float, then: Callable[[], None]) -> Timer:
+        """Calls `then` on the event loop after `delay_ms`, whatever happens to the time of day."""
+        ...
+
 
 class SystemClock:
     """The machine's clock."""
 
     def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000
+        return time.time_ns() // NS_PER_MS
 
     def monotonic_ms(self) -> int:
-        return time.monotonic_ns() // 1_000_000
+        return time.monotonic_ns() // NS_PER_MS
 
     def monotonic_ns(self) -> int:
         return time.monotonic_ns()
 
     def call_at(self, when_ms: int, then: Callable[[], None]) -> Timer:
-        return asyncio.get_running_loop().call_later(max(when_ms - self.now_ms(), 0) / 1000, then)
+        return self.call_after(max(when_ms - self.now_ms(), 0), then)
+
+    def call_after(self, delay_ms: float, then: Callable[[], None]) -> Timer:
+        return asyncio.get_running_loop().call_later(delay_ms / 1000, then)
+
+
+class Deadline:
+    """The end of a wait that begins now and lasts `wait_ms`."""
+
+    __slots__ = ("_clock", "_ends_ns")
+
+    def __init__(self, clock: Clock, wait_ms: int) -> None:
+        self._clock = clock
+        self._ends_ns = clock.monotonic_ns() + wait_ms * NS_PER_MS
+
+    @property
+    def is_over(self) -> bool:
+        return self._clock.monotonic_ns() + TIMER_RESOLUTION_NS >= self._ends_ns
+
+    def call(self, then: Callable[[], None]) -> Timer:
+        """Calls `then` on the event loop once the wait is over."""
+        return self._clock.call_after(max(self._ends_ns - self._clock.monotonic_ns(), 0) / NS_PER_MS, then)
 
 
 class Pace:

@@ -6,11 +6,11 @@ batch that is more than the whole of it is shown as one that does not fit, which
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from functools import partial
 from typing import Protocol, TypeVar
 
+from broker.clock import Deadline
 from broker.exchange.sleeper import Sleeper
 from broker.replica.partition import Partition
 from broker.replica.replica import READ_COMMITTED
@@ -59,17 +59,16 @@ class Plan(Protocol[G]):
 async def fetch_messages(plan: Plan[G], gathered: G) -> FetchResponse:
     """As message sets. Nearly no client asks for them, so that each has a coroutine, and its conversion a thread."""
     call = plan.call
-    loop = asyncio.get_running_loop()
-    deadline_s = loop.time() + call.request.max_wait_ms / 1000
+    deadline = Deadline(call.broker.clock, call.request.max_wait_ms)
     while True:
         if gathered.cold:
             await call.broker.disk_work.read_ahead(gathered.cold)
             gathered = plan.gather_warm()
-        if plan.is_enough(gathered) or loop.time() >= deadline_s:
+        if plan.is_enough(gathered) or deadline.is_over:
             break
         missing_bytes = call.request.min_bytes - gathered.size_bytes
         waiter = Sleeper(missing_bytes, committed_only=call.request.isolation_level == READ_COMMITTED)
-        await waiter.woken_by(gathered.watched, deadline_s)
+        await waiter.woken_by(gathered.watched, deadline)
         gathered = plan.gather()
     if any(data.records for _, data in gathered.answers):
         gathered.answers = await call.broker.record_work.call(partial(as_messages, gathered.answers, call.version))

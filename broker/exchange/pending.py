@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from broker.exchange.context import Context
 from broker.replica.partition import Partition
 from broker.replica.waiter import Waiter
 from protocol.errors import ProtocolError
 from protocol.types import Buffer
+
+NEVER_NS: Final = 1 << 62
 
 Answer: TypeAlias = "list[Buffer] | Parked | Running | None"
 """Buffers to write, None for no answer, or what will say it in its time."""
@@ -27,16 +29,17 @@ class Parked(Waiter):
     Whoever parks one calls `begin`; a subclass says by `look` what there is when it looks.
     """
 
-    __slots__ = ("_done", "_is_awake", "_loop", "_watched", "context", "deadline_s", "is_over")
+    __slots__ = ("_done", "_is_awake", "_loop", "_watched", "context", "deadline_ns", "is_over")
 
-    def __init__(self, context: Context, max_wait_ms: int, missing_bytes: int, *, committed_only: bool) -> None:
+    def __init__(self, context: Context, missing_bytes: int, *, committed_only: bool) -> None:
         super().__init__(missing_bytes, committed_only=committed_only)
         self._loop = asyncio.get_running_loop()
         self._done: Callable[[Answer | Exception], None] | None = None
         self._is_awake = False
         self._watched: list[Partition] = []
         self.context = context
-        self.deadline_s = self._loop.time() + max_wait_ms / 1000
+        self.deadline_ns = NEVER_NS
+        """When it expires, by the monotonic clock (timeouts.py)."""
         self.is_over = False
 
     def begin(self, done: Callable[[Answer | Exception], None]) -> None:
@@ -93,8 +96,8 @@ class ParkedShortCut(Parked):
 
     __slots__ = ("otherwise",)
 
-    def __init__(self, context: Context, max_wait_ms: int, missing_bytes: int, *, committed_only: bool) -> None:
-        super().__init__(context, max_wait_ms, missing_bytes, committed_only=committed_only)
+    def __init__(self, context: Context, missing_bytes: int, *, committed_only: bool) -> None:
+        super().__init__(context, missing_bytes, committed_only=committed_only)
         self.otherwise: Callable[[memoryview], Answer] | None = None
         """The general way, for the request's frame."""
 
@@ -104,8 +107,8 @@ class ParkedCall(Parked):
 
     __slots__ = ("_encode", "_fail")
 
-    def __init__(self, context: Context, max_wait_ms: int, missing_bytes: int, *, committed_only: bool) -> None:
-        super().__init__(context, max_wait_ms, missing_bytes, committed_only=committed_only)
+    def __init__(self, context: Context, missing_bytes: int, *, committed_only: bool) -> None:
+        super().__init__(context, missing_bytes, committed_only=committed_only)
         self._encode: Callable[[object], list[Buffer]] | None = None
         self._fail: Callable[[Exception], object] | None = None
 

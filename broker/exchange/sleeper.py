@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from broker.clock import Deadline
 from broker.replica.partition import Partition
 from broker.replica.waiter import Waiter
 
@@ -21,9 +22,9 @@ class Sleeper(Waiter):
         if not self.wakened.done():
             self.wakened.set_result(None)
 
-    async def woken_by(self, partitions: list[Partition], deadline_s: float) -> None:
+    async def woken_by(self, partitions: list[Partition], deadline: Deadline) -> None:
         """Returns once one of these wakes it, or at the deadline."""
-        timer = asyncio.get_running_loop().call_at(deadline_s, self.wake)
+        timer = deadline.call(self.wake)
         for partition in partitions:
             partition.waiters[self] = None
         try:

@@ -2,46 +2,44 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from functools import partial
-from typing import Final
 
+from broker.clock import NS_PER_MS, TIMER_RESOLUTION_NS, Clock
 from broker.exchange.pending import Parked
-
-TIMER_RESOLUTION_S: Final = 0.0005
-"""An event loop's clock has milliseconds, and may call that much too early."""
 
 
 class Timeouts:
     """Ends what has waited long enough: by one timer for all that wait equally long, as nearly all consumers do."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self._queues: dict[int, deque[Parked]] = {}
 
     def add(self, parked: Parked, max_wait_ms: int) -> None:
-        """It expires at its deadline, which is so far from now, if it is not over by then."""
+        """Has the request expire after `max_wait_ms`, if it is not over by then."""
+        parked.deadline_ns = self._clock.monotonic_ns() + max_wait_ms * NS_PER_MS
         queue = self._queues.get(max_wait_ms)
         if queue is None:
             queue = self._queues[max_wait_ms] = deque()
-            self._arm(parked.deadline_s, max_wait_ms)
+            self._arm(max_wait_ms, max_wait_ms)
         while queue and queue[0].is_over:
             queue.popleft()
         queue.append(parked)
 
-    def _arm(self, deadline_s: float, max_wait_ms: int) -> None:
-        asyncio.get_running_loop().call_at(deadline_s, partial(self._expire, max_wait_ms))
+    def _arm(self, delay_ms: float, max_wait_ms: int) -> None:
+        self._clock.call_after(delay_ms, partial(self._expire, max_wait_ms))
 
     def _expire(self, max_wait_ms: int) -> None:
         queue = self._queues[max_wait_ms]
-        now_s = asyncio.get_running_loop().time() + TIMER_RESOLUTION_S
+        now_ns = self._clock.monotonic_ns()
         try:
-            while queue and (queue[0].is_over or queue[0].deadline_s <= now_s):
+            while queue and (queue[0].is_over or queue[0].deadline_ns <= now_ns + TIMER_RESOLUTION_NS):
                 parked = queue.popleft()
                 if not parked.is_over:
                     parked.expire()
         finally:  # whatever one of them comes to, the others have their time
             if queue:
-                self._arm(queue[0].deadline_s, max_wait_ms)
+                self._arm(max(queue[0].deadline_ns - now_ns, 0) / NS_PER_MS, max_wait_ms)
             else:
                 del self._queues[max_wait_ms]

@@ -49,9 +49,7 @@ class ParkedFetch(ParkedShortCut):
     __slots__ = ("bounds", "broker", "request")
 
     def __init__(self, broker: Broker, context: Context, request: bytes, bounds: Bounds, size_bytes: int) -> None:
-        super().__init__(
-            context, bounds.max_wait_ms, bounds.min_bytes - size_bytes, committed_only=bounds.committed_only
-        )
+        super().__init__(context, bounds.min_bytes - size_bytes, committed_only=bounds.committed_only)
         self.broker = broker
         self.request = request
         self.bounds = bounds

@@ -96,7 +96,7 @@ class ParkedFetch(ParkedCall):
         request = plan.call.request
         missing_bytes = request.min_bytes - gathered.size_bytes
         committed_only = request.isolation_level == READ_COMMITTED
-        super().__init__(plan.call.context, max_wait_ms, missing_bytes, committed_only=committed_only)
+        super().__init__(plan.call.context, missing_bytes, committed_only=committed_only)
         self.plan = plan
         self.watch(gathered.watched)
         plan.call.broker.timeouts.add(self, max_wait_ms)

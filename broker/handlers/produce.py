@@ -166,7 +166,7 @@ def committed(
     if not uncommitted:
         return finish(response)
     timeout_ms = call.request.timeout_ms
-    parked = ParkedProduce(call.context, response, uncommitted, finish, timeout_ms)
+    parked = ParkedProduce(call.context, response, uncommitted, finish)
     if parked.find(is_last=False) is not None:
         parked.cancel()
         return response

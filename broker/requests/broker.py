@@ -86,7 +86,7 @@ class Broker:
         slots = self.config.max_incremental_fetch_session_cache_slots
         self.api_versions: dict[int, tuple[int, bytes]] = {}
         """The body of ApiVersions' response by version, and the metadata's offset as of which it is."""
-        self.timeouts = Timeouts()
+        self.timeouts = Timeouts(clock)
         """Of requests that are parked."""
         self.authorizer: Authorizer = Everybody()
         self.way_out = WayOut()

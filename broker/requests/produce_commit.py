@@ -38,10 +38,9 @@ class ParkedProduce(ParkedCall):
         response: ProduceResponse,
         uncommitted: Sequence[Uncommitted],
         finish: Callable[[ProduceResponse], ProduceResponse],
-        timeout_ms: int,
     ) -> None:
         """`finish` sees the response last."""
-        super().__init__(context, max(timeout_ms, 0), 0, committed_only=False)
+        super().__init__(context, 0, committed_only=False)
         self._response = response
         self._uncommitted = uncommitted
         self._finish = finish

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from broker.clock import Deadline
 from broker.exchange.sleeper import Sleeper
 from broker.replica.replica import READ_COMMITTED, READ_UNCOMMITTED, Fetched
 from broker.share import reading
@@ -170,18 +171,17 @@ class ShareFetching:
     async def wait(self, *, comes_last: bool) -> None:
         """Until there is enough, or the time is up. With `comes_last`, those who wait already get what they are just
         offered: or else the members that have records would get all others too, with each acknowledgement."""
-        loop = asyncio.get_running_loop()
-        deadline_s = loop.time() + self._bounds.max_wait_ms / 1000
+        deadline = Deadline(self._groups.environment.clock, self._bounds.max_wait_ms)
         if comes_last:
             await asyncio.sleep(0)
-        is_over = self.attempt(is_last=loop.time() >= deadline_s)
+        is_over = self.attempt(is_last=deadline.is_over)
         while not is_over:
             waiter = Sleeper(1)
-            timer = loop.call_at(deadline_s, waiter.wake)
+            timer = deadline.call(waiter.wake)
             watched = self._watch(waiter)
             try:
                 await waiter.wakened
-                is_over = self.attempt(is_last=loop.time() >= deadline_s)
+                is_over = self.attempt(is_last=deadline.is_over)
             finally:
                 timer.cancel()
                 for hosted in watched:

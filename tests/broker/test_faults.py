@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.clock import SystemClock
 from broker.coordinators import transactions
 from broker.coordinators.markers import Marker, MarkerWriter
 from broker.coordinators.shares import ShareCoordinator
@@ -39,8 +40,8 @@ async def test_a_parked_request_that_fails_to_end_keeps_no_other_waiting(monkeyp
     """Of those that wait equally long, and have one timer."""
     faults: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: faults.append(context["exception"]))
-    timeouts = Timeouts()
-    first, second, third = (Scripted(1) for _ in range(3))
+    timeouts = Timeouts(SystemClock())
+    first, second, third = (Scripted() for _ in range(3))
     monkeypatch.setattr(Scripted, "expire", fail_first(Scripted.expire, first))
     for parked in (first, second, third):
         timeouts.add(parked, 1)
@@ -48,7 +49,7 @@ async def test_a_parked_request_that_fails_to_end_keeps_no_other_waiting(monkeyp
         await third.is_answered.wait()
     assert second.answers == third.answers == [[b"in vain"]]
     assert [type(fault) for fault in faults] == [Fault]
-    timeouts.add(again := Scripted(1), 1)
+    timeouts.add(again := Scripted(), 1)
     async with asyncio.timeout(GUARD_S):
         await again.is_answered.wait()
 

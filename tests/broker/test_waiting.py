@@ -8,6 +8,7 @@ from typing import cast
 
 import pytest
 
+from broker.clock import SystemClock
 from broker.exchange.context import ClientConnection, Context, Sent
 from broker.exchange.pending import Answer, Parked
 from broker.exchange.timeouts import Timeouts
@@ -40,8 +41,8 @@ CONTEXT = Context(cast(ClientConnection, Silent()), ApiKey.FETCH, 12, 1, None, 1
 class Scripted(Parked):
     """Answers as it is told to."""
 
-    def __init__(self, max_wait_ms: int = LONG_MS) -> None:
-        super().__init__(CONTEXT, max_wait_ms, 10, committed_only=False)
+    def __init__(self) -> None:
+        super().__init__(CONTEXT, 10, committed_only=False)
         self.script: list[list[bytes] | Exception | None] = []
         """What each look finds; None: nothing yet."""
         self.answers: list[Answer | Exception] = []
@@ -63,7 +64,7 @@ class Scripted(Parked):
 
 @pytest.fixture
 async def timeouts() -> Timeouts:
-    return Timeouts()
+    return Timeouts(SystemClock())
 
 
 async def test_it_looks_once_however_often_it_is_woken() -> None:
@@ -107,7 +108,7 @@ async def test_one_that_is_cancelled_says_nothing() -> None:
 
 
 async def test_each_ends_at_its_own_time(timeouts: Timeouts) -> None:
-    first, second, longer = Scripted(1), Scripted(2), Scripted()
+    first, second, longer = Scripted(), Scripted(), Scripted()
     for parked, wait_ms in ((first, 1), (second, 2), (longer, LONG_MS)):
         timeouts.add(parked, wait_ms)
     async with asyncio.timeout(10):

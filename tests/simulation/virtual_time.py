@@ -61,13 +61,16 @@ class VirtualClock:
         return START_MS + self.monotonic_ms()
 
     def monotonic_ms(self) -> int:
-        return int(asyncio.get_running_loop().time() * 1000)
+        return self.monotonic_ns() // 1_000_000
 
     def monotonic_ns(self) -> int:
-        return self.monotonic_ms() * 1_000_000
+        return round(asyncio.get_running_loop().time() * 1_000_000_000)
 
     def call_at(self, when_ms: int, then: Callable[[], None]) -> asyncio.TimerHandle:
-        return asyncio.get_running_loop().call_later(max(when_ms - self.now_ms(), 0) / 1000, then)
+        return self.call_after(max(when_ms - self.now_ms(), 0), then)
+
+    def call_after(self, delay_ms: float, then: Callable[[], None]) -> asyncio.TimerHandle:
+        return asyncio.get_running_loop().call_later(delay_ms / 1000, then)
 
 
 class InlineWorkers:
