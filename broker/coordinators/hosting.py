@@ -14,12 +14,12 @@ from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.coordinators.environment import Environment
 from broker.coordinators.storage import PartitionStorage, Sized
+from broker.coordinators.translations import seen_by_client
 from broker.logging import get_logger
 from broker.replica.partition import Partition
 from coordinator.cluster.changes import Change, PartitionChanged, TopicDeleted, by_change
 from coordinator.hosted import Status
 from coordinator.outcome import Decision
-from coordinator.refusal import Refusal
 from coordinator.runtime import Form, Runtime, Shard
 from protocol.errors import ErrorCode, KafkaError
 from protocol.java_hash import java_hash
@@ -35,29 +35,7 @@ CREATE_TIMEOUT_MS = 30_000
 LOAD_AGAIN_MS = 1_000
 """After a write that failed: a disk that is full, or replicas that are missing, take their time."""
 
-SEEN_BY_CLIENTS: Mapping[ErrorCode, ErrorCode] = {
-    ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
-}
-"""What becomes of a log's errors on their way to a coordinator's client (CoordinatorOperationExceptionHelper)."""
-
 log = get_logger("broker.coordinators")
-
-
-def seen_by_client(error: KafkaError) -> KafkaError:
-    """The error as a coordinator's client understands it."""
-    if isinstance(error, Refusal):
-        return error
-    code = SEEN_BY_CLIENTS.get(error.code)
-    return error if code is None else KafkaError(code)
 
 
 class InternalTopic(NamedTuple):

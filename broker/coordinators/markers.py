@@ -13,16 +13,12 @@ from typing import Any, NamedTuple
 from broker.coordinators.environment import Environment
 from broker.coordinators.groups import TOPIC as OFFSETS
 from broker.coordinators.groups import GroupCoordinator
+from broker.coordinators.translations import MARKERS, translated
 from broker.logging import get_logger
 from coordinator.group.records import EndTransaction
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import KafkaError
 from protocol.records.control import ControlType, EndTxnMarker, end_txn_batch
 from protocol.types import TopicPartition
-
-NOT_READY = frozenset(
-    {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR}
-)
-"""Errors of a group coordinator that the sender of markers would not know: it gets NOT_LEADER_OR_FOLLOWER."""
 
 log = get_logger("broker.transactions")
 
@@ -82,5 +78,4 @@ async def _awaited(ended: asyncio.Future[None]) -> None:
 
 def as_told(error: KafkaError) -> KafkaError:
     """A group coordinator's error as the sender of markers understands it."""
-    code = ErrorCode.NOT_LEADER_OR_FOLLOWER if error.code in NOT_READY else error.code
-    return KafkaError(code, error.message)
+    return KafkaError(translated(error.code, MARKERS), error.message)

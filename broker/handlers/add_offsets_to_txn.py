@@ -6,8 +6,8 @@ of transactions v2 do without: TxnOffsetCommit 5 joins the transaction itself.
 
 from __future__ import annotations
 
+from broker.coordinators.translations import seen_by_producer
 from broker.exchange.authorisation import READ_GROUP, WRITE_TRANSACTIONAL_ID, by_handler
-from broker.handlers.init_producer_id import fenced_as
 from broker.requests.api import Api
 from broker.requests.call import Call
 from coordinator.transaction.transaction import Producer
@@ -25,7 +25,7 @@ async def add_offsets_to_txn(call: Call[AddOffsetsToTxnRequest]) -> AddOffsetsTo
     try:
         await call.broker.transactions.add_partitions(request.transactional_id, producer, [name], 0)
     except KafkaError as error:
-        code = fenced_as(error.code, is_known=call.version >= FIRST_FENCED_VERSION)
+        code = seen_by_producer(error.code, knows_fenced=call.version >= FIRST_FENCED_VERSION)
         return AddOffsetsToTxnResponse(error_code=code)
     return AddOffsetsToTxnResponse(error_code=0)
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from broker.coordinators.translations import seen_by_producer
 from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, WRITE_TOPIC, WRITE_TRANSACTIONAL_ID, by_handler
-from broker.handlers.init_producer_id import fenced_as
 from broker.requests.api import Api
 from broker.requests.call import Call
 from coordinator.cluster.topics.names import is_internal
@@ -69,7 +69,7 @@ async def added(
         client_version = V2 if call.version >= FIRST_BATCHED_VERSION else 0
         await transactions.add_partitions(wanted.transactional_id, producer, names, client_version)
     except KafkaError as error:
-        code = fenced_as(error.code, is_known=call.version >= FIRST_FENCED_VERSION)
+        code = seen_by_producer(error.code, knows_fenced=call.version >= FIRST_FENCED_VERSION)
         return by_topic(dict.fromkeys(names, code)) if wanted.verify_only else as_named(wanted, code)
     return as_named(wanted, ErrorCode.NONE)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from broker.coordinators.hosting import seen_by_client
+from broker.coordinators.translations import seen_by_client
 from broker.exchange.authorisation import READ_GROUP, READ_TOPIC, by_handler
 from broker.requests.api import Api
 from broker.requests.call import Call

@@ -5,7 +5,7 @@ v2 is flexible, v3 has messages to errors (KIP-1331).
 
 from __future__ import annotations
 
-from broker.coordinators.hosting import seen_by_client
+from broker.coordinators.translations import seen_by_client
 from broker.exchange.authorisation import DELETE_GROUP, by_handler
 from broker.requests.api import Api
 from broker.requests.call import Call

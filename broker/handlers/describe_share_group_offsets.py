@@ -5,7 +5,7 @@ v1 adds the lag: the records that are not yet done with (KIP-1226). Without topi
 
 from __future__ import annotations
 
-from broker.coordinators.hosting import seen_by_client
+from broker.coordinators.translations import seen_by_client
 from broker.exchange.authorisation import DESCRIBE_GROUP, DESCRIBE_TOPIC, by_handler
 from broker.requests.api import Api
 from broker.requests.call import Call

@@ -7,8 +7,8 @@ where the epochs ran out, and the answer says to what (KIP-890).
 
 from __future__ import annotations
 
+from broker.coordinators.translations import seen_by_producer
 from broker.exchange.authorisation import WRITE_TRANSACTIONAL_ID, by_handler
-from broker.handlers.init_producer_id import fenced_as
 from broker.requests.api import Api
 from broker.requests.call import Call
 from coordinator.transaction.transaction import V2, Producer
@@ -30,7 +30,9 @@ async def end_txn(call: Call[EndTxnRequest]) -> EndTxnResponse:
             client_version=V2 if speaks_v2 else 0,
         )
     except KafkaError as error:
-        return EndTxnResponse(error_code=fenced_as(error.code, is_known=call.version >= FIRST_FENCED_VERSION))
+        return EndTxnResponse(
+            error_code=seen_by_producer(error.code, knows_fenced=call.version >= FIRST_FENCED_VERSION)
+        )
     if not speaks_v2:
         return EndTxnResponse(error_code=0)
     return EndTxnResponse(error_code=0, producer_id=producer.producer_id, producer_epoch=producer.epoch)

@@ -6,12 +6,13 @@ is well: their sessions begin anew after that.
 
 from __future__ import annotations
 
+from broker.coordinators.translations import CLASSIC_HEARTBEATS, translated
 from broker.exchange.authorisation import READ_GROUP, by_handler
 from broker.requests.api import Api
 from broker.requests.call import Call
 from broker.requests.group_client import check_group_id, client_of
 from coordinator.group import requests
-from protocol.errors import ErrorCode, KafkaError
+from protocol.errors import KafkaError
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
@@ -25,8 +26,7 @@ async def heartbeat(call: Call[HeartbeatRequest]) -> HeartbeatResponse:
 
 
 def refused(error: KafkaError) -> HeartbeatResponse:
-    loading = error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    return HeartbeatResponse(error_code=ErrorCode.NONE if loading else error.code)
+    return HeartbeatResponse(error_code=translated(error.code, CLASSIC_HEARTBEATS))
 
 
 API = Api(HeartbeatRequest, HeartbeatResponse, heartbeat, by_handler(READ_GROUP))

@@ -8,6 +8,7 @@ not part of a stable version.
 
 from __future__ import annotations
 
+from broker.coordinators.translations import seen_by_producer
 from broker.exchange.authorisation import IDEMPOTENT_WRITE_CLUSTER, WRITE_TOPIC, WRITE_TRANSACTIONAL_ID, by_handler
 from broker.requests.api import Api
 from broker.requests.call import Call
@@ -24,7 +25,7 @@ async def init_producer_id(call: Call[InitProducerIdRequest]) -> InitProducerIdR
     try:
         producer = await producer_of(call, request.transactional_id, expected(request))
     except KafkaError as error:
-        return refused(fenced_as(error.code, is_known=call.version >= FIRST_FENCED_VERSION))
+        return refused(seen_by_producer(error.code, knows_fenced=call.version >= FIRST_FENCED_VERSION))
     return InitProducerIdResponse(error_code=0, producer_id=producer.producer_id, producer_epoch=producer.epoch)
 
 
@@ -45,11 +46,6 @@ async def producer_of(
     return await call.broker.transactions.init_producer_id(
         transactional_id, call.request.transaction_timeout_ms, expected
     )
-
-
-def fenced_as(code: ErrorCode, *, is_known: bool) -> ErrorCode:
-    """PRODUCER_FENCED as clients knew it before KIP-588."""
-    return ErrorCode.INVALID_PRODUCER_EPOCH if code is ErrorCode.PRODUCER_FENCED and not is_known else code
 
 
 def refused(code: ErrorCode) -> InitProducerIdResponse:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import attrgetter
 
 from broker.coordinators.answering import merged
-from broker.coordinators.hosting import seen_by_client
+from broker.coordinators.translations import seen_by_client
 from broker.exchange.authorisation import DELETE_GROUP, READ_TOPIC, by_handler
 from broker.requests.api import Api
 from broker.requests.call import Call

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 
-from broker.coordinators.hosting import seen_by_client
+from broker.coordinators.translations import OFFSET_FETCHES, seen_by_client, translated
 from broker.exchange.authorisation import DESCRIBE_GROUP, DESCRIBE_TOPIC, by_handler
 from broker.requests.api import Api
 from broker.requests.call import Call
@@ -103,20 +103,13 @@ def answer_group(
 ) -> OffsetFetchResponseGroup:
     error = asked if isinstance(asked, KafkaError) else asked.exception()
     if isinstance(error, KafkaError):
-        return refused(call, group, seen_by_fetcher(error))
+        return refused(call, group, translated(seen_by_client(error).code, OFFSET_FETCHES))
     assert not isinstance(asked, KafkaError)
     answer = asked.result()
     if call.version >= FIRST_TOPIC_ID_VERSION:
         answer.topics = with_ids(call, answer.topics)
     answer.topics += unknown
     return answer
-
-
-def seen_by_fetcher(error: KafkaError) -> ErrorCode:
-    """The error's code as consumers know it that fetch offsets: those before 3.9 would not ask again after
-    COORDINATOR_NOT_AVAILABLE."""
-    code = seen_by_client(error).code
-    return ErrorCode.NOT_COORDINATOR if code is ErrorCode.COORDINATOR_NOT_AVAILABLE else code
 
 
 def with_ids(

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from operator import attrgetter
 
 from broker.coordinators.answering import merged
-from broker.coordinators.hosting import seen_by_client
+from broker.coordinators.translations import PRODUCERS_BEFORE_2_0, seen_by_client, translated
 from broker.exchange.authorisation import READ_GROUP, READ_TOPIC, WRITE_TRANSACTIONAL_ID, by_handler
 from broker.requests.api import Api
 from broker.requests.call import Call
@@ -46,7 +46,9 @@ async def txn_offset_commit(call: Call[TxnOffsetCommitRequest]) -> TxnOffsetComm
     try:
         response = await committed(call)
     except KafkaError as error:
-        code = understood(seen_by_client(error).code, call.version)
+        code = seen_by_client(error).code
+        if call.version < FIRST_LOADING_VERSION:
+            code = translated(code, PRODUCERS_BEFORE_2_0)
         response = TxnOffsetCommitResponse(topics=[failed(topic, topic.partitions, code) for topic in request.topics])
     response.topics = merged(unknown, response.topics, NAME_AND_ID)
     return response
@@ -61,12 +63,6 @@ async def committed(call: Call[TxnOffsetCommitRequest]) -> TxnOffsetCommitRespon
     supports = Supports.of(call.version, FIRST_ABORTABLE_VERSION, FIRST_ADDING_VERSION)
     await check_joined(call.broker, request.transactional_id, producer, name, supports)
     return await groups.decided(request.group_id, commit_transactional, request, client_of(call))
-
-
-def understood(code: ErrorCode, version: int) -> ErrorCode:
-    """Producers before 2.0 could crash on COORDINATOR_LOAD_IN_PROGRESS (KAFKA-7296)."""
-    is_loading = code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    return ErrorCode.COORDINATOR_NOT_AVAILABLE if is_loading and version < FIRST_LOADING_VERSION else code
 
 
 def known(

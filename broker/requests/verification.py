@@ -12,6 +12,12 @@ from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from broker.coordinators.translations import (
+    PRODUCERS_BEFORE_KIP_588,
+    PRODUCES,
+    PRODUCES_OF_OLD_TRANSACTIONS,
+    translated,
+)
 from coordinator.transaction.transaction import V2, Producer
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import BatchHeader
@@ -62,18 +68,6 @@ def refused_all(names: Iterable[TopicPartition], error: KafkaError) -> Verified:
     return Verified(dict.fromkeys(names, error), {})
 
 
-RETRY_LATER = frozenset(
-    {
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-        ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        ErrorCode.NOT_COORDINATOR,
-        ErrorCode.NETWORK_EXCEPTION,
-    }
-)
-"""The coordinator's errors that a producer would not retry: it gets NOT_ENOUGH_REPLICAS, which it does, and which makes
-it ask for no new metadata."""
-
-
 def start_verification(
     broker: Broker, batches: Mapping[TopicPartition, BatchHeader], supports: Supports, now_ms: int
 ) -> Verified:
@@ -118,11 +112,11 @@ async def verify(
 
 def _as_produced(error: KafkaError, supports: Supports) -> KafkaError:
     """The coordinator's error as a producer understands it in an answer to Produce."""
-    is_ending = error.code is ErrorCode.CONCURRENT_TRANSACTIONS and supports is not Supports.ADDING
-    if error.code not in RETRY_LATER and not is_ending:
+    code = (PRODUCES if supports is Supports.ADDING else PRODUCES_OF_OLD_TRANSACTIONS).get(error.code)
+    if code is None:
         return error
     return KafkaError(
-        ErrorCode.NOT_ENOUGH_REPLICAS,
+        code,
         f"Unable to verify the partition has been added to the transaction. Underlying error: {error.code.name}",
     )
 
@@ -181,5 +175,4 @@ def _not_in(names: Collection[TopicPartition], found: frozenset[TopicPartition] 
 
 def _as_fenced(error: KafkaError) -> KafkaError:
     """Producers know PRODUCER_FENCED from their coordinator only."""
-    is_fenced = error.code is ErrorCode.PRODUCER_FENCED
-    return KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, error.message) if is_fenced else error
+    return KafkaError(translated(error.code, PRODUCERS_BEFORE_KIP_588), error.message)

@@ -7,11 +7,12 @@ without letting others in between, so that there is no fetch lock. Source: Share
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from broker.clock import Clock, Timer
+from broker.coordinators.translations import seen_by_share_member
 from broker.logging import get_logger
 from broker.replica.partition import Partition
 from broker.share.dead_letters import DeadLetters, letters_of
@@ -33,17 +34,6 @@ from storage.segment.offsets_for_time import searched
 
 if TYPE_CHECKING:
     from broker.share.learning import Learning
-
-SEEN_BY_MEMBERS: Final[Mapping[ErrorCode, ErrorCode]] = {
-    ErrorCode.NOT_COORDINATOR: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.GROUP_ID_NOT_FOUND: ErrorCode.GROUP_ID_NOT_FOUND,
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
-    ErrorCode.FENCED_STATE_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
-}
-"""What becomes of a persister's errors; all others are UNKNOWN_SERVER_ERROR (SharePartition.fetchPersisterError)."""
 
 ENDS = frozenset(
     {
@@ -116,7 +106,7 @@ class Hosted:
 
     def _not_loaded(self, error: Exception) -> None:
         if isinstance(error, KafkaError):
-            self.error = seen_by_member(error)
+            self.error = seen_by_share_member(error)
             log.warning("share partition not loaded", partition=str(self.key), reason=str(error))
         else:
             self.error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -299,7 +289,7 @@ class Hosted:
             future.add_done_callback(lambda done: self._complete(change, then, error_of(done)))
 
     def _complete(self, change: Change, then: Then, error: KafkaError | None) -> None:
-        seen = None if error is None else seen_by_member(error)
+        seen = None if error is None else seen_by_share_member(error)
         if self.engine.complete(change, error is None, self._clock.now_ms()) and self.queue:
             self._offer()
         self._arm()
@@ -314,11 +304,6 @@ def error_of(future: asyncio.Future[None]) -> KafkaError | None:
     error = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE) if future.cancelled() else future.exception()
     assert error is None or isinstance(error, KafkaError), repr(error)
     return error
-
-
-def seen_by_member(error: KafkaError) -> KafkaError:
-    """A persister's error as members understand it."""
-    return KafkaError(SEEN_BY_MEMBERS.get(error.code, ErrorCode.UNKNOWN_SERVER_ERROR), error.message)
 
 
 def without(acquired: Iterable[Acquired], left_out: Iterable[tuple[int, int]]) -> list[Acquired]:

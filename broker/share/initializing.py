@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Mapping
 
 from broker.coordinators.groups import GroupCoordinator
-from broker.coordinators.hosting import seen_by_client
+from broker.coordinators.translations import seen_by_client
 from broker.logging import get_logger
 from broker.share.persister import Persister
 from coordinator.group.share.initialization import Initialize, initialized, uninitialized

@@ -11,8 +11,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from broker.coordinators.hosting import seen_by_client
 from broker.coordinators.shares import Decide, ShareCoordinator
+from broker.coordinators.translations import seen_by_client
 from coordinator.share.records import ShareKey, ShareState
 from coordinator.share.shard import Summary, Written
 from protocol.errors import ErrorCode, KafkaError

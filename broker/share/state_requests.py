@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
-from broker.coordinators.hosting import seen_by_client
 from broker.coordinators.shares import Decide, ShareCoordinator
+from broker.coordinators.translations import seen_by_client
 from coordinator.share.records import ShareKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import Uuid

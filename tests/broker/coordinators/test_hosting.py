@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.coordinators.hosting import SEEN_BY_CLIENTS, seen_by_client
+from broker.coordinators.translations import CLIENTS, seen_by_client
 from protocol.errors import ErrorCode, KafkaError
 from protocol.java_hash import hash_map_order, java_hash
 
@@ -33,4 +33,4 @@ def test_errors_of_the_log_become_errors_of_a_coordinator() -> None:
     assert seen_by_client(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)).code is ErrorCode.NOT_COORDINATOR
     assert seen_by_client(KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)).code is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert seen_by_client(KafkaError(ErrorCode.ILLEGAL_GENERATION)).code is ErrorCode.ILLEGAL_GENERATION
-    assert not set(SEEN_BY_CLIENTS) & set(SEEN_BY_CLIENTS.values())
+    assert not set(CLIENTS) & set(CLIENTS.values())
