@@ -46,7 +46,7 @@ IGNORED_TEXT = "Options of Kafka's that are accepted, with a warning in the log,
 
 
 def page() -> str:
-    """The whole page."""
+    """Returns the whole page."""
     return "\n".join([INTRODUCTION, *_sections(), *_ignored()])
 
 
@@ -89,7 +89,7 @@ def _default(option: Option) -> str:
 
 
 def valid(option: Option) -> str:
-    """What an option takes, in a few words."""
+    """Returns the values that an option takes, in a few words."""
     rules = option.rules
     low, high = rules.get("at_least"), rules.get("at_most")
     bounds = f"{low} to {high}" if high is not None else "" if low is None else f"at least {low}"

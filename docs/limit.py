@@ -1,4 +1,4 @@
-"""What a row of docs/limits.md says."""
+"""The content of a row of docs/limits.md."""
 
 from __future__ import annotations
 

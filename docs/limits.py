@@ -36,14 +36,14 @@ says what to set where not everybody who can connect means well.
 
 
 class Bound(NamedTuple):
-    """Where a bound is held, and what it is."""
+    """The place where a bound is held, and its value."""
 
     source: str
     value: object
 
 
 def bound(source: str) -> Bound:
-    """The option's default, or the constant's value. Raises LookupError when there is neither."""
+    """Returns the option's default, or the constant's value. Raises LookupError when there is neither."""
     for kind in KINDS:
         if source in kind.OPTIONS:
             return Bound(source, kind.OPTIONS[source].default)
@@ -72,7 +72,7 @@ def shown(one: Bound) -> str:
 
 
 def page() -> str:
-    """The whole page."""
+    """Returns the whole page."""
     return "\n".join([INTRODUCTION, *(line for title, limits in SECTIONS.items() for line in section(title, limits))])
 
 

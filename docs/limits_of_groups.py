@@ -1,4 +1,4 @@
-"""What bounds groups, transactions and share groups: rows of docs/limits.md."""
+"""The limits of groups, transactions and share groups: rows of docs/limits.md."""
 
 from __future__ import annotations
 

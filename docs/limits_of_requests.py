@@ -1,4 +1,4 @@
-"""What bounds connections, frames, requests and sessions: rows of docs/limits.md."""
+"""The limits of connections, frames, requests and sessions: rows of docs/limits.md."""
 
 from __future__ import annotations
 

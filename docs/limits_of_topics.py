@@ -1,4 +1,4 @@
-"""What bounds topics, partitions and records: rows of docs/limits.md."""
+"""The limits of topics, partitions and records: rows of docs/limits.md."""
 
 from __future__ import annotations
 

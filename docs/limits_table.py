@@ -1,4 +1,5 @@
-"""What a peer controls, and what bounds it: the sections of docs/limits.md. Numbers are where they hold, not here."""
+"""The things that a peer controls, and their bounds: the sections of docs/limits.md. Numbers are where they hold, not
+here."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ again, and reads what every other row wrote. *As of* means that the client is to
 
 
 def page() -> str:
-    """The whole page."""
+    """Returns the whole page."""
     return "\n".join([INTRODUCTION, *_apis(), CLIENTS, matrix.table()])
 
 
@@ -50,7 +50,7 @@ def _apis() -> Iterator[str]:
 
 
 def _header(api: Api) -> tuple[str, str]:
-    """The name of an API and its purpose, from the first sentence of its handler's docstring."""
+    """Returns the name of an API and its purpose, from the first sentence of its handler's docstring."""
     text = " ".join((sys.modules[api.handle.__module__].__doc__ or "").split("\n\n")[0].split())
     match = re.match(r"(\w+) \(\d+\): (.*?)\.?$", text)
     assert match, f"{api.handle.__module__}: no docstring of the form `Name (key): what it does`"

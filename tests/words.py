@@ -39,10 +39,8 @@ WORDS_TO_COME = (
     "coordinator/",
     "tests/broker/",
     "tests/coordinator/",
-    "tests/fuzz/",
     "tests/interop/",
     "tests/scenarios/",
-    "tests/simulation/",
 )
 # What makes a part of Kafka's messages of a class: such a class has Kafka's name, within its message's module.
 SCHEMA_DECORATORS = frozenset({"message", "struct", "part"})

@@ -161,33 +161,33 @@ class Beside:
         return [*self.problems, *self.losses()]
 
     def losses(self) -> list[str]:
-        found = []
+        problems = []
         for what, lost in (
             ("acknowledged records were not consumed", self.acked - set(self.consumed)),
             ("shared records were not consumed", self.shared_acked - self.shared_consumed),
         ):
             if lost:
-                found.append(f"{len(lost)} {what}: {sorted(lost)[:5]}")
+                problems.append(f"{len(lost)} {what}: {sorted(lost)[:5]}")
         if len(self.consumed) != len(set(self.consumed)):
-            found.append(f"{len(self.consumed) - len(set(self.consumed))} records were consumed twice")
-        return [*found, *self.kept()]
+            problems.append(f"{len(self.consumed) - len(set(self.consumed))} records were consumed twice")
+        return [*problems, *self.damages()]
 
-    def kept(self) -> list[str]:
-        """What the topics have to be read from the start, also after the broker has started again."""
-        found = []
+    def damages(self) -> list[str]:
+        """Returns the damages of the topics, read from the start, also after the broker has started again."""
+        problems = []
         plain, transacted = self.read(self.plain), self.read(self.transactional)
         if lost := self.acked - set(plain):
-            found.append(f"{len(lost)} acknowledged records are gone: {sorted(lost)[:5]}")
+            problems.append(f"{len(lost)} acknowledged records are gone: {sorted(lost)[:5]}")
         if len(plain) != len(set(plain)):
-            found.append(f"{len(plain) - len(set(plain))} records are there twice")
+            problems.append(f"{len(plain) - len(set(plain))} records are there twice")
         if lost := set(self.committed) - set(transacted):
-            found.append(f"{len(lost)} committed records are gone: {sorted(lost)[:5]}")
+            problems.append(f"{len(lost)} committed records are gone: {sorted(lost)[:5]}")
         if wrong := self.aborted & set(transacted):
-            found.append(f"{len(wrong)} aborted records can be read")
-        return found
+            problems.append(f"{len(wrong)} aborted records can be read")
+        return problems
 
     def read(self, topic: str) -> list[bytes]:
-        """All records, read-committed."""
+        """Returns all records, read-committed."""
         settings = {**self.settings, "group.id": uuid.uuid4().hex, "isolation.level": "read_committed"}
         consumer = Consumer(settings)
         values: list[bytes] = []
@@ -218,7 +218,7 @@ def main() -> None:
             for problem in beside.finish():
                 print(problem)
         elif line == "kept\n":
-            for problem in beside.kept():
+            for problem in beside.damages():
                 print(problem)
         print("done", flush=True)
 

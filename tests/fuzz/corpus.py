@@ -43,7 +43,7 @@ def load() -> Corpus:
 
 
 def recorded() -> Corpus:
-    """What is in the folder."""
+    """Returns the corpus in the folder."""
     corpus: Corpus = defaultdict(list)
     for file in sorted(FOLDER.glob("*.hex")):
         for line in file.read_text().split():
@@ -55,7 +55,7 @@ def recorded() -> Corpus:
 
 
 def add(frames: Iterable[bytes]) -> Corpus:
-    """The corpus with these frames, as few as have all shapes."""
+    """Returns the corpus with these frames, as few as have all shapes."""
     chosen: Corpus = defaultdict(list)
     shapes: dict[tuple[int, int], set[str]] = defaultdict(set)
     for data in sorted(
@@ -74,7 +74,7 @@ def add(frames: Iterable[bytes]) -> Corpus:
 
 
 def shape(value: Any, version: int) -> str:
-    """What of a request is there, whatever it says: which fields are null or empty, and how many items."""
+    """Returns the shape of a request, whatever its values: which fields are null or empty, and how many items."""
     if isinstance(value, list):
         return f"[{min(len(value), 2)}{shape(value[0], version) if value else ''}]"
     if hasattr(value, "__wire__"):
@@ -89,7 +89,7 @@ def shape(value: Any, version: int) -> str:
 
 
 def anonymous(data: bytes) -> bytes:
-    """A recorded frame without the client id and the correlation id of its client."""
+    """Returns a recorded frame without the client id and the correlation id of its client."""
     size = int.from_bytes(data[HEADER.size - 2 : HEADER.size], "big", signed=True)
     return data[:4] + bytes(4) + b"\x00\x04fuzz" + data[HEADER.size + max(0, size) :]
 
@@ -106,7 +106,7 @@ def save(corpus: Corpus) -> None:
 
 
 def recordings(folder: Path) -> Iterator[bytes]:
-    """The frames of the files that the recording proxy wrote."""
+    """Yields the frames of the files that the recording proxy wrote."""
     for file in sorted(folder.glob("*.frames")):
         for line in file.read_text().split():
             data = bytes.fromhex(line)

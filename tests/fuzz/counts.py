@@ -1,4 +1,4 @@
-"""What became of random requests: a row for each API and version, and each kind of difference once."""
+"""The results of random requests: a row for each API and version, and each kind of difference once."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Counts:
 
 
 def kind_of(one: Difference) -> str:
-    """What a difference is, wherever in the answer it stands: Apache Kafka's value, then Odradek's."""
+    """Returns the kind of a difference, wherever in the answer it stands: Apache Kafka's value, then Odradek's."""
     path = re.sub(r"\[\d+\]", "[]", one.path)
     return f"{type(one.request).__name__} {path}: {short(one.theirs)} | {short(one.ours)}"
 

@@ -24,11 +24,11 @@ class Coverage:
         )
 
     def command(self) -> Sequence[str]:
-        """How a broker is started."""
+        """Returns the command that starts a broker."""
         return [sys.executable, "-m", "coverage", "run", f"--rcfile={self.settings}", "-m", "odradek"]
 
     def report(self) -> str:
-        """A line for each handler, and the sum of each room."""
+        """Returns a line for each handler, and the sum of each room."""
         self.tool("combine", "--quiet")
         handlers = self.tool("report", f"--include={ROOT}/broker/handlers/*", "--sort=cover")
         rooms = [

@@ -103,16 +103,16 @@ class Fuzz:
             self.twins, cls, version, seed,
             lambda tried: bool(kinds & {kind_of(one) for one in strange(tried)}), lambda: f"d{next(REDUCTIONS)}",
         )  # fmt: skip
-        found = "it takes the requests before it" if least is None else short(least, SHOWN)
-        print(f"{' | '.join(kinds)[:SHOWN]}\n    least: {found}", flush=True)
+        reduction = "it takes the requests before it" if least is None else short(least, SHOWN)
+        print(f"{' | '.join(kinds)[:SHOWN]}\n    least: {reduction}", flush=True)
 
     def judge(self, answers: Answers, where: str) -> tuple[str, bool]:
-        """What the answers are, and whether a difference of theirs is of a kind that has not been met yet."""
-        found, unexplained = differences(answers), strange(answers)
-        outcome = "different" if unexplained else "meant" if found else "alike"
+        """Returns the kind of the answers, and whether one of their differences is of a new kind."""
+        all_differences, unexplained = differences(answers), strange(answers)
+        outcome = "different" if unexplained else "meant" if all_differences else "alike"
         self.counts.add(type(answers.request).__name__, answers.version, outcome)
         if outcome == "meant":
-            self.counts.explain(found[0], str(reason(found[0], answers)), where)
+            self.counts.explain(all_differences[0], str(reason(all_differences[0], answers)), where)
         news = [self.counts.note(one, where) for one in unexplained[:3]]
         return outcome, any(news)
 
@@ -134,8 +134,8 @@ def strange(answers: Answers) -> list[Difference]:
 
 
 def comes_apart(answers: Answers) -> bool:
-    """Whether what is meant to be answered otherwise leaves worlds that are not alike: Apache Kafka has failed halfway,
-    or one of the two has appended what the other has not."""
+    """Whether an intended difference leaves worlds that are not alike: Apache Kafka has failed halfway, or one of the
+    two has appended what the other has not."""
     if isinstance(answers.request, ProduceRequest):
         return any(0 in error_codes(answer) for answer in (answers.ours, answers.theirs))
     return has_failed(answers.theirs)
@@ -181,8 +181,8 @@ def brokers(folder: Path) -> Iterator[BrokerPair]:
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(lambda broker: broker.start(), pair))
         ours, theirs = (Peer(broker.name, broker.bootstrap, broker.data) for broker in pair)
-        known: Any = theirs.quietly(ApiVersionsRequest(client_software_name="fuzz", client_software_version="1"), 3)
-        yield BrokerPair(ours, theirs, compared(known.api_keys, before_4=False))
+        versions: Any = theirs.quietly(ApiVersionsRequest(client_software_name="fuzz", client_software_version="1"), 3)
+        yield BrokerPair(ours, theirs, compared(versions.api_keys, before_4=False))
     except Exception:
         for broker in pair:
             print(f"{broker.name}: {'runs' if broker.is_running else 'has ended'}\n{broker.tail()[-4000:]}")

@@ -62,7 +62,7 @@ class Draw:
     # Whole requests.
 
     def request(self, cls: type, version: int) -> Any:
-        """A request of a version, drawn field by field."""
+        """Returns a request of a version, drawn field by field."""
         return self.struct(cls, version, cls.__name__)
 
     def struct(self, cls: type, version: int, path: str) -> Any:
@@ -79,7 +79,7 @@ class Draw:
         )
 
     def field(self, cls: type, field: Field, version: int) -> Any:
-        """A value for a field, null where it may be and chance has it so."""
+        """Returns a value for a field, null where it may be and chance has it so."""
         if version in field.wire.nullable and self.rng.random() < (0.4 if field.wire.default is None else 0.06):
             return None
         return self.value(cls, field.name, field.kind, version)
@@ -338,6 +338,6 @@ CAPPED: Final = frozenset({"max_wait_ms", "rebalance_timeout_ms", "num_partition
 
 
 def versions_of(cls: type) -> range:
-    """All versions of a request that there are."""
+    """Returns all versions of a request that there are."""
     first, last = identity(cls).versions
     return range(first, last + 1)

@@ -18,7 +18,7 @@ HEADER: Final = struct.Struct(">hhih")
 
 
 class Head(NamedTuple):
-    """What the header of a frame says."""
+    """The fields of a frame's header."""
 
     key: int
     version: int
@@ -26,19 +26,19 @@ class Head(NamedTuple):
 
 
 def frame(request: object, version: int, correlation_id: int = 0) -> bytes:
-    """A request as a client sends it; struct.error where a string is longer than its version can tell."""
-    known = identity(type(request))
-    head = HEADER.pack(known.key, version, correlation_id, len(CLIENT_ID)) + CLIENT_ID
-    return encode(request, version, head + (b"\0" if version in known.flexible else b""))
+    """Returns a request as a client sends it; struct.error where a string is longer than its version can tell."""
+    message = identity(type(request))
+    head = HEADER.pack(message.key, version, correlation_id, len(CLIENT_ID)) + CLIENT_ID
+    return encode(request, version, head + (b"\0" if version in message.flexible else b""))
 
 
 def head_of(data: bytes) -> Head | None:
-    """The header of a frame; None where there is not as much."""
+    """Returns the header of a frame; None where there is not as much."""
     return Head(*HEADER.unpack_from(data)[:3]) if len(data) >= HEADER.size else None
 
 
 def request_of(data: bytes) -> tuple[Any, int] | None:
-    """The request in a frame and its version; None where a broker could not read it either."""
+    """Returns the request in a frame and its version; None where a broker could not read it either."""
     head = head_of(data)
     api = None if head is None else served().get(head.key)
     if head is None or api is None or head.version not in api.versions:
@@ -54,7 +54,7 @@ def request_of(data: bytes) -> tuple[Any, int] | None:
 
 
 def with_correlation_id(data: bytes, correlation_id: int) -> bytes:
-    """The same frame, whose answer can be told from others."""
+    """Returns the same frame, whose answer can be told from others."""
     return data if len(data) < 8 else b"".join((data[:4], struct.pack(">i", correlation_id), data[8:]))
 
 
@@ -64,5 +64,5 @@ def sized(data: bytes) -> bytes:
 
 @cache
 def served() -> dict[int, Api]:
-    """The APIs that handlers serve, by their keys."""
+    """Returns the APIs that handlers serve, by their keys."""
     return {int(api.key): api for api in APIS}

@@ -74,10 +74,10 @@ def of_producers(transactionals: list[Transactional]) -> Iterator[bytes]:
 
 def told_lies() -> Iterator[bytes]:
     for codec in (Compression.NONE, Compression.GZIP):
-        for place, form, values in LIES:
+        for place, layout, values in LIES:
             for value in values:
                 whole = batch.build(records(3), compression=codec)
-                struct.pack_into(form, whole, place, value)
+                struct.pack_into(layout, whole, place, value)
                 yield sealed(whole) if place >= AT_ATTRIBUTES else bytes(whole)
     whole = batch.build(records(3))
     yield sealed(whole[:-1] + b"\xff")

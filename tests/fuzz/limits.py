@@ -1,4 +1,5 @@
-"""What fuzzing leaves out, because it would be right to obey: an administrator's orders to harm everybody."""
+"""The requests that fuzzing leaves out, because it would be right to obey: an administrator's orders to harm
+everybody."""
 
 from __future__ import annotations
 
@@ -25,11 +26,11 @@ def tame(request: Any, version: int, vocabulary: Vocabulary) -> bool:
 
 def spare_internal_topics(request: Any, version: int, vocabulary: Vocabulary) -> bool:
     """Whoever deletes the offsets of all groups has done so."""
-    known = set(vocabulary.topic_ids.values())
+    topic_ids = set(vocabulary.topic_ids.values())
     for topic in request.topics or ():
         if topic.name in INTERNAL:
             topic.name = "nowhere"
-        if topic.topic_id not in known:
+        if topic.topic_id not in topic_ids:
             topic.topic_id = bytes(16)
     request.topic_names = ["nowhere" if name in INTERNAL else name for name in request.topic_names]
     return True
@@ -43,7 +44,7 @@ def only_try(request: Any, version: int, vocabulary: Vocabulary) -> bool:
 
 
 def no_downgrade(request: Any, version: int, vocabulary: Vocabulary) -> bool:
-    """A feature that is turned off takes its groups with it."""
+    """True unless the request turns a feature off, which takes its groups with it."""
     request.validate_only = True
     return version >= 1
 
@@ -67,7 +68,8 @@ def few_more_partitions(request: Any, version: int, vocabulary: Vocabulary) -> b
 
 
 def markers_of_our_own(request: Any, version: int, vocabulary: Vocabulary) -> bool:
-    """A marker of a producer that lives beside would end that one's transaction, as it says."""
+    """True for markers of our own producers: a marker of a producer that lives beside would end that one's
+    transaction."""
     ours = {one.producer_id for one in vocabulary.transactionals}
     return all(marker.producer_id in ours for marker in request.markers)
 

@@ -53,9 +53,9 @@ MEANT_HERE: Final[tuple[Allowed, ...]] = (
 
 def reason(difference: Difference, answers: Answers) -> str | None:
     """Why a difference is meant, or all of the answers that it is in; None where nothing is known of it."""
-    known = next((one.reason for one in (*MEANT, *MEANT_HERE) if one.covers(difference)), None)
-    if known is not None:
-        return known
+    meant_reason = next((one.reason for one in (*MEANT, *MEANT_HERE) if one.covers(difference)), None)
+    if meant_reason is not None:
+        return meant_reason
     if answers.theirs == NO_ANSWER:
         return SILENT if is_silent_over(answers.request) else None
     if has_failed(answers.theirs):
@@ -111,13 +111,13 @@ SILENT_OVER: Final[Mapping[str, Callable[[Any], bool]]] = {
 
 
 def has_failed(answer: Any) -> bool:
-    """Whether there is no answer, or one with an error that its broker did not foresee."""
+    """True when there is no answer, or one with an error that its broker did not foresee."""
     return answer == NO_ANSWER or UNKNOWN_SERVER_ERROR in error_codes(answer)
 
 
 def merged(value: Any) -> Any:
-    """An answer as a map has it: what a request names twice is there once, what it names without a part is not. Apache
-    Kafka gathers some requests in maps and walks through others; which one it does is no promise to anybody."""
+    """Returns an answer as a map has it: what a request names twice is there once, what it names without a part is not.
+    Apache Kafka gathers some requests in maps and walks through others; which one it does is no promise to anybody."""
     if isinstance(value, dict):
         return {name: merged(item) for name, item in value.items() if not name.endswith("error_message")}
     if not isinstance(value, list) or not value or not isinstance(value[0], dict):

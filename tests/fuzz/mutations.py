@@ -1,4 +1,4 @@
-"""What becomes of frames: fields of a request changed by the schema, and bytes changed by chance."""
+"""Mutations of frames: fields of a request changed by the schema, and bytes changed by chance."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RENAMED: Final = frozenset({
     "producer_epoch", "transactional_ids", "v3_and_below_producer_id", "v3_and_below_producer_epoch", "records",
     "v3_and_below_transactional_id", "coordinator_keys", "session_id", "resource_name",
 })  # fmt: skip
-"""What a recorded request says of a world that is no more."""
+"""The fields by which a recorded request names things of a world that is no more."""
 
 
 def settle(request: Any, version: int, draw: Draw) -> None:
@@ -52,7 +52,7 @@ def change(request: Any, version: int, draw: Draw) -> None:
 
 
 def places(value: Any, version: int) -> list[tuple[Any, Field]]:
-    """Every field of a request and of what is in it, with the object that has it."""
+    """Returns every field of a request and of what is in it, with the object that has it."""
     fields: list[tuple[Any, Field]] = []
     for field in fields_of(type(value)):
         if version not in field.wire.versions:
@@ -109,10 +109,10 @@ def double(rng: random.Random, data: bytearray) -> None:
 
 def length(rng: random.Random, data: bytearray) -> None:
     """A length or count of two or four bytes that says something else."""
-    form = rng.choice((">h", ">i"))
+    layout = rng.choice((">h", ">i"))
     if len(data) > 14:
         at = rng.randrange(8, len(data) - 4)
-        struct.pack_into(form, data, at, rng.choice((-1, -2, 0, 1, 0x7FFF, -0x8000)))
+        struct.pack_into(layout, data, at, rng.choice((-1, -2, 0, 1, 0x7FFF, -0x8000)))
 
 
 def long_varint(rng: random.Random, data: bytearray) -> None:
@@ -128,7 +128,7 @@ OF_BYTES: Final = (flip, flip, overwrite, overwrite, cut, cut_out, insert, doubl
 
 
 def garble(rng: random.Random, data: bytes) -> bytes:
-    """The frame with some of its bytes changed, mostly behind what says which request it is."""
+    """Returns the frame with some of its bytes changed, mostly behind what says which request it is."""
     head, body = data[:8], bytearray(data[8:])
     if rng.random() < 0.03:
         head, body = b"", bytearray(data)

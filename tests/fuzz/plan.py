@@ -1,4 +1,4 @@
-"""What fuzzing sends: visits, each a connection with its frames and its way to deliver them, all from one seed."""
+"""The plan of fuzzing: visits, each a connection with its frames and its way to deliver them, all from one seed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TRIES: Final = 5
 
 
 class Delivery(Enum):
-    """How a visit brings its frames, and what it does about the answers."""
+    """The way a visit delivers its frames, and treats the answers."""
 
     PIPELINED = "all at once, every answer read"
     ONE_BY_ONE = "each answered before the next"
@@ -88,7 +88,7 @@ class Plan:
         return with_correlation_id(rng.choice(self.corpus[self.places[0]]), position)
 
     def try_frame(self, rng: random.Random, vocabulary: Vocabulary) -> bytes | None:
-        """A frame; None where it is not to be sent, or cannot be written."""
+        """Returns a frame; None where it is not to be sent, or cannot be written."""
         key, version = rng.choice(self.places)
         draw = Draw(rng, vocabulary)
         if rng.random() < FROM_CORPUS:

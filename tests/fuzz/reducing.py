@@ -15,8 +15,8 @@ Shows = Callable[[Answers], bool]
 
 
 def reduced(twins: Twins, cls: type, version: int, seed: str, shows: Shows, fresh: Callable[[], str]) -> Any:
-    """The smallest request that still shows the difference in a new world, Odradek's; None where it takes what came
-    before it. `fresh` is the prefix of a world that nobody has had."""
+    """Returns the smallest request that still shows the difference in a new world, Odradek's; None where it takes what
+    came before it. `fresh` is the prefix of a world that nobody has had."""
     steps: list[tuple[int, int]] = []
     last = tried(twins, cls, version, seed, steps, fresh())
     if last is None or not shows(last):
@@ -38,7 +38,7 @@ def reduced(twins: Twins, cls: type, version: int, seed: str, shows: Shows, fres
 def tried(
     twins: Twins, cls: type, version: int, seed: str, steps: list[tuple[int, int]], prefix: str
 ) -> Answers | None:
-    """The request without what the steps leave out, in the world of the prefix, or in the one that there is."""
+    """Sends the request without what the steps leave out, in the world of the prefix, or in the one that there is."""
     if prefix:
         twins.begin(prefix)
     requests = [Draw(random.Random(seed), vocabulary).request(cls, version) for vocabulary in twins.vocabularies]
@@ -51,7 +51,7 @@ def tried(
 
 
 def lists(request: Any, version: int) -> list[list[Any]]:
-    """The lists of a request, outer ones first."""
+    """Returns the lists of a request, outer ones first."""
     values = (getattr(owner, field.name) for owner, field in places(request, version))
     return [value for value in values if isinstance(value, list)]
 

@@ -18,7 +18,7 @@ from tests.fuzz.plan import Plan, Visit
 from tests.fuzz.sending import Sender
 from tests.fuzz.vocabulary import Vocabulary
 from tests.fuzz.watching import Log, descriptors, resident_mb
-from tests.fuzz.world import World
+from tests.fuzz.world import FuzzWorld
 from tests.interop.brokers import Odradek
 from tests.interop.conformance.peers import Peer
 from tests.interop.processes import LineClient
@@ -37,7 +37,8 @@ CHAPTER: Final = 2000
 WARM_UP_S: Final = 4
 SETTLE_S: Final = 3
 MEMORY_MB: Final = 400
-"""What a run may leave behind: groups, topics and producers that its requests have made, and the allocator's own."""
+"""The memory that a run may leave behind: groups, topics and producers that its requests have made, and the allocator's
+own."""
 
 SHOWN_VISITS: Final = 8
 PEER: Final = "odradek"
@@ -45,7 +46,7 @@ PEER: Final = "odradek"
 
 @dataclass
 class Outcome:
-    """What a run has shown."""
+    """The outcome of a run."""
 
     seed: int
     frames: int = 0
@@ -97,7 +98,7 @@ class Run:
         self.log = Log(self.broker.log)
         self.sender = Sender(self.broker.bootstrap)
         self.peer = Peer(PEER, self.broker.bootstrap, self.broker.data)
-        self.world = World(self.peer, "f0")
+        self.world = FuzzWorld(self.peer, "f0")
         self.chapter = 0
         client = self.start_beside() if self.has_beside else None
         before_mb = resident_mb(self.broker.pid)
@@ -147,11 +148,11 @@ class Run:
                 return  # all that was to be replayed
 
     def next_world(self) -> Vocabulary:
-        """A world that fuzzing has not spoilt; the last one goes."""
+        """Builds a world that fuzzing has not spoilt; the last one goes."""
         for name in self.world.names():
             self.peer.quietly(DeleteTopicsRequest(topic_names=[name], timeout_ms=5000), 5)
         self.chapter += 1
-        self.world = World(self.peer, f"f{self.chapter}")
+        self.world = FuzzWorld(self.peer, f"f{self.chapter}")
         return self.world.build()
 
     def visits(self, numbers: Iterator[int], vocabulary: Vocabulary, most: int) -> Iterator[Visit]:
@@ -200,8 +201,8 @@ class Run:
             [Odradek.program, "log", "verify", str(self.broker.data)], capture_output=True, check=False
         )
         if checked.returncode:
-            said = (checked.stdout + checked.stderr).decode(errors="replace")
-            self.outcome.problems.append(f"odradek log verify: {said[-3000:]}")
+            output = (checked.stdout + checked.stderr).decode(errors="replace")
+            self.outcome.problems.append(f"odradek log verify: {output[-3000:]}")
         self.broker.start()
         if client is not None:
             self.outcome.problems += [f"after a restart: {line}" for line in client.ask("kept", timeout_s=200)]

@@ -108,10 +108,10 @@ class Sender:
 
     def check(self, visit: Visit, answers: list[bytes]) -> None:
         """Each answer belongs to a request, in the order of the requests, and can be read to its end."""
-        asked = iter(visit.frames)
+        frames = iter(visit.frames)
         for answer in answers:
             number = struct.unpack_from(">i", answer)[0]
-            for data in asked:
+            for data in frames:
                 head = head_of(data)
                 if head is not None and head.correlation_id == number:
                     self.read(visit, data, answer)
@@ -125,8 +125,8 @@ class Sender:
         if request is None:
             return
         cls = served()[identity(type(request[0])).key].response
-        known = identity(cls)
-        start = 5 if request[1] in known.flexible and known.key != ApiKey.API_VERSIONS else 4
+        message = identity(cls)
+        start = 5 if request[1] in message.flexible and message.key != ApiKey.API_VERSIONS else 4
         try:
             _, end = decode(cls, request[1], memoryview(answer), start)
         except ProtocolError as error:
@@ -136,8 +136,8 @@ class Sender:
             self.wrong.append(f"{len(answer) - end} bytes behind an answer\n{visit.shown()}")
 
     def visit_of(self, port: int) -> Visit | None:
-        """The latest visit that came from a port."""
-        return next((visit for known, visit in reversed(self.recent) if known == port), None)
+        """Returns the latest visit that came from a port."""
+        return next((visit for visit_port, visit in reversed(self.recent) if visit_port == port), None)
 
 
 async def pipelined(visit: Visit, transport: asyncio.WriteTransport, line: Line) -> None:

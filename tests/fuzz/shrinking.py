@@ -11,7 +11,7 @@ from tests.fuzz.running import Outcome, Run
 
 
 def shrink(outcome: Outcome, frames: int, folder: Path, corpus: Corpus) -> list[int]:
-    """The visits that are left; none where the failure does not come again."""
+    """Returns the visits that are left; none where the failure does not come again."""
 
     def fails(visits: Sequence[int]) -> bool:
         here = Path(tempfile.mkdtemp(dir=folder))
@@ -27,7 +27,7 @@ def shrink(outcome: Outcome, frames: int, folder: Path, corpus: Corpus) -> list[
 
 
 def fewest(items: Sequence[int], fails: Callable[[Sequence[int]], bool]) -> list[int]:
-    """A part of the items that fails, of which no piece can be left out (delta debugging, Zeller 1999)."""
+    """Returns a part of the items that fails, of which no piece can be left out (delta debugging, Zeller 1999)."""
     left, pieces = list(items), 2
     while len(left) >= 2:
         size = -(-len(left) // pieces)

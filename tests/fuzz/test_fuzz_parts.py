@@ -34,8 +34,8 @@ def vocabulary(mark: bytes) -> Vocabulary:
 
 def test_the_corpus_has_frames_of_every_api_and_version() -> None:
     frames = corpus.load()
-    wanted = {(int(api.key), version) for api in APIS for version in versions_of(api.request)}
-    assert set(frames) == wanted
+    expected = {(int(api.key), version) for api in APIS for version in versions_of(api.request)}
+    assert set(frames) == expected
     assert all(request_of(data) is not None for some in frames.values() for data in some)
 
 

@@ -22,11 +22,11 @@ from protocol.messages.list_transactions import ListTransactionsResponse
 from protocol.messages.produce import ProduceRequest
 from protocol.schema import fields_of, identity
 from tests.fuzz.drawing import Draw
+from tests.fuzz.feedback import learn
 from tests.fuzz.frames import frame, sized
-from tests.fuzz.learning import learn
 from tests.fuzz.limits import tame
 from tests.fuzz.vocabulary import INTERNAL, Vocabulary
-from tests.fuzz.world import World
+from tests.fuzz.world import FuzzWorld
 from tests.interop.conformance.peers import Peer, Plain, decode_response
 
 ANSWER_S: Final = 6.0
@@ -65,7 +65,7 @@ READS: Final = frozenset({
 
 
 class Answers(NamedTuple):
-    """What both said, in plain words."""
+    """The answers of both, in plain words."""
 
     request: Any
     version: int
@@ -94,7 +94,7 @@ class Twins:
             peer.producer_ids.clear()
             peer.random_ids.clear()
         with ThreadPoolExecutor(2) as pool:
-            self.vocabularies = list(pool.map(lambda peer: World(peer, prefix).build(), self.peers))
+            self.vocabularies = list(pool.map(lambda peer: FuzzWorld(peer, prefix).build(), self.peers))
         for peer, vocabulary in zip(self.peers, self.vocabularies, strict=True):
             for one in vocabulary.transactionals:
                 Plain(peer).producer(one.producer_id)
@@ -103,7 +103,7 @@ class Twins:
                     Plain(peer).text("", member.member_id)
 
     def ask(self, cls: type, version: int, seed: str) -> Answers | None:
-        """The request of a seed, to both; None where it is not to be sent."""
+        """Sends the request of a seed to both; None where it is not to be sent."""
         drawn = [Draw(random.Random(seed), vocabulary).request(cls, version) for vocabulary in self.vocabularies]
         tamed = [tame(one, version, vocabulary) for one, vocabulary in zip(drawn, self.vocabularies, strict=True)]
         if not all(tamed):
@@ -116,7 +116,7 @@ class Twins:
             return None
 
     def put(self, requests: Sequence[Any], version: int) -> Answers:
-        """A request of each to each, asked again where only time makes the difference."""
+        """Sends the request of each to each, again where only time makes the difference."""
         answers = self.once(requests, version)
         for _ in range(3):
             if answers.ours == answers.theirs or isinstance(answers.theirs, str):
@@ -130,7 +130,7 @@ class Twins:
         return answers
 
     def once(self, requests: Sequence[Any], version: int) -> Answers:
-        said = []
+        answers = []
         for peer, request in zip(self.peers, requests, strict=True):
             begin(peer, sized(frame(request, version, 7)))
         for peer, request, vocabulary in zip(self.peers, requests, self.vocabularies, strict=True):
@@ -145,11 +145,11 @@ class Twins:
                 learn(vocabulary, request, answer)
                 self.drop_foreign(answer)
                 answer = in_order(numbered(Plain(peer), Plain(peer).struct(answer)))
-            said.append(answer)
-        if said[0] != said[1] and (isinstance(said[0], str) or isinstance(said[1], str)):
+            answers.append(answer)
+        if answers[0] != answers[1] and (isinstance(answers[0], str) or isinstance(answers[1], str)):
             for peer in self.peers:
                 peer.close()
-        return Answers(requests[0], version, *said)
+        return Answers(requests[0], version, *answers)
 
     def fence(self) -> None:
         """Waits until the broker half of Apache Kafka knows what was decided before."""
@@ -159,11 +159,11 @@ class Twins:
         resource = AlterConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=self._fence_topic, configs=[config])
         peer = self.peers[1]
         peer.quietly(IncrementalAlterConfigsRequest(resources=[resource], validate_only=False), 1)
-        wanted = DescribeConfigsResource(
+        described = DescribeConfigsResource(
             resource_type=TOPIC_RESOURCE, resource_name=self._fence_topic, configuration_keys=["retention.ms"]
         )
         peer.wait_for(
-            DescribeConfigsRequest(resources=[wanted]), 4, lambda answer: answer.results[0].configs[0].value == value
+            DescribeConfigsRequest(resources=[described]), 4, lambda answer: answer.results[0].configs[0].value == value
         )
 
     def drop_foreign(self, answer: Any) -> None:
@@ -219,7 +219,7 @@ def in_order(value: Any) -> Any:
 
 
 def error_codes(value: Any) -> Iterator[int]:
-    """All that an answer in plain words has."""
+    """Yields the error codes in an answer in plain words."""
     if isinstance(value, dict):
         for name, item in value.items():
             if name.endswith("error_code") and isinstance(item, int):
@@ -238,7 +238,7 @@ def numbered(plain: Plain, value: Any) -> Any:
     if isinstance(value, list):
         return [numbered(plain, item) for item in value]
     if isinstance(value, str) and PRODUCER_OF_A_BATCH.search(value):
-        return PRODUCER_OF_A_BATCH.sub(lambda found: f"'producer_id': producer {plain.producer(int(found[1]))}", value)
+        return PRODUCER_OF_A_BATCH.sub(lambda match: f"'producer_id': producer {plain.producer(int(match[1]))}", value)
     return value
 
 
@@ -257,7 +257,7 @@ def begin(peer: Peer, data: bytes) -> None:
 
 
 def take(peer: Peer, request: Any, version: int) -> Any:
-    """The answer, or a word for why there is none."""
+    """Returns the answer, or a word for why there is none."""
     try:
         connected = peer._connected()
         connected.settimeout(ANSWER_S)
@@ -276,7 +276,7 @@ def take(peer: Peer, request: Any, version: int) -> Any:
 
 
 def requests_of(served: dict[int, range], classes: Sequence[type]) -> Iterator[tuple[type, int]]:
-    """Every request and version that both serve."""
+    """Yields every request and version that both serve."""
     for cls in classes:
         first, last = identity(cls).versions
         for version in served.get(identity(cls).key, range(0)):

@@ -1,4 +1,4 @@
-"""What requests are about: the names, ids, epochs and batches of one broker's world, in an order that no id changes.
+"""The vocabulary of requests: the names, ids, epochs and batches of one broker's world, in an order that no id changes.
 
 Two brokers whose worlds were set up alike have vocabularies of the same shape. Whoever draws from them by position
 alone draws the same request for both, each with that broker's own ids.
@@ -60,7 +60,7 @@ class Vocabulary:
     batches: list[bytes] = field(default_factory=list)
     sessions: list[int] = field(default_factory=lambda: [0])
     prefix: str = "new"
-    """What the names of topics and groups that requests make begin with."""
+    """The prefix of the topics and groups that requests create."""
 
     internal: tuple[str, ...] = INTERNAL
 
@@ -73,7 +73,7 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class Focus:
-    """What one request is mostly about, so that its fields fit together."""
+    """The topic and group that one request is mostly about, so that its fields fit together."""
 
     topic: str
     group: Group

@@ -1,4 +1,4 @@
-"""What must not be in a broker's log, and what its process weighs."""
+"""Watches a broker's log for troubles, and its process for memory and descriptors."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ class Log:
 
 
 def troubles_of(lines: list[str]) -> list[Trouble]:
-    found: list[Trouble] = []
+    troubles: list[Trouble] = []
     free: list[str] = []
     for line in lines:
         if line.startswith("{"):
             event = json.loads(line)
             if event.get("level") in BAD or "exception" in event:
-                found.append(Trouble(f"{event.get('event')}: {json.dumps(event, indent=1)}", port_of(event)))
+                troubles.append(Trouble(f"{event.get('event')}: {json.dumps(event, indent=1)}", port_of(event)))
         elif line and not PLAIN.match(line):
             free.append(line)
     traces = re.split(r"(?m)^(?=Exception in |Task exception|Traceback )", "\n".join(free))
     by_end = {trace.strip().splitlines()[-1]: trace for trace in reversed(traces) if trace.strip()}
-    return [*found, *(Trouble(trace[-LONGEST_TRACE:], None) for trace in by_end.values())]
+    return [*troubles, *(Trouble(trace[-LONGEST_TRACE:], None) for trace in by_end.values())]
 
 
 def port_of(event: dict[str, object]) -> int | None:
@@ -63,11 +63,11 @@ def port_of(event: dict[str, object]) -> int | None:
 
 
 def resident_mb(pid: int) -> int:
-    """The memory of a process."""
+    """Returns the memory of a process."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") >> 20
 
 
 def descriptors(pid: int) -> int:
-    """The files that a process has open."""
+    """Returns the files that a process has open."""
     return len(os.listdir(f"/proc/{pid}/fd"))

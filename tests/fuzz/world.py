@@ -51,7 +51,7 @@ GROUP, TRANSACTION = 0, 1
 SESSION_MS, REBALANCE_MS = 60_000, 100
 
 
-class World:
+class FuzzWorld:
     """One broker's part of it."""
 
     def __init__(self, peer: Peer, prefix: str) -> None:
@@ -59,7 +59,7 @@ class World:
         self.prefix = prefix
 
     def build(self) -> Vocabulary:
-        """All of it; nothing has these names yet."""
+        """Builds all of it; nothing has these names yet."""
         names = self.names()
         ids = {
             name: self.peer.create(name, TOPICS[kind][0], **TOPICS[kind][1])
@@ -105,7 +105,7 @@ class World:
 
     def transactions(self, ids: dict[str, bytes]) -> list[Transactional]:
         """One that is open, one that was committed and one that was aborted, and a producer that did nothing."""
-        found = []
+        transactionals = []
         for name, committed in (("committed", True), ("aborted", False), ("open", None), ("idle", None)):
             one = self.producer(f"{self.prefix}-{name}")
             if name != "idle":
@@ -123,8 +123,8 @@ class World:
                     0,
                     lambda answer: not answer.transaction_states[0].transaction_state.startswith("Prepare"),
                 )
-            found.append(one)
-        return found
+            transactionals.append(one)
+        return transactionals
 
     def producer(self, name: str) -> Transactional:
         self.peer.find_coordinator(name, TRANSACTION)
@@ -201,10 +201,10 @@ class World:
             group_id=name, member_id=member.member_id, member_epoch=0, subscribed_topic_names=[topic]
         )
         member.epoch = self.beat(request, 1)
-        wanted = FetchTopic(topic_id=ids[topic], partitions=[FetchPartition(partition_index=0)])
+        fetched = FetchTopic(topic_id=ids[topic], partitions=[FetchPartition(partition_index=0)])
         fetch = ShareFetchRequest(
             group_id=name, member_id=member.member_id, share_session_epoch=0, max_wait_ms=50, min_bytes=1,
-            max_bytes=1 << 20, max_records=2, batch_size=2, topics=[wanted], forgotten_topics_data=[],
+            max_bytes=1 << 20, max_records=2, batch_size=2, topics=[fetched], forgotten_topics_data=[],
         )  # fmt: skip
         self.ask(fetch, 1, lambda answer: 0)
         return Group(name, [member])
@@ -244,7 +244,7 @@ class World:
         self.ask(request, 9, lambda answer: first_again(part.error_code for part in answer.topics[0].partitions))
 
     def ask(self, request: object, version: int, error: Callable[[Any], int] | None = None) -> Any:
-        """The answer, once the broker has what it takes; the error of a world that fuzzing has spoilt stays."""
+        """Returns the answer, once the broker has what it takes; the error of a world that fuzzing has spoilt stays."""
         code = error or (lambda answer: answer.error_code)
         return self.peer.wait_for(request, version, lambda answer: answer is not None and code(answer) not in AGAIN)
 

@@ -62,9 +62,9 @@ def main(arguments: list[str] | None = None) -> int:
     failures = 0
     pieces = [(world, seeds[at : at + CHUNK]) for world in chosen for at in range(0, len(seeds), CHUNK)]
     done = 0
-    for found, piece in zip(run_all(pieces, options.jobs), pieces, strict=True):
+    for failed, piece in zip(run_all(pieces, options.jobs), pieces, strict=True):
         done += len(piece[1])
-        for failure in found:
+        for failure in failed:
             failures += 1
             report(failure)
         show_progress(done, len(seeds) * len(chosen))
@@ -91,7 +91,7 @@ def worlds() -> dict[str, str]:
 
 
 def world_name(file: Path) -> str:
-    """What the module is about; the folder, where that is a simulation only."""
+    """Returns the subject of the module; its folder, where that is a simulation only."""
     about = file.stem.removeprefix("test_")
     return file.parent.name if about == "simulation" else about.removesuffix("_simulation")
 
@@ -105,11 +105,11 @@ def source(module: str) -> str:
 
 
 def choose(names: Iterable[str]) -> list[str]:
-    known = worlds()
-    chosen = list(known) if "all" in names else list(names)
+    available = worlds()
+    chosen = list(available) if "all" in names else list(names)
     for name in chosen:
-        if name not in known:
-            raise ValueError(f"world {name!r}: there are {', '.join(known)}")
+        if name not in available:
+            raise ValueError(f"world {name!r}: there are {', '.join(available)}")
     return chosen
 
 
@@ -122,14 +122,14 @@ def run_all(pieces: list[tuple[str, range]], jobs: int) -> Iterator[list[Failure
 
 
 def run_piece(piece: tuple[str, range]) -> list[Failure]:
-    """The seeds of a piece that failed."""
+    """Returns the failures of a piece's seeds."""
     world, seeds = piece
     runs = list(seeded(importlib.import_module(worlds()[world])))
     with quiet():
-        found = [Failure(world, seed, reason) for seed in seeds for run in runs if (reason := attempt(run, seed))]
+        failures = [Failure(world, seed, reason) for seed in seeds for run in runs if (reason := attempt(run, seed))]
     gc.unfreeze()  # brokers freeze what is there when they start, the remains of the ones before them too
     gc.collect()
-    return found
+    return failures
 
 
 @contextmanager
@@ -143,7 +143,7 @@ def quiet() -> Iterator[None]:
 
 
 def seeded(module: ModuleType) -> Iterator[Run]:
-    """The tests of a module that take a seed and nothing else."""
+    """Yields the tests of a module that take a seed and nothing else."""
     for name, value in vars(module).items():
         if name.startswith("test_") and isinstance(value, FunctionType):
             code = value.__code__

@@ -32,7 +32,8 @@ class Killed(ConnectionError):
 
 
 AFTERWARDS = frozenset({"close", "unload"})
-"""What is collected later gives its handles back, and whoever reads much lets go of all pages in the process."""
+"""Calls that may come late: collected objects give their handles back, and a reader of much lets go of all pages in the
+process."""
 
 
 class LivesDisk:
@@ -43,15 +44,15 @@ class LivesDisk:
         self.is_over = False
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._disk, name)
-        if not callable(found) or name in AFTERWARDS:
-            return found
+        attribute = getattr(self._disk, name)
+        if not callable(attribute) or name in AFTERWARDS:
+            return attribute
 
         def call(*arguments: Any, **named: Any) -> Any:
             if self.is_over:
                 raise Crash(name)
             try:
-                return found(*arguments, **named)
+                return attribute(*arguments, **named)
             except Crash:
                 self.is_over = True
                 raise

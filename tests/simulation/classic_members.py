@@ -55,7 +55,7 @@ SUBSCRIPTION = write(ConsumerProtocolSubscription(topics=[TOPIC]), 0)
 
 
 class Phase(Enum):
-    """What a member does next."""
+    """The next step of a member."""
 
     OUT = "join"
     JOINING = "wait for the rebalance"
@@ -82,7 +82,7 @@ class Coordinator(Groups):
             outcome = decision(ticket, self.now_ms)
         except KafkaError as error:
             del self.waiting[ticket]
-            member.refused(what, error.code)
+            member.failed(what, error.code)
             return
         self.deliver(outcome)
 
@@ -92,9 +92,9 @@ class Coordinator(Groups):
             self.shard.apply(through_bytes(record))
             self.log.append(record)
         for ticket, answer in outcome.replies:
-            asked = self.waiting.pop(ticket, None)
-            if asked is not None:
-                asked[0].answered(asked[1], answer)
+            waiter = self.waiting.pop(ticket, None)
+            if waiter is not None:
+                waiter[0].answered(waiter[1], answer)
         if outcome.then is not None:
             self.deliver(outcome.then(self.now_ms))
 
@@ -106,18 +106,20 @@ class Coordinator(Groups):
         self.now_ms = end_ms
 
     def fail_over(self) -> None:
-        """Another broker takes over: who waits is told so, and what is not in the log is gone."""
+        """Another broker takes over: waiting requests fail, and what is not in the log is gone."""
         waiting, self.waiting = self.waiting, {}
         self.reload()
         for member, what in waiting.values():
-            member.refused(what, ErrorCode.NOT_COORDINATOR)
+            member.failed(what, ErrorCode.NOT_COORDINATOR)
 
     def positions(self, partitions: Iterable[int]) -> dict[int, int]:
-        """The committed offsets, 0 where there is none."""
+        """Returns the committed offsets, 0 where there is none."""
         topics = [OffsetFetchRequestTopics(name=TOPIC, partition_indexes=list(partitions))]
         request = OffsetFetchRequestGroup(group_id=GROUP, topics=topics)
         answer = self.submit(lambda ticket, now_ms: fetch(self.shard.state, request, False, ticket, now_ms))
-        return {each.partition_index: max(each.committed_offset, 0) for each in answer.topics[0].partitions}
+        return {
+            partition.partition_index: max(partition.committed_offset, 0) for partition in answer.topics[0].partitions
+        }
 
 
 class Member:
@@ -230,7 +232,7 @@ class Member:
     def die(self) -> None:
         self.phase, self.owned = Phase.DEAD, {}
         self.coordinator.waiting = {
-            ticket: asked for ticket, asked in self.coordinator.waiting.items() if asked[0] is not self
+            ticket: waiter for ticket, waiter in self.coordinator.waiting.items() if waiter[0] is not self
         }
 
     def come_back(self) -> None:
@@ -254,13 +256,13 @@ class Member:
 
     def answered(self, what: str, answer: Any) -> None:
         if isinstance(answer, KafkaError):
-            self.refused(what, answer.code)
+            self.failed(what, answer.code)
             return
         code = error_code(getattr(answer, "error_code", 0))
         if code is ErrorCode.MEMBER_ID_REQUIRED:
             self.member_id, self.phase = answer.member_id, Phase.OUT
         elif code:
-            self.refused(what, code)
+            self.failed(what, code)
         elif isinstance(answer, JoinGroupResponse):
             self.joined(answer)
         elif isinstance(answer, SyncGroupResponse):
@@ -270,17 +272,17 @@ class Member:
 
     def joined(self, answer: JoinGroupResponse) -> None:
         self.member_id, self.generation = answer.member_id, answer.generation_id
-        self.leads = [each.member_id for each in answer.members] if answer.leader == answer.member_id else None
+        self.leads = [member.member_id for member in answer.members] if answer.leader == answer.member_id else None
         self.phase = Phase.JOINED
 
     def assigned(self, answer: SyncGroupResponse) -> None:
         if answer.assignment:
             given = read(ConsumerProtocolAssignment, answer.assignment)
-            partitions = [index for each in given.assigned_partitions for index in each.partitions]
+            partitions = [index for topic in given.assigned_partitions for index in topic.partitions]
             self.owned = self.coordinator.positions(partitions)
         self.phase = Phase.STABLE
 
-    def refused(self, what: str, code: ErrorCode) -> None:
+    def failed(self, what: str, code: ErrorCode) -> None:
         assert code in REFUSALS, f"{self.name} got {code.name} for {what}"
         if code is ErrorCode.FENCED_INSTANCE_ID:
             self.die()

@@ -114,7 +114,7 @@ class Clients:
             await self.pause()
 
     def seen(self, index: int, data: PartitionData, offset: int) -> int:
-        """Where to go on, behind what was read."""
+        """Returns the offset behind the records that were read."""
         partition = self.partition("t", index)
         self.lag.check(Breach.OFFSET, partition, max(data.high_watermark, data.last_stable_offset))
         if data.records:
@@ -199,12 +199,12 @@ class Clients:
         """A member that accepts all that it gets."""
         broker, connection, epoch = self.world.server.broker, self.connection(), 0
         data, state = self.partition("t"), self.partition("__share_group_state")
-        said: list[AcknowledgementBatch] = []
+        acknowledgements: list[AcknowledgementBatch] = []
         await broker.share_groups.persister.initialize(ShareKey(GROUP, data.topic_id, 0), 1, 0)
         while True:
             end = state.log_end_offset
-            named = [FetchPartition(partition_index=0, acknowledgement_batches=said)]
-            topics = [FetchTopic(topic_id=data.topic_id, partitions=named)] if said or not epoch else []
+            named = [FetchPartition(partition_index=0, acknowledgement_batches=acknowledgements)]
+            topics = [FetchTopic(topic_id=data.topic_id, partitions=named)] if acknowledgements or not epoch else []
             request = ShareFetchRequest(
                 group_id=GROUP, member_id="member", share_session_epoch=epoch, max_wait_ms=WAIT_MS, min_bytes=1,
                 max_bytes=1 << 20, max_records=500, batch_size=500, topics=topics, forgotten_topics_data=[],
@@ -213,15 +213,17 @@ class Clients:
             assert not answer.error_code, ErrorCode(answer.error_code)
             epoch += 1
             partitions = [one for topic in answer.responses for one in topic.partitions]
-            if said and not any(one.acknowledge_error_code for one in partitions):
+            if acknowledgements and not any(one.acknowledge_error_code for one in partitions):
                 self.lag.check(Breach.SHARED, state, end + 1)
-            acquired = [each for one in partitions for each in one.acquired_records]
-            for each in acquired:
-                self.lag.check(Breach.SHARED, data, each.last_offset + 1)
-            said = [
+            acquired = [acquired_range for one in partitions for acquired_range in one.acquired_records]
+            for acquired_range in acquired:
+                self.lag.check(Breach.SHARED, data, acquired_range.last_offset + 1)
+            acknowledgements = [
                 AcknowledgementBatch(
-                    first_offset=each.first_offset, last_offset=each.last_offset, acknowledge_types=[ACCEPT]
+                    first_offset=acquired_range.first_offset,
+                    last_offset=acquired_range.last_offset,
+                    acknowledge_types=[ACCEPT],
                 )
-                for each in acquired
+                for acquired_range in acquired
             ]
             await self.pause()

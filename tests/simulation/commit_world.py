@@ -24,11 +24,11 @@ OPTIONS = {
     "group.share.min.record.lock.duration.ms": "1000",
 }
 PAUSE_S = 0.05
-"""How often the follower fetches, on average."""
+"""The average pause between the follower's fetches."""
 
 
 class Breach(Enum):
-    """What nobody may see or hear of before it is committed."""
+    """The things that nobody may see or hear of before they are committed."""
 
     READ = "a record that is not committed"
     OFFSET = "a high watermark, last stable offset or end beyond what is committed"
@@ -83,7 +83,7 @@ class Lag:
 
 
 async def lagging_world(seed: int) -> tuple[BrokerWorld, Lag]:
-    """A broker with a topic of two partitions and all internal topics, whose followers lag from now on."""
+    """Returns a broker with a topic of two partitions and all internal topics, whose followers lag from now on."""
     from tests.broker.transacting import TransactionalClient
     from tests.simulation.broker_world import SimulatedConnection
 

@@ -16,7 +16,7 @@ from weakref import WeakSet
 from storage.disk import Buffer, Disk, FileInfo, Space
 
 SECTOR = 64
-"""What is written or lost as a whole: smaller than any disk's, so that small files are torn too."""
+"""The bytes written or lost as a whole: fewer than any disk's, so that small files are torn too."""
 
 DAMAGE = 0.25
 """Of the bytes of a piece that is damaged. Were they few, all might be in a batch's base offset, which its CRC leaves
@@ -30,7 +30,7 @@ class Crash(BaseException):
 
 
 class Mapping(bytearray):
-    """What a mapping shows; alive as long as a view of it is."""
+    """The content of a mapping; alive as long as a view of it is."""
 
     def __hash__(self) -> int:  # type: ignore[override]
         return id(self)
@@ -71,23 +71,24 @@ class File:
         self.unsynced = []
 
     def lose_power(self, dice: Random) -> None:
-        """What is left of it. Small text files get no flipped bits: without a checksum, nobody could tell."""
-        kept = bytearray(self.durable)
+        """Loses writes that were not synced. Small text files get no flipped bits: without a checksum, nobody could
+        tell."""
+        surviving = bytearray(self.durable)
         share = dice.choice((0.0, 0.5, 0.9, 1.0))
         for at, content in self.unsynced:
             for start in range(0, len(content), SECTOR):
                 if dice.random() < share:
-                    self._keep(kept, at + start, content[start : start + SECTOR], dice)
+                    self._keep(surviving, at + start, content[start : start + SECTOR], dice)
         if self.unsynced and dice.random() < 0.2:  # the size was written, the content was not
-            kept.extend(bytes(max(0, len(self.data) - len(kept))))
-        self.data, self.unsynced = kept, []
-        self.durable = bytes(kept)
+            surviving.extend(bytes(max(0, len(self.data) - len(surviving))))
+        self.data, self.unsynced = surviving, []
+        self.durable = bytes(surviving)
 
-    def _keep(self, kept: bytearray, at: int, piece: bytes, dice: Random) -> None:
+    def _keep(self, surviving: bytearray, at: int, piece: bytes, dice: Random) -> None:
         if dice.random() < 0.02 and not self.is_text:
             piece = bytes(byte ^ (1 << dice.randrange(8)) if dice.random() < DAMAGE else byte for byte in piece)
-        kept.extend(bytes(max(0, at + len(piece) - len(kept))))
-        kept[at : at + len(piece)] = piece
+        surviving.extend(bytes(max(0, at + len(piece) - len(surviving))))
+        surviving[at : at + len(piece)] = piece
 
 
 class Folder:
@@ -124,7 +125,7 @@ class FaultyDisk(Disk):
         self.crash_at: int | None = None
         """The number of the call at which the crash comes."""
         self.fault_rate = 0.0
-        """How likely it is that a call fails with EIO."""
+        """The probability that a call fails with EIO."""
         self.room: int | None = None
         """Bytes that can be written before it is full."""
         self._handles: dict[int, tuple[str, File]] = {}
@@ -133,7 +134,7 @@ class FaultyDisk(Disk):
     # Faults
 
     def crash(self, *, power: bool) -> None:
-        """What the next start finds."""
+        """Leaves the files that the next start finds."""
         self._handles.clear()
         self.crash_at, self.fault_rate, self.room = None, 0.0, None
         for _, file in self.files():
@@ -153,10 +154,10 @@ class FaultyDisk(Disk):
     def _folder(self, path: str) -> Folder:
         node: File | Folder = self.root
         for name in path.strip("/").split("/") if path.strip("/") else ():
-            found = node.entries.get(name) if isinstance(node, Folder) else None
-            if found is None:
+            node_inside = node.entries.get(name) if isinstance(node, Folder) else None
+            if node_inside is None:
                 raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
-            node = found
+            node = node_inside
         if not isinstance(node, Folder):
             raise NotADirectoryError(errno.ENOTDIR, "Not a directory", path)
         return node
@@ -173,7 +174,7 @@ class FaultyDisk(Disk):
         return folder.entries.get(name) if name else folder
 
     def files(self, folder: Folder | None = None, prefix: str = "") -> Iterator[tuple[str, File]]:
-        """All files, by path."""
+        """Yields all files, by path."""
         for name, node in sorted((folder or self.root).entries.items()):
             if isinstance(node, File):
                 yield f"{prefix}/{name}", node

@@ -1,4 +1,4 @@
-"""What must hold of a log, whatever happened to it."""
+"""The invariants of a log, whatever happened to it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from storage.segment.offsets_for_time import searched
 from tests.simulation.log_model import Entry, Model
 
 
-class Found(NamedTuple):
-    """What a reader from the start gets."""
+class LogContent(NamedTuple):
+    """The content of a log, as a reader from the start gets it."""
 
     batches: list[BatchHeader]
     records: dict[int, Record]
 
 
-def read_log(log: Log) -> Found:
+def read_log(log: Log) -> LogContent:
     batches: list[BatchHeader] = []
     records: dict[int, Record] = {}
     at = log.log_start_offset
@@ -39,14 +39,14 @@ def read_log(log: Log) -> Found:
                 at, fresh = header.next_offset, fresh + 1
         if not fresh:
             break
-    return Found(batches, records)
+    return LogContent(batches, records)
 
 
 def check_restarted(log: Log, model: Model, *, power: bool) -> None:
     """The log begins and ends where it may; what is not there is forgotten by the model too."""
-    kept = model.flushed_end if power else model.acknowledged_end
-    assert kept <= log.log_end_offset <= model.end, (
-        f"the log ends at {log.log_end_offset}: {kept} had to survive, of {model.end}"
+    durable_end = model.flushed_end if power else model.acknowledged_end
+    assert durable_end <= log.log_end_offset <= model.end, (
+        f"the log ends at {log.log_end_offset}: {durable_end} had to survive, of {model.end}"
     )
     highest = max(model.start, model.may_start_at)
     assert model.flushed_start <= log.log_start_offset <= max(highest, model.flushed_start), (
@@ -60,28 +60,28 @@ def check_restarted(log: Log, model: Model, *, power: bool) -> None:
 
 def check_all(log: Log, model: Model, now_ms: int | None) -> None:
     assert (log.log_start_offset, log.log_end_offset) == (model.start, model.end)
-    found = read_log(log)
-    check_records(found, model, log)
+    content = read_log(log)
+    check_records(content, model, log)
     check_producers(log, model)
-    check_transactions(log, found, model)
-    check_lookups(log, found)
+    check_transactions(log, content, model)
+    check_lookups(log, content)
     if now_ms is not None:
-        check_latest(found, model, now_ms, log)
+        check_latest(content, model, now_ms, log)
     sizes = [segment.size_bytes for segment in log.segments]
     assert log.size_bytes == sum(sizes)
     bases = log.segments.base_offsets
     assert bases == sorted(set(bases))
 
 
-def check_records(found: Found, model: Model, log: Log) -> None:
-    for offset, record in found.records.items():
+def check_records(content: LogContent, model: Model, log: Log) -> None:
+    for offset, record in content.records.items():
         entry = model.entries[offset]
         assert same(record, entry), f"{record} at {offset}, not {entry}"
     complete_from = max(model.start, model.clean_to)
-    there = {offset for header in found.batches for offset in range(header.base_offset, header.next_offset)}
+    there = {offset for header in content.batches for offset in range(header.base_offset, header.next_offset)}
     for entry in model.in_order(complete_from):
         assert entry.offset in there, f"{entry} is missing"
-        assert entry.is_marker or entry.offset in found.records, f"{entry} is missing from its batch"
+        assert entry.is_marker or entry.offset in content.records, f"{entry} is missing from its batch"
 
 
 def same(record: Record, entry: Entry) -> bool:
@@ -109,11 +109,11 @@ def first_unstable(model: Model, from_offset: int) -> int | None:
     return None if first is None else max(first, model.start)
 
 
-def check_transactions(log: Log, found: Found, model: Model) -> None:
+def check_transactions(log: Log, content: LogContent, model: Model) -> None:
     """A consumer leaves out the records of aborted transactions, and no others."""
     aborted = model.aborted()
     ranges = log.aborted_transactions(model.start, model.end)
-    for offset in found.records:
+    for offset in content.records:
         entry = model.entries[offset]
         if entry.transactional:
             left_out = any(
@@ -122,10 +122,12 @@ def check_transactions(log: Log, found: Found, model: Model) -> None:
             assert left_out == (offset in aborted), f"{entry}: taken for {'aborted' if left_out else 'committed'}"
 
 
-def check_lookups(log: Log, found: Found) -> None:
+def check_lookups(log: Log, content: LogContent) -> None:
     """By time, against the records that are there."""
-    times = {offset: record.timestamp for offset, record in found.records.items()}
-    times.update((one.base_offset, one.max_timestamp) for one in found.batches if one.is_control and one.records_count)
+    times = {offset: record.timestamp for offset, record in content.records.items()}
+    times.update(
+        (one.base_offset, one.max_timestamp) for one in content.batches if one.is_control and one.records_count
+    )
     stamps = sorted(set(times.values()))
     for stamp in {*stamps[:1], *stamps[-1:], *stamps[len(stamps) // 2 :][:1]}:
         first = min(offset for offset, time_ms in times.items() if time_ms >= stamp)
@@ -134,11 +136,11 @@ def check_lookups(log: Log, found: Found) -> None:
         assert looked_up.offset == first, f"{looked_up} for {stamp}, not {first}"
 
 
-def check_latest(found: Found, model: Model, now_ms: int, log: Log) -> None:
+def check_latest(content: LogContent, model: Model, now_ms: int, log: Log) -> None:
     """Of every key the last value is there; only a tombstone may be gone, once its time was up."""
     aborted = model.aborted()
     visible: dict[str, Entry] = {}
-    for offset in sorted(found.records):
+    for offset in sorted(content.records):
         entry = model.entries[offset]
         if offset not in aborted and entry.key is not None:
             visible[entry.key] = entry
@@ -152,6 +154,6 @@ def check_latest(found: Found, model: Model, now_ms: int, log: Log) -> None:
 
 
 def may_be_gone(tombstone: Entry, model: Model) -> bool:
-    """Whether two cleanings saw it, the second after delete.retention.ms."""
+    """True when two cleanings saw the tombstone, the second after delete.retention.ms."""
     times = [time_ms for time_ms, end_offset in model.cleanings if end_offset > tombstone.offset]
     return len(times) > 1 and max(times) >= min(times) + model.least_delete_retention_ms

@@ -1,4 +1,4 @@
-"""What a log must have, kept as plain as can be: a list of entries, and the bounds that a client may rely on."""
+"""The expected content of a log, as plain as can be: a list of entries, and the bounds that a client may rely on."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Model:
         """The highest start that was asked for: a crash may leave the log there."""
         self.least_delete_retention_ms = 1 << 60
         self.committed_end = 0
-        """What compaction has been through was committed: no leader may lack it."""
+        """The end of the records that compaction has been through: they were committed, and no leader may lack them."""
         self.clean_to = 0
         """Compaction may have taken records below."""
         self.cleanings: list[tuple[int, int]] = []
@@ -56,7 +56,7 @@ class Model:
             self.end = entry.offset + 1
 
     def truncate(self, end: int) -> None:
-        """What is from here on is gone."""
+        """Drops the entries from this offset on."""
         self.entries = {offset: entry for offset, entry in self.entries.items() if offset < end}
         self.end = end
         self.start = min(self.start, end)
@@ -72,38 +72,38 @@ class Model:
 
     def open_transactions(self, from_offset: int = 0) -> dict[int, int]:
         """Producer → first offset, as whoever reads from that offset on sees them."""
-        found: dict[int, int] = {}
+        open_at: dict[int, int] = {}
         for offset in sorted(offset for offset in self.entries if offset >= from_offset):
             entry = self.entries[offset]
             if entry.is_marker:
-                found.pop(entry.pid, None)
+                open_at.pop(entry.pid, None)
             elif entry.transactional:
-                found.setdefault(entry.pid, offset)
-        return found
+                open_at.setdefault(entry.pid, offset)
+        return open_at
 
     def aborted(self) -> set[int]:
-        """The offsets of records whose transaction was aborted."""
+        """Returns the offsets of records whose transaction was aborted."""
         pending: dict[int, list[int]] = {}
-        found: set[int] = set()
+        offsets: set[int] = set()
         for offset in sorted(self.entries):
             entry = self.entries[offset]
             if entry.is_marker:
                 ended = pending.pop(entry.pid, [])
-                found.update(() if entry.commit else ended)
+                offsets.update(() if entry.commit else ended)
             elif entry.transactional:
                 pending.setdefault(entry.pid, []).append(offset)
-        return found
+        return offsets
 
     def latest(self) -> dict[str, Entry]:
         """Key → its last record that counts, tombstones too."""
         aborted = self.aborted()
-        found: dict[str, Entry] = {}
+        last: dict[str, Entry] = {}
         for entry in self.in_order():
             if entry.key is not None and not entry.is_marker and entry.offset not in aborted:
-                found[entry.key] = entry
-        return found
+                last[entry.key] = entry
+        return last
 
     def last_of_producer(self, pid: int) -> Entry | None:
-        """The producer's last record of data."""
+        """Returns the producer's last record of data."""
         mine = [entry for entry in self.entries.values() if entry.pid == pid and not entry.is_marker]
         return max(mine, key=lambda entry: entry.offset, default=None)

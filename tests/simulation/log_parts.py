@@ -1,4 +1,4 @@
-"""What a log's world keeps between its steps."""
+"""The parts of a log's world between its steps."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Cleaning(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What a consumer has been given, and what it was then."""
+    """A view that a consumer has been given, and its content then."""
 
     view: memoryview
     content: bytes
@@ -33,13 +33,13 @@ class Held(NamedTuple):
 
 def keep_open(limit: int) -> None:
     """A process begins, which may have only so much open of each kind."""
-    for kept in (kept_open.files, kept_open.mappings):
-        kept.forget()
-        kept.limit = limit
+    for resources in (kept_open.files, kept_open.mappings):
+        resources.forget()
+        resources.limit = limit
 
 
 def able(pid: int, log: Log, model: Model) -> int:
-    """The producer; or none, for one of whom only a marker is left: it would have to ask for a new epoch first."""
+    """Returns the producer; or none, when only its marker is left: it would have to request a new epoch first."""
     state = log.producer_state.producers.get(pid)
     stuck = state is not None and state.last_sequence < 0 and model.last_of_producer(pid) is not None
     return -1 if stuck else pid

@@ -46,7 +46,7 @@ class MetadataWorld:
         self.clock = HandClock()
         self.counts: Counter[str] = Counter()
         self.batches: dict[int, MetadataBatch] = {}
-        """What was committed, by its offset, in all sessions."""
+        """The committed batches of all sessions, by base offset."""
         self.answered_to = 0
         """Everything before this offset is committed, as somebody was told."""
         self.made = 0
@@ -92,14 +92,15 @@ class MetadataWorld:
         self.answered_to = max(self.answered_to, delta.offset + 1)
 
     def check_start(self) -> None:
-        """What was committed is on disk as it was, and the image is its fold, with what else had come to the disk."""
+        """Checks that all committed batches are on disk as they were, and the image is their fold, with what else had
+        come to the disk."""
         log = self.metadata.metadata_log
         assert log.high_watermark >= self.answered_to, "what was committed is gone"
         for batch in log.batches(log.start_offset):
-            known = self.batches.get(batch.base_offset)
-            if known is not None and known.last_offset < self.answered_to:
-                assert (known.last_offset, known.epoch) == (batch.last_offset, batch.epoch)
-                assert list(known.records) == list(batch.records), "what was committed is another"
+            committed = self.batches.get(batch.base_offset)
+            if committed is not None and committed.last_offset < self.answered_to:
+                assert (committed.last_offset, committed.epoch) == (batch.last_offset, batch.epoch)
+                assert list(committed.records) == list(batch.records), "what was committed is another"
             else:
                 self.batches[batch.base_offset] = batch
         for offset in [offset for offset in self.batches if offset >= log.high_watermark]:
@@ -220,7 +221,7 @@ class MetadataWorld:
 
 
 def simulate(seed: int, steps: int) -> MetadataWorld:
-    """The world after so many steps."""
+    """Simulates so many steps, and returns the world."""
     world = MetadataWorld(seed)
     with suppress(asyncio.CancelledError):
         asyncio.run(world.run(steps))

@@ -27,11 +27,11 @@ def partitions_of(assignment: bytes) -> list[int]:
     if not assignment:
         return []
     given = read(ConsumerProtocolAssignment, assignment)
-    return [index for each in given.assigned_partitions for index in each.partitions]
+    return [index for topic in given.assigned_partitions for index in topic.partitions]
 
 
 def check_group(coordinator: Coordinator) -> None:
-    """What a group is, in every state."""
+    """Checks the invariants of a group in every state."""
     group = group_of(coordinator)
     if group is None:
         return

@@ -29,7 +29,7 @@ def history() -> History:
     ]
     made.final = [seen(0, 0, "a"), seen(1, 0, "b"), seen(0, 1, "c")]
     reader = Reader("committed", committed=True)
-    reader.seen = [each._replace(time_ms=ASKED_MS + 1) for each in made.final]
+    reader.seen = [read._replace(time_ms=ASKED_MS + 1) for read in made.final]
     made.readers = [reader]
     return made
 

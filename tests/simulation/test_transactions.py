@@ -86,7 +86,11 @@ async def kill_now_and_then(world: BrokerWorld, kills: int) -> None:
 def check_nothing_hangs(world: BrokerWorld) -> None:
     """No transaction is open, neither to its coordinator nor in a log."""
     broker = world.server.broker
-    assert {each.state.text for each in broker.transactions.all()} <= {"Empty", "CompleteCommit", "CompleteAbort"}
+    assert {transaction.state.text for transaction in broker.transactions.all()} <= {
+        "Empty",
+        "CompleteCommit",
+        "CompleteAbort",
+    }
     for partition in broker.replicas:
         assert partition.log.first_unstable_offset is None, partition.name
         assert partition.last_stable_offset == partition.high_watermark

@@ -117,14 +117,14 @@ class SimulatedProducer:
         return code
 
     async def _end(self, transaction: Transaction, *, committed: bool) -> None:
-        """Until it is answered; what a lost answer said is asked for again."""
-        asked = 0
+        """Ends the transaction, again until an answer arrives."""
+        attempts = 0
 
         async def end() -> ErrorCode:
-            nonlocal asked
-            if committed and not asked:
+            nonlocal attempts
+            if committed and not attempts:
                 transaction.commit_asked_ms = self.now_ms
-            asked += 1
+            attempts += 1
             if committed:
                 transaction.outcome = Outcome.UNKNOWN
             self._maybe_crash()
@@ -137,7 +137,7 @@ class SimulatedProducer:
         code = await self._repeated(end)
         if code is ErrorCode.NONE and committed:
             transaction.outcome = Outcome.COMMITTED
-        elif asked == 1:
+        elif attempts == 1:
             transaction.outcome = Outcome.ABORTED
         if code is not ErrorCode.NONE:
             raise Failed
@@ -156,7 +156,7 @@ class SimulatedProducer:
             raise Failed
 
     async def _repeated(self, ask: Callable[[], Awaitable[ErrorCode]]) -> ErrorCode:
-        """The first answer that is not to be asked for again."""
+        """Returns the first answer that needs no retry."""
         while True:
             code = await self._retried(ask)
             if code not in RETRIABLE:
@@ -164,7 +164,7 @@ class SimulatedProducer:
             await asyncio.sleep(RETRY_S)
 
     async def _retried(self, ask: Callable[[], Awaitable[A]]) -> A:
-        """The answer, of whichever life of the broker gives one."""
+        """Returns the answer of the life of the broker that gives one."""
         while True:
             try:
                 return await ask()
@@ -192,24 +192,24 @@ class SimulatedConsumer:
             await asyncio.sleep(self.world.dice.uniform(0, 0.2))
 
     async def poll(self, partition: int) -> list[Seen]:
-        """What the next fetch gives; an error is an empty answer, and comes right by itself."""
+        """Returns the records of the next fetch; an error is an empty answer, and comes right by itself."""
         data = await self.client.fetch(
             partition, offset=self.positions[partition], committed=self.reader.committed, max_wait_ms=50
         )
         if data.error_code:
             return []
         now_ms = int(asyncio.get_running_loop().time() * 1000)
-        found, next_offset = records_of(data, self.positions[partition])
+        records, next_offset = records_of(data, self.positions[partition])
         self.positions[partition] = next_offset
-        return [Seen(partition, offset, value, now_ms) for offset, value in found]
+        return [Seen(partition, offset, value, now_ms) for offset, value in records]
 
 
 async def read_to_the_end(world: BrokerWorld, *, committed: bool) -> list[Seen]:
     """Everything that such a consumer finds."""
     consumer = SimulatedConsumer(world, History(), "at last", committed=committed)
     consumer.client = TransactionalClient(SimulatedConnection(world))
-    found: list[Seen] = []
+    reads: list[Seen] = []
     for partition in range(PARTITIONS):
         while seen := await consumer.poll(partition):
-            found += [each._replace(time_ms=UNKNOWN_TIME_MS) for each in seen]
-    return found
+            reads += [read._replace(time_ms=UNKNOWN_TIME_MS) for read in seen]
+    return reads

@@ -1,4 +1,4 @@
-"""What clients did and saw, and the anomalies that Jepsen knows of Kafka, looked for in it.
+"""The history of clients: what they did and saw, searched for the anomalies that Jepsen knows of Kafka.
 
 Each value is written once, by one transaction. Source: Jepsen's workload for Kafka and its definitions of lost writes,
 duplicates, aborted reads (G1a), intermediate reads (G1b), non-monotonic polls and poll skips.
@@ -16,7 +16,7 @@ UNKNOWN_TIME_MS = 1 << 60
 
 
 class Outcome(Enum):
-    """What the producer knows of its transaction."""
+    """The outcome of a transaction as its producer knows it."""
 
     COMMITTED = "the commit was answered"
     ABORTED = "no commit was asked for, or it was refused"
@@ -50,7 +50,7 @@ class Seen(NamedTuple):
 
 
 class Reader:
-    """What one consumer saw, in order, since it was at the start of the partitions."""
+    """The reads of one consumer, in order, since it was at the start of the partitions."""
 
     def __init__(self, name: str, *, committed: bool) -> None:
         self.name = name
@@ -79,7 +79,7 @@ class History:
         self.transactions: list[Transaction] = []
         self.readers: list[Reader] = []
         self.final: list[Seen] = []
-        """What a read-committed consumer finds at last, from the start of every partition to its end."""
+        """The reads of a last read-committed consumer, from the start of every partition to its end."""
 
     def anomalies(self) -> list[Anomaly]:
         """Everything that must not be."""
@@ -93,11 +93,11 @@ class History:
         ]
 
     def _lost(self) -> Iterator[Anomaly]:
-        found = {(each.partition, each.value) for each in self.final}
+        present = {(read.partition, read.value) for read in self.final}
         for transaction in self.transactions:
             if transaction.outcome is Outcome.COMMITTED:
                 for write in transaction.writes:
-                    if write not in found:
+                    if write not in present:
                         yield Anomaly(Kind.LOST_WRITE, f"{write} of {transaction.name} was committed")
 
     def _duplicates(self) -> Iterator[Anomaly]:
@@ -124,7 +124,7 @@ class History:
                 yield Anomaly(Kind.G1A, f"{seen} was aborted")
 
     def _intermediate_reads(self) -> Iterator[Anomaly]:
-        """A value before its transaction's commit was asked for, or a part of a transaction."""
+        """Yields values read before their transaction's commit was requested, and parts of transactions."""
         asked_ms = {
             write.value: transaction.commit_asked_ms
             for transaction in self.transactions
@@ -134,7 +134,7 @@ class History:
         for seen in self._committed_reads():
             if seen.time_ms < asked_ms.get(seen.value, 0):
                 yield Anomaly(Kind.G1B, f"{seen} before its commit was asked for")
-        values = {each.value for each in self.final}
+        values = {read.value for read in self.final}
         for transaction in self.transactions:
             here = [write.value in values for write in transaction.writes]
             if any(here) and not all(here):
@@ -142,8 +142,8 @@ class History:
 
     def _by_partition(self) -> Iterator[tuple[Reader, int, list[Seen]]]:
         for reader in self.readers:
-            for partition in {each.partition for each in reader.seen}:
-                yield reader, partition, [each for each in reader.seen if each.partition == partition]
+            for partition in {read.partition for read in reader.seen}:
+                yield reader, partition, [read for read in reader.seen if read.partition == partition]
 
     def _non_monotonic_polls(self) -> Iterator[Anomaly]:
         for reader, partition, seen in self._by_partition():
@@ -155,10 +155,10 @@ class History:
 
     def _poll_skips(self) -> Iterator[Anomaly]:
         offsets: dict[int, list[int]] = {}
-        for each in self.final:
-            offsets.setdefault(each.partition, []).append(each.offset)
+        for read in self.final:
+            offsets.setdefault(read.partition, []).append(read.offset)
         for reader, partition, seen in self._by_partition():
-            handed_out = {each.offset for each in seen}
+            handed_out = {read.offset for read in seen}
             last = max(handed_out)
             for offset in offsets.get(partition, ()):
                 if offset < last and offset not in handed_out:

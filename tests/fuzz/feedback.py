@@ -1,4 +1,4 @@
-"""What a client learns of the answers: sessions, member ids and epochs that its next requests can name."""
+"""Takes from answers what the next requests can name: sessions, member ids and epochs."""
 
 from __future__ import annotations
 
