@@ -10,7 +10,7 @@ from pathlib import Path
 from bench import warmth
 from bench.figures import cpu_figure
 from bench.load import Load, Method
-from bench.peers.peer import Peer, Unavailable
+from bench.peers.peer import PeerProcess, Unavailable
 from bench.results import PeerResult
 from bench.trial import Trial
 
@@ -22,7 +22,7 @@ def reason_of(error: Exception) -> str:
 class InterleavedRounds:
     """The rounds of one load. A peer that fails is a row of the report, and the others go on without it."""
 
-    def __init__(self, load: Load, peers: Iterable[type[Peer]], work: Path, tell: Callable[[str], None]) -> None:
+    def __init__(self, load: Load, peers: Iterable[type[PeerProcess]], work: Path, tell: Callable[[str], None]) -> None:
         self._tell = tell
         self._load = load
         self._cost = cpu_figure(load.figures)

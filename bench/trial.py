@@ -13,7 +13,7 @@ from pathlib import Path
 from bench import cost, pages, wire
 from bench.figures import MB, MILLION, Sample, ToolResult, per_work
 from bench.load import Load, Method, Tool, ToolRun
-from bench.peers.peer import Peer, Unavailable
+from bench.peers.peer import PeerProcess, Unavailable
 
 TOOL_TIMEOUT_S = 300
 # And no tool is slower than this, on however small a machine.
@@ -85,7 +85,7 @@ TOPICS_LEFT = 3
 class Trial:
     """One peer under one load. Errors are raised; the caller makes a reason of them."""
 
-    def __init__(self, peer: Peer, load: Load, work: Path) -> None:
+    def __init__(self, peer: PeerProcess, load: Load, work: Path) -> None:
         self.peer, self.load, self.work = peer, load, work
         self._idle_bytes = 0
         self._filled: dict[str, None] = {}

@@ -1,4 +1,4 @@
-"""The time, in one place: everything else is told what time it is."""
+"""The time, in one place: everything else takes the time as an argument."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ class Timer(Protocol):
 
 
 class Clock(Protocol):
-    """What the broker asks the time of; a simulation gives its own."""
+    """The broker's source of time; a simulation brings its own."""
 
     def now_ms(self) -> int:
-        """Milliseconds since the epoch, as records carry them."""
+        """Returns milliseconds since the epoch, as records carry them."""
         ...
 
     def monotonic_ms(self) -> int:
-        """Milliseconds that only grow, for deadlines."""
+        """Returns milliseconds that only grow, for deadlines."""
         ...
 
     def monotonic_ns(self) -> int:
-        """Nanoseconds that only grow, for what a request takes."""
+        """Returns nanoseconds that only grow, for the duration of requests."""
         ...
 
     def call_at(self, when_ms: int, then: Callable[[], None]) -> Timer:
@@ -91,7 +91,7 @@ class Pace:
         self._due_s = 0.0
 
     def __call__(self, count: int) -> None:
-        """Returns when more than `count` may be done."""
+        """Returns when `count` more units may be done."""
         now_s = time.monotonic()
         self._due_s = max(self._due_s, now_s) + count * self._seconds_each
         if self._due_s > now_s + self.LEAD_S:

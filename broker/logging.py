@@ -19,7 +19,7 @@ INFO: Final = 20  # of the standard library's levels; lower ones are for tests t
 
 
 class Logger:
-    """Logs events of one part of the broker: a short fixed text, and what varies as fields."""
+    """Logs events of one part of the broker: a short fixed text, and the varying values as fields."""
 
     __slots__ = ("_bound", "_fields", "name")
 
@@ -29,31 +29,31 @@ class Logger:
         self._bound: FilteringBoundLogger | None = None
 
     def bind(self, **fields: object) -> Logger:
-        """A logger that adds these fields to every event."""
+        """Returns a logger that adds these fields to every event."""
         return Logger(self.name, {**self._fields, **fields})
 
     def debug(self, event: str, **fields: object) -> None:
-        """For whoever debugs the broker itself; not shown unless asked for."""
+        """Logs an event for developers of the broker; hidden by default."""
         self._logger().debug(event, **fields)
 
     def info(self, event: str, **fields: object) -> None:
-        """Something that an operator wants to find later."""
+        """Logs an event that an operator wants to find later."""
         self._logger().info(event, **fields)
 
     def warning(self, event: str, **fields: object) -> None:
-        """Something that an operator may want to change."""
+        """Logs an event that an operator may want to act on."""
         self._logger().warning(event, **fields)
 
     def error(self, event: str, **fields: object) -> None:
-        """Something that an operator must look at."""
+        """Logs an event that an operator must look at."""
         self._logger().error(event, **fields)
 
     def critical(self, event: str, **fields: object) -> None:
-        """Why the broker cannot go on."""
+        """Logs the reason why the broker cannot go on."""
         self._logger().critical(event, **fields)
 
     def exception(self, event: str, **fields: object) -> None:
-        """An error with the traceback of the exception that is being handled: a bug of our own."""
+        """Logs an error with the traceback of the exception that is being handled: a bug of our own."""
         self._logger().exception(event, **fields)
 
     def _logger(self) -> FilteringBoundLogger:
@@ -74,7 +74,7 @@ class Bridge(logging.Handler):
 
 
 def take_over_storage() -> None:
-    """From now on, what `storage` logs is written as the broker's own lines. For a process that is a broker."""
+    """Has `storage` log as the broker's own lines from now on. For a process that is a broker."""
     storage = logging.getLogger("storage")
     if not storage.handlers:
         storage.addHandler(Bridge())
@@ -82,7 +82,7 @@ def take_over_storage() -> None:
 
 
 def get_logger(name: str) -> Logger:
-    """The logger of a part of the broker, such as "listener". Costs nothing until it logs."""
+    """Returns the logger of a part of the broker, such as "listener". Costs nothing until it logs."""
     return Logger(name)
 
 

@@ -17,14 +17,14 @@ class Workers:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
 
     def run(self, work: Callable[[], None], then: Callable[[BaseException | None], None]) -> None:
-        """Does `work` in a thread; afterwards calls `then` on the loop, with what `work` raised if it did."""
+        """Runs `work` in a thread; afterwards calls `then` on the loop, with the error that `work` raised, if any."""
         future = asyncio.get_running_loop().run_in_executor(self._pool, work)
         future.add_done_callback(lambda done: then(done.exception()))
 
     async def call(self, work: Callable[[], T]) -> T:
-        """Does `work` in a thread and gives its result."""
+        """Runs `work` in a thread and returns its result."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
     def close(self) -> None:
-        """Waits for the work that has begun."""
+        """Waits for begun work."""
         self._pool.shutdown()

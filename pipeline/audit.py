@@ -21,7 +21,7 @@ from pipeline.ranges import Range
 from pipeline.sending import OWN_HEADERS, SOURCE_OFFSET
 from pipeline.source import SPARK_FAILURES, explained, read_files, read_topics
 from pipeline.store import Store
-from pipeline.topics import PartitionKey, TopicDescription
+from pipeline.topics import PartitionName, TopicDescription
 
 LONGEST_NAME = 249
 """Characters of a topic's name, by Kafka's rule."""
@@ -88,7 +88,7 @@ def audit(spark: SparkSession, config: AuditConfig) -> Audit:
     return Audit(compared(produced, stages), expired)
 
 
-def whole(keys: Iterable[PartitionKey], cluster: Cluster) -> list[Range]:
+def whole(keys: Iterable[PartitionName], cluster: Cluster) -> list[Range]:
     keys = list(keys)
     first, end = cluster.start_offsets(keys), cluster.end_offsets(keys)
     return [Range(*key, first[key], end[key]) for key in keys if first[key] < end[key]]
@@ -139,18 +139,18 @@ def counted(frame: DataFrame, window: str) -> dict[Cell, Count]:
     }
 
 
-def within(frame: DataFrame, keys: Sequence[PartitionKey], first: Mapping[PartitionKey, int]) -> DataFrame:
+def within(frame: DataFrame, keys: Sequence[PartitionName], first: Mapping[PartitionName, int]) -> DataFrame:
     """Returns the records that retention has not taken from the topic."""
     return frame.where(~_expired(keys, first))
 
 
-def before(frame: DataFrame, first: Mapping[PartitionKey, int]) -> int:
+def before(frame: DataFrame, first: Mapping[PartitionName, int]) -> int:
     if not any(first.values()):
         return 0
     return frame.where(_expired(list(first), first)).count()
 
 
-def _expired(keys: Sequence[PartitionKey], first: Mapping[PartitionKey, int]) -> Column:
+def _expired(keys: Sequence[PartitionName], first: Mapping[PartitionName, int]) -> Column:
     gone = f.lit(False)
     for key in keys:
         if first[key]:
@@ -160,7 +160,7 @@ def _expired(keys: Sequence[PartitionKey], first: Mapping[PartitionKey, int]) ->
 
 
 def mirrored(
-    spark: SparkSession, config: AuditConfig, topics: Sequence[TopicDescription], first: Mapping[PartitionKey, int]
+    spark: SparkSession, config: AuditConfig, topics: Sequence[TopicDescription], first: Mapping[PartitionName, int]
 ) -> DataFrame:
     """Returns the mirror's records, by the topic, partition and offset that they had in the source."""
     assert config.mirror is not None

@@ -27,7 +27,7 @@ from confluent_kafka.admin import (
 )
 
 from pipeline.errors import PipelineError, Unreachable
-from pipeline.topics import PartitionKey, TopicDescription
+from pipeline.topics import PartitionName, TopicDescription
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -78,16 +78,16 @@ class Cluster:
             for one in descriptions
         ]
 
-    def start_offsets(self, partitions: Iterable[PartitionKey]) -> dict[PartitionKey, int]:
+    def start_offsets(self, partitions: Iterable[PartitionName]) -> dict[PartitionName, int]:
         return self._offsets(partitions, lambda _: OffsetSpec.earliest())
 
-    def end_offsets(self, partitions: Iterable[PartitionKey]) -> dict[PartitionKey, int]:
+    def end_offsets(self, partitions: Iterable[PartitionName]) -> dict[PartitionName, int]:
         """Returns the offset after the last committed record, which a read-committed consumer reaches (the last stable
         offset).
         """
         return self._offsets(partitions, lambda _: OffsetSpec.latest())
 
-    def offsets_at(self, partitions: Sequence[PartitionKey], timestamp_ms: int) -> dict[PartitionKey, int]:
+    def offsets_at(self, partitions: Sequence[PartitionName], timestamp_ms: int) -> dict[PartitionName, int]:
         """Returns the first offset at or after a timestamp; the end offset where no record is that late."""
         offsets = self._offsets(partitions, lambda _: OffsetSpec.for_timestamp(timestamp_ms))
         later = [key for key, offset in offsets.items() if offset < 0]
@@ -122,8 +122,8 @@ class Cluster:
         self._answers(self.admin.incremental_alter_configs([resource]))
 
     def _offsets(
-        self, partitions: Iterable[PartitionKey], spec: Callable[[PartitionKey], OffsetSpec]
-    ) -> dict[PartitionKey, int]:
+        self, partitions: Iterable[PartitionName], spec: Callable[[PartitionName], OffsetSpec]
+    ) -> dict[PartitionName, int]:
         specs = {TopicPartition(*key): spec(key) for key in partitions}
         if not specs:
             return {}
@@ -131,7 +131,7 @@ class Cluster:
             specs, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=REQUEST_TIMEOUT_S
         )
         answers = self._answers(futures)
-        return {PartitionKey(at.topic, at.partition): info.offset for at, info in zip(futures, answers, strict=True)}
+        return {PartitionName(at.topic, at.partition): info.offset for at, info in zip(futures, answers, strict=True)}
 
     def _answers(self, futures: Mapping[K, Future[T]]) -> list[T]:
         return [self._answer(resource, future) for resource, future in futures.items()]

@@ -19,7 +19,7 @@ from pipeline.cluster import Cluster
 from pipeline.decode import DATA, REASON, Decoding, decoded
 from pipeline.errors import PipelineError, Unreachable
 from pipeline.manifest import File, Manifest, Overlap, StoreState, overlap
-from pipeline.ranges import Accepted, ClusterOffsets, Range, RangeBounds, plan
+from pipeline.ranges import AcceptedLosses, ClusterOffsets, Range, RangeBounds, plan
 from pipeline.source import COLUMNS, SPARK_FAILURES, explained, read_files, read_topics, with_folders
 from pipeline.store import QUARANTINE, Hook, Store, nowhere
 from pipeline.topics import TopicDescription
@@ -38,7 +38,7 @@ class LoadConfig:
     pattern: str | None = None
     starting: RangeBounds = field(default_factory=RangeBounds)
     ending: RangeBounds = field(default_factory=RangeBounds)
-    accepted: Accepted = field(default_factory=Accepted)
+    accepted: AcceptedLosses = field(default_factory=AcceptedLosses)
     decoding: Decoding = field(default_factory=Decoding)
     options: Mapping[str, str] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pipeline.errors import PipelineError
 from pipeline.ranges import LoadedTopic, Range
-from pipeline.topics import PartitionKey
+from pipeline.topics import PartitionName
 
 FORMAT = 1
 
@@ -29,8 +29,8 @@ class File(NamedTuple):
     quarantined: bool
 
     @property
-    def key(self) -> PartitionKey:
-        return PartitionKey(self.topic, self.partition)
+    def key(self) -> PartitionName:
+        return PartitionName(self.topic, self.partition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +81,19 @@ class StoreState:
     files: Mapping[str, File] = field(default_factory=dict)
     topics: Mapping[str, str] = field(default_factory=dict)
     partitions: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    covered: Mapping[PartitionKey, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    covered: Mapping[PartitionName, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     stream: Mapping[str, int] = field(default_factory=dict)
 
     def loaded(self) -> dict[str, LoadedTopic]:
         """Returns the offsets that an incremental run continues from, by topic."""
         return {
             topic: LoadedTopic(
-                topic_id, {number: self.next_offset(PartitionKey(topic, number)) for number in self.partitions[topic]}
+                topic_id, {number: self.next_offset(PartitionName(topic, number)) for number in self.partitions[topic]}
             )
             for topic, topic_id in self.topics.items()
         }
 
-    def next_offset(self, key: PartitionKey) -> int:
+    def next_offset(self, key: PartitionName) -> int:
         covered = self.covered.get(key)
         return covered[-1][1] if covered else 0
 

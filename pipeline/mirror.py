@@ -18,7 +18,7 @@ from pipeline.ranges import Range
 from pipeline.sending import SendTarget, positions, send
 from pipeline.source import SPARK_FAILURES, explained, read_topics
 from pipeline.store import Hook, nowhere
-from pipeline.topics import PartitionKey, TopicDescription
+from pipeline.topics import PartitionName, TopicDescription
 
 NOT_COPIED = frozenset(
     {
@@ -54,7 +54,7 @@ class Round:
     """The records that one round wrote, and those the source has beyond it, per partition."""
 
     records: int
-    lag: dict[PartitionKey, int]
+    lag: dict[PartitionName, int]
     seconds: float
 
 
@@ -102,7 +102,7 @@ def mirror_round(spark: SparkSession, config: MirrorConfig, source: Cluster, at:
 
 
 def planned(
-    keys: Sequence[PartitionKey], source: Cluster, begun: Mapping[PartitionKey, int], max_records: int
+    keys: Sequence[PartitionName], source: Cluster, begun: Mapping[PartitionName, int], max_records: int
 ) -> list[Range]:
     """Returns the ranges still to be mirrored, cut so that a round has at most `max_records`. Raises LostRange."""
     first, end = source.start_offsets(keys), source.end_offsets(keys)

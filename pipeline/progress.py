@@ -11,7 +11,7 @@ from typing import NamedTuple, TypedDict
 
 from pipeline.errors import PipelineError
 from pipeline.ranges import Range, parse_offsets
-from pipeline.topics import PartitionKey
+from pipeline.topics import PartitionName
 
 
 class TriggerKind(Enum):
@@ -77,7 +77,7 @@ class BatchProgress(NamedTuple):
     at: str
     rows: int
     rows_per_second: float
-    lag: dict[PartitionKey, int]
+    lag: dict[PartitionName, int]
     watermark: str | None
     dropped_late: int
 
@@ -87,7 +87,7 @@ class BatchProgress(NamedTuple):
 
 
 def progress_of(raw: Raw) -> BatchProgress:
-    lag: dict[PartitionKey, int] = {}
+    lag: dict[PartitionName, int] = {}
     for source in raw["sources"]:
         end, latest = _offsets(source.get("endOffset")), _offsets(source.get("latestOffset"))
         lag |= {key: max(0, latest[key] - end.get(key, 0)) for key in latest}
@@ -102,13 +102,13 @@ def progress_of(raw: Raw) -> BatchProgress:
     )
 
 
-def _offsets(text: str | dict[str, dict[str, int]] | None) -> dict[PartitionKey, int]:
+def _offsets(text: str | dict[str, dict[str, int]] | None) -> dict[PartitionName, int]:
     if not text:
         return {}
     return parse_offsets(text if isinstance(text, str) else json.dumps(text))
 
 
-def offsets_in(text: str) -> dict[PartitionKey, int]:
+def offsets_in(text: str) -> dict[PartitionName, int]:
     """Returns the Kafka offsets in a file of a checkpoint's `offsets/` or `sources/0/`: its last line. Raises
     PipelineError."""
     lines = text.strip("\0\n").splitlines()
@@ -118,7 +118,7 @@ def offsets_in(text: str) -> dict[PartitionKey, int]:
 
 
 def ranges_between(
-    starts: Mapping[PartitionKey, int], ends: Mapping[PartitionKey, int], first: Mapping[PartitionKey, int]
+    starts: Mapping[PartitionName, int], ends: Mapping[PartitionName, int], first: Mapping[PartitionName, int]
 ) -> list[Range]:
     """Returns the ranges between two sets of offsets."""
     begun = {key: starts.get(key, first.get(key, 0)) for key in ends}

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from pipeline.errors import LostRange, PipelineError, TopicChanged
-from pipeline.topics import PartitionKey, TopicDescription
+from pipeline.topics import PartitionName, TopicDescription
 
 EARLIEST = -2
 LATEST = -1
@@ -30,8 +30,8 @@ class Range(NamedTuple):
     end: int
 
     @property
-    def key(self) -> PartitionKey:
-        return PartitionKey(self.topic, self.partition)
+    def key(self) -> PartitionName:
+        return PartitionName(self.topic, self.partition)
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition} offsets {self.start} to {self.end - 1}"
@@ -42,12 +42,12 @@ class RangeBounds:
     """Where ranges begin or end. At most one is given; none is `continue` for a start and `latest` for an end."""
 
     named: int | None = None
-    offsets: Mapping[PartitionKey, int] | None = None
+    offsets: Mapping[PartitionName, int] | None = None
     at_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class AcceptedLosses:
     """The losses that end a job unless they are accepted."""
 
     lost: bool = False
@@ -67,18 +67,18 @@ class LoadedTopic:
 class ClusterOffsets:
     """The partitions' offsets in the cluster: first and end offsets, and those that a timestamp stands for."""
 
-    first: Mapping[PartitionKey, int]
-    end: Mapping[PartitionKey, int]
-    starting_at: Mapping[PartitionKey, int]
-    ending_at: Mapping[PartitionKey, int]
+    first: Mapping[PartitionName, int]
+    end: Mapping[PartitionName, int]
+    starting_at: Mapping[PartitionName, int]
+    ending_at: Mapping[PartitionName, int]
 
 
-def parse_offsets(text: str) -> dict[PartitionKey, int]:
+def parse_offsets(text: str) -> dict[PartitionName, int]:
     """Parses Spark's JSON of offsets, {"topic": {"0": 23, "1": -2}}. Raises PipelineError."""
     try:
         given = json.loads(text)
         return {
-            PartitionKey(topic, int(number)): int(at)
+            PartitionName(topic, int(number)): int(at)
             for topic, partitions in given.items()
             for number, at in partitions.items()
         }
@@ -86,7 +86,7 @@ def parse_offsets(text: str) -> dict[PartitionKey, int]:
         raise PipelineError(f'{text!r} is no JSON of offsets, like {{"clicks": {{"0": 23, "1": -2}}}}') from None
 
 
-def to_json(offsets: Mapping[PartitionKey, int]) -> str:
+def to_json(offsets: Mapping[PartitionName, int]) -> str:
     """Returns the JSON of offsets, for Spark."""
     grouped: dict[str, dict[str, int]] = {}
     for key, offset in sorted(offsets.items()):
@@ -109,7 +109,10 @@ def parse_time(text: str) -> int:
 
 
 def check_topics(
-    topics: Iterable[TopicDescription], loaded: Mapping[str, LoadedTopic], accepted: Accepted, offsets: ClusterOffsets
+    topics: Iterable[TopicDescription],
+    loaded: Mapping[str, LoadedTopic],
+    accepted: AcceptedLosses,
+    offsets: ClusterOffsets,
 ) -> None:
     """Raises TopicChanged for a topic that is not the one that was loaded, or has partitions that it did not have."""
     for topic in topics:
@@ -134,7 +137,7 @@ def _recreated(topic: TopicDescription, before: LoadedTopic, offsets: ClusterOff
     )
 
 
-def _grown(topic: TopicDescription, before: LoadedTopic, new: Sequence[PartitionKey], offsets: ClusterOffsets) -> str:
+def _grown(topic: TopicDescription, before: LoadedTopic, new: Sequence[PartitionName], offsets: ClusterOffsets) -> str:
     has = ", ".join(f"{key} (offsets {offsets.first[key]} to {offsets.end[key] - 1})" for key in new)
     return (
         f"{topic.name} has {len(topic.partitions)} partitions, {len(before.next_offsets)} when loaded; new: {has}. "
@@ -148,7 +151,7 @@ def plan(
     loaded: Mapping[str, LoadedTopic],
     starting: RangeBounds,
     ending: RangeBounds,
-    accepted: Accepted,
+    accepted: AcceptedLosses,
 ) -> list[Range]:
     """Returns one range per partition with something to read. Raises LostRange, TopicChanged, PipelineError."""
     check_topics(topics, loaded, accepted, offsets)
@@ -165,7 +168,11 @@ def plan(
 
 
 def _start(
-    key: PartitionKey, offsets: ClusterOffsets, next_offsets: Mapping[int, int], bounds: RangeBounds, accepted: Accepted
+    key: PartitionName,
+    offsets: ClusterOffsets,
+    next_offsets: Mapping[int, int],
+    bounds: RangeBounds,
+    accepted: AcceptedLosses,
 ) -> int:
     first, end = offsets.first[key], offsets.end[key]
     start = next_offsets.get(key.partition, first)
@@ -187,7 +194,7 @@ def _start(
     return start
 
 
-def _end(key: PartitionKey, offsets: ClusterOffsets, bounds: RangeBounds) -> int:
+def _end(key: PartitionName, offsets: ClusterOffsets, bounds: RangeBounds) -> int:
     first, end = offsets.first[key], offsets.end[key]
     requested = end
     if bounds.at_ms is not None:

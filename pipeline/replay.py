@@ -18,7 +18,7 @@ from pipeline.producing import Writer
 from pipeline.sending import SendTarget, outgoing, send
 from pipeline.source import SPARK_FAILURES, explained, read_files
 from pipeline.store import Store
-from pipeline.topics import PartitionKey
+from pipeline.topics import PartitionName
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class ReplayConfig:
 
 def replay(
     spark: SparkSession, config: ReplayConfig, sleep: Callable[[float], None] = time.sleep
-) -> dict[PartitionKey, int]:
+) -> dict[PartitionName, int]:
     """Returns the number of records written, by source partition.
 
     Raises PipelineError, before anything is written when a target is not empty.
@@ -50,12 +50,12 @@ def replay(
     target = SendTarget(config.bootstrap, names, config.properties)
     for topic, name in names.items():
         prepare(target.cluster(), name, max(state.partitions[topic]) + 1, config.append)
-    keys = [PartitionKey(topic, number) for topic in names for number in state.partitions[topic]]
+    keys = [PartitionName(topic, number) for topic in names for number in state.partitions[topic]]
     frame = reduce(DataFrame.unionByName, (part(spark, store, state, key, config) for key in keys))
     try:
         if config.pace is not None:
             return paced(frame, target, config.pace, sleep)
-        return {PartitionKey(one.topic, one.partition): one.records for one in send(frame, target)}
+        return {PartitionName(one.topic, one.partition): one.records for one in send(frame, target)}
     except SPARK_FAILURES as error:
         raise explained(error, target.cluster(), []) from error
 
@@ -81,7 +81,7 @@ def prepare(cluster: Cluster, name: str, partitions: int, append: bool) -> None:
             raise PipelineError(f"{key} has offsets {first[key]} to {end[key] - 1} already; --append writes after them")
 
 
-def part(spark: SparkSession, store: Store, state: StoreState, key: PartitionKey, config: ReplayConfig) -> DataFrame:
+def part(spark: SparkSession, store: Store, state: StoreState, key: PartitionName, config: ReplayConfig) -> DataFrame:
     """Returns one partition's records by offset, as one task. Quarantined records are replayed, too: the store has
     their bytes."""
     files = [file for file in state.files.values() if file.key == key]
@@ -96,7 +96,7 @@ def part(spark: SparkSession, store: Store, state: StoreState, key: PartitionKey
 
 def paced(
     frame: DataFrame, target: SendTarget, factor: float, sleep: Callable[[float], None] = time.sleep
-) -> dict[PartitionKey, int]:
+) -> dict[PartitionName, int]:
     """Write from the driver at the recorded pace times a factor.
 
     A record that came late does not hold back its partition.
@@ -107,7 +107,7 @@ def paced(
         .withColumn("due_ms", f.max("timestamp_ms").over(by_offset))
         .orderBy("due_ms", "topic", "partition", "offset")
     )
-    counts: dict[PartitionKey, int] = {}
+    counts: dict[PartitionName, int] = {}
     with ExitStack() as open_writers:
         writers = {
             topic: open_writers.enter_context(Writer(target.bootstrap, name, target.properties))
@@ -120,7 +120,7 @@ def paced(
             first_due = due_ms if first_due is None else first_due
             if (early := began + (due_ms - first_due) / 1000 / factor - time.monotonic()) > 0:
                 sleep(early)
-            key = PartitionKey(row["topic"], row["partition"])  # type: ignore[index]
+            key = PartitionName(row["topic"], row["partition"])  # type: ignore[index]
             writers[key.topic].write(outgoing(row))  # type: ignore[arg-type]
             counts[key] = counts.get(key, 0) + 1
     return counts

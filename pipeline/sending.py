@@ -17,7 +17,7 @@ from pipeline.cluster import Cluster
 from pipeline.errors import PipelineError, TopicChanged
 from pipeline.producing import FencedWriter, Outgoing, Writer, write_all
 from pipeline.tail import Last, last_record
-from pipeline.topics import PartitionKey
+from pipeline.topics import PartitionName
 
 OWN_HEADERS = "odradek."
 """The prefix of headers that tell where a mirrored record came from."""
@@ -46,8 +46,8 @@ class SendTarget:
     def cluster(self) -> Cluster:
         return Cluster(self.bootstrap, self.properties)
 
-    def key(self, source: PartitionKey) -> PartitionKey:
-        return PartitionKey(self.names[source.topic], source.partition)
+    def key(self, source: PartitionName) -> PartitionName:
+        return PartitionName(self.names[source.topic], source.partition)
 
 
 def send(frame: DataFrame, target: SendTarget) -> list[Sent]:
@@ -69,12 +69,12 @@ class Task:
         first = next(left, None)
         if first is None:
             return
-        key = PartitionKey(first["topic"], first["partition"])
+        key = PartitionName(first["topic"], first["partition"])
         write = _appended if target.source_ids is None else _mirrored
         yield Sent(*key, write(target, key, first, left))
 
 
-def _appended(target: SendTarget, key: PartitionKey, first: Row, left: Iterator[Row]) -> int:
+def _appended(target: SendTarget, key: PartitionName, first: Row, left: Iterator[Row]) -> int:
     """Write all rows. Raises PipelineError when an earlier attempt may have written some of them."""
     task = TaskContext.get()
     if task is not None and task.attemptNumber() > 0:
@@ -83,7 +83,7 @@ def _appended(target: SendTarget, key: PartitionKey, first: Row, left: Iterator[
         return write_all(writer, (outgoing(row) for row in _from(0, key, first, left)))
 
 
-def _mirrored(target: SendTarget, key: PartitionKey, first: Row, left: Iterator[Row]) -> int:
+def _mirrored(target: SendTarget, key: PartitionName, first: Row, left: Iterator[Row]) -> int:
     """Write the rows that are not there yet, after earlier writers have been fenced off."""
     there = target.key(key)
     with FencedWriter(target.bootstrap, there.topic, transactional_id(there), target.properties) as writer:
@@ -91,16 +91,16 @@ def _mirrored(target: SendTarget, key: PartitionKey, first: Row, left: Iterator[
         return write_all(writer, (outgoing(row, target.source_ids) for row in _from(begin, key, first, left)))
 
 
-def transactional_id(there: PartitionKey) -> str:
+def transactional_id(there: PartitionName) -> str:
     """Returns the transactional id by which mirrors into a partition fence each other off."""
     return f"odradek-mirror-{there}"
 
 
-def _from(begin: int, key: PartitionKey, first: Row, left: Iterator[Row]) -> Iterator[Row]:
+def _from(begin: int, key: PartitionName, first: Row, left: Iterator[Row]) -> Iterator[Row]:
     """Yields the rows from an offset on. Raises PipelineError when they are not one partition's, in order."""
     last = -1
     for row in _chained(first, left):
-        at = PartitionKey(row["topic"], row["partition"])
+        at = PartitionName(row["topic"], row["partition"])
         if at != key or row["offset"] <= last:
             raise PipelineError(f"{at} offset {row['offset']}: not in order, after {key} offset {last}")
         last = row["offset"]
@@ -127,7 +127,7 @@ def _bytes(value: bytearray | bytes | None) -> bytes | None:
     return None if value is None else bytes(value)
 
 
-def positions(target: SendTarget, sources: Sequence[PartitionKey]) -> dict[PartitionKey, int]:
+def positions(target: SendTarget, sources: Sequence[PartitionName]) -> dict[PartitionName, int]:
     """Returns the source offset to go on with, for each source partition of which the target has records.
 
     Raises PipelineError when others write to the target, or when its last record is gone; TopicChanged when its records
@@ -136,7 +136,7 @@ def positions(target: SendTarget, sources: Sequence[PartitionKey]) -> dict[Parti
     cluster = target.cluster()
     keys = {source: target.key(source) for source in sources}
     first, end = cluster.start_offsets(keys.values()), cluster.end_offsets(keys.values())
-    next_offsets: dict[PartitionKey, int] = {}
+    next_offsets: dict[PartitionName, int] = {}
     for source, key in keys.items():
         if end[key] == 0:
             continue
@@ -152,7 +152,7 @@ def positions(target: SendTarget, sources: Sequence[PartitionKey]) -> dict[Parti
     return next_offsets
 
 
-def source_offset(last: Last, source: PartitionKey, key: PartitionKey, target: SendTarget) -> int:
+def source_offset(last: Last, source: PartitionName, key: PartitionName, target: SendTarget) -> int:
     """Returns the offset that the last record of a mirrored partition had in its source."""
     offset, topic_id = last.headers.get(SOURCE_OFFSET), last.headers.get(SOURCE_TOPIC_ID)
     if offset is None or topic_id is None:

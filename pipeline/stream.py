@@ -22,10 +22,10 @@ from pipeline.errors import PipelineError, Unreachable
 from pipeline.load import SinkRun, run_id
 from pipeline.manifest import StoreState
 from pipeline.progress import BatchProgress, Trigger, TriggerKind, offsets_in, progress_of, ranges_between
-from pipeline.ranges import Accepted, ClusterOffsets, Range, RangeBounds, check_topics, plan, to_json
+from pipeline.ranges import AcceptedLosses, ClusterOffsets, Range, RangeBounds, check_topics, plan, to_json
 from pipeline.source import SPARK_FAILURES, as_records, explained, kafka_options
 from pipeline.store import Hook, Store, nowhere
-from pipeline.topics import PartitionKey, TopicDescription
+from pipeline.topics import PartitionName, TopicDescription
 
 POLL_S = 1
 QUERY_ID = "sql.streaming.queryId"
@@ -44,7 +44,7 @@ class StreamConfig:
     trigger: Trigger = field(default_factory=Trigger)
     max_offsets: int = 200_000
     checkpoint: str | None = None
-    accepted: Accepted = field(default_factory=Accepted)
+    accepted: AcceptedLosses = field(default_factory=AcceptedLosses)
     decoding: Decoding = field(default_factory=Decoding)
     counts: str | None = None
     watermark: str = "10 minutes"
@@ -190,7 +190,7 @@ class Batches:
             )
 
 
-def batch_ranges(checkpoint: Path, number: int, first: Mapping[PartitionKey, int]) -> list[Range]:
+def batch_ranges(checkpoint: Path, number: int, first: Mapping[PartitionName, int]) -> list[Range]:
     """Returns a micro-batch's offsets, by Spark's write-ahead log of them; a partition that is new begins with its
     first offset.
     """

@@ -8,7 +8,7 @@ from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, Message, Topic
 
 from pipeline.cluster import Cluster
 from pipeline.errors import PipelineError
-from pipeline.topics import PartitionKey
+from pipeline.topics import PartitionName
 
 FIRST_STEP = 16
 """Offsets to look back at first: markers of transactions may come after the last record."""
@@ -32,7 +32,7 @@ def _bytes(value: str | bytes | None) -> bytes | None:
     return value.encode() if isinstance(value, str) else value
 
 
-def last_record(cluster: Cluster, key: PartitionKey, first: int, end: int) -> Last | None:
+def last_record(cluster: Cluster, key: PartitionName, first: int, end: int) -> Last | None:
     """Returns the last committed record of [first, end); None when there is none.
 
     Raises PipelineError when it cannot be read.
@@ -46,7 +46,7 @@ def last_record(cluster: Cluster, key: PartitionKey, first: int, end: int) -> La
     return None
 
 
-def _last_from(cluster: Cluster, key: PartitionKey, start: int, end: int) -> Last | None:
+def _last_from(cluster: Cluster, key: PartitionName, start: int, end: int) -> Last | None:
     consumer = Consumer(
         {
             **cluster.client_config(),

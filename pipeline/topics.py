@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class PartitionKey(NamedTuple):
+class PartitionName(NamedTuple):
     """A partition of a topic, as a key."""
 
     topic: str
@@ -22,5 +22,5 @@ class TopicDescription(NamedTuple):
     id: str
     partitions: tuple[int, ...]
 
-    def partition_keys(self) -> list[PartitionKey]:
-        return [PartitionKey(self.name, number) for number in self.partitions]
+    def partition_keys(self) -> list[PartitionName]:
+        return [PartitionName(self.name, number) for number in self.partitions]

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 HASHES: Final = 65_536
-"""Hash codes that are kept: every heartbeat needs one, and Python takes some microseconds to make it."""
+"""Hash codes that are cached: every heartbeat needs one, and Python takes some microseconds to compute it."""
 
 SIGN_BIT: Final = 1 << 31
 FEWEST_BUCKETS: Final = 16
@@ -16,8 +16,8 @@ FEWEST_BUCKETS: Final = 16
 
 @lru_cache(maxsize=HASHES)
 def java_hash(text: str) -> int:
-    """Over UTF-16 code units, in 32 bits with a sign; 0 for the one number that has no positive twin, as Kafka's
-    Utils.abs has it."""
+    """Returns the hash over UTF-16 code units, in 32 bits with a sign; 0 for the one number that has no positive twin,
+    as Kafka's Utils.abs has it."""
     result = 0
     encoded = text.encode("utf-16-be", "surrogatepass")
     units: tuple[int, ...] = struct.unpack(f">{len(encoded) // 2}H", encoded)

@@ -39,7 +39,7 @@ def data(value: bytes) -> bytes:
 SUBSCRIPTION = struct.pack(">hi", 0, 1) + text("bench") + data(b"")
 
 
-class GroupOptions(NamedTuple):
+class MemberOptions(NamedTuple):
     """The options of one run."""
 
     bootstrap: str
@@ -153,7 +153,7 @@ def read_text(body: bytes, position: int) -> tuple[str, int]:
     return body[position + 2 : position + 2 + size].decode(), position + 2 + size
 
 
-async def wait_for_coordinator(options: GroupOptions) -> None:
+async def wait_for_coordinator(options: MemberOptions) -> None:
     """Waits until the coordinator serves: the first request has the broker create its topic."""
     connection = await MemberConnection.open(options.bootstrap)
     while True:
@@ -165,7 +165,7 @@ async def wait_for_coordinator(options: GroupOptions) -> None:
     check(code, "FindCoordinator")
 
 
-async def members(options: GroupOptions) -> list[SocketMember]:
+async def members(options: MemberOptions) -> list[SocketMember]:
     """Returns a group of as many members as there are clients."""
     joined = [
         SocketMember(await MemberConnection.open(options.bootstrap), options.group) for _ in range(options.clients)
@@ -191,7 +191,7 @@ async def together(joining: list[SocketMember]) -> None:
     await asyncio.gather(*map(stay, joining))
 
 
-async def repeat(options: GroupOptions, action: Callable[[SocketMember, int], Awaitable[object]]) -> tuple[int, float]:
+async def repeat(options: MemberOptions, action: Callable[[SocketMember, int], Awaitable[object]]) -> tuple[int, float]:
     """Have every member repeat the action, `records` times in all; returns how often, and how long it took."""
     group = await members(options)
     numbers = iter(range(options.records))
@@ -205,15 +205,15 @@ async def repeat(options: GroupOptions, action: Callable[[SocketMember, int], Aw
     return options.records, time.perf_counter() - start
 
 
-async def heartbeats(options: GroupOptions) -> tuple[int, float]:
+async def heartbeats(options: MemberOptions) -> tuple[int, float]:
     return await repeat(options, SocketMember.heartbeat)
 
 
-async def commits(options: GroupOptions) -> tuple[int, float]:
+async def commits(options: MemberOptions) -> tuple[int, float]:
     return await repeat(options, lambda member, number: member.commit(options.topic, number))
 
 
-async def groups(options: GroupOptions) -> tuple[int, float]:
+async def groups(options: MemberOptions) -> tuple[int, float]:
     """Commits once for each of `records` groups that nobody has joined."""
     connections = [await MemberConnection.open(options.bootstrap) for _ in range(options.clients)]
     numbers = itertools.count()
@@ -227,7 +227,7 @@ async def groups(options: GroupOptions) -> tuple[int, float]:
     return options.records, time.perf_counter() - start
 
 
-async def join(options: GroupOptions) -> tuple[int, float]:
+async def join(options: MemberOptions) -> tuple[int, float]:
     """Measures from the first member's request to the last one's assignment."""
     connections = [await MemberConnection.open(options.bootstrap) for _ in range(options.clients)]
     joining = [SocketMember(connection, options.group) for connection in connections]
@@ -239,7 +239,7 @@ async def join(options: GroupOptions) -> tuple[int, float]:
 VERBS = {"heartbeats": heartbeats, "commits": commits, "groups": groups, "join": join}
 
 
-async def run(verb: str, options: GroupOptions) -> None:
+async def run(verb: str, options: MemberOptions) -> None:
     await wait_for_coordinator(options)
     records, seconds = await VERBS[verb](options)
     sys.stdout.write(json.dumps({"records": records, "size_bytes": 0, "seconds": seconds}) + "\n")
@@ -253,7 +253,7 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=1)
     parser.add_argument("--clients", type=int, default=1)
     given = parser.parse_args()
-    options = GroupOptions(given.bootstrap, given.topic, given.group, given.records, given.clients)
+    options = MemberOptions(given.bootstrap, given.topic, given.group, given.records, given.clients)
     asyncio.run(run(given.verb, options))
 
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from bench.peers.brokers import ApacheKafka, Kfake, Odradek, PurePython
 from bench.peers.floor import Floor
-from bench.peers.peer import Peer
+from bench.peers.peer import PeerProcess
 
 BASE = ApacheKafka.name
 """The peer that ratios are to."""
 
-PEERS: Mapping[str, type[Peer]] = {peer.name: peer for peer in (Odradek, ApacheKafka, Kfake, Floor, PurePython)}
+PEERS: Mapping[str, type[PeerProcess]] = {peer.name: peer for peer in (Odradek, ApacheKafka, Kfake, Floor, PurePython)}
 
 USUAL = tuple(name for name in PEERS if name != PurePython.name)
 """The peers that are measured when none is named."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from bench import jars, wheel
-from bench.peers.peer import Peer, Unavailable, free_port, require
+from bench.peers.peer import PeerProcess, Unavailable, free_port, require
 
 BUILD_TIMEOUT_S = 600
 KFAKE = Path(__file__).with_name("kfake")
@@ -28,7 +28,7 @@ ONE_NODE = {
 }
 
 
-class Odradek(Peer):
+class Odradek(PeerProcess):
     """Odradek as it is installed: a wheel of this tree, with the compiled core."""
 
     name = "odradek"
@@ -63,7 +63,7 @@ class PurePython(Odradek):
         return str(Path(sys.executable).with_name("odradek"))
 
 
-class ApacheKafka(Peer):
+class ApacheKafka(PeerProcess):
     """Apache Kafka as a broker that is its own controller, with the JVM flags of its own start script."""
 
     name = "kafka"
@@ -115,7 +115,7 @@ class ApacheKafka(Peer):
         return ["java", *self.FLAGS, "-cp", f"{jars.apache_kafka()}/*", "kafka.Kafka", str(properties)]
 
 
-class Kfake(Peer):
+class Kfake(PeerProcess):
     """franz-go's kfake, which keeps its data on disk when it is given a directory; built once into .cache."""
 
     name = "kfake"

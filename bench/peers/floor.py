@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 from bench import wire
 from bench.load import Load, Method, Tool, module
-from bench.peers.peer import READY_TIMEOUT_S, Peer
+from bench.peers.peer import READY_TIMEOUT_S, PeerProcess
 from bench.tools import PUMP
 
 
-class Floor(Peer):
+class Floor(PeerProcess):
     """bench.floor.server, as a process of its own."""
 
     name = "floor"

@@ -48,7 +48,7 @@ def require(*commands: str) -> None:
             raise Unavailable(f"`{command}` is not installed")
 
 
-class Peer(ABC):
+class PeerProcess(ABC):
     """One broker under load. Each start is on a fresh data directory; `stop` leaves nothing running."""
 
     name: ClassVar[str]
@@ -141,8 +141,7 @@ class Peer(ABC):
         return f"does not serve {', '.join(f'{api.name} ({api.value})' for api in missing)}" if missing else None
 
     def wait_until_serving(self) -> int:
-        """Returns `time.monotonic_ns()` of the first request that was answered. Waits for the ready line. Raises
-        NotStarted."""
+        """Returns `time.monotonic_ns()` of the first request that was answered. Raises NotStarted."""
         try:
             return wire.wait_for_metadata(self.bootstrap, READY_TIMEOUT_S, self.is_running)
         except TimeoutError as error:

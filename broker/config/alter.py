@@ -1,4 +1,4 @@
-"""Whether clients may change configs so: the checks that come before a change becomes a record.
+"""Checks whether clients may change configs so, before a change becomes a record.
 
 Source: Kafka's ConfigAdminManager, DynamicBrokerConfig and ControllerConfigurationValidator, texts of errors included.
 """
@@ -29,7 +29,7 @@ ONLY_PER_BROKER = "Cannot update these configs at default cluster level, broker 
 
 
 def broker_checker(layers: Callable[[], Layers]) -> Checker:
-    """Checks all dynamic configs that a broker, or with an empty name all brokers, would then have.
+    """Returns the check of all dynamic configs that a broker, or with an empty name all brokers, would then have.
 
     It raises KafkaError(INVALID_REQUEST), as Kafka does for brokers, where other resources get INVALID_CONFIG.
     """
@@ -44,7 +44,7 @@ def broker_checker(layers: Callable[[], Layers]) -> Checker:
 
 
 def group_checker(layers: Callable[[], Layers]) -> Checker:
-    """Checks all configs that a group would then have. Raises ConfigError."""
+    """Returns the check of all configs that a group would then have. It raises ConfigError."""
     return lambda _name, configs: layers().effective.check_group(configs)
 
 
@@ -60,15 +60,15 @@ def check_client_metrics(_name: str, configs: Texts) -> None:
 
 
 def list_defaults() -> dict[str, str]:
-    """The broker's list options, and what APPEND adds to where they are not set."""
+    """Returns the broker's list options, and what APPEND adds to where they are not set."""
     lists = (option for option in BrokerConfig.OPTIONS.values() if option.type is LIST)
     return {option.name: option.text(option.default) or "" for option in lists}
 
 
 def check_broker(layers: Layers, configs: Texts, *, per_broker: bool) -> None:
-    """Raise ConfigError where these cannot be the dynamic configs of this broker, or else of all brokers.
+    """Raises ConfigError when these cannot be the dynamic configs of this broker, or else of all brokers.
 
-    What was there before, perhaps from a broker that knows more options, stands in nobody's way.
+    Older configs, perhaps from a broker that knows more options, stand in nobody's way.
     """
     existing = layers.broker if per_broker else layers.cluster
     new = {name: text for name, text in configs.items() if existing.get(name) != text}
@@ -86,7 +86,8 @@ def check_broker(layers: Layers, configs: Texts, *, per_broker: bool) -> None:
 
 
 def _check_threads(layers: Layers, new: Texts) -> None:
-    """The cleaner's threads are at most doubled or halved in one go (LogCleaner.validateReconfiguration)."""
+    """Checks that the cleaner's threads are at most doubled or halved in one go
+    (LogCleaner.validateReconfiguration)."""
     text = new.get(CLEANER_THREADS)
     if text is None:
         return
@@ -98,8 +99,8 @@ def _check_threads(layers: Layers, new: Texts) -> None:
 
 
 def _none(problem: str, names: Iterable[str]) -> None:
-    if found := list(names):
-        raise ConfigError(f"{problem}: [{', '.join(found)}]", name=found[0])
+    if given := list(names):
+        raise ConfigError(f"{problem}: [{', '.join(given)}]", name=given[0])
 
 
 def _fixed(name: str) -> bool:

@@ -1,4 +1,5 @@
-"""What DescribeConfigs tells: every option of a resource, its value, where that comes from, and what else could set it.
+"""The answers of DescribeConfigs: every option of a resource, its value, its source, and the other options that could
+set it.
 
 Source: Kafka's ConfigHelper, as 4.3.1 answers.
 """
@@ -17,7 +18,7 @@ from storage.config import LogConfig
 
 
 class Row(NamedTuple):
-    """One option of a resource, as DescribeConfigs tells it."""
+    """One option of a resource, as DescribeConfigs returns it."""
 
     name: str
     value: str | None
@@ -35,13 +36,13 @@ class Row(NamedTuple):
 
 
 def describe_topic(layers: Layers, own: Mapping[str, str]) -> list[Row]:
-    """The options of a topic that has set `own`."""
+    """Returns the options of a topic that has set `own`."""
     values = vars(layers.effective.topic_defaults)
     return [_inheriting(layers, LogConfig, name, own, values, ConfigSource.TOPIC) for name in _names(LogConfig, own)]
 
 
 def describe_group(layers: Layers, own: Mapping[str, str]) -> list[Row]:
-    """The options of a group that has set `own`; there are groups without any members, so every name is one."""
+    """Returns the options of a group that has set `own`; there are groups without any members, so every name is one."""
     values = vars(layers.effective.group_config({}))
     return [
         _inheriting(layers, GroupConfig, name, own, values, ConfigSource.GROUP) for name in _names(GroupConfig, own)
@@ -49,12 +50,12 @@ def describe_group(layers: Layers, own: Mapping[str, str]) -> list[Row]:
 
 
 def describe_client_metrics(own: Mapping[str, str]) -> list[Row]:
-    """The options of a client metrics subscription."""
+    """Returns the options of a client metrics subscription."""
     return [_of_subscription(name, own) for name in _names(ClientMetricsConfig, own)]
 
 
 def describe_broker(layers: Layers) -> list[Row]:
-    """The options of this broker."""
+    """Returns the options of this broker."""
     texts = merged(layers.static.explicit, layers.cluster, layers.broker)
     return [
         _of_broker(name, _value(layers, name, texts), layers.synonyms(name)) for name in _names(BrokerConfig, texts)
@@ -62,7 +63,7 @@ def describe_broker(layers: Layers) -> list[Row]:
 
 
 def describe_all_brokers(layers: Layers) -> list[Row]:
-    """The options that are set for all brokers."""
+    """Returns the options that are set for all brokers."""
     return [_of_broker(name, text, _for_all(layers, name)) for name, text in sorted(layers.cluster.items())]
 
 
@@ -71,7 +72,7 @@ def _for_all(layers: Layers, name: str) -> list[Synonym]:
 
 
 def _names(kind: type[Config], own: Mapping[str, str]) -> list[str]:
-    """An internal option is told only where it is set; so is a name that no option has."""
+    """Returns the names to describe: an internal option only when it is set, and so a name that no option has."""
     return sorted({name for name, option in kind.OPTIONS.items() if not option.internal} | own.keys())
 
 
@@ -125,7 +126,7 @@ def _of_broker(name: str, value: str | None, synonyms: list[Synonym]) -> Row:
 def _row(
     name: str, value: str | None, synonyms: list[Synonym], option: Option | None, doc: str | None, *, read_only: bool
 ) -> Row:
-    """A name that no option has may hold anything, a password too, so its value is not told."""
+    """Makes a row. A name that no option has may hold anything, a password too, so its value is left out."""
     sensitive = option is None or option.type.sensitive
     if sensitive:
         value, synonyms = None, [synonym._replace(value=None) for synonym in synonyms]
@@ -135,7 +136,7 @@ def _row(
 
 
 def _spelled(option: Option, text: str) -> str | None:
-    """A text as its value is written, without space around it; one that is wrong is told as it is."""
+    """Returns a text as its value is written, without space around it; a wrong one as it is."""
     try:
         return option.text(option.parse(text))
     except ConfigError:

@@ -12,8 +12,8 @@ MIGRATION_POLICIES: Final = ("DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL"
 
 
 def _migration_policy(_name: str, value: object) -> str | None:
-    known = str(value).upper() in MIGRATION_POLICIES
-    return None if known else f"String must be one of (case insensitive): {', '.join(MIGRATION_POLICIES)}"
+    is_valid = str(value).upper() in MIGRATION_POLICIES
+    return None if is_valid else f"String must be one of (case insensitive): {', '.join(MIGRATION_POLICIES)}"
 
 
 MIGRATION_POLICY: Final = Check(f"(case insensitive) [{', '.join(MIGRATION_POLICIES)}]", _migration_policy)

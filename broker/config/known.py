@@ -144,7 +144,7 @@ NOT_CONFIGURATION_PREFIXES: Final = ("KAFKA_PORT_", "KAFKA_SERVICE_PORT_")
 
 
 def why_ignored(name: str) -> str | None:
-    """Why a name of Kafka's has no effect here; None for a name that nobody knows."""
+    """Returns why an option of Kafka's has no effect here; None for an unknown name."""
     for reason, names in IGNORED.items():
         if name in names.split():
             return reason

@@ -1,4 +1,4 @@
-"""What clients set while the broker runs, over what it was started with: for this broker, and for all brokers."""
+"""The dynamic options over those of the start: for this broker, and for all brokers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LISTENER_PREFIX: Final = "listener.name."
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from, as DescribeConfigs tells it (DescribeConfigsResponse.ConfigSource)."""
+    """The source of a value, as DescribeConfigs returns it (DescribeConfigsResponse.ConfigSource)."""
 
     UNKNOWN = 0
     TOPIC = 1
@@ -38,17 +38,17 @@ class Synonym(NamedTuple):
 
 
 def declared(name: str) -> Option | None:
-    """The broker option of this name, static or dynamic only."""
+    """Returns the broker option of this name, static or dynamic only."""
     return BrokerConfig.OPTIONS.get(name) or ThrottleOptions.OPTIONS.get(name)
 
 
 def base_name(name: str) -> str:
-    """The option that listener.name.<listener>.<option> sets for one listener; other names as they are."""
+    """Returns the option that listener.name.<listener>.<option> sets for one listener; other names as they are."""
     return name.split(".", 3)[-1] if name.startswith(LISTENER_PREFIX) and name.count(".") > 2 else name
 
 
 def family(name: str) -> tuple[str, ...]:
-    """The names that may set an option, strongest first (DynamicBrokerConfig.brokerConfigSynonyms)."""
+    """Returns the names that may set an option, strongest first (DynamicBrokerConfig.brokerConfigSynonyms)."""
     option = declared(name)
     if option is not None:
         return option.synonyms or (name,)
@@ -63,7 +63,8 @@ class Layers:
     def __init__(
         self, static: BrokerConfig, cluster: Mapping[str, str] = NOTHING, broker: Mapping[str, str] = NOTHING
     ) -> None:
-        """`cluster` is set for all brokers, `broker` for this one; `problems` tells what of them cannot be used."""
+        """`cluster` is set for all brokers, `broker` for this one; `problems` are the errors of those that cannot be
+        used."""
         self.static = static
         self.cluster = cluster
         self.broker = broker
@@ -95,16 +96,17 @@ class Layers:
         self.problems = tuple(problems)
 
     def changed(self, *, cluster: Mapping[str, str] | None = None, broker: Mapping[str, str] | None = None) -> Layers:
-        """These layers with other dynamic ones."""
+        """Returns these layers with other dynamic ones."""
         return Layers(
             self.static, self.cluster if cluster is None else cluster, self.broker if broker is None else broker
         )
 
     def synonyms(self, name: str) -> list[Synonym]:
-        """The settings of an option and of its other names, the one in force first (ConfigHelper.configSynonyms)."""
-        found = list(self._synonyms(family(name)))
-        start = next((index for index, synonym in enumerate(found) if synonym.name == name), len(found))
-        return found[start:]
+        """Returns the settings of an option and of its other names, the one in force first
+        (ConfigHelper.configSynonyms)."""
+        settings = list(self._synonyms(family(name)))
+        start = next((index for index, synonym in enumerate(settings) if synonym.name == name), len(settings))
+        return settings[start:]
 
     def _synonyms(self, names: Iterable[str]) -> Iterator[Synonym]:
         names = tuple(names)
@@ -122,7 +124,7 @@ class Layers:
 
 
 def merged(*layers: Mapping[str, str]) -> dict[str, str]:
-    """Layers on top of each other, the last the strongest; a setting replaces weaker ones of its other names."""
+    """Merges layers, the last the strongest; a setting replaces weaker ones of its other names."""
     texts: dict[str, str] = {}
     for layer in layers:
         for name in layer:

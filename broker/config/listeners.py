@@ -12,7 +12,7 @@ DEFAULT_PROTOCOL_MAP: Final = "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SAS
 
 
 class Listener(NamedTuple):
-    """One address to listen on or to tell clients; an empty host is every interface."""
+    """One address to listen on or to advertise; an empty host is every interface."""
 
     name: str
     host: str
@@ -21,7 +21,7 @@ class Listener(NamedTuple):
 
 
 def protocol_map(text: str) -> dict[str, str]:
-    """Security protocol by listener name, of listener.security.protocol.map. Raises ConfigError."""
+    """Returns the security protocol by listener name, of listener.security.protocol.map. Raises ConfigError."""
     protocols = {}
     for pair in filter(None, (part.strip() for part in text.split(","))):
         name, colon, protocol = pair.rpartition(":")
@@ -33,13 +33,14 @@ def protocol_map(text: str) -> dict[str, str]:
 
 
 def parse_listeners(option: str, texts: tuple[str, ...], protocols: Mapping[str, str]) -> tuple[Listener, ...]:
-    """The listeners that `option` lists. Raises ConfigError for one that cannot be understood, or a name used twice."""
-    found = tuple(_parse(option, text, protocols) for text in texts)
-    names = [listener.name for listener in found]
+    """Returns the listeners that `option` lists. Raises ConfigError for one that cannot be understood, or a name used
+    twice."""
+    listeners = tuple(_parse(option, text, protocols) for text in texts)
+    names = [listener.name for listener in listeners]
     for name in names:
         if names.count(name) > 1:
             raise ConfigError(f"{option}: each listener needs a name of its own, {name} is there twice", name=option)
-    return found
+    return listeners
 
 
 def _parse(option: str, text: str, protocols: Mapping[str, str]) -> Listener:

@@ -20,7 +20,8 @@ class Property(NamedTuple):
 
 
 def read_properties(text: str) -> Iterator[Property]:
-    """The properties of a file's text, in order; a name may come again. Raises ConfigError for a broken \\uXXXX."""
+    """Yields the properties of a file's text, in order; a name may come again. Raises ConfigError for a broken
+    \\uXXXX."""
     for number, line in _logical_lines(text):
         end = _end_of_key(line)
         try:
@@ -30,7 +31,7 @@ def read_properties(text: str) -> Iterator[Property]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines that hold a property, with those that a trailing backslash continues joined to them."""
+    """Yields the lines that hold a property, with those that a trailing backslash continues joined to them."""
     joined, start = "", 0
     for number, raw in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1):
         line = raw.lstrip(BLANK)
@@ -67,15 +68,15 @@ def _unescape(text: str) -> str:
     if "\\" not in text:
         return text
     parts, position = [], 0
-    while (found := text.find("\\", position)) >= 0:
-        escaped = text[found + 1 : found + 2]
-        parts.append(text[position:found])
+    while (backslash := text.find("\\", position)) >= 0:
+        escaped = text[backslash + 1 : backslash + 2]
+        parts.append(text[position:backslash])
         if escaped == "u":
-            parts.append(_code_unit(text[found + 2 : found + 6]))
-            position = found + 6
+            parts.append(_code_unit(text[backslash + 2 : backslash + 6]))
+            position = backslash + 6
         else:
             parts.append(ESCAPES.get(escaped, escaped))
-            position = found + 2
+            position = backslash + 2
     return _joined_surrogates("".join(parts) + text[position:])
 
 

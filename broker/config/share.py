@@ -8,7 +8,7 @@ from protocol.config import BOOLEAN, CLUSTER_WIDE, INT, LIST, SHORT, STRING, Con
 class ShareOptions(Config):
     """Share groups (KIP-932) and the coordinator of their state."""
 
-    # What Kafka 4.3 does not have is internal: told to those who describe a broker only where it is set.
+    # Options that Kafka 4.3 does not have are internal: DescribeConfigs returns them only when they are set.
 
     errors_deadletterqueue_auto_create_topics_enable = option(
         "errors.deadletterqueue.auto.create.topics.enable",

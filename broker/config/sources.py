@@ -1,4 +1,4 @@
-"""Where the broker's configuration comes from, and which source wins.
+"""The sources of the broker's configuration, and which of them wins.
 
 From the weakest: defaults, the server.properties file, the environment (KAFKA_LOG_RETENTION_MS, as Apache's image takes
 it), --set, then --data and --listen. A stronger source that sets an option in other units (log.retention.hours over
@@ -34,14 +34,14 @@ class Unused(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """A configuration to run with, and what of it has no effect."""
+    """A configuration to run with, and the settings without effect."""
 
     config: BrokerConfig
     unused: tuple[Unused, ...]
 
 
 class ConfigProblems(Exception):
-    """What is wrong with a configuration, a line for each problem."""
+    """The problems of a configuration, a line for each."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("\n".join(problems))
@@ -49,7 +49,7 @@ class ConfigProblems(Exception):
 
 
 def from_file(path: str, text: str) -> list[Setting]:
-    """The settings of a server.properties file. Raises ConfigProblems where it cannot be read."""
+    """Returns the settings of a server.properties file. Raises ConfigProblems where it cannot be read."""
     try:
         return [Setting(name, value, f"{path} line {line}") for name, value, line in read_properties(text)]
     except ConfigError as error:
@@ -57,7 +57,7 @@ def from_file(path: str, text: str) -> list[Setting]:
 
 
 def from_environment(environ: Mapping[str, str]) -> list[Setting]:
-    """KAFKA_X_Y as x.y; two underscores stand for one, three for a dash."""
+    """Reads KAFKA_X_Y as x.y; two underscores stand for one, three for a dash."""
     return [
         Setting(_option_name(key), value, f"environment {key}")
         for key, value in environ.items()
@@ -71,7 +71,7 @@ def _option_name(key: str) -> str:
 
 
 def from_assignments(assignments: Sequence[str]) -> list[Setting]:
-    """The settings of --set KEY=VALUE. Raises ConfigProblems."""
+    """Returns the settings of --set KEY=VALUE. Raises ConfigProblems."""
     split = [(text, *text.partition("=")) for text in assignments]
     if wrong := [text for text, name, equals, _ in split if not (name and equals)]:
         raise ConfigProblems([f"--set {text}: is not KEY=VALUE, such as log.retention.ms=60000" for text in wrong])
@@ -79,7 +79,7 @@ def from_assignments(assignments: Sequence[str]) -> list[Setting]:
 
 
 def from_flags(data: str | None, listen: str | None) -> list[Setting]:
-    """The settings of --data DIR and --listen HOST:PORT. Raises ConfigProblems."""
+    """Returns the settings of --data DIR and --listen HOST:PORT. Raises ConfigProblems."""
     settings = [Setting("log.dirs", data, "--data")] if data is not None else []
     if listen is not None:
         host, colon, port = listen.rpartition(":")
@@ -97,7 +97,7 @@ def load(
     assignments: Sequence[Setting] = (),
     flags: Sequence[Setting] = (),
 ) -> Loaded:
-    """The configuration that the sources make, the later ones stronger. Raises ConfigProblems with all problems."""
+    """Returns the configuration of the sources, the later ones stronger. Raises ConfigProblems with all problems."""
     if any(setting.source == "--listen" for setting in flags):
         file = [one for one in file if one.name != "advertised.listeners"]  # it describes the file's own listeners
     settings = _merged((file, environment, assignments, flags))
@@ -161,7 +161,7 @@ def _config(settings: Mapping[str, Setting]) -> BrokerConfig:
 
 
 def _source(problem: ConfigError, settings: Mapping[str, Setting]) -> str:
-    """The source of the first option that a problem's text names."""
+    """Returns the source of the first option that a problem's text names."""
     named = (settings.get(word.rstrip(":,")) for word in problem.message.split())
-    found = next((setting for setting in named if setting is not None), None)
-    return f"{found.source}: " if found is not None else ""
+    named_first = next((setting for setting in named if setting is not None), None)
+    return f"{named_first.source}: " if named_first is not None else ""

@@ -1,4 +1,4 @@
-"""Answers of a coordinator, put together with those that its broker has given itself."""
+"""Merges a coordinator's answers with those that its broker has given itself."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ T = TypeVar("T", OffsetCommitResponseTopic, TxnOffsetCommitResponseTopic, Offset
 
 
 def merged(absent: Iterable[T], answered: list[T], key: Callable[[T], Hashable]) -> list[T]:
-    """What is not there first, and a topic that was named again once; the coordinator's answer as it is where all is
-    there. Source: the builders of OffsetCommitResponse, TxnOffsetCommitResponse and OffsetDeleteResponse."""
+    """Merges answers: absent partitions first, and a topic that was named again once; the coordinator's answer as it is
+    when nothing is absent. Source: the builders of OffsetCommitResponse, TxnOffsetCommitResponse and
+    OffsetDeleteResponse."""
     topics: dict[Hashable, T] = {}
     for topic in absent:
         add(topics, topic, key)

@@ -1,4 +1,4 @@
-"""What a coordinator needs of the broker that hosts it, and nothing that stands above it."""
+"""The broker as its coordinators see it: nothing that stands above them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.config.live import LiveConfig
 from broker.replica.replicas import Replicas
-from broker.replica.topics import Topics
+from broker.replica.topics import TopicCreator
 from coordinator.cluster.image import Image
 from coordinator.cluster.loader import MetadataLoader
 
@@ -21,7 +21,7 @@ class Environment:
     live_config: LiveConfig
     loader: MetadataLoader
     replicas: Replicas
-    topics: Topics
+    topics: TopicCreator
 
     @property
     def config(self) -> BrokerConfig:

@@ -40,7 +40,7 @@ log = get_logger("broker.groups")
 
 
 def topic_configs(config: BrokerConfig) -> Mapping[str, str]:
-    """What Kafka gives the topic (GroupCoordinatorService.groupMetadataTopicConfigs)."""
+    """Returns Kafka's configs of the topic (GroupCoordinatorService.groupMetadataTopicConfigs)."""
     return {
         "cleanup.policy": "compact",
         "compression.type": "producer",
@@ -57,7 +57,7 @@ TOPIC = InternalTopic(
 
 
 class GroupCoordinator(Coordinator[GroupShard, AnyRecord]):
-    """What handlers ask: by group id, or all shards."""
+    """The coordinator that handlers call: by group id, or for all shards."""
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(
@@ -83,16 +83,16 @@ class GroupCoordinator(Coordinator[GroupShard, AnyRecord]):
         self._patterns.close()
 
     def decide(self, group_id: str, decide: Decide[X, Y, A], request: X, client: Y) -> asyncio.Future[A]:
-        """Has the group's shard decide; the answer's future, which may be done. Raises KafkaError."""
+        """Has the group's shard decide, and returns the answer's future, which may be done. Raises KafkaError."""
         index = self.partition_of(group_id)
         return self.begin(index, self._bound(index, decide, request, client))
 
     async def decided(self, group_id: str, decide: Decide[X, Y, A], request: X, client: Y) -> A:
-        """Has the group's shard decide; the answer. Raises KafkaError as clients see it."""
+        """Has the group's shard decide, and returns the answer. Raises KafkaError as clients see it."""
         return await self.decided_at(self.partition_of(group_id), decide, request, client)
 
     async def decided_at(self, index: int, decide: Decide[X, Y, A], request: X, client: Y) -> A:
-        """Has the shard of a partition decide; the answer. Raises KafkaError as clients see it."""
+        """Has the shard of a partition decide, and returns the answer. Raises KafkaError as clients see it."""
         return await self.ask(index, self._bound(index, decide, request, client))
 
     def _bound(
@@ -132,7 +132,7 @@ class GroupCoordinator(Coordinator[GroupShard, AnyRecord]):
         return Compression(self.environment.config.offsets_topic_compression_codec)
 
     def settings(self) -> GroupSettings:
-        """The broker's options that concern groups, made anew when they change."""
+        """Returns the broker's options that concern groups, made anew when they change."""
         config = self.environment.config
         if self._settings is None or self._settings[0] is not config:
             values = {name: getattr(config, name) for name in GroupSettings._fields if name != "max_record_bytes"}
@@ -141,8 +141,8 @@ class GroupCoordinator(Coordinator[GroupShard, AnyRecord]):
         return self._settings[1]
 
     def group_config(self, group_id: str) -> GroupConfig:
-        """The options that a group obeys; the same object as long as they stay as they are. Groups without options of
-        their own share one. Each share fetch asks several times, and to make one takes 30 µs."""
+        """Returns a group's effective options; the same object as long as they stay as they are. Groups without options
+        of their own share one. Each share fetch asks several times, and to make one takes 30 µs."""
         config = self.environment.config
         overrides = self.environment.image.configs(ConfigResource(ResourceType.GROUP, group_id))
         kept_as = group_id if overrides else ""

@@ -15,7 +15,7 @@ from coordinator.group.state import Client, MatchRequest
 from protocol.errors import KafkaError
 
 Tell: TypeAlias = Callable[[Matched, Client], Awaitable[None]]
-"""Has the group's shard take the result in. Raises KafkaError."""
+"""Hands the result to the group's shard. Raises KafkaError."""
 
 THREADS = 1
 """One group after another: a burst of joins shall not keep the event loop from running."""
@@ -37,7 +37,7 @@ class PatternMatcher:
         self._workers.close()
 
     async def match(self, request: MatchRequest) -> None:
-        """Matches, and has the group's shard take the result in. The topics are those of now, and none later."""
+        """Matches, and hands the result to the group's shard. The topics are those of now, and none later."""
         image, clock = self._image, self._clock
         names, version, started_ms = image.topic_names(), image.offset, clock.now_ms()
         matched = await self._workers.call(lambda: match_all(request.patterns, names))

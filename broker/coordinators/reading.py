@@ -1,4 +1,4 @@
-"""What a shard is loaded from: its partition's records, piece by piece."""
+"""Reads the records that a shard is loaded from, piece by piece."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from protocol.records import batch
 from protocol.types import Buffer
 
 PIECE_BYTES = 64 * 1024
-"""How much is loaded without looking whether a client waits: some 1,000 records, 10 ms."""
+"""The bytes loaded without a turn of the event loop: some 1,000 records, 10 ms."""
 
 
 async def everything(partition: Partition) -> AsyncIterator[Buffer]:
-    """The log from its start to its end, with a turn of the event loop between pieces.
+    """Yields the log from its start to its end, with a turn of the event loop between pieces.
 
-    Beyond the high watermark too, which a new leader has from its time as a follower: what lies there may have been
-    acknowledged by the leader before, and is what this one writes on from (CoordinatorLoaderImpl).
+    Beyond the high watermark too, which a new leader has from its time as a follower: the leader before may have
+    acknowledged the records there, and this one writes on from them (CoordinatorLoaderImpl).
     """
     offset = partition.log_start_offset
     while offset < partition.log_end_offset:

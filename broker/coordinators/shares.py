@@ -27,14 +27,14 @@ Decide = Callable[[ShareShard, "Ticket[A]", int], ShareOutcome]
 """A decision on a share partition: (shard, ticket, now_ms) → Outcome."""
 
 WRITE_AT_ONCE = -1
-"""share.coordinator.append.linger.ms where the load decides: an acknowledgement waits for its record, and the records
+"""share.coordinator.append.linger.ms when the load decides: an acknowledgement waits for its record, and the records
 are small, so that gathering costs more than it saves."""
 
 log = get_logger("broker.shares")
 
 
 def topic_of(environment: Environment) -> InternalTopic:
-    """What Kafka makes the topic with (ShareCoordinatorService.shareGroupStateTopicConfigs)."""
+    """Returns Kafka's options of the topic (ShareCoordinatorService.shareGroupStateTopicConfigs)."""
     return InternalTopic(
         "__share_group_state",
         lambda config: config.share_coordinator_state_topic_num_partitions,
@@ -44,7 +44,8 @@ def topic_of(environment: Environment) -> InternalTopic:
 
 
 def topic_configs(config: BrokerConfig, brokers: int) -> Mapping[str, str]:
-    """Where replication factors are lowered to what brokers there are, so is the number that must be in sync."""
+    """Returns Kafka's configs of the topic. Where the replication factor is lowered to the number of brokers, so is
+    min.insync.replicas."""
     is_lowered = config.odradek_profile == "dev"
     min_isr = config.share_coordinator_state_topic_min_isr
     return {
@@ -57,7 +58,7 @@ def topic_configs(config: BrokerConfig, brokers: int) -> Mapping[str, str]:
 
 
 class ShareCoordinator(Coordinator[ShareShard, ShareRecord]):
-    """What persisters and the handlers of share partitions' state ask, by share partition."""
+    """The coordinator that persisters and the handlers of share partitions' state call, by share partition."""
 
     def __init__(self, environment: Environment) -> None:
         lingers = environment.config.share_coordinator_append_linger_ms != WRITE_AT_ONCE
@@ -83,7 +84,7 @@ class ShareCoordinator(Coordinator[ShareShard, ShareRecord]):
             self._pruning.cancel()
 
     def index_of(self, key: ShareKey) -> int:
-        """The state topic's partition that has the share partition."""
+        """Returns the state topic's partition that has the share partition."""
         found = self._indexes.get(key)
         if found is None:
             found = self.partition_of(key.coordinator_key)
@@ -92,7 +93,8 @@ class ShareCoordinator(Coordinator[ShareShard, ShareRecord]):
         return found
 
     def decide(self, key: ShareKey, decide: Decide[A]) -> asyncio.Future[A]:
-        """Has the share partition's shard decide; the answer's future, which may be done. Raises KafkaError."""
+        """Has the share partition's shard decide, and returns the answer's future, which may be done. Raises
+        KafkaError."""
         index = self.index_of(key)
         shard = self.shards.get(index)
         if shard is None:
@@ -100,7 +102,7 @@ class ShareCoordinator(Coordinator[ShareShard, ShareRecord]):
         return self.begin(index, lambda ticket, now_ms: decide(shard, ticket, now_ms))
 
     async def ensure_topic(self, key: ShareKey) -> None:
-        """The state topic is there from now on. Raises COORDINATOR_NOT_AVAILABLE."""
+        """Creates the state topic if need be. Raises COORDINATOR_NOT_AVAILABLE."""
         await self.leader_of(key.coordinator_key)
 
     # Shards
@@ -111,17 +113,17 @@ class ShareCoordinator(Coordinator[ShareShard, ShareRecord]):
         return Seat(shard, form, form.batches, lambda now_ms: shard.activate(now_ms, partition.log_end_offset))
 
     def settings(self) -> ShareSettings:
-        """The broker's options that concern share partitions' states."""
+        """Returns the broker's options that concern share partitions' states."""
         config = self.environment.config
         return ShareSettings(
             config.share_coordinator_snapshot_update_records_per_snapshot,
             config.share_coordinator_cold_partition_snapshot_interval_ms,
         )
 
-    # What is needed no more.
+    # Redundant records.
 
     async def _prune(self) -> None:
-        """Every now and then, the topic loses what newer snapshots made redundant."""
+        """Deletes at intervals the records that newer snapshots made redundant."""
         while True:
             await asyncio.sleep(self.environment.config.share_coordinator_state_topic_prune_interval_ms / 1000)
             for index in list(self.shards):
@@ -141,7 +143,8 @@ class ShareCoordinator(Coordinator[ShareShard, ShareRecord]):
             partition.when_committed(partition.log_end_offset, lambda error: self._cut(partition, before, error))
 
     def _cut(self, partition: Partition, before: int, error: KafkaError | None) -> None:
-        """Only once all newest snapshots are committed: until then the ones before them are what the state is."""
+        """Moves the log start only once all newest snapshots are committed: until then the state is in the ones before
+        them."""
         try:
             if error is not None:
                 raise error

@@ -1,8 +1,9 @@
-"""A partition as a coordinator's shard writes to it: gathered into few batches, and told when they are committed.
+"""A partition as a coordinator's shard writes to it: records are gathered into few batches, and the shard hears when
+they are committed.
 
-A shard goes on at once; what it has written is appended at the end of the event loop's turn, or once the linger time is
-over, or a batch is full. Should that fail, the shard loses its place and is loaded again from what is in the log.
-Source: CoordinatorRuntime's batches (KAFKA-16780, append.linger.ms).
+A shard goes on at once; its records are appended at the end of the event loop's turn, or once the linger time is over,
+or a batch is full. Should that fail, the shard loses its place and is loaded again from what is in the log. Source:
+CoordinatorRuntime's batches (KAFKA-16780, append.linger.ms).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Sized(Protocol):
 
     @property
     def at_once(self) -> bool:
-        """It must not be gathered: the log may refuse it, as it does what a fenced producer sends."""
+        """True when the record must not be gathered: the log may refuse it, as it does a fenced producer's."""
         ...
 
 
@@ -50,7 +51,7 @@ class PartitionStorage(Generic[E]):
         clock: Clock,
         linger_ms: Callable[[], int] | None,
     ) -> None:
-        """`batches` makes whole batches of records; `linger_ms` is asked for each time, None gathers nothing."""
+        """`batches` makes whole batches of records; `linger_ms` is called each time, None gathers nothing."""
         self.partition = partition
         self._batches = batches
         self._clock = clock
@@ -58,18 +59,19 @@ class PartitionStorage(Generic[E]):
         self._gathered: list[E] = []
         self._gathered_bytes = 0
         self._waiting: list[tuple[int, Committed]] = []
-        """Who waits for what is gathered, by offset."""
+        """Callbacks of the gathered records, by offset."""
         self._failure: KafkaError | None = None
 
     def append(self, encoded: Sequence[E]) -> int:
-        """Takes records in; the offset after the last, which they will have. Raises what an earlier write failed of,
-        NOT_ENOUGH_REPLICAS, NOT_LEADER_OR_FOLLOWER, and what the log has against records that are written at once."""
+        """Takes records, and returns the offset after the last, which they will have. Raises the error of an
+        earlier write, NOT_ENOUGH_REPLICAS, NOT_LEADER_OR_FOLLOWER, and the log's errors for records that are
+        written at once."""
         self._raise_failure()
         if not self.partition.is_alone:
             self.partition.check_in_sync()
         size = 0
-        for each in encoded:
-            size += each.size_bytes
+        for record in encoded:
+            size += record.size_bytes
         limit = self.partition.config.max_message_bytes - batch.HEADER_SIZE
         if self._gathered and self._gathered_bytes + size > limit:
             self.flush()
@@ -105,7 +107,7 @@ class PartitionStorage(Generic[E]):
             asyncio.get_running_loop().call_soon(self.flush)
 
     def when_committed(self, offset: int, then: Committed) -> None:
-        """Calls `then` once everything before the offset is committed, or with the error if it won't be."""
+        """Calls `then` once everything before the offset is committed, or with an error if it cannot be."""
         if self._failure is not None:
             then(self._failure)
         elif offset > self.partition.log_end_offset:
@@ -114,7 +116,7 @@ class PartitionStorage(Generic[E]):
             self.partition.when_committed(offset, then)
 
     def flush(self) -> None:
-        """Writes what was gathered; who waits for it is told when it is committed, or now if it failed."""
+        """Writes gathered records; their callbacks are called when they are committed, or now if the write failed."""
         if not self._gathered:
             return
         gathered, self._gathered, self._gathered_bytes = self._gathered, [], 0
@@ -127,13 +129,13 @@ class PartitionStorage(Generic[E]):
         self._pass_on()
 
     def abandon(self, error: KafkaError) -> None:
-        """The shard is given up: what was gathered is not written, which another leader might know nothing of."""
+        """Drops gathered records of a shard that is given up: another leader might know nothing of them."""
         self._gathered, self._gathered_bytes = [], 0
         self._failure = error
         self._pass_on()
 
     def _pass_on(self) -> None:
-        """Those who wait for what was gathered wait for its commit from now on; after a failure, for nothing."""
+        """Passes the callbacks of gathered records on to their commit; after a failure, drops them."""
         waiting, self._waiting = self._waiting, []
         for offset, then in waiting:
             if self._failure is not None:
@@ -146,5 +148,5 @@ class PartitionStorage(Generic[E]):
         self.partition.append(batches, self._clock.now_ms(), Origin.COORDINATOR)
 
     def read(self) -> AsyncIterator[Buffer]:
-        """The log from its start to its end, with a turn of the event loop between pieces."""
+        """Yields the log from its start to its end, with a turn of the event loop between pieces."""
         return everything(self.partition)

@@ -35,13 +35,13 @@ Decide = Callable[[TransactionShard, "Ticket[A]", int], TransactionOutcome]
 FEATURE = "transaction.version"
 
 Waiting: TypeAlias = "list[tuple[TopicPartition, Coroutine[Any, Any, None]]]"
-"""Partitions that have a marker which is not committed, and what waits for that."""
+"""Partitions with a marker that is not committed, and the coroutines that wait for it."""
 
 log = get_logger("broker.transactions")
 
 
 def topic_of(environment: Environment) -> InternalTopic:
-    """What Kafka makes the topic with (TransactionStateManager.transactionTopicConfigs)."""
+    """Returns Kafka's options of the topic (TransactionStateManager.transactionTopicConfigs)."""
     return InternalTopic(
         "__transaction_state",
         lambda config: config.transaction_state_log_num_partitions,
@@ -51,7 +51,8 @@ def topic_of(environment: Environment) -> InternalTopic:
 
 
 def topic_configs(config: BrokerConfig, brokers: int) -> Mapping[str, str]:
-    """Where replication factors are lowered to what brokers there are, so is the number that must be in sync."""
+    """Returns Kafka's configs of the topic. Where the replication factor is lowered to the number of brokers, so is
+    min.insync.replicas."""
     is_lowered = config.odradek_profile == "dev"
     min_isr = config.transaction_state_log_min_isr
     return {
@@ -64,7 +65,7 @@ def topic_configs(config: BrokerConfig, brokers: int) -> Mapping[str, str]:
 
 
 class TransactionCoordinator(Coordinator[TransactionShard, TransactionRecord]):
-    """What handlers ask, by transactional id."""
+    """The coordinator that handlers call, by transactional id."""
 
     def __init__(self, environment: Environment, producer_ids: ProducerIdPool, marker_writer: MarkerWriter) -> None:
         super().__init__(environment, topic_of(environment), self._make, None, self._write_timeout_ms)
@@ -73,12 +74,12 @@ class TransactionCoordinator(Coordinator[TransactionShard, TransactionRecord]):
         self._settings: tuple[BrokerConfig, TransactionSettings] | None = None
 
     def _write_timeout_ms(self, records: Sequence[TransactionRecord]) -> int:
-        """A producer waits for its coordinator's log as long as its transactions may take."""
+        """Returns how long a producer waits for its coordinator's log: as long as its transactions may take."""
         timeouts = [record.transaction.timeout_ms for record in records if record.transaction is not None]
         return max(timeouts, default=self.environment.config.transaction_max_timeout_ms)
 
     def begin_on(self, transactional_id: str, decide: Decide[A]) -> asyncio.Future[A]:
-        """Has the id's shard decide; the answer's future, which may be done. Raises KafkaError."""
+        """Has the id's shard decide, and returns the answer's future, which may be done. Raises KafkaError."""
         index = self.partition_of(transactional_id)
         shard = self.shards.get(index)
         if shard is None:
@@ -98,7 +99,7 @@ class TransactionCoordinator(Coordinator[TransactionShard, TransactionRecord]):
     def add_partitions(
         self, transactional_id: str, producer: Producer, names: Collection[TopicPartition], client_version: int
     ) -> asyncio.Future[None]:
-        """Partitions join a transaction: AddPartitionsToTxn, AddOffsetsToTxn, the first write. Raises KafkaError."""
+        """Adds partitions to a transaction: AddPartitionsToTxn, AddOffsetsToTxn, the first write. Raises KafkaError."""
         return self.begin_on(
             transactional_id,
             lambda shard, ticket, now_ms: shard.add_partitions(
@@ -109,7 +110,7 @@ class TransactionCoordinator(Coordinator[TransactionShard, TransactionRecord]):
     def verify_partitions(
         self, transactional_id: str, producer: Producer, names: Collection[TopicPartition]
     ) -> asyncio.Future[frozenset[TopicPartition]]:
-        """Those of the partitions that are part of the producer's transaction. Raises KafkaError."""
+        """Returns those of the partitions that are part of the producer's transaction. Raises KafkaError."""
         return self.begin_on(
             transactional_id,
             lambda shard, ticket, _: shard.verify_partitions(transactional_id, producer, names, ticket),
@@ -126,20 +127,22 @@ class TransactionCoordinator(Coordinator[TransactionShard, TransactionRecord]):
         )
 
     def find(self, transactional_id: str) -> Transaction:
-        """The id's transaction. Raises NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, TRANSACTIONAL_ID_NOT_FOUND."""
+        """Returns the id's transaction. Raises NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS,
+        TRANSACTIONAL_ID_NOT_FOUND."""
         index = self.partition_of(transactional_id)
         shard = self.shards.get(index)
         if shard is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
         if not self.is_active(index):
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        found = shard.transactions.get(transactional_id)
-        if found is None:
+        transaction = shard.transactions.get(transactional_id)
+        if transaction is None:
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
-        return found
+        return transaction
 
     def all(self) -> Iterator[Transaction]:
-        """Every transactional id's transaction. Raises COORDINATOR_LOAD_IN_PROGRESS until all shards are loaded."""
+        """Yields every transactional id's transaction. Raises COORDINATOR_LOAD_IN_PROGRESS until all shards are
+        loaded."""
         if not all(map(self.is_active, self.shards)):
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         for shard in self.shards.values():
@@ -153,7 +156,7 @@ class TransactionCoordinator(Coordinator[TransactionShard, TransactionRecord]):
         return Seat(shard, form, joined, lambda _: self._spawn(self._write_markers(partition, shard)))
 
     def settings(self) -> TransactionSettings:
-        """The broker's options that concern transactions, made anew when they change."""
+        """Returns the broker's options that concern transactions, made anew when they change."""
         config = self.environment.config
         if self._settings is None or self._settings[0] is not config:
             values = {name: getattr(config, name) for name in TransactionSettings._fields}
@@ -161,7 +164,7 @@ class TransactionCoordinator(Coordinator[TransactionShard, TransactionRecord]):
         return self._settings[1]
 
     def transaction_version(self) -> int:
-        """The finalized feature: 2 where every transaction ends with a new epoch (KIP-890)."""
+        """Returns the finalized feature: 2 where every transaction ends with a new epoch (KIP-890)."""
         return self.environment.image.features.get(FEATURE, 0)
 
     def _new_producer_id(self) -> int:
@@ -202,8 +205,8 @@ class TransactionCoordinator(Coordinator[TransactionShard, TransactionRecord]):
                     done[markers.transactional_id] = written
 
     def _begin(self, markers: Markers, coordinator_epoch: int) -> tuple[list[TopicPartition], Waiting]:
-        """Puts a transaction's markers into its partitions: those that have it now, or do not need one any more, and
-        those that have to wait for it."""
+        """Appends a transaction's markers to its partitions, and returns those that have it now, or do not need one any
+        more, and those that have to wait for it."""
         record = EndTransaction(markers.producer_id, markers.epoch, markers.committed, coordinator_epoch)
         marker = marker_of(record, markers.transaction_version, self.environment.clock.now_ms())
         written: list[TopicPartition] = []
@@ -229,7 +232,7 @@ class TransactionCoordinator(Coordinator[TransactionShard, TransactionRecord]):
         waiting: Waiting,
         under_way: set[str],
     ) -> None:
-        """Tells the shard of markers that have to be waited for; meanwhile other transactions go on."""
+        """Reports markers to the shard once they are committed; meanwhile other transactions go on."""
         results = await asyncio.gather(*(wait for _, wait in waiting), return_exceptions=True)
         for (name, _), result in zip(waiting, results, strict=True):
             if result is None:
@@ -264,8 +267,8 @@ class TransactionCoordinator(Coordinator[TransactionShard, TransactionRecord]):
             log.warning("marker not written", transactional_id=transactional_id, partition=str(name), reason=str(error))
 
     def _is_over(self, name: TopicPartition, error: KafkaError) -> bool:
-        """Whether the transaction is over in the partition without the marker: it was deleted, or a newer epoch of the
-        producer has ended it there already, as when an administrator aborts it."""
+        """True when the transaction is over in the partition without the marker: it was deleted, or a newer epoch of
+        the producer has ended it there already, as when an administrator aborts it."""
         if error.code is ErrorCode.INVALID_PRODUCER_EPOCH:
             return True
         topic = self.environment.image.topic(name.topic)

@@ -28,7 +28,7 @@ LOOKED_AT_AT_ONCE = 100
 """Logs that are looked at before clients get their turn."""
 
 IDLE_S = 60
-"""How long a process is kept that has nothing to do: it takes some 25 MB, and a tenth of a second to start."""
+"""How long an idle process lives: it takes some 25 MB, and a tenth of a second to start."""
 
 MIN_MAP_BYTES = 1 << 20
 """Of each process, as Kafka wants it."""
@@ -47,7 +47,7 @@ class Uncleanable(NamedTuple):
 
 
 class Cleaner:
-    """Cleans from `start` to `stop`, while log.cleaner.enable is set."""
+    """Cleans logs from `start` to `stop`, while log.cleaner.enable is set."""
 
     def __init__(self, logs: Logs, clock: Clock, config: LiveConfig) -> None:
         self.logs = logs
@@ -68,7 +68,7 @@ class Cleaner:
             self._manager = asyncio.create_task(self._manage(), name="cleaner")
 
     def stop(self) -> None:
-        """What is being cleaned is left as it was."""
+        """Stops cleaning; a log that is being cleaned stays as it was."""
         for task in (self._manager, *self._busy):
             if task is not None:
                 task.cancel()
@@ -106,7 +106,7 @@ class Cleaner:
             self._give_up(cleaned, repr(error))
 
     async def _rest(self) -> None:
-        """Until something may have become dirty. Processes that had nothing to do for long go."""
+        """Waits until something may have become dirty. Ends processes that had nothing to do for long."""
         pause_s = self._config.effective.log_cleaner_backoff_ms / 1000
         await asyncio.sleep(pause_s)
         self._rested_s += pause_s
@@ -115,25 +115,25 @@ class Cleaner:
                 self._idle.pop().kill()
 
     async def choose(self) -> Dirty | None:
-        """The log to clean next: of those that are dirty enough, the one with the largest dirty ratio."""
+        """Returns the log to clean next: of those that are dirty enough, the one with the largest dirty ratio."""
         filthiest: Dirty | None = None
-        for count, one in enumerate([each for each in self.logs if each.config.compact], 1):
+        for count, one in enumerate([log for log in self.logs if log.config.compact], 1):
             if not self._may_be_cleaned(one):
                 continue
-            found = self._look_at(one)
-            if found is not None and (filthiest is None or found.ratio > filthiest.ratio):
-                filthiest = found
+            dirty = self._look_at(one)
+            if dirty is not None and (filthiest is None or dirty.ratio > filthiest.ratio):
+                filthiest = dirty
             if count % LOOKED_AT_AT_ONCE == 0:
                 await asyncio.sleep(0)
         return filthiest
 
     def _may_be_cleaned(self, one: Log) -> bool:
         name = one.topic_partition
-        known = self.uncleanable.get(name)
-        if known is not None and known.log is not one:
+        uncleanable = self.uncleanable.get(name)
+        if uncleanable is not None and uncleanable.log is not one:
             del self.uncleanable[name]  # that one was deleted
-            known = None
-        return not one.is_at_work and known is None and self.logs.future(name) is None
+            uncleanable = None
+        return not one.is_at_work and uncleanable is None and self.logs.future(name) is None
 
     def _look_at(self, one: Log) -> Dirty | None:
         now_ms = self._clock.now_ms()
@@ -141,15 +141,15 @@ class Cleaner:
         try:
             one.apply_retention(now_ms)  # of a compacted log it is the cleaner's, as it is in Kafka
             with failing(one.log_dir, doing, report=one.report):
-                found = dirty_part(one, now_ms)
-                return found if found is not None and found.is_due else None
+                dirty = dirty_part(one, now_ms)
+                return dirty if dirty is not None and dirty.is_due else None
         except KafkaError as error:
             if error.code is not ErrorCode.KAFKA_STORAGE_ERROR:
                 self._give_up(one, error.message)
             return None
 
     async def _clean(self, dirty: Dirty, process: CleanerProcess) -> None:
-        """One log, from the order to the checkpoint."""
+        """Cleans one log, from the order to the checkpoint."""
         one, clock = dirty.log, self._clock
         truncations = one.truncations
         began_ms = clock.monotonic_ms()

@@ -1,4 +1,4 @@
-"""The broker's end of a cleaner process: orders go out, and what comes of them comes back."""
+"""The broker's end of a cleaner process: orders go out, and their outcomes come back."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class CleanerProcess:
         self._process = Popen(command, stdin=PIPE, stdout=PIPE, env=environment)
 
     def outcome(self) -> Outcome:
-        """The next thing that came of the order. Raises Died."""
+        """Returns the next outcome of the order. Raises Died."""
         assert self._process is not None
         assert self._process.stdout is not None
         import pickle
@@ -74,7 +74,7 @@ class CleanerProcess:
         return outcome
 
     def kill(self) -> None:
-        """End it, whatever it is doing: what it has not finished is worthless and harmless."""
+        """Ends it, whatever it is doing: its unfinished files are worthless and harmless."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

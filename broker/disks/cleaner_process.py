@@ -1,4 +1,4 @@
-"""The process that cleans logs for a broker: jobs come on standard input, what comes of them goes to standard output.
+"""The process that cleans logs for a broker: jobs come on standard input, their outcomes go to standard output.
 
 A process and not a thread: cleaning walks records, which takes all of an interpreter's time, and the broker's own must
 answer clients. It has only files to do with, so that it can be killed at any moment; without its broker it ends.
@@ -46,7 +46,7 @@ def _listen(orders: SimpleQueue[Order]) -> None:
 
 
 def carry_out(order: Order) -> Iterator[Outcome]:
-    """What comes of an order, one after the other; a summary or a failure is the last."""
+    """Yields the outcomes of an order; a summary or a failure is the last."""
     try:
         yield from clean(order.job, disk=OsDisk(), throttle=Pace(order.bytes_per_second))
     except OSError as error:

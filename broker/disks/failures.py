@@ -1,4 +1,4 @@
-"""What becomes of the broker when a disk fails or is full: the one place where every such failure arrives.
+"""Acts on disks that fail or are full: the one place where every such failure arrives.
 
 A log directory that fails goes offline until the next start: its partitions answer KAFKA_STORAGE_ERROR and have no
 leader, the other directories serve on. The broker stops, with exit code 1, when none is left or when the one that
@@ -44,7 +44,7 @@ class DiskFailures:
         self._logs = logs
         self._node = node
         self.full: dict[str, str] = {}
-        """Directories without room, and what there was none for."""
+        """Directories without room, and the work that failed for lack of it."""
         self._close = close
         self._reopen = reopen
         self._stop = stop
@@ -55,7 +55,7 @@ class DiskFailures:
         metadata_log.report_failures(self.report)
 
     def report(self, error: LogDirFailure | LogDirFull) -> None:
-        """A failure, from any thread."""
+        """Takes a failure, from any thread."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._act, error)
 
@@ -94,13 +94,13 @@ class DiskFailures:
             log.error("the metadata does not know of the failed directory", log_dir=path, reason=str(error))
 
     def _refuse(self, error: LogDirFull) -> None:
-        """Said once, not at every append that is refused."""
+        """Logs a full directory once, not at every append that is refused."""
         if error.log_dir not in self.full:
             log.error("log directory is full: appends are refused until there is room", reason=str(error))
         self.full[error.log_dir] = str(error)
 
     def look_for_room(self) -> None:
-        """Whether directories that were full have room again; appends find out by themselves."""
+        """Looks whether directories that were full have room again; appends find out by themselves."""
         for path in list(self.full):
             if self._has_room(self._logs.dirs.get(path)):
                 del self.full[path]

@@ -1,4 +1,4 @@
-"""Opens the logs that the log directories hold, and says what recovery had to cut."""
+"""Opens the logs that the log directories hold, and logs what recovery had to cut."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ NAME_BYTES = 16
 """Randomness in the name of a deleted log's folder, as much as Kafka's UUID has."""
 
 TELL_EVERY_MS = 2_000
-"""Between two lines that say how far it is; what is quicker needs none."""
+"""The time between two lines of progress; a quicker start needs none."""
 
-TOLD_SEGMENTS = 5
-"""Of those of a partition whose indexes were made anew."""
+LISTED_SEGMENTS = 5
+"""How many of a partition's segments with rebuilt indexes a line names."""
 
 NONE_FAILED: Mapping[str, Exception] = MappingProxyType({})
 
@@ -32,7 +32,8 @@ log = get_logger("broker.logs")
 def open_logs(
     config: BrokerConfig, image: Image, disk: Disk, now_ms: int, failed: Mapping[str, Exception] = NONE_FAILED
 ) -> Logs:
-    """All logs but those in directories that have failed already; raises KafkaError when no directory can be used."""
+    """Opens all logs but those in directories that have failed already. Raises KafkaError when no directory can be
+    used."""
     logs = Logs(
         config.data_dirs,
         disk=disk,
@@ -53,9 +54,9 @@ def open_logs(
             log.info("recovered after an unclean stop", log_dir=report.path, logs=report.logs)
         for warning in report.warnings:
             log.warning("found while opening", log_dir=report.path, problem=warning)
-    for each in logs:
-        if each.recovered is not None and each.recovered.cut is not None:
-            log.warning("torn tail cut", partition=str(each.topic_partition), cut=str(each.recovered.cut))
+    for opened in logs:
+        if opened.recovered is not None and opened.recovered.cut is not None:
+            log.warning("torn tail cut", partition=str(opened.topic_partition), cut=str(opened.recovered.cut))
     tell_rebuilt(logs)
     for log_dir in logs.dirs.values():
         if log_dir.error is not None:
@@ -66,14 +67,15 @@ def open_logs(
 
 
 def tell_rebuilt(logs: Logs) -> None:
-    """Indexes that were not there or could not be right, though nothing of their segments was to be recovered."""
-    for each in logs:
-        if each.recovered is not None and (rebuilt := each.recovered.rebuilt):
-            log.warning("indexes made anew", partition=str(each.topic_partition), segments=rebuilt[:TOLD_SEGMENTS])
+    """Logs the rebuilt indexes that were missing or could not be right, though their segments needed no recovery."""
+    for opened in logs:
+        if opened.recovered is not None and (rebuilt := opened.recovered.rebuilt):
+            segments = rebuilt[:LISTED_SEGMENTS]
+            log.warning("indexes made anew", partition=str(opened.topic_partition), segments=segments)
 
 
 class Opening:
-    """Says how far the opening of logs has come, when it takes long."""
+    """Logs the progress of opening logs, when it takes long."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -1,4 +1,4 @@
-"""What clients wait for a disk for, done in threads: flushes before an acknowledgement, checkpoints, cold reads."""
+"""Disk work that clients wait for, done in threads: flushes before an acknowledgement, checkpoints, cold reads."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Rounds:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody waits."""
+        """True when nobody waits."""
         return self._running is None
 
     async def served(self) -> None:
@@ -74,7 +74,7 @@ class DiskWork:
         self._checkpoints: dict[str, Rounds] = {}
 
     async def flushed(self, log: Log) -> None:
-        """Everything that the log has now is on the device. Raises LogDirFailure, LogDirFull."""
+        """Returns once everything that the log has now is on the device. Raises LogDirFailure, LogDirFull."""
         rounds = self._flushes.get(log)
         if rounds is None:
             rounds = self._flushes[log] = Rounds(lambda: log.flush(self._clock.now_ms()), self.workers)
@@ -83,7 +83,8 @@ class DiskWork:
             self._flushes.pop(log, None)
 
     async def checkpointed(self, log_dir: str) -> None:
-        """Where the logs of a directory begin and are flushed to is on the device. Raises LogDirFailure, LogDirFull."""
+        """Returns once the checkpoints of a directory's log starts and recovery points are on the device. Raises
+        LogDirFailure, LogDirFull."""
         rounds = self._checkpoints.get(log_dir)
         if rounds is None:
             rounds = Rounds(partial(self._logs.write_checkpoints, log_dir), self.workers)
@@ -101,7 +102,7 @@ class DiskWork:
         self._logs.truncate_to(topic_partition, offset, now_ms)
 
     async def read_ahead(self, reads: Iterable[ColdRead]) -> None:
-        """What they are of is in memory. A read that fails is for whoever then tries it to tell."""
+        """Returns once the reads' bytes are in memory. A failed read is left to the caller that then tries it."""
         await asyncio.gather(*(self.workers.call(read.read_ahead) for read in reads), return_exceptions=True)
 
     def close(self) -> None:

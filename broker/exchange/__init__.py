@@ -1,1 +1,1 @@
-"""A request beside its body, and its answer: whose it is, how it may wait, and the one way out."""
+"""The context of a request, and its answer: the client, the ways to wait, and the one way out."""

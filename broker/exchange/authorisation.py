@@ -1,4 +1,4 @@
-"""What a client has to be allowed to do, and the place where it is asked whether it is.
+"""The permissions that requests require, and the place where they are checked.
 
 Every row of the table of APIs says what its requests require. Where that is one operation on the cluster, the
 dispatcher asks before the handler is called; else the handler asks by itself, for each of the things that its request
@@ -16,7 +16,7 @@ from broker.exchange.context import Context
 
 
 class Operation(IntEnum):
-    """What can be done (org.apache.kafka.common.acl.AclOperation, by its codes)."""
+    """An operation (org.apache.kafka.common.acl.AclOperation, by its codes)."""
 
     READ = 3
     WRITE = 4
@@ -31,7 +31,7 @@ class Operation(IntEnum):
 
 
 class Resource(IntEnum):
-    """What it is done to (org.apache.kafka.common.resource.ResourceType, by its codes)."""
+    """The type of a resource (org.apache.kafka.common.resource.ResourceType, by its codes)."""
 
     TOPIC = 2
     GROUP = 3
@@ -78,12 +78,12 @@ WRITE_TRANSACTIONAL_ID: Final = Requirement(Operation.WRITE, Resource.TRANSACTIO
 
 
 class Requires(NamedTuple):
-    """What a row of the table of APIs requires, and who asks for it."""
+    """The permissions that a row of the table of APIs requires, and who checks them."""
 
     by_handler: tuple[Requirement, ...] = ()
-    """For each thing that the request names; the handler asks."""
+    """For each resource that the request names; the handler checks."""
     of_cluster: Requirement | None = None
-    """For the request as a whole; the dispatcher asks, and answers CLUSTER_AUTHORIZATION_FAILED."""
+    """For the request as a whole; the dispatcher checks, and answers CLUSTER_AUTHORIZATION_FAILED."""
 
     def __str__(self) -> str:
         whole = () if self.of_cluster is None else (self.of_cluster,)
@@ -91,23 +91,23 @@ class Requires(NamedTuple):
 
 
 def by_handler(*requirements: Requirement) -> Requires:
-    """The handler asks, for each of the things that its request names."""
+    """Returns a row's requirement that the handler checks, for each resource that its request names."""
     return Requires(by_handler=requirements)
 
 
 def of_cluster(requirement: Requirement) -> Requires:
-    """The dispatcher asks, for the request as a whole."""
+    """Returns a row's requirement that the dispatcher checks, for the request as a whole."""
     return Requires(of_cluster=requirement)
 
 
 NOTHING: Final = Requires()
-"""What everybody may ask, before they have said who they are too."""
+"""Nothing: everybody may send the request, before authentication too."""
 
 Name = TypeVar("Name", bound=str)
 
 
 class Authorizer(Protocol):
-    """Says who may do what (org.apache.kafka.server.authorizer.Authorizer)."""
+    """Decides who may do what (org.apache.kafka.server.authorizer.Authorizer)."""
 
     def allows(self, context: Context, operation: Operation, resource: Resource, name: str) -> bool: ...
 
@@ -122,7 +122,7 @@ class Everybody:
 def sorted_out(
     authorizer: Authorizer, context: Context, operation: Operation, resource: Resource, names: Iterable[Name]
 ) -> tuple[list[Name], list[Name]]:
-    """The names that the client may do it to, and those that it may not, in their order."""
+    """Returns the names that the client may access, and those that it may not, in their order."""
     allowed: list[Name] = []
     denied: list[Name] = []
     for name in names:

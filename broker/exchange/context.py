@@ -1,4 +1,4 @@
-"""What a broker knows of a request beside its body: whose it is, which way it came, and since when."""
+"""The context of a request beside its body: its client, its listener, and its start."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Sent: TypeAlias = "list[Buffer] | None"
 
 
 class Principal(NamedTuple):
-    """Who a client is, as authorizers and quotas know it (org.apache.kafka.common.security.auth.KafkaPrincipal)."""
+    """A client's identity, as authorizers and quotas know it (org.apache.kafka.common.security.auth.KafkaPrincipal)."""
 
     kind: str
     name: str
@@ -54,15 +54,15 @@ class ClientConnection:
         self.client_software = ("unknown", "unknown")
         """Name and version, as ApiVersions has them."""
         self.received_ns = 0
-        """When the last bytes came, by the monotonic clock."""
+        """The time of the last bytes, by the monotonic clock."""
         self.closed = False
         self.on_close: list[Callable[[ClientConnection], None]] = []
-        """Who wants to know that the client is gone."""
+        """Called when the client is gone."""
         self._raw_client_id = b""
         self._client_id = ""
 
     def client_id(self, raw: bytes) -> str:
-        """The client id that a request's header has. It hardly ever changes."""
+        """Returns the client id of a request's header. It hardly ever changes."""
         if raw != self._raw_client_id:
             self._client_id, self._raw_client_id = str(raw, "utf-8", AS_JAVA), raw
         return self._client_id
@@ -86,7 +86,7 @@ class Context:
         self.size_bytes = size_bytes
         """Of the request's frame."""
         self.started_ns = connection.received_ns
-        """When its bytes were read, by the monotonic clock; those of one read came together."""
+        """The time when its bytes were read, by the monotonic clock; those of one read came together."""
 
     @property
     def principal(self) -> Principal:
@@ -103,5 +103,6 @@ class Context:
         return self.connection.peer
 
     def finish(self, answer: Sent) -> Sent:
-        """What is sent of an answer: each goes this way once, after its handler and before its socket."""
+        """Returns the buffers to send of an answer: each goes this way once, after its handler and before its
+        socket."""
         return self.connection.finish(self, answer)

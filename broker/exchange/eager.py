@@ -19,7 +19,7 @@ class Waiting(Generic[Result]):
     __slots__ = ("_awaited", "_coroutine")
 
     def __init__(self, coroutine: Coroutine[Any, Any, Result], awaited: object) -> None:
-        """`awaited` is what it gave to the event loop: a future, or None to let others have their turn."""
+        """`awaited` is the future that it yielded to the event loop, or None to let others have their turn."""
         self._coroutine = coroutine
         self._awaited = awaited
 
@@ -39,7 +39,7 @@ class Waiting(Generic[Result]):
 
 
 def begin(coroutine: Coroutine[Any, Any, Result]) -> Result | Waiting[Result]:
-    """The coroutine's result, or what it raises, if it need not wait; else the rest of it."""
+    """Returns the coroutine's result, or raises its error, if it need not wait; else returns the rest of it."""
     try:
         awaited: Final = coroutine.send(None)
     except StopIteration as ended:

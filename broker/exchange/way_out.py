@@ -12,7 +12,7 @@ from typing import TypeAlias
 from broker.exchange.context import Context, Sent
 
 Watcher: TypeAlias = Callable[[Context, Sent], Sent]
-"""(context, answer) → what is sent instead of it; nearly always the answer itself."""
+"""(context, answer) → the answer that is sent instead of it; nearly always the same."""
 
 
 class WayOut:
@@ -24,7 +24,7 @@ class WayOut:
         self._watchers: tuple[Watcher, ...] = ()
 
     def add(self, watcher: Watcher) -> None:
-        """Shows it every answer from now on."""
+        """Adds a watcher, which sees every answer from now on."""
         self._watchers = (*self._watchers, watcher)
 
     def finish(self, context: Context, answer: Sent) -> Sent:

@@ -58,7 +58,7 @@ Target: TypeAlias = "tuple[Partition, int, memoryview]"
 def produce(
     broker: Broker, context: Context, frame: memoryview, front: bytes, position: int
 ) -> list[Buffer] | Running | None:
-    """The answer to the request whose body is at `position`; later, if records take long to look at."""
+    """Returns the answer to the request whose body is at `position`; later, if records take long to look at."""
     version = context.version
     try:
         topics = parse(broker, version, frame, front, position)
@@ -88,7 +88,7 @@ def produce(
 
 
 def ended(answer: BytesWriter) -> list[Buffer]:
-    """The whole answer, with its size."""
+    """Returns the whole answer, with its size."""
     answer.write(END)
     size = len(answer) - SIZE_BYTES
     for n in range(SIZE_BYTES):
@@ -97,12 +97,12 @@ def ended(answer: BytesWriter) -> list[Buffer]:
 
 
 async def finished(context: Context, work: Awaitable[list[Buffer]]) -> list[Buffer] | None:
-    """An answer that takes its time, on its way out."""
+    """Awaits an answer that takes its time, and returns what to send of it."""
     return context.finish(await work)
 
 
 def copied(topics: list[tuple[bytes, list[Target]]]) -> list[tuple[bytes, list[Target]]]:
-    """The same with records of their own: the buffer that they came in is about to be read into."""
+    """Returns the topics with copies of the records: the buffer that they came in is about to be read into."""
     return [
         (key, [(partition, index, memoryview(bytearray(records))) for partition, index, records in targets])
         for key, targets in topics
@@ -112,7 +112,8 @@ def copied(topics: list[tuple[bytes, list[Target]]]) -> list[tuple[bytes, list[T
 async def continued(
     broker: Broker, version: int, acks: int, answer: BytesWriter, topics: list[tuple[bytes, list[Target]]]
 ) -> list[Buffer]:
-    """The rest of an answer, of which the first topic has begun, one partition after the other."""
+    """Appends the rest of a request, one partition after the other, and returns the answer, of which the first topic
+    has begun."""
     begun = True
     for key, targets in topics:
         if not begun:

@@ -19,11 +19,11 @@ from protocol.types import TopicPartition
 from storage.names import MAX_FOLDER_NAME, FolderKind, marked_folder_name
 
 UNIQUE = "0" * 32
-"""As long as what makes the name of a folder that is being filled its own."""
+"""A value as long as the unique part of the name of a folder that is being filled."""
 
 
 async def alter_replica_log_dirs(call: Call[AlterReplicaLogDirsRequest]) -> AlterReplicaLogDirsResponse:
-    """A replica that is named twice goes where it was named last."""
+    """Moves the replicas; one that is named twice goes where it was named last."""
     goals: dict[str, dict[int, str]] = {}
     for log_dir in call.request.dirs:
         for topic in log_dir.topics:

@@ -1,4 +1,4 @@
-"""ApiVersions (18): what this broker speaks.
+"""ApiVersions (18): the APIs and versions that this broker speaks.
 
 v1 adds the throttle time, v3 is flexible and brings the client's name and the features (KIP-511, KIP-584), v4 allows
 features whose lowest version is 0, v5 the cluster and node that the client expects (KIP-1242). The answer's header is
@@ -30,7 +30,7 @@ NO_NODE = -1
 
 
 async def api_versions(call: Call[ApiVersionsRequest]) -> ApiVersionsResponse | bytes:
-    """The table of APIs, and the cluster's features as far as they are built."""
+    """Returns the table of APIs, and the cluster's features as far as they are built."""
     request = call.request
     if call.version >= FIRST_FEATURE_VERSION:
         code = error_of(call.broker, request)
@@ -41,7 +41,7 @@ async def api_versions(call: Call[ApiVersionsRequest]) -> ApiVersionsResponse | 
 
 
 def body(broker: Broker, version: int) -> bytes:
-    """What is served, encoded: every connection begins with it, and it changes with the metadata alone."""
+    """Returns the encoded body: every connection begins with it, and it changes with the metadata alone."""
     offset, encoded = broker.api_versions.get(version, (None, b""))
     if offset != broker.image.offset:
         encoded = encode(served(broker, version), version)
@@ -50,7 +50,7 @@ def body(broker: Broker, version: int) -> bytes:
 
 
 def error_of(broker: Broker, request: ApiVersionsRequest) -> ErrorCode:
-    """What is wrong with the client's name, or with whom it takes this broker for (KIP-1242)."""
+    """Returns the error of a malformed client name, or of a wrong cluster or node (KIP-1242); NONE if there is none."""
     if not (is_software_name(request.client_software_name) and is_software_name(request.client_software_version)):
         return ErrorCode.INVALID_REQUEST
     if (request.cluster_id is None) != (request.node_id == NO_NODE):
@@ -87,14 +87,14 @@ def api_ranges(apis: Apis) -> list[ApiVersion]:
 
 
 def unsupported_version(apis: Apis) -> ApiVersionsResponse:
-    """The answer, in version 0, to an ApiVersions request that is newer than this broker: what it may ask instead
-    (KIP-511)."""
-    own = [each for each in api_ranges(apis) if each.api_key == ApiKey.API_VERSIONS]
+    """Returns the answer, in version 0, to an ApiVersions request that is newer than this broker: the versions that it
+    may use instead (KIP-511)."""
+    own = [api_range for api_range in api_ranges(apis) if api_range.api_key == ApiKey.API_VERSIONS]
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=own)
 
 
 def is_software_name(text: str) -> bool:
-    """Letters, digits, dots and dashes, none of the latter two at an end."""
+    """True for letters, digits, dots and dashes, none of the latter two at an end."""
     return bool(text) and CLIENT_SOFTWARE_CHARACTERS.issuperset(text) and text[0] not in ".-" and text[-1] not in ".-"
 
 

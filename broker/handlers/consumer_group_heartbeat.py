@@ -30,17 +30,17 @@ async def consumer_group_heartbeat(
         check_enabled(call.broker)
         return await call.broker.groups.decide(request.group_id, heartbeat, request, client_of(call))
     except KafkaError as error:
-        return refused(error)
+        return failed(error)
 
 
 def check_enabled(broker: Broker) -> None:
-    """Raises UNSUPPORTED_VERSION where an operator has not let the protocol in, or a cluster of before it was upgraded
-    has not finalized the feature yet."""
+    """Raises UNSUPPORTED_VERSION when an operator has not enabled the protocol, or an upgraded cluster has not
+    finalized the feature yet."""
     if PROTOCOL not in broker.config.group_coordinator_rebalance_protocols or not broker.image.features.get(FEATURE):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
 
 
-def refused(error: KafkaError) -> ConsumerGroupHeartbeatResponse:
+def failed(error: KafkaError) -> ConsumerGroupHeartbeatResponse:
     return ConsumerGroupHeartbeatResponse(
         error_code=error.code, error_message=error.message, member_epoch=0, heartbeat_interval_ms=0
     )

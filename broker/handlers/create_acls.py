@@ -16,8 +16,8 @@ NO_AUTHORIZER = "No Authorizer is configured."
 
 
 async def create_acls(call: Call[CreateAclsRequest]) -> CreateAclsResponse:
-    refused = AclCreationResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
-    return CreateAclsResponse(results=[refused] * len(call.request.creations))
+    result = AclCreationResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
+    return CreateAclsResponse(results=[result] * len(call.request.creations))
 
 
 API = Api(CreateAclsRequest, CreateAclsResponse, create_acls, of_cluster(ALTER_CLUSTER))

@@ -15,10 +15,10 @@ from protocol.messages.delete_acls import DeleteAclsFilterResult, DeleteAclsRequ
 
 
 async def delete_acls(call: Call[DeleteAclsRequest]) -> DeleteAclsResponse:
-    refused = DeleteAclsFilterResult(
+    result = DeleteAclsFilterResult(
         error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER, matching_acls=[]
     )  # fmt: skip
-    return DeleteAclsResponse(filter_results=[refused] * len(call.request.filters))
+    return DeleteAclsResponse(filter_results=[result] * len(call.request.filters))
 
 
 API = Api(DeleteAclsRequest, DeleteAclsResponse, delete_acls, of_cluster(ALTER_CLUSTER))

@@ -1,4 +1,4 @@
-"""DeleteRecords (21): raises the log start offset of partitions; what is below is gone (KIP-107).
+"""DeleteRecords (21): raises the log start offset of partitions; records below it are gone (KIP-107).
 
 v1 is as v0, v2 is flexible. Offset -1 stands for the high watermark.
 """
@@ -22,11 +22,12 @@ INVALID_LOW_WATERMARK = -1
 
 
 async def delete_records(call: Call[DeleteRecordsRequest]) -> DeleteRecordsResponse:
-    """Answers once a checkpoint has where the logs begin now: what a client knows to be gone does not come back."""
+    """Answers once a checkpoint has the new log start offsets: records that a client knows to be gone do not come
+    back."""
     topics = []
     log_dirs: dict[str, list[DeleteRecordsPartitionResult]] = {}
     for name, partitions in named_once(call.request).items():
-        results = [delete(call, name, each, log_dirs) for each in partitions.values()]
+        results = [delete(call, name, partition, log_dirs) for partition in partitions.values()]
         topics.append(DeleteRecordsTopicResult(name=name, partitions=results))
     for log_dir, results in log_dirs.items():
         try:
@@ -38,28 +39,31 @@ async def delete_records(call: Call[DeleteRecordsRequest]) -> DeleteRecordsRespo
 
 
 def named_once(request: DeleteRecordsRequest) -> dict[str, dict[int, DeleteRecordsPartition]]:
-    """A partition that is named twice is cut where it was named last; a topic without partitions is not answered."""
+    """Returns the requested offsets, the last one of a partition that is named twice; a topic without partitions is not
+    answered."""
     named: dict[str, dict[int, DeleteRecordsPartition]] = {}
     for topic in request.topics:
         if not topic.partitions:
             continue
-        named.setdefault(topic.name, {}).update({each.partition_index: each for each in topic.partitions})
+        named.setdefault(topic.name, {}).update(
+            {partition.partition_index: partition for partition in topic.partitions}
+        )
     return named
 
 
 def delete(
     call: Call[DeleteRecordsRequest],
     topic: str,
-    asked: DeleteRecordsPartition,
+    requested: DeleteRecordsPartition,
     log_dirs: dict[str, list[DeleteRecordsPartitionResult]],
 ) -> DeleteRecordsPartitionResult:
-    """One partition; its answer is noted with the directory whose checkpoint it waits for."""
+    """Deletes records of one partition; its answer waits for the checkpoint of its directory."""
     result = DeleteRecordsPartitionResult(
-        partition_index=asked.partition_index, low_watermark=INVALID_LOW_WATERMARK, error_code=ErrorCode.NONE
+        partition_index=requested.partition_index, low_watermark=INVALID_LOW_WATERMARK, error_code=ErrorCode.NONE
     )
     try:
-        partition = call.broker.replicas.leader(topic, asked.partition_index)
-        result.low_watermark = partition.delete_records(asked.offset)
+        partition = call.broker.replicas.leader(topic, requested.partition_index)
+        result.low_watermark = partition.delete_records(requested.offset)
     except KafkaError as error:
         result.error_code = error.code
     else:

@@ -30,11 +30,11 @@ async def delete_share_group_state(call: Call[DeleteShareGroupStateRequest]) -> 
 
 
 async def one_partition(
-    call: Call[DeleteShareGroupStateRequest], topic_id: Uuid, wanted: PartitionData
+    call: Call[DeleteShareGroupStateRequest], topic_id: Uuid, requested: PartitionData
 ) -> PartitionResult:
-    key = ShareKey(call.request.group_id, topic_id, wanted.partition)
+    key = ShareKey(call.request.group_id, topic_id, requested.partition)
     _, failure = await decided(call.broker.shares, key, lambda shard, ticket, now_ms: shard.delete(key, ticket, now_ms))
-    return PartitionResult(partition=wanted.partition, error_code=failure.code, error_message=failure.message)
+    return PartitionResult(partition=requested.partition, error_code=failure.code, error_message=failure.message)
 
 
 REQUIRES = by_handler(CLUSTER_ACTION_CLUSTER)

@@ -23,7 +23,7 @@ BROKERS, CONTROLLERS = 1, 2
 async def describe_cluster(call: Call[DescribeClusterRequest]) -> DescribeClusterResponse:
     request, image, listener = call.request, call.broker.image, call.context.listener
     if request.endpoint_type != BROKERS:
-        return refused(call)
+        return unsupported_endpoints(call)
     brokers = [
         DescribeClusterBroker(
             broker_id=node.broker_id, host=endpoint.host, port=endpoint.port, rack=node.rack, is_fenced=node.fenced
@@ -40,13 +40,13 @@ async def describe_cluster(call: Call[DescribeClusterRequest]) -> DescribeCluste
     )
 
 
-def refused(call: Call[DescribeClusterRequest]) -> DescribeClusterResponse:
-    asked = call.request.endpoint_type
-    if asked == CONTROLLERS:
+def unsupported_endpoints(call: Call[DescribeClusterRequest]) -> DescribeClusterResponse:
+    endpoint_type = call.request.endpoint_type
+    if endpoint_type == CONTROLLERS:
         code = ErrorCode.MISMATCHED_ENDPOINT_TYPE
         message = "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
     else:
-        code, message = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {asked}"
+        code, message = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {endpoint_type}"
     return DescribeClusterResponse(error_code=code, error_message=message, cluster_id="", brokers=[])
 
 

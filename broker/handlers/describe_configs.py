@@ -40,38 +40,39 @@ MALFORMED = (
     "This most likely occurs because of a request being malformed by the client library or the message was sent to an "
     "incompatible broker. See the broker logs for more details."
 )
-"""What Apache Kafka's clients know INVALID_REQUEST by."""
+"""The default message of INVALID_REQUEST, as Apache Kafka's clients have it."""
 
 
 async def describe_configs(call: Call[DescribeConfigsRequest]) -> DescribeConfigsResponse:
-    """A type that there is not is a malformed request: nothing of it is described."""
+    """Describes the resources; a type that does not exist makes the request malformed, and nothing of it is
+    described."""
     if any(ResourceType.of(resource.resource_type) not in ROWS for resource in call.request.resources):
         malformed = KafkaError(ErrorCode.INVALID_REQUEST, MALFORMED)
-        return DescribeConfigsResponse(results=[refused(resource, malformed) for resource in call.request.resources])
+        return DescribeConfigsResponse(results=[failed(resource, malformed) for resource in call.request.resources])
     return DescribeConfigsResponse(results=[describe(call, resource) for resource in call.request.resources])
 
 
-def describe(call: Call[DescribeConfigsRequest], asked: DescribeConfigsResource) -> DescribeConfigsResult:
+def describe(call: Call[DescribeConfigsRequest], resource: DescribeConfigsResource) -> DescribeConfigsResult:
     try:
-        rows = ROWS[ResourceType.of(asked.resource_type)](call, asked.resource_name)
+        rows = ROWS[ResourceType.of(resource.resource_type)](call, resource.resource_name)
     except KafkaError as error:
-        return refused(asked, error)
-    keys = asked.configuration_keys
+        return failed(resource, error)
+    keys = resource.configuration_keys
     return DescribeConfigsResult(
         error_code=0,
         error_message="",
-        resource_type=asked.resource_type,
-        resource_name=asked.resource_name,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
         configs=[entry(call, row) for row in rows if not keys or row.name in keys],
     )
 
 
-def refused(asked: DescribeConfigsResource, error: KafkaError) -> DescribeConfigsResult:
+def failed(resource: DescribeConfigsResource, error: KafkaError) -> DescribeConfigsResult:
     return DescribeConfigsResult(
         error_code=error.code,
         error_message=error.message,
-        resource_type=asked.resource_type,
-        resource_name=asked.resource_name,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
         configs=[],
     )
 
@@ -103,7 +104,7 @@ def logger_rows(call: Call[DescribeConfigsRequest], name: str) -> list[Row]:
 
 
 def broker_id(name: str) -> int:
-    """The id that a resource's name is. Raises KafkaError(INVALID_REQUEST)."""
+    """Returns the broker id in a resource's name. Raises KafkaError(INVALID_REQUEST)."""
     try:
         return int(name)
     except ValueError:
@@ -133,7 +134,7 @@ ROWS: dict[ResourceType, Callable[[Call[DescribeConfigsRequest], str], list[Row]
 
 
 def entry(call: Call[DescribeConfigsRequest], row: Row) -> DescribeConfigsResourceResult:
-    """A row as the response has it; the value of a sensitive option is never told."""
+    """Returns a row as the response has it, without the value of a sensitive option."""
     synonyms = [
         DescribeConfigsSynonym(name=name, value=None if row.sensitive else value, source=source)
         for name, value, source in (row.synonyms if call.request.include_synonyms else ())

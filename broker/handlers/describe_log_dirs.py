@@ -1,4 +1,4 @@
-"""DescribeLogDirs (35): what is in each log directory, and how large (KIP-113).
+"""DescribeLogDirs (35): the replicas in each log directory, and their sizes (KIP-113).
 
 v1 is as v0, v2 is flexible, v3 has an error of its own (KIP-784), v4 the sizes of the volumes (KIP-827), v5 says which
 directories take no new partitions (KIP-1066).
@@ -27,17 +27,17 @@ UNKNOWN = -1
 
 
 async def describe_log_dirs(call: Call[DescribeLogDirsRequest]) -> DescribeLogDirsResponse:
-    wanted: dict[str, set[int]] | None = None
+    requested: dict[str, set[int]] | None = None
     if call.request.topics is not None:
-        wanted = defaultdict(set)
+        requested = defaultdict(set)
         for topic in call.request.topics:
-            wanted[topic.topic].update(topic.partitions)
-    results = [describe(call, log_dir, wanted) for log_dir in call.broker.logs.dirs.values()]
+            requested[topic.topic].update(topic.partitions)
+    results = [describe(call, log_dir, requested) for log_dir in call.broker.logs.dirs.values()]
     return DescribeLogDirsResponse(results=results)
 
 
 def describe(
-    call: Call[DescribeLogDirsRequest], log_dir: LogDir, wanted: Mapping[str, set[int]] | None
+    call: Call[DescribeLogDirsRequest], log_dir: LogDir, requested: Mapping[str, set[int]] | None
 ) -> DescribeLogDirsResult:
     try:
         space = log_dir.space() if log_dir.online else None
@@ -49,7 +49,7 @@ def describe(
     topics: dict[str, list[DescribeLogDirsPartition]] = defaultdict(list)
     for replica in call.broker.logs.sizes(log_dir.path):
         topic, index = replica.topic_partition
-        if wanted is None or index in wanted.get(topic, ()):
+        if requested is None or index in requested.get(topic, ()):
             topics[topic].append(describe_replica(call, replica))
     return DescribeLogDirsResult(
         error_code=0,
@@ -61,7 +61,8 @@ def describe(
 
 
 def describe_replica(call: Call[DescribeLogDirsRequest], replica: ReplicaSize) -> DescribeLogDirsPartition:
-    """The lag is behind the high watermark; for a replica that is moving here, behind the one it is to replace."""
+    """Describes a replica. The lag is behind the high watermark; for a replica that is moving here, behind the one it
+    is to replace."""
     current = call.broker.logs.get(replica.topic_partition)
     goal = UNKNOWN if current is None else current.log_end_offset if replica.is_future else current.high_watermark
     return DescribeLogDirsPartition(

@@ -31,7 +31,7 @@ def describe_topic(call: Call[DescribeProducersRequest], topic: TopicRequest) ->
         if call.broker.image.topic(topic.name) is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NOT_HERE)
     except KafkaError as error:
-        return [refused(index, error.code, error.message) for index in topic.partition_indexes]
+        return [failed(index, error.code, error.message) for index in topic.partition_indexes]
     return [describe(call, topic.name, index) for index in topic.partition_indexes]
 
 
@@ -39,12 +39,12 @@ def describe(call: Call[DescribeProducersRequest], topic: str, index: int) -> Pa
     try:
         partition = call.broker.replicas.partition(topic, index)
     except KafkaError as error:
-        return refused(index, error.code, None)
+        return failed(index, error.code, None)
     producers = [describe_producer(entry) for entry in partition.producers]
     return PartitionResponse(partition_index=index, error_code=0, active_producers=producers)
 
 
-def refused(index: int, code: ErrorCode, message: str | None) -> PartitionResponse:
+def failed(index: int, code: ErrorCode, message: str | None) -> PartitionResponse:
     return PartitionResponse(partition_index=index, error_code=code, error_message=message, active_producers=[])
 
 

@@ -27,10 +27,12 @@ NOT_HERE = "This server does not host this topic-partition."
 
 
 async def describe_quorum(call: Call[DescribeQuorumRequest]) -> DescribeQuorumResponse:
-    """There is one quorum; a request that names anything else, or nothing, is told so for all that it names."""
-    asked = call.request.topics
-    if [(topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in asked] != QUORUMS:
-        topics = [unknown_topic(topic) for topic in asked]
+    """Describes the one quorum; a request that names anything else, or nothing, gets errors for all that it names."""
+    requested = call.request.topics
+    if [
+        (topic.topic_name, [partition.partition_index for partition in topic.partitions]) for topic in requested
+    ] != QUORUMS:
+        topics = [unknown_topic(topic) for topic in requested]
         return DescribeQuorumResponse(error_code=0, error_message=NO_MESSAGE, topics=topics)
     nodes = [
         Node(
@@ -46,10 +48,10 @@ async def describe_quorum(call: Call[DescribeQuorumRequest]) -> DescribeQuorumRe
 def unknown_topic(topic: TopicData) -> ResponseTopicData:
     partitions = [
         ResponsePartitionData(
-            partition_index=asked.partition_index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            partition_index=partition.partition_index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             error_message=NOT_HERE, leader_id=0, leader_epoch=0, high_watermark=0, current_voters=[], observers=[],
         )
-        for asked in topic.partitions
+        for partition in topic.partitions
     ]  # fmt: skip
     return ResponseTopicData(topic_name=topic.topic_name, partitions=partitions)
 

@@ -24,7 +24,7 @@ def describe(call: Call[DescribeTransactionsRequest], transactional_id: str) -> 
     try:
         if not transactional_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
-        found = call.broker.transactions.find(transactional_id)
+        transaction = call.broker.transactions.find(transactional_id)
     except KafkaError as error:
         return TransactionState(
             error_code=error.code,
@@ -39,12 +39,12 @@ def describe(call: Call[DescribeTransactionsRequest], transactional_id: str) -> 
     return TransactionState(
         error_code=0,
         transactional_id=transactional_id,
-        transaction_state=found.state.text,
-        transaction_timeout_ms=found.timeout_ms,
-        transaction_start_time_ms=found.started_ms,
-        producer_id=found.producer_id,
-        producer_epoch=found.epoch,
-        topics=topics_of(found),
+        transaction_state=transaction.state.text,
+        transaction_timeout_ms=transaction.timeout_ms,
+        transaction_start_time_ms=transaction.started_ms,
+        producer_id=transaction.producer_id,
+        producer_epoch=transaction.epoch,
+        topics=topics_of(transaction),
     )
 
 

@@ -30,15 +30,17 @@ async def initialize_share_group_state(
 
 
 async def one_partition(
-    call: Call[InitializeShareGroupStateRequest], topic_id: Uuid, wanted: PartitionData
+    call: Call[InitializeShareGroupStateRequest], topic_id: Uuid, requested: PartitionData
 ) -> PartitionResult:
-    key = ShareKey(call.request.group_id, topic_id, wanted.partition)
+    key = ShareKey(call.request.group_id, topic_id, requested.partition)
     _, failure = await decided(
         call.broker.shares,
         key,
-        lambda shard, ticket, now_ms: shard.initialize(key, wanted.state_epoch, wanted.start_offset, ticket, now_ms),
+        lambda shard, ticket, now_ms: shard.initialize(
+            key, requested.state_epoch, requested.start_offset, ticket, now_ms
+        ),
     )
-    return PartitionResult(partition=wanted.partition, error_code=failure.code, error_message=failure.message)
+    return PartitionResult(partition=requested.partition, error_code=failure.code, error_message=failure.message)
 
 
 REQUIRES = by_handler(CLUSTER_ACTION_CLUSTER)

@@ -45,7 +45,8 @@ def check(call: Call[JoinGroupRequest]) -> None:
 
 
 def fitted(call: Call[JoinGroupRequest], response: JoinGroupResponse) -> JoinGroupResponse:
-    """Older versions have no null; newer ones have it for a protocol without a name too."""
+    """Fits the response to the version: older ones have no null; newer ones have it for a protocol without a name
+    too."""
     response.protocol_name = response.protocol_name or (None if call.version >= FIRST_NULL_PROTOCOL_VERSION else "")
     return response
 

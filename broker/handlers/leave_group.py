@@ -25,23 +25,23 @@ async def leave_group(call: Call[LeaveGroupRequest]) -> LeaveGroupResponse:
         check_group_id(request.group_id)
         response = await call.broker.groups.decide(request.group_id, requests.leave_group, request, client_of(call))
     except KafkaError as error:
-        return refused(call, error)
+        return failed(call, error)
     return fitted(call, response)
 
 
 def fitted(call: Call[LeaveGroupRequest], response: LeaveGroupResponse) -> LeaveGroupResponse:
-    """Older versions have one member, whose error is the answer's."""
+    """Fits the response to the version: older ones have one member, whose error is the answer's."""
     if call.version < FIRST_BATCHED_VERSION and response.members:
         return LeaveGroupResponse(error_code=response.error_code or response.members[0].error_code)
     return response
 
 
-def refused(call: Call[LeaveGroupRequest], error: KafkaError) -> LeaveGroupResponse:
+def failed(call: Call[LeaveGroupRequest], error: KafkaError) -> LeaveGroupResponse:
     if error.code is not ErrorCode.UNKNOWN_MEMBER_ID:
         return LeaveGroupResponse(error_code=error.code)
     members = [
-        MemberResponse(member_id=each.member_id, group_instance_id=each.group_instance_id, error_code=error.code)
-        for each in call.request.members
+        MemberResponse(member_id=member.member_id, group_instance_id=member.group_instance_id, error_code=error.code)
+        for member in call.request.members
     ]
     return fitted(call, LeaveGroupResponse(error_code=0, members=members))
 

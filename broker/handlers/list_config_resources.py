@@ -1,4 +1,4 @@
-"""ListConfigResources (74): what has configs, by type.
+"""ListConfigResources (74): the resources that have configs, by type.
 
 v0 lists client metrics subscriptions (KIP-714, KIP-1000); v1 lists any type, all of them where none is named
 (KIP-1142).
@@ -30,10 +30,10 @@ ALL_TYPES = (
 
 
 async def list_config_resources(call: Call[ListConfigResourcesRequest]) -> ListConfigResourcesResponse:
-    asked: Iterable[int] = call.request.resource_types or ALL_TYPES
+    codes: Iterable[int] = call.request.resource_types or ALL_TYPES
     if call.version == 0:
-        asked = (ResourceType.CLIENT_METRICS,)
-    types = [ResourceType.of(code) for code in asked]
+        codes = (ResourceType.CLIENT_METRICS,)
+    types = [ResourceType.of(code) for code in codes]
     if ResourceType.UNKNOWN in types:
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, config_resources=[])
     resources = [
@@ -45,7 +45,8 @@ async def list_config_resources(call: Call[ListConfigResourcesRequest]) -> ListC
 
 
 def resource_names(image: Image, kind: ResourceType) -> list[str]:
-    """Topics and brokers have configs as they exist, groups and subscriptions once something is set."""
+    """Returns the names: topics and brokers have configs as they exist, groups and subscriptions once something is
+    set."""
     if kind is ResourceType.TOPIC:
         return image.topic_names()
     if kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):

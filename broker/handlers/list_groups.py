@@ -15,16 +15,17 @@ from protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGr
 
 
 async def list_groups(call: Call[ListGroupsRequest]) -> ListGroupsResponse:
-    """Of all shards here; while one is loading the list would not be whole, and is not given."""
-    found: list[ListedGroup] = []
+    """Lists the groups of all shards here; COORDINATOR_LOAD_IN_PROGRESS while one is loading, since the list would not
+    be whole."""
+    groups: list[ListedGroup] = []
     for index in sorted(call.broker.groups.shards):
         try:
             listed = await call.broker.groups.decided_at(index, list_shard, call.request, client_of(call))
-            found += listed
+            groups += listed
         except KafkaError as error:
             if error.code is not ErrorCode.NOT_COORDINATOR:
                 return ListGroupsResponse(error_code=error.code, groups=[])
-    return ListGroupsResponse(error_code=0, groups=found)
+    return ListGroupsResponse(error_code=0, groups=groups)
 
 
 API = Api(ListGroupsRequest, ListGroupsResponse, list_groups, by_handler(DESCRIBE_CLUSTER, DESCRIBE_GROUP))

@@ -36,19 +36,20 @@ CONSUMER = -1
 
 
 async def list_offsets(call: Call[ListOffsetsRequest]) -> ListOffsetsResponse:
-    """A topic that is named twice is answered once; a partition that is, is refused, once."""
+    """Lists offsets. A topic that is named twice is answered once; a partition that is named twice gets
+    INVALID_REQUEST, once."""
     if call.version == 0:
         return ListOffsetsResponse(topics=[list_segments(call, topic) for topic in call.request.topics])
     named = Counter((topic.name, p.partition_index) for topic in call.request.topics for p in topic.partitions)
     repeated = {name for name, count in named.items() if count > 1}
     answers: dict[str, dict[int, ListOffsetsPartitionResponse]] = {}
     for topic in call.request.topics:
-        for asked in topic.partitions:
-            of_topic, index = answers.setdefault(topic.name, {}), asked.partition_index
+        for requested in topic.partitions:
+            of_topic, index = answers.setdefault(topic.name, {}), requested.partition_index
             if (topic.name, index) in repeated:
-                of_topic[index] = refused(index, ErrorCode.INVALID_REQUEST)
+                of_topic[index] = failed(index, ErrorCode.INVALID_REQUEST)
             else:
-                of_topic[index] = await list_partition(call, topic.name, asked)
+                of_topic[index] = await list_partition(call, topic.name, requested)
     topics = [
         ListOffsetsTopicResponse(name=name, partitions=list(of_topic.values())) for name, of_topic in answers.items()
     ]
@@ -56,27 +57,27 @@ async def list_offsets(call: Call[ListOffsetsRequest]) -> ListOffsetsResponse:
 
 
 async def list_partition(
-    call: Call[ListOffsetsRequest], topic: str, asked: ListOffsetsPartition
+    call: Call[ListOffsetsRequest], topic: str, requested: ListOffsetsPartition
 ) -> ListOffsetsPartitionResponse:
     try:
-        if call.version < FIRST_VERSION_OF.get(asked.timestamp, 0) or asked.timestamp < EARLIEST_PENDING_UPLOAD:
+        if call.version < FIRST_VERSION_OF.get(requested.timestamp, 0) or requested.timestamp < EARLIEST_PENDING_UPLOAD:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-        timestamp, offset, epoch = await find(call, topic, asked)
+        timestamp, offset, epoch = await find(call, topic, requested)
     except KafkaError as error_raised:
-        return refused(asked.partition_index, error_raised.code)
+        return failed(requested.partition_index, error_raised.code)
     return ListOffsetsPartitionResponse(
-        partition_index=asked.partition_index, error_code=0, timestamp=timestamp, offset=offset, leader_epoch=epoch
+        partition_index=requested.partition_index, error_code=0, timestamp=timestamp, offset=offset, leader_epoch=epoch
     )
 
 
-async def find(call: Call[ListOffsetsRequest], topic: str, asked: ListOffsetsPartition) -> tuple[int, int, int]:
-    """(timestamp, offset, leader epoch) of what a timestamp, or a special one of this version, stands for. Records are
-    looked at by a thread; the partition may have another leader afterwards, or be gone."""
+async def find(call: Call[ListOffsetsRequest], topic: str, requested: ListOffsetsPartition) -> tuple[int, int, int]:
+    """Returns (timestamp, offset, leader epoch) for a timestamp, or a special one of this version. A thread reads the
+    records; the partition may have another leader afterwards, or be gone."""
     looked: Looked = {}
     while True:
-        partition = call.broker.replicas.leader(topic, asked.partition_index, asked.current_leader_epoch)
+        partition = call.broker.replicas.leader(topic, requested.partition_index, requested.current_leader_epoch)
         try:
-            return find_in(call, partition, asked.timestamp, looked)
+            return find_in(call, partition, requested.timestamp, looked)
         except Unseen as unseen:
             looked[unseen.key] = await call.broker.record_work.call(unseen.look)
 
@@ -84,7 +85,7 @@ async def find(call: Call[ListOffsetsRequest], topic: str, asked: ListOffsetsPar
 def find_in(
     call: Call[ListOffsetsRequest], partition: Partition, timestamp: int, looked: Looked
 ) -> tuple[int, int, int]:
-    """The same, or Unseen."""
+    """Returns the same of one partition. Raises Unseen."""
     is_consumer = call.request.replica_id == CONSUMER
     limit = partition.fetch_limit(call.request.isolation_level) if is_consumer else partition.log_end_offset
     if timestamp == LATEST:
@@ -95,32 +96,32 @@ def find_in(
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return UNKNOWN
     by_time = timestamp != MAX_TIMESTAMP
-    found = partition.offset_for_timestamp(timestamp, looked) if by_time else partition.max_timestamp(looked)
-    if found is None or found.offset >= limit:
+    record = partition.offset_for_timestamp(timestamp, looked) if by_time else partition.max_timestamp(looked)
+    if record is None or record.offset >= limit:
         check_available(call, partition)
         return UNKNOWN
-    return found.timestamp, found.offset, -1 if found.leader_epoch is None else found.leader_epoch
+    return record.timestamp, record.offset, -1 if record.leader_epoch is None else record.leader_epoch
 
 
 def check_available(call: Call[ListOffsetsRequest], partition: Partition) -> None:
     """Raises OFFSET_NOT_AVAILABLE, LEADER_NOT_AVAILABLE before v5, to a client of a new leader that does not know yet
-    all that was committed before it: what consumers were told may not go back (KIP-207)."""
+    all that was committed before it: offsets that consumers have seen may not go back (KIP-207)."""
     if call.request.replica_id == CONSUMER and partition.is_behind:
         is_known = call.version >= FIRST_NOT_AVAILABLE_VERSION
         raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE if is_known else ErrorCode.LEADER_NOT_AVAILABLE)
 
 
 def list_segments(call: Call[ListOffsetsRequest], topic: ListOffsetsTopic) -> ListOffsetsTopicResponse:
-    """Version 0: several offsets for each partition, where segments begin."""
+    """Answers version 0: several offsets for each partition, where segments begin."""
     answers = []
-    for asked in topic.partitions:
-        answer = ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=0)
+    for requested in topic.partitions:
+        answer = ListOffsetsPartitionResponse(partition_index=requested.partition_index, error_code=0)
         try:
-            partition = call.broker.replicas.leader(topic.name, asked.partition_index)
-            if asked.timestamp < 0 and asked.timestamp not in (LATEST, EARLIEST):
+            partition = call.broker.replicas.leader(topic.name, requested.partition_index)
+            if requested.timestamp < 0 and requested.timestamp not in (LATEST, EARLIEST):
                 raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-            found = offsets_before(partition, asked.timestamp, call.now_ms)
-            answer.old_style_offsets = found[: max(asked.max_num_offsets, 0)]
+            offsets = offsets_before(partition, requested.timestamp, call.now_ms)
+            answer.old_style_offsets = offsets[: max(requested.max_num_offsets, 0)]
         except KafkaError as error:
             answer.error_code = error.code
         answers.append(answer)
@@ -128,14 +129,15 @@ def list_segments(call: Call[ListOffsetsRequest], topic: ListOffsetsTopic) -> Li
 
 
 def offsets_before(partition: Partition, timestamp: int, now_ms: int) -> list[int]:
-    """Where segments begin that were written until a time, newest first; the log's end, written now, is one of them."""
+    """Returns the base offsets of segments that were written until a time, newest first; the log's end, written now, is
+    one of them."""
     places = partition.segments_written(now_ms)
     if timestamp == EARLIEST:
         return [places[0][0]]
     return [offset for offset, modified_ms in reversed(places) if timestamp == LATEST or modified_ms <= timestamp]
 
 
-def refused(index: int, code: ErrorCode) -> ListOffsetsPartitionResponse:
+def failed(index: int, code: ErrorCode) -> ListOffsetsPartitionResponse:
     return ListOffsetsPartitionResponse(partition_index=index, error_code=code)
 
 

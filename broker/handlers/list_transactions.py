@@ -23,10 +23,12 @@ async def list_transactions(call: Call[ListTransactionsRequest]) -> ListTransact
     unknown = list(dict.fromkeys(text for text in request.state_filters if text not in BY_TEXT))
     try:
         is_wanted = filter_of(request, call.now_ms)
-        found = [described(each) for each in call.broker.transactions.all() if is_wanted(each)]
+        transactions = [
+            described(transaction) for transaction in call.broker.transactions.all() if is_wanted(transaction)
+        ]
     except KafkaError as error:
         return ListTransactionsResponse(error_code=error.code, unknown_state_filters=[], transaction_states=[])
-    return ListTransactionsResponse(error_code=0, unknown_state_filters=unknown, transaction_states=found)
+    return ListTransactionsResponse(error_code=0, unknown_state_filters=unknown, transaction_states=transactions)
 
 
 def described(transaction: Transaction) -> TransactionState:
@@ -38,7 +40,7 @@ def described(transaction: Transaction) -> TransactionState:
 
 
 def filter_of(request: ListTransactionsRequest, now_ms: int) -> Callable[[Transaction], bool]:
-    """Whether a transaction is asked for. Raises INVALID_REGULAR_EXPRESSION."""
+    """Returns the request's filter of transactions. Raises INVALID_REGULAR_EXPRESSION."""
     states = {BY_TEXT[text] for text in request.state_filters if text in BY_TEXT}
     producer_ids = frozenset(request.producer_id_filters)
     matches = matcher(request.transactional_id_pattern)

@@ -34,31 +34,31 @@ NOT_CREATED: Mapping[str, ErrorCode] = {}
 
 
 async def metadata(call: Call[MetadataRequest]) -> MetadataResponse:
-    """Answers from the image; a topic that may be made by asking for it is made first. Each topic is told once, and
-    where one is asked for by id, names do not count."""
+    """Answers from the image; creates topics first that may be auto-created. Each topic is described once, and when one
+    is requested by id, names do not count."""
     request, image = call.request, call.broker.image
     if request.topics is None or (not request.topics and call.version < FIRST_NULL_FOR_ALL_VERSION):
         return response(call, [describe(call, topic) for topic in image.topics()])
     if call.version < FIRST_ID_ONLY_VERSION and any(map(is_by_id, request.topics)):
-        return refused(request.topics)
-    topic_ids = dict.fromkeys(asked.topic_id for asked in request.topics if is_by_id(asked))
+        return ids_unsupported(request.topics)
+    topic_ids = dict.fromkeys(topic.topic_id for topic in request.topics if is_by_id(topic))
     if topic_ids:
         return response(call, [by_id(call, topic_id) for topic_id in topic_ids])
-    wanted = dict.fromkeys(asked.name for asked in request.topics if asked.name is not None)
-    missing = {name for name in wanted if image.topic(name) is None}
+    names = dict.fromkeys(topic.name for topic in request.topics if topic.name is not None)
+    missing = {name for name in names if image.topic(name) is None}
     if missing and request.allow_auto_topic_creation and call.broker.config.auto_create_topics_enable:
-        return await create_and_answer(call, wanted, missing)
-    return response(call, [by_name(call, name, NOT_CREATED) for name in wanted])
+        return await create_and_answer(call, names, missing)
+    return response(call, [by_name(call, name, NOT_CREATED) for name in names])
 
 
-async def create_and_answer(call: Call[MetadataRequest], asked: Iterable[str], missing: set[str]) -> MetadataResponse:
-    """What could not be created is answered with its error, the rest as if it had always been there."""
+async def create_and_answer(call: Call[MetadataRequest], names: Iterable[str], missing: set[str]) -> MetadataResponse:
+    """Creates the missing topics, and describes all: a topic that could not be created with its error."""
     errors = await call.broker.auto_create_topics(sorted(missing))
-    return response(call, [by_name(call, name, errors) for name in asked])
+    return response(call, [by_name(call, name, errors) for name in names])
 
 
-def is_by_id(asked: MetadataRequestTopic) -> bool:
-    return asked.name is None or asked.topic_id != NO_UUID
+def is_by_id(topic: MetadataRequestTopic) -> bool:
+    return topic.name is None or topic.topic_id != NO_UUID
 
 
 def by_id(call: Call[MetadataRequest], topic_id: Uuid) -> MetadataResponseTopic:
@@ -77,14 +77,14 @@ def by_name(call: Call[MetadataRequest], name: str, errors: Mapping[str, ErrorCo
     return missing
 
 
-def refused(topics: Iterable[MetadataRequestTopic]) -> MetadataResponse:
-    """Versions before 12 have no topic ids to ask by."""
-    refusals = [unknown(ErrorCode.INVALID_REQUEST, asked.name or "", asked.topic_id) for asked in topics]
+def ids_unsupported(topics: Iterable[MetadataRequestTopic]) -> MetadataResponse:
+    """Answers a request by topic ids in a version before 12, which has none."""
+    refusals = [unknown(ErrorCode.INVALID_REQUEST, topic.name or "", topic.topic_id) for topic in topics]
     return MetadataResponse(brokers=[], topics=refusals)
 
 
 def unknown_code(name: str) -> ErrorCode:
-    """A name that no topic can have is told apart from one that no topic has yet."""
+    """Returns INVALID_TOPIC_EXCEPTION for a name that no topic can have, UNKNOWN_TOPIC_OR_PARTITION for others."""
     try:
         names.validate(name)
     except KafkaError as error:

@@ -29,10 +29,12 @@ FIRST_TOPIC_ID_VERSION = 10
 
 
 async def offset_commit(call: Call[OffsetCommitRequest]) -> OffsetCommitResponse:
-    """Partitions that are not there are answered here, the rest by the group's shard."""
+    """Answers partitions that are not there, and has the group's shard answer the rest."""
     request = call.request
     unknown: list[OffsetCommitResponseTopic] = []
-    request.topics = [topic for each in request.topics if (topic := known(call, each, unknown)) is not None]
+    request.topics = [
+        topic for requested in request.topics if (topic := existing(call, requested, unknown)) is not None
+    ]
     if not request.topics:
         return OffsetCommitResponse(topics=merged(unknown, [], NAME_AND_ID))
     try:
@@ -43,30 +45,32 @@ async def offset_commit(call: Call[OffsetCommitRequest]) -> OffsetCommitResponse
     return response
 
 
-def known(
+def existing(
     call: Call[OffsetCommitRequest], topic: OffsetCommitRequestTopic, unknown: list[OffsetCommitResponseTopic]
 ) -> OffsetCommitRequestTopic | None:
-    """The topic with its name and id and those partitions that are there, None without any; the others go to
+    """Returns the topic with its name and id and those partitions that are there, None without any; adds the others to
     `unknown`."""
     by_id = call.version >= FIRST_TOPIC_ID_VERSION
     image = call.broker.image
-    found = image.topic_by_id(topic.topic_id) if by_id else image.topic(topic.name)
-    if found is None:
+    topic_image = image.topic_by_id(topic.topic_id) if by_id else image.topic(topic.name)
+    if topic_image is None:
         unknown.append(failed(topic, ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
         return None
-    topic.name, topic.topic_id = found.name, found.topic_id
-    absent = [each for each in topic.partitions if each.partition_index not in found.partitions]
+    topic.name, topic.topic_id = topic_image.name, topic_image.topic_id
+    absent = [partition for partition in topic.partitions if partition.partition_index not in topic_image.partitions]
     if absent:
         part = OffsetCommitRequestTopic(name=topic.name, topic_id=topic.topic_id, partitions=absent)
         unknown.append(failed(part, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-        topic.partitions = [each for each in topic.partitions if each.partition_index in found.partitions]
+        topic.partitions = [
+            partition for partition in topic.partitions if partition.partition_index in topic_image.partitions
+        ]
     return topic if topic.partitions else None
 
 
 def failed(topic: OffsetCommitRequestTopic, code: ErrorCode) -> OffsetCommitResponseTopic:
     partitions = [
-        OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code)
-        for each in topic.partitions
+        OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code)
+        for partition in topic.partitions
     ]
     return OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
 

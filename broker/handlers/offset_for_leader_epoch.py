@@ -22,20 +22,20 @@ from protocol.messages.offset_for_leader_epoch import (
 async def offset_for_leader_epoch(call: Call[OffsetForLeaderEpochRequest]) -> OffsetForLeaderEpochResponse:
     topics = [
         OffsetForLeaderTopicResult(
-            topic=topic.topic, partitions=[end_of(call, topic.topic, asked) for asked in topic.partitions]
+            topic=topic.topic, partitions=[end_of(call, topic.topic, requested) for requested in topic.partitions]
         )
         for topic in call.request.topics
     ]
     return OffsetForLeaderEpochResponse(topics=topics)
 
 
-def end_of(call: Call[OffsetForLeaderEpochRequest], topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+def end_of(call: Call[OffsetForLeaderEpochRequest], topic: str, requested: OffsetForLeaderPartition) -> EpochEndOffset:
     try:
-        partition = call.broker.replicas.leader(topic, asked.partition, asked.current_leader_epoch)
+        partition = call.broker.replicas.leader(topic, requested.partition, requested.current_leader_epoch)
     except KafkaError as error_raised:
-        return EpochEndOffset(error_code=error_raised.code, partition=asked.partition, end_offset=-1)
-    epoch, end_offset = partition.end_of_epoch(asked.leader_epoch)
-    return EpochEndOffset(error_code=0, partition=asked.partition, leader_epoch=epoch, end_offset=end_offset)
+        return EpochEndOffset(error_code=error_raised.code, partition=requested.partition, end_offset=-1)
+    epoch, end_offset = partition.end_of_epoch(requested.leader_epoch)
+    return EpochEndOffset(error_code=0, partition=requested.partition, leader_epoch=epoch, end_offset=end_offset)
 
 
 REQUIRES = by_handler(CLUSTER_ACTION_CLUSTER, DESCRIBE_TOPIC)

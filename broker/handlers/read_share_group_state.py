@@ -33,17 +33,17 @@ async def read_share_group_state(call: Call[ReadShareGroupStateRequest]) -> Read
 
 
 async def one_partition(
-    call: Call[ReadShareGroupStateRequest], topic_id: Uuid, wanted: PartitionData
+    call: Call[ReadShareGroupStateRequest], topic_id: Uuid, requested: PartitionData
 ) -> PartitionResult:
-    key = ShareKey(call.request.group_id, topic_id, wanted.partition)
+    key = ShareKey(call.request.group_id, topic_id, requested.partition)
 
     def decide(shard: ShareShard, ticket: Ticket[ShareState], now_ms: int) -> ShareOutcome:
-        return shard.read(key, wanted.leader_epoch, ticket, now_ms)
+        return shard.read(key, requested.leader_epoch, ticket, now_ms)
 
     outcome = await decided(call.broker.shares, key, decide)
     state, failure = outcome
     result = PartitionResult(
-        partition=wanted.partition,
+        partition=requested.partition,
         error_code=failure.code,
         error_message=failure.message,
         state_epoch=0,

@@ -37,18 +37,18 @@ async def read_share_group_state_summary(
 
 
 async def one_partition(
-    call: Call[ReadShareGroupStateSummaryRequest], topic_id: Uuid, wanted: PartitionData
+    call: Call[ReadShareGroupStateSummaryRequest], topic_id: Uuid, requested: PartitionData
 ) -> PartitionResult:
-    key = ShareKey(call.request.group_id, topic_id, wanted.partition)
+    key = ShareKey(call.request.group_id, topic_id, requested.partition)
 
     def decide(shard: ShareShard, ticket: Ticket[Summary], now_ms: int) -> ShareOutcome:
         return shard.summary(key, ticket, now_ms)
 
     outcome = await decided(call.broker.shares, key, decide)
-    found, failure = outcome
-    summary = found or Summary(start_offset=0)
+    decided_summary, failure = outcome
+    summary = decided_summary or Summary(start_offset=0)
     return PartitionResult(
-        partition=wanted.partition,
+        partition=requested.partition,
         error_code=failure.code,
         error_message=failure.message,
         state_epoch=summary.state_epoch,

@@ -34,12 +34,12 @@ async def share_acknowledge(
             error_code=error.code, error_message=error.message, responses=[], node_endpoints=[]
         )
     acknowledging = Acknowledging()
-    said = [
-        (PartitionId(topic.topic_id, each.partition_index), each.acknowledgement_batches)
+    acknowledgements = [
+        (PartitionId(topic.topic_id, partition.partition_index), partition.acknowledgement_batches)
         for topic in request.topics
-        for each in topic.partitions
+        for partition in topic.partitions
     ]
-    acknowledging.take(call.broker.share_groups, *key, said, Rules(call.version, request.is_renew_ack))
+    acknowledging.take(call.broker.share_groups, *key, acknowledgements, Rules(call.version, request.is_renew_ack))
     if not acknowledging.is_done:
         await acknowledging.wait()
     return finish(call, key, acknowledging)
@@ -66,7 +66,7 @@ def finish(
         error_code=0,
         acquisition_lock_timeout_ms=groups.config(key.group_id).share_record_lock_duration_ms,
         responses=[
-            ShareAcknowledgeTopicResponse(topic_id=topic_id, partitions=[data(*each) for each in partitions])
+            ShareAcknowledgeTopicResponse(topic_id=topic_id, partitions=[data(*result) for result in partitions])
             for topic_id, partitions in by_topic(acknowledging.results).items()
         ],
         node_endpoints=[],

@@ -21,11 +21,11 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 
 LONGEST_WAIT_S: Final = 2.0
-"""For state or an assignment: after it, the next heartbeat tells. Less than any client waits for an answer, and more
-than it takes to make the topic of states."""
+"""The longest wait for state or an assignment: after it, the next heartbeat has it. Less than any client waits for an
+answer, and more than it takes to make the topic of states."""
 
 MOST_BEATS: Final = 3
-"""On behalf of a member that joins: state, an assignment, and one more should others join meanwhile."""
+"""Heartbeats on behalf of a member that joins: for state, an assignment, and one more should others join meanwhile."""
 
 
 async def share_group_heartbeat(
@@ -41,7 +41,7 @@ async def share_group_heartbeat(
 
 
 async def joined(call: Call[ShareGroupHeartbeatRequest]) -> ShareGroupHeartbeatResponse:
-    """The answer to a member that joins, after more heartbeats on its behalf if its partitions have to wait."""
+    """Returns the answer to a member that joins, after more heartbeats on its behalf if its partitions have to wait."""
     request, heard = call.request, None
     try:
         check(call)
@@ -55,7 +55,7 @@ async def joined(call: Call[ShareGroupHeartbeatRequest]) -> ShareGroupHeartbeatR
                     group_id=request.group_id,
                     member_id=request.member_id,
                     member_epoch=heard.response.member_epoch,
-                    subscribed_topic_names=request.subscribed_topic_names,  # so that the assignment is told
+                    subscribed_topic_names=request.subscribed_topic_names,  # so that the answer has the assignment
                 ),
             )
     except KafkaError as error:
@@ -75,7 +75,7 @@ def has_partitions(response: ShareGroupHeartbeatResponse) -> bool:
 
 
 async def is_worth_waiting(call: Call[ShareGroupHeartbeatRequest], heard: Heard) -> bool:
-    """Waits until another heartbeat may tell more; False if that is not soon."""
+    """Waits until another heartbeat may bring more; False if that is not soon."""
     if await call.broker.share_groups.initialized(call.request.group_id, LONGEST_WAIT_S):
         return True
     if heard.due_ms is None:
@@ -95,7 +95,7 @@ def check(call: Call[ShareGroupHeartbeatRequest]) -> None:
 
 
 def initialize_later(call: Call[ShareGroupHeartbeatRequest], heard: Heard) -> None:
-    """Has state made that the group lacks."""
+    """Initializes the state that the group lacks, in the background."""
     if heard.initialize is not None:
         call.broker.share_groups.initialize_later(heard.initialize)
 

@@ -23,7 +23,7 @@ async def sync_group(call: Call[SyncGroupRequest]) -> SyncGroupResponse:
         check(call)
         return await call.broker.groups.decide(request.group_id, requests.sync_group, request, client_of(call))
     except KafkaError as error:
-        return refused(error)
+        return failed(error)
 
 
 def check(call: Call[SyncGroupRequest]) -> None:
@@ -35,7 +35,7 @@ def check(call: Call[SyncGroupRequest]) -> None:
     check_group_id(request.group_id)
 
 
-def refused(error: KafkaError) -> SyncGroupResponse:
+def failed(error: KafkaError) -> SyncGroupResponse:
     return SyncGroupResponse(error_code=error.code, assignment=b"")
 
 

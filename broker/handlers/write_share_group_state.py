@@ -1,4 +1,4 @@
-"""WriteShareGroupState (85): what has changed of share partitions, from the brokers that lead them (KIP-932).
+"""WriteShareGroupState (85): the changes of share partitions, from the brokers that lead them (KIP-932).
 
 v1 adds the delivery-complete count (KIP-1226).
 """
@@ -35,20 +35,24 @@ async def write_share_group_state(call: Call[WriteShareGroupStateRequest]) -> Wr
 
 
 async def one_partition(
-    call: Call[WriteShareGroupStateRequest], topic_id: Uuid, wanted: PartitionData
+    call: Call[WriteShareGroupStateRequest], topic_id: Uuid, requested: PartitionData
 ) -> PartitionResult:
-    key = ShareKey(call.request.group_id, topic_id, wanted.partition)
+    key = ShareKey(call.request.group_id, topic_id, requested.partition)
     batches = [
-        StateBatch(each.first_offset, each.last_offset, each.delivery_state, each.delivery_count)
-        for each in wanted.state_batches
+        StateBatch(batch.first_offset, batch.last_offset, batch.delivery_state, batch.delivery_count)
+        for batch in requested.state_batches
     ]
     written = Written(
-        wanted.state_epoch, wanted.leader_epoch, wanted.start_offset, wanted.delivery_complete_count, batches
+        requested.state_epoch,
+        requested.leader_epoch,
+        requested.start_offset,
+        requested.delivery_complete_count,
+        batches,
     )
     _, failure = await decided(
         call.broker.shares, key, lambda shard, ticket, now_ms: shard.write(key, written, ticket, now_ms)
     )
-    return PartitionResult(partition=wanted.partition, error_code=failure.code, error_message=failure.message)
+    return PartitionResult(partition=requested.partition, error_code=failure.code, error_message=failure.message)
 
 
 REQUIRES = by_handler(CLUSTER_ACTION_CLUSTER)

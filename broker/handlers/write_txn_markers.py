@@ -28,20 +28,20 @@ from protocol.types import TopicPartition
 
 
 async def write_txn_markers(call: Call[WriteTxnMarkersRequest]) -> WriteTxnMarkersResponse:
-    """All are begun before any is waited for: a partition whose replicas lag holds up no other."""
+    """Begins all markers before it waits for any: a partition whose replicas lag holds up no other."""
     waiting: list[Coroutine[Any, Any, None]] = []
-    markers = [begin(call, each, waiting) for each in call.request.markers]
+    markers = [begin(call, marker, waiting) for marker in call.request.markers]
     await asyncio.gather(*waiting)
     return WriteTxnMarkersResponse(markers=by_producer(markers))
 
 
 def begin(
-    call: Call[WriteTxnMarkersRequest], wanted: WritableTxnMarker, waiting: list[Coroutine[Any, Any, None]]
+    call: Call[WriteTxnMarkersRequest], requested: WritableTxnMarker, waiting: list[Coroutine[Any, Any, None]]
 ) -> WritableTxnMarkerResult:
     record = EndTransaction(
-        wanted.producer_id, wanted.producer_epoch, wanted.transaction_result, wanted.coordinator_epoch
+        requested.producer_id, requested.producer_epoch, requested.transaction_result, requested.coordinator_epoch
     )
-    marker = marker_of(record, wanted.transaction_version, call.now_ms)
+    marker = marker_of(record, requested.transaction_version, call.now_ms)
     topics = [
         WritableTxnMarkerTopicResult(
             name=topic.name,
@@ -50,19 +50,20 @@ def begin(
                 for index in dict.fromkeys(topic.partition_indexes)
             ],
         )
-        for topic in wanted.topics
+        for topic in requested.topics
     ]
-    return WritableTxnMarkerResult(producer_id=wanted.producer_id, topics=topics)
+    return WritableTxnMarkerResult(producer_id=requested.producer_id, topics=topics)
 
 
 def by_producer(markers: Iterable[WritableTxnMarkerResult]) -> list[WritableTxnMarkerResult]:
-    """Each producer, topic and partition once, with what came of the last marker; who has no partitions is left out."""
+    """Returns each producer, topic and partition once, with the result of the last marker; a producer without
+    partitions is left out."""
     results: dict[int, dict[str, dict[int, WritableTxnMarkerPartitionResult]]] = {}
     for marker in markers:
         for topic in marker.topics:
             if topic.partitions:
                 partitions = results.setdefault(marker.producer_id, {}).setdefault(topic.name, {})
-                partitions.update((each.partition_index, each) for each in topic.partitions)
+                partitions.update((partition.partition_index, partition) for partition in topic.partitions)
     return [
         WritableTxnMarkerResult(
             producer_id=producer_id,
@@ -81,7 +82,7 @@ def begin_one(
     marker: Marker,
     waiting: list[Coroutine[Any, Any, None]],
 ) -> WritableTxnMarkerPartitionResult:
-    """A partition's answer; what it has to wait for is added to `waiting`."""
+    """Appends a marker and returns the partition's answer; adds the commit to wait for to `waiting`."""
     result = WritableTxnMarkerPartitionResult(partition_index=name.partition, error_code=ErrorCode.NONE)
     try:
         wait = call.broker.marker_writer.begin(name, marker)

@@ -1,1 +1,1 @@
-"""`odradek log`: what is in a data directory, for people, and whether all of it is sound. Needs no running broker."""
+"""`odradek log`: shows a data directory to people, and checks that all of it is sound. Needs no running broker."""

@@ -106,7 +106,7 @@ def _is_folder(disk: Disk, path: str) -> bool:
 
 
 def in_use(path: str) -> bool:
-    """Whether a broker holds the lock of a log directory, or of the one that a partition's folder is in."""
+    """True when a broker holds the lock of a log directory, or of the one that a partition's folder is in."""
     for directory in (path, os.path.dirname(os.path.abspath(path))):
         if os.path.exists(os.path.join(directory, LOCK_FILE)):
             try:

@@ -1,4 +1,4 @@
-"""`odradek log dump`: what is in files, folders of partitions and log directories, line by line."""
+"""`odradek log dump`: the content of files, folders of partitions and log directories, line by line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ANY_SIZE = 1 << 40
 
 
 class Options(NamedTuple):
-    """What of the records is shown, and as which topic's."""
+    """Which records to show, and as which topic's."""
 
     with_records: bool = True
     from_offset: int = 0
@@ -29,11 +29,12 @@ class Options(NamedTuple):
 
 
 class Unreadable(Exception):
-    """A file that is not what its name says: the text has the path and what is wrong."""
+    """A file that is not of the kind that its name says: the text has the path and the fault."""
 
 
 def dump(disk: Disk, path: str, options: Options) -> Iterator[str]:
-    """The lines about a path. Raises OSError and Unreadable, for a folder after everything that could be read."""
+    """Yields the lines about a path. Raises OSError and Unreadable, for a folder after everything that could be
+    read."""
     info = disk.stat(path)
     if info is None:
         raise Unreadable(f"{path}: there is no such file")
@@ -53,19 +54,19 @@ def dump(disk: Disk, path: str, options: Options) -> Iterator[str]:
 
 
 def files_in(disk: Disk, path: str) -> Iterator[str]:
-    """The files of a folder that are of a known kind, then those of the partitions in it. Raises OSError."""
+    """Yields the files of a folder that are of a known kind, then those of the partitions in it. Raises OSError."""
     names = [os.path.join(path, name) for name in disk.listdir(path)]
-    found = [name for name in names if is_dumped(disk, name)]
+    dumped = [name for name in names if is_dumped(disk, name)]
     folders = partitions(disk, path)
-    if not found and not folders:
+    if not dumped and not folders:
         raise Unreadable(f"{path}: there is nothing in it to dump")
-    yield from found
+    yield from dumped
     for folder in folders:
         yield from (name for below in disk.listdir(folder) if is_dumped(disk, name := os.path.join(folder, below)))
 
 
 def is_dumped(disk: Disk, path: str) -> bool:
-    """Whether it is a file of a known kind; what else is in a folder is passed over."""
+    """True when it is a file of a known kind; other files in a folder are passed over."""
     info = disk.stat(path)
     return info is not None and not info.is_directory and kind_of(path) in (*KINDS, *TEXTS)
 
@@ -142,7 +143,7 @@ def _base_offset(path: str) -> int:
 
 
 def partitions(disk: Disk, log_dir: str) -> list[str]:
-    """The folders of partitions in a log directory."""
+    """Returns the folders of partitions in a log directory."""
     return [os.path.join(log_dir, name) for name in disk.listdir(log_dir) if parse_folder(name) is not None]
 
 

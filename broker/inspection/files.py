@@ -12,11 +12,11 @@ from storage.disk import Disk
 from storage.names import CLEANED, DELETED, SWAP, parse_folder
 
 UNFINISHED = (CLEANED, SWAP, DELETED)
-"""Suffixes of files on their way in or out; what they are is before the suffix."""
+"""Suffixes of files on their way in or out; the kind of the file is before the suffix."""
 
 
 def kind_of(path: str) -> str:
-    """The extension that says what a file is, or the whole name of one that has none."""
+    """Returns the extension that says what a file is, or the whole name of one that has none."""
     name = os.path.basename(path)
     for suffix in UNFINISHED:
         name = name.removesuffix(suffix)
@@ -25,14 +25,14 @@ def kind_of(path: str) -> str:
 
 
 def topic_of(path: str) -> str | None:
-    """The topic whose partition's folder a file is in."""
+    """Returns the topic whose partition's folder a file is in."""
     folder = parse_folder(os.path.basename(os.path.dirname(os.path.abspath(path))))
     return None if folder is None else folder.topic_partition.topic
 
 
 @contextmanager
 def window(disk: Disk, path: str) -> Iterator[tuple[Window, int]]:
-    """A file's bytes, and how many there are. Raises OSError."""
+    """Yields a window on a file's bytes, and their number. Raises OSError."""
     handle = disk.open(path, writable=False)
     try:
         size = disk.size(handle)
@@ -43,8 +43,8 @@ def window(disk: Disk, path: str) -> Iterator[tuple[Window, int]]:
 
 
 def batches(disk: Disk, path: str) -> Iterator[tuple[int, BatchHeader, memoryview]]:
-    """Position, header and bytes of each whole batch. Raises OSError, and KafkaError(CORRUPT_MESSAGE) at the first
-    that cannot be one."""
+    """Yields position, header and bytes of each whole batch. Raises OSError, and KafkaError(CORRUPT_MESSAGE) at the
+    first that cannot be one."""
     with window(disk, path) as (view, size):
         for position, header in walk(view, 0, size):
             yield position, header, view(position, position + header.size_bytes)

@@ -12,7 +12,7 @@ LINE_EVERY_MS = 5_000
 
 
 class Progress:
-    """Of so many bytes; `advance` as they are done, `close` at the end."""
+    """The progress of work on `total` bytes; `advance` as they are done, `close` at the end."""
 
     def __init__(self, total_bytes: int, stream: TextIO, clock: Clock) -> None:
         self._total = total_bytes

@@ -21,15 +21,15 @@ from storage.segment.txn_index import TransactionIndex
 ANY_SIZE = 1 << 40
 
 
-class Segment(NamedTuple):
-    """Which one, and what is known of it beforehand."""
+class SegmentToVerify(NamedTuple):
+    """A segment to verify, and the facts about it beforehand."""
 
     folder: str
     base_offset: int
     end_offset: int | None
     """Where the next one begins."""
     is_recovered: bool
-    """Whether the next start will scan it and make its indexes anew."""
+    """True when the next start will scan it and make its indexes anew."""
     names: frozenset[str]
     """The files in its folder."""
 
@@ -40,24 +40,24 @@ class Segment(NamedTuple):
         return segment_file(self.base_offset, extension) in self.names
 
 
-class Found(NamedTuple):
-    """Something about one of its files; recoverable if the next start puts it right."""
+class SegmentFault(NamedTuple):
+    """A fault of one of its files; recoverable if the next start puts it right."""
 
     path: str
     text: str
     recoverable: bool = False
 
 
-class Checked(NamedTuple):
-    """What is in a segment."""
+class SegmentReport(NamedTuple):
+    """The result of verifying a segment."""
 
     batches: int
     bytes: int
-    findings: list[Found]
+    findings: list[SegmentFault]
 
 
 class Places:
-    """Where the batches are, and how far offsets and timestamps had come there."""
+    """The positions of the batches, and how far offsets and timestamps had come there."""
 
     def __init__(self) -> None:
         self.positions: list[int] = []
@@ -68,7 +68,7 @@ class Places:
         """Positions of batches of which only the length can be believed."""
         self.end = 0
         self.is_whole = False
-        """Whether the batches reach to the end of the file."""
+        """True when the batches reach to the end of the file."""
 
     def add(self, position: int, header: BatchHeader, *, damaged: bool) -> None:
         last_offset = self.last_offsets[-1] if self.last_offsets else -1
@@ -81,24 +81,26 @@ class Places:
         self.end = position + header.size_bytes
 
     def has_batch(self, position: int, offset: int) -> bool:
-        """Whether a batch with the offset begins there, as far as can be told."""
+        """True when a batch with the offset begins there, as far as can be told."""
         if position in self.damaged or (position >= self.end and not self.is_whole):
             return True
         at = bisect_left(self.positions, position)
         return at < len(self.positions) and self.positions[at] == position and self.last_offsets[at] >= offset
 
 
-def check_segment(disk: Disk, segment: Segment, watch: Callable[[int], None], *, deep: bool) -> Checked:
-    """Raises OSError."""
+def check_segment(disk: Disk, segment: SegmentToVerify, watch: Callable[[int], None], *, deep: bool) -> SegmentReport:
+    """Verifies a segment. Raises OSError."""
     places = Places()
     findings = list(_batches(disk, segment, places, watch, deep))
     for check_index in (_offset_index, _time_index, _transaction_index):
         findings += check_index(disk, segment, places)
-    return Checked(len(places.positions), places.end, findings)
+    return SegmentReport(len(places.positions), places.end, findings)
 
 
-def _batches(disk: Disk, segment: Segment, places: Places, watch: Callable[[int], None], deep: bool) -> Iterator[Found]:
-    """Each batch that is damaged, and where no further one can be made out."""
+def _batches(
+    disk: Disk, segment: SegmentToVerify, places: Places, watch: Callable[[int], None], deep: bool
+) -> Iterator[SegmentFault]:
+    """Yields each batch that is damaged, and the position from where no further one can be made out."""
     path = segment.path(LOG)
     size = 0 if (info := disk.stat(path)) is None else info.size_bytes
     next_offset = segment.base_offset
@@ -108,24 +110,24 @@ def _batches(disk: Disk, segment: Segment, places: Places, watch: Callable[[int]
             if problem is None:
                 next_offset = header.next_offset
             else:
-                yield Found(path, f"byte {position}: {problem}", segment.is_recovered)
+                yield SegmentFault(path, f"byte {position}: {problem}", segment.is_recovered)
             places.add(position, header, damaged=problem is not None)
             watch(header.size_bytes)
     except KafkaError as error:
-        yield Found(path, f"byte {places.end}: {error.message}", segment.is_recovered)
+        yield SegmentFault(path, f"byte {places.end}: {error.message}", segment.is_recovered)
     else:
         places.is_whole = places.end == size
         if not places.is_whole:
             text = f"{size - places.end} bytes from {places.end} on are no whole batch"
-            yield Found(path, text, segment.is_recovered)
+            yield SegmentFault(path, text, segment.is_recovered)
     watch(size - places.end)
     if segment.end_offset is not None and next_offset > segment.end_offset:
         text = f"reaches to offset {next_offset - 1}, but the next one begins at {segment.end_offset}"
-        yield Found(path, text)
+        yield SegmentFault(path, text)
 
 
 def _problem(view: memoryview, header: BatchHeader, next_offset: int, deep: bool) -> str | None:
-    """What is wrong with a batch, or None."""
+    """Returns the fault of a batch, or None."""
     try:
         check(view, 0, header)
         if deep and header.magic >= MAGIC_V2:
@@ -138,13 +140,13 @@ def _problem(view: memoryview, header: BatchHeader, next_offset: int, deep: bool
     return None
 
 
-def _missing(segment: Segment, path: str) -> Iterator[Found]:
-    """An index that is not there; the last segment's is written when it is closed, so that nothing has happened."""
+def _missing(segment: SegmentToVerify, path: str) -> Iterator[SegmentFault]:
+    """Yields missing indexes; the last segment's are written when it is closed, so theirs are no fault."""
     if segment.end_offset is not None or not segment.is_recovered:
-        yield Found(path, "is missing: the next start makes it anew", recoverable=True)
+        yield SegmentFault(path, "is missing: the next start makes it anew", recoverable=True)
 
 
-def _offset_index(disk: Disk, segment: Segment, places: Places) -> Iterator[Found]:
+def _offset_index(disk: Disk, segment: SegmentToVerify, places: Places) -> Iterator[SegmentFault]:
     path = segment.path(INDEX)
     if not segment.has(INDEX):
         yield from _missing(segment, path)
@@ -153,16 +155,16 @@ def _offset_index(disk: Disk, segment: Segment, places: Places) -> Iterator[Foun
     try:
         index.verify()
     except CorruptIndex as error:
-        yield Found(path, _without(path, error), segment.is_recovered)
+        yield SegmentFault(path, _without(path, error), segment.is_recovered)
         return
     for offset, position in index:
         if not places.has_batch(position, offset):
             text = f"offset {offset} at byte {position}: no batch that has it begins there"
-            yield Found(path, text, segment.is_recovered)
+            yield SegmentFault(path, text, segment.is_recovered)
             return
 
 
-def _time_index(disk: Disk, segment: Segment, places: Places) -> Iterator[Found]:
+def _time_index(disk: Disk, segment: SegmentToVerify, places: Places) -> Iterator[SegmentFault]:
     path = segment.path(TIME_INDEX)
     if not segment.has(TIME_INDEX):
         yield from _missing(segment, path)
@@ -171,20 +173,20 @@ def _time_index(disk: Disk, segment: Segment, places: Places) -> Iterator[Found]
     try:
         index.verify()
     except CorruptIndex as error:
-        yield Found(path, _without(path, error), segment.is_recovered)
+        yield SegmentFault(path, _without(path, error), segment.is_recovered)
         return
     for timestamp, offset in index:
         at = bisect_left(places.last_offsets, offset + 1) - 1  # the last batch that ends at the offset or before
         if at >= 0 and places.latest[at] > timestamp:
             text = f"says {timestamp} up to offset {offset}, where {places.latest[at]} is the largest"
-            yield Found(path, text, segment.is_recovered)
+            yield SegmentFault(path, text, segment.is_recovered)
             return
     if segment.end_offset is not None and places.latest and index.last_entry.timestamp < places.latest[-1]:
         text = f"ends at {index.last_entry.timestamp}, where {places.latest[-1]} is the segment's largest"
-        yield Found(path, text, segment.is_recovered)
+        yield SegmentFault(path, text, segment.is_recovered)
 
 
-def _transaction_index(disk: Disk, segment: Segment, places: Places) -> Iterator[Found]:
+def _transaction_index(disk: Disk, segment: SegmentToVerify, places: Places) -> Iterator[SegmentFault]:
     path = segment.path(TXN_INDEX)
     if not segment.has(TXN_INDEX):
         return
@@ -192,12 +194,12 @@ def _transaction_index(disk: Disk, segment: Segment, places: Places) -> Iterator
     try:
         index.sanity_check()
     except CorruptIndex as error:
-        yield Found(path, _without(path, error), segment.is_recovered)
+        yield SegmentFault(path, _without(path, error), segment.is_recovered)
         return
     last = places.last_offsets[-1] if places.last_offsets else -1
     for aborted in index:
         if aborted.last_offset > last:
-            yield Found(path, f"{aborted} ended after the segment did, at {last}", segment.is_recovered)
+            yield SegmentFault(path, f"{aborted} ended after the segment did, at {last}", segment.is_recovered)
 
 
 def _without(path: str, error: Exception) -> str:

@@ -29,7 +29,7 @@ NOT_RECORDS = (KafkaError, ProtocolError)
 
 
 def decoder(topic: str | None) -> Decoder:
-    """How to show a topic's records: by name where it is internal, else as text or bytes."""
+    """Returns the function that shows a topic's records: by field names when it is internal, else as text or bytes."""
     if topic == METADATA_TOPIC:
         return _metadata
     table = COORDINATORS.get(topic or "")
@@ -54,7 +54,7 @@ def batch_line(position: int, header: BatchHeader) -> str:
 
 
 def record_lines(view: memoryview, header: BatchHeader, show: Decoder) -> Iterator[str]:
-    """A line for each record of a batch."""
+    """Yields a line for each record of a batch."""
     if header.magic < MAGIC_V2:
         from protocol.records.message_set import read_messages
 
@@ -62,8 +62,8 @@ def record_lines(view: memoryview, header: BatchHeader, show: Decoder) -> Iterat
     else:
         records = read_records(view, 0, header)
     for record in records:
-        told = _control(record) if header.is_control and header.magic >= MAGIC_V2 else show(record)
-        yield f"  {record.offset} {moment(record.timestamp)} {told}"
+        shown = _control(record) if header.is_control and header.magic >= MAGIC_V2 else show(record)
+        yield f"  {record.offset} {moment(record.timestamp)} {shown}"
 
 
 def _control(record: Record) -> str:
@@ -72,24 +72,24 @@ def _control(record: Record) -> str:
         marker = decode_marker(record)
         assert marker is not None
         return f"{marker.kind.name.lower()} of a transaction, coordinator epoch {marker.coordinator_epoch}"
-    said = decode_quorum_record(record)
-    return "control record of a later Kafka" if said is None else message(said)
+    quorum_record = decode_quorum_record(record)
+    return "control record of a later Kafka" if quorum_record is None else message(quorum_record)
 
 
 def _plain(record: Record) -> str:
-    told = f"key {text(record.key)} value {text(record.value)}"
+    shown = f"key {text(record.key)} value {text(record.value)}"
     headers = ", ".join(f"{name}={text(value)}" for name, value in record.headers)
-    return f"{told} headers {headers}" if headers else told
+    return f"{shown} headers {headers}" if headers else shown
 
 
 def _coordinator(table: dict[int, str], record: Record) -> str:
     try:
-        found = coordinator_records.decode_record(table, record.key or b"", record.value)
+        decoded = coordinator_records.decode_record(table, record.key or b"", record.value)
     except NOT_RECORDS as error:
         return f"{_plain(record)} (not decoded: {error})"
-    if found is None:
+    if decoded is None:
         return f"{_plain(record)} (a record type of a later Kafka)"
-    return f"{message(found.key)} → {'deleted' if found.value is None else message(found.value)}"
+    return f"{message(decoded.key)} → {'deleted' if decoded.value is None else message(decoded.value)}"
 
 
 def _metadata(record: Record) -> str:
@@ -100,7 +100,7 @@ def _metadata(record: Record) -> str:
 
 
 def message(value: object) -> str:
-    """A message with its fields by name."""
+    """Returns a message with its fields by name."""
     fields = ", ".join(f"{field.name}={_field(getattr(value, field.name))}" for field in fields_of(type(value)))
     return f"{type(value).__name__}({fields})"
 
@@ -116,19 +116,19 @@ def _field(value: object) -> str:
 
 
 def text(data: bytes | None) -> str:
-    """Bytes as text where they are some, else in hexadecimal; cut when long."""
+    """Returns bytes as text when they are printable, else in hexadecimal; cut when long."""
     if data is None:
         return "null"
     try:
-        told = data.decode()
-        told = repr(told) if told.isprintable() else f"0x{data.hex()}"
+        shown = data.decode()
+        shown = repr(shown) if shown.isprintable() else f"0x{data.hex()}"
     except UnicodeDecodeError:
-        told = f"0x{data.hex()}"
-    return told if len(told) <= MAX_TEXT else f"{told[:MAX_TEXT]}… ({len(data)} bytes)"
+        shown = f"0x{data.hex()}"
+    return shown if len(shown) <= MAX_TEXT else f"{shown[:MAX_TEXT]}… ({len(data)} bytes)"
 
 
 def moment(timestamp_ms: int) -> str:
-    """A timestamp in UTC, as far as calendars go."""
+    """Returns a timestamp in UTC, as far as calendars go."""
     try:
         return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds")[:23] + "Z"
     except (ValueError, OverflowError, OSError):

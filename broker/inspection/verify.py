@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from broker.inspection.dump import partitions
 from broker.inspection.files import UNFINISHED
-from broker.inspection.segments import Segment, check_segment
+from broker.inspection.segments import SegmentToVerify, check_segment
 from coordinator.cluster.snapshot import find_snapshots, read_snapshot
 from protocol.errors import KafkaError, ProtocolError
 from protocol.types import TopicPartition
@@ -32,7 +32,7 @@ OFFSET_CHECKPOINTS = (
 
 
 class Finding(NamedTuple):
-    """Something about a file: a problem, or a note of what the next start will put right by itself."""
+    """A finding about a file: a problem, or a note that the next start will put it right by itself."""
 
     path: str
     text: str
@@ -43,7 +43,7 @@ class Finding(NamedTuple):
 
 
 class Counts:
-    """What has been looked at."""
+    """The numbers of files, batches and records that were verified."""
 
     def __init__(self) -> None:
         self.partitions = 0
@@ -54,11 +54,11 @@ class Counts:
 
 
 Watch = Callable[[int], None]
-"""Told how many more bytes have been verified."""
+"""Called with the number of further bytes that have been verified."""
 
 
-class State(NamedTuple):
-    """What a log directory says of its logs."""
+class CheckpointedState(NamedTuple):
+    """A log directory's checkpoints of its logs."""
 
     clean: bool
     recovery_points: dict[TopicPartition, int]
@@ -75,17 +75,17 @@ def size_of(disk: Disk, folders: Iterable[str]) -> int:
 
 
 def folders_of(disk: Disk, path: str) -> list[str]:
-    """The partitions in a log directory; or the one that the path is itself."""
+    """Returns the partitions in a log directory; or the one that the path is itself."""
     is_partition = parse_folder(os.path.basename(os.path.abspath(path))) is not None
     return [path] if is_partition else partitions(disk, path)
 
 
 def verify(disk: Disk, path: str, counts: Counts, watch: Watch, *, deep: bool) -> Iterator[Finding]:
-    """What is found in a log directory, or in one partition's folder. Raises OSError."""
+    """Yields the findings in a log directory, or in one partition's folder. Raises OSError."""
     folders = folders_of(disk, path)
-    state = State(checkpoint.has_clean_shutdown(disk, os.path.dirname(os.path.abspath(path))), {})
+    state = CheckpointedState(checkpoint.has_clean_shutdown(disk, os.path.dirname(os.path.abspath(path))), {})
     if folders != [path]:
-        state = State(checkpoint.has_clean_shutdown(disk, path), {})
+        state = CheckpointedState(checkpoint.has_clean_shutdown(disk, path), {})
         yield from _directory(disk, path, state)
         yield from _others(disk, path)
         if not state.clean and folders:
@@ -99,15 +99,15 @@ def verify(disk: Disk, path: str, counts: Counts, watch: Watch, *, deep: bool) -
             yield Finding(error.filename or folder, f"cannot be read: {error.strerror or error}")
 
 
-def _directory(disk: Disk, path: str, state: State) -> Iterator[Finding]:
+def _directory(disk: Disk, path: str, state: CheckpointedState) -> Iterator[Finding]:
     for name in OFFSET_CHECKPOINTS:
         try:
-            found = checkpoint.read_offsets(disk, os.path.join(path, name))
+            offsets = checkpoint.read_offsets(disk, os.path.join(path, name))
         except CorruptCheckpoint as error:
             yield Finding(error.path, _without_path(error))
             continue
         if name == checkpoint.RECOVERY_POINTS:
-            state.recovery_points.update(found)
+            state.recovery_points.update(offsets)
         if (info := disk.stat(os.path.join(path, name))) is not None and not info.size_bytes:
             yield Finding(os.path.join(path, name), "is empty, as before it is first written", is_problem=False)
     try:
@@ -118,7 +118,7 @@ def _directory(disk: Disk, path: str, state: State) -> Iterator[Finding]:
 
 
 def _others(disk: Disk, path: str) -> Iterator[Finding]:
-    """What is in a log directory beside its checkpoints and partitions."""
+    """Yields findings about other things in a log directory than its checkpoints and partitions."""
     bootstrap = os.path.join(path, BOOTSTRAP)
     if disk.exists(bootstrap):
         try:
@@ -136,18 +136,20 @@ def _without_path(error: CorruptCheckpoint) -> str:
     return str(error).removeprefix(error.path).removeprefix(", ")
 
 
-def _partition(disk: Disk, folder: str, state: State, counts: Counts, watch: Watch, deep: bool) -> Iterator[Finding]:
+def _partition(
+    disk: Disk, folder: str, state: CheckpointedState, counts: Counts, watch: Watch, deep: bool
+) -> Iterator[Finding]:
     names = disk.listdir(folder)
     yield from _small_files(disk, folder, names)
     yield from _orphans(folder, names, state)
-    known = parse_folder(os.path.basename(os.path.abspath(folder)))
-    assert known is not None
-    recovery_point = state.recovery_points.get(known.topic_partition, 0)
+    folder_parts = parse_folder(os.path.basename(os.path.abspath(folder)))
+    assert folder_parts is not None
+    recovery_point = state.recovery_points.get(folder_parts.topic_partition, 0)
     bases = sorted(offset for name in names if name.endswith(LOG) and (offset := base_offset_of(name)) is not None)
     for base, end in zip(bases, [*bases[1:], None], strict=True):
         counts.segments += 1
         is_recovered = not state.clean and (end is None or end > recovery_point)
-        segment = Segment(folder, base, end, is_recovered=is_recovered, names=frozenset(names))
+        segment = SegmentToVerify(folder, base, end, is_recovered=is_recovered, names=frozenset(names))
         checked = check_segment(disk, segment, watch, deep=deep)
         counts.batches += checked.batches
         counts.bytes += checked.bytes
@@ -156,8 +158,8 @@ def _partition(disk: Disk, folder: str, state: State, counts: Counts, watch: Wat
         yield Finding(folder, "has no segment", is_problem=False)
 
 
-def _orphans(folder: str, names: list[str], state: State) -> Iterator[Finding]:
-    """Indexes whose segment is not there; a crash may leave some, and nothing else does."""
+def _orphans(folder: str, names: list[str], state: CheckpointedState) -> Iterator[Finding]:
+    """Yields the indexes whose segment is not there; only a crash may leave some."""
     present = frozenset(names)
     for name in names:
         base = base_offset_of(name)

@@ -1,4 +1,4 @@
-"""Loads the image: the latest snapshot, then what is committed in the log from there on."""
+"""Loads the image: the latest snapshot, then the committed batches from there on."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from storage.disk import Disk
 
 
 def load(loader: MetadataLoader, log: MetadataLog, disk: Disk) -> int:
-    """Bring an empty image to the high watermark; how many bytes of the log that took. Raises KafkaError with the place
-    of what cannot be read."""
+    """Brings an empty image to the high watermark, and returns how many bytes of the log that took. Raises KafkaError
+    with the place of unreadable records."""
     start = log.start_offset
     snapshot_id = next(iter(reversed(log.snapshots())), None)
     if snapshot_id is not None:

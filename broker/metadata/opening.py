@@ -1,4 +1,4 @@
-"""Brings up what a node has of the cluster: identity, log, image, controller, and the node itself.
+"""Opens a node's part of the cluster: identity, log, image, controller, and the node itself.
 
 metadata = open_metadata(settings, disk=disk, clock=clock, worker=worker, random_bytes=os.urandom, on_failure=stop)
 await metadata.node.register(endpoints)      # once the listeners are bound and their ports known
@@ -39,12 +39,12 @@ from storage.disk import Disk
 
 
 class Settings(NamedTuple):
-    """Where this node's data is, and how it is configured."""
+    """The node's data directories, and its options."""
 
     log_dirs: tuple[str, ...]
     options: ClusterOptions
     metadata_log_dir: str | None = None  # the first of log_dirs unless set
-    cluster_id: str | None = None  # what a new cluster is named; drawn unless set
+    cluster_id: str | None = None  # the id of a new cluster; drawn unless set
     checkers: Mapping[ResourceType, Checker] = MappingProxyType({})
     snapshots: SnapshotRules = SnapshotRules()
     log_config: LogConfig = CONFIG
@@ -82,10 +82,10 @@ def open_metadata(
     on_failure: Callable[[KafkaError], None],
     on_fault: Callable[[Exception], None] = raised,
 ) -> Metadata:
-    """Format what is empty, load what is there, lead the metadata log in a new epoch.
+    """Formats empty directories, loads the metadata, and leads its log in a new epoch.
 
-    Call it before the logs are opened, which takes their clean-shutdown markers away. `on_fault` is told of subscribers
-    that fail. Raises WrongOwner, CorruptCheckpoint, KafkaError, OSError.
+    Call it before the logs are opened, which takes their clean-shutdown markers away. `on_fault` is called with
+    subscribers' errors. Raises WrongOwner, CorruptCheckpoint, KafkaError, OSError.
     """
     options, metadata_dir = settings.options, settings.metadata_dir
 

@@ -1,4 +1,4 @@
-"""When the metadata log's snapshot is renewed, and what goes once a snapshot stands for it (KIP-630).
+"""Decides when the metadata log's snapshot is renewed, and which records go once a snapshot stands for them (KIP-630).
 
 A snapshot is of what is committed. It is written beside the clients, of a copy of the image, and has its name once it
 is whole and on the device; only then the log is cut before an older snapshot, and the snapshots before that one go. So
@@ -22,12 +22,12 @@ from protocol.records.control import KRaftVersionRecord, VotersRecord
 from storage.disk import Disk
 
 DUE_AT_START_BYTES = 1 << 20
-"""Of the log since the last snapshot, at a start and at a clean stop: some 10,000 records, which take a tenth of a
-second to replay. While the broker runs, options say when."""
+"""Bytes of the log since the last snapshot, at a start and at a clean stop: some 10,000 records, which take a tenth of
+a second to replay. While the broker runs, options say when."""
 
 
 class SnapshotRules(NamedTuple):
-    """When a snapshot is written, and how long what is older than the newest stays; a negative limit is none."""
+    """When a snapshot is written, and how long older ones stay; a negative limit is none."""
 
     max_record_bytes: int = 20 << 20  # metadata.log.max.record.bytes.between.snapshots
     max_interval_ms: int = 60 * 60 * 1000  # metadata.log.max.snapshot.interval.ms; 0 is never by time
@@ -36,7 +36,7 @@ class SnapshotRules(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """What a snapshot is to hold."""
+    """The content of a snapshot to be written."""
 
     snapshot_id: SnapshotId
     image: Image
@@ -66,20 +66,20 @@ class Snapshots:
         self._clock = clock
         self._worker = worker
         self._size_bytes = replayed_bytes
-        """Of the log since the newest snapshot was begun."""
+        """Bytes of the log since the newest snapshot was begun."""
         self._begun_ms = clock.now_ms()
         self._writing = False
         self._closed = False
         self._files = [stat_snapshot(disk, log.directory, snapshot_id) for snapshot_id in log.snapshots()]
 
     def committed(self, batch: MetadataBatch) -> None:
-        """A batch more stands behind the newest snapshot."""
+        """Counts a batch behind the newest snapshot."""
         self._size_bytes += batch.size_bytes
         if self._size_bytes >= self._rules.max_record_bytes:
             self._begin()
 
     def look(self) -> None:
-        """Now and then: whether a snapshot is due by time, and what is old enough to go. Does not wait."""
+        """Looks, at intervals, whether a snapshot is due by time, and which are old enough to go. Does not wait."""
         interval_ms = self._rules.max_interval_ms
         if interval_ms and self._size_bytes and self._clock.now_ms() - self._begun_ms >= interval_ms:
             self._begin()
@@ -87,14 +87,14 @@ class Snapshots:
         self._run(self._log.delete_expired)
 
     def write_if_due(self) -> None:
-        """At a start or a stop, when nobody waits. Raises LogDirFailure, LogDirFull."""
+        """Writes a snapshot at a start or a stop, when nobody waits. Raises LogDirFailure, LogDirFull."""
         if self._size_bytes >= DUE_AT_START_BYTES and not self._loader.in_transaction:
             taken = self._take()
             if taken is not None:
                 self._add(self._write(taken))
 
     def close(self) -> None:
-        """What is being written is not acted upon any more."""
+        """Drops a snapshot that is being written."""
         self._closed = True
 
     def _begin(self) -> None:
@@ -116,7 +116,7 @@ class Snapshots:
         self._worker.run(lambda: files.append(self._write(taken)), written)
 
     def _take(self) -> Taken | None:
-        """What is committed by now; None where the newest snapshot is of just that."""
+        """Returns the committed state by now; None when the newest snapshot is of just that."""
         image, voters = self._loader.image, self._loader.voters
         snapshot_id = SnapshotId(image.offset + 1, image.epoch)
         self._size_bytes, self._begun_ms = 0, self._clock.now_ms()
@@ -163,6 +163,6 @@ class Snapshots:
         return 0 <= rules.retention_ms < age_ms
 
     def _run(self, work: Callable[[], None]) -> None:
-        """In a worker; a failure of the disk is reported from there."""
+        """Runs work in a worker; a failure of the disk is reported from there."""
         if not self._closed:
             self._worker.run(work, lambda _: None)

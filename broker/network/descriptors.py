@@ -1,4 +1,4 @@
-"""How many files and connections the process may have open, and who gets them.
+"""Divides the files and connections that the process may have open.
 
 A connection that took the last descriptor would leave none for a log, and a log that cannot be opened is a failed disk.
 """
@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from storage.segment import kept_open
 
-WANTED = 1 << 20
+MOST_DESCRIPTORS = 1 << 20
 MAX_MAPPINGS = 512
 WAITING_CONNECTIONS = 50
-"""Connections over the limit that are kept, unread, until a place is free; Kafka's listen backlog is the same."""
+"""Connections over the limit that wait, unread, until a place is free; Kafka's listen backlog is the same."""
 
 
 OWN = 32
@@ -21,7 +21,8 @@ OWN = 32
 
 
 class Shares(NamedTuple):
-    """Of all descriptors. A mapping takes three; the sixteenth that is left is for what is open for a moment."""
+    """Shares of all descriptors. A mapping takes three; the sixteenth that is left is for files that are open for a
+    moment."""
 
     connections: int
     files: int
@@ -29,26 +30,26 @@ class Shares(NamedTuple):
 
 
 def shares(limit: int) -> Shares:
-    """What a process with so many descriptors may keep open of each kind."""
+    """Returns how many resources of each kind a process with so many descriptors may hold open."""
     free = max(16, limit - OWN - WAITING_CONNECTIONS)
     return Shares(connections=free // 2, files=free // 4, mappings=min(MAX_MAPPINGS, free // 16))
 
 
 def raise_limit() -> int:
-    """Make it as many as the system allows this process, as the JVM does; the number."""
+    """Raises the limit to the most that the system allows this process, as the JVM does, and returns it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     unlimited = resource.RLIM_INFINITY
-    wanted = WANTED if hard == unlimited else min(hard, WANTED)
-    if soft == unlimited or soft >= wanted:
-        return WANTED if soft == unlimited else soft
+    limit = MOST_DESCRIPTORS if hard == unlimited else min(hard, MOST_DESCRIPTORS)
+    if soft == unlimited or soft >= limit:
+        return MOST_DESCRIPTORS if soft == unlimited else soft
     try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    except (OSError, ValueError):  # macOS has a limit that it does not tell
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+    except (OSError, ValueError):  # macOS has a limit that it does not report
         return soft
-    return wanted
+    return limit
 
 
 def divide() -> int:
-    """Raise the limit, and tell storage its share; how many connections there may be."""
+    """Raises the limit, sets storage's share, and returns how many connections there may be."""
     connections, kept_open.files.limit, kept_open.mappings.limit = shares(raise_limit())
     return connections

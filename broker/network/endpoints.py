@@ -1,4 +1,4 @@
-"""Listeners become sockets, and what clients are told to connect to."""
+"""Listeners become sockets, and advertised addresses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from broker.config import BrokerConfig
 from broker.config.listeners import Listener
 
 WILDCARDS = ("", "0.0.0.0", "::")
-"""Hosts that stand for every interface; clients cannot be told to connect to them."""
+"""Hosts that stand for every interface; they cannot be advertised."""
 
 
 def address(listener: Listener) -> str:
@@ -22,11 +22,11 @@ BUFFERS = (
     ("socket.receive.buffer.bytes", socket.SO_RCVBUF),
     ("socket.send.buffer.bytes", socket.SO_SNDBUF),
 )
-"""Set where the operator says so: the kernel sizes buffers better than any constant, Kafka's 100 KiB included."""
+"""Set only when the option is: the kernel sizes buffers better than any constant, Kafka's 100 KiB included."""
 
 
 def bind(listener: Listener, config: BrokerConfig) -> tuple[socket.socket, Listener]:
-    """A listening socket, and the listener with the port it got; OSError names the address."""
+    """Returns a listening socket, and the listener with the port it got. Raises OSError with the address."""
     family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -35,7 +35,7 @@ def bind(listener: Listener, config: BrokerConfig) -> tuple[socket.socket, Liste
         for option, number in BUFFERS:
             size_bytes = int(config.explicit.get(option, -1))
             if size_bytes >= 0:
-                sock.setsockopt(socket.SOL_SOCKET, number, size_bytes)  # what is accepted inherits it
+                sock.setsockopt(socket.SOL_SOCKET, number, size_bytes)  # accepted sockets inherit it
         sock.bind((listener.host, listener.port))
         sock.listen(config.socket_listen_backlog_size)
         sock.setblocking(False)
@@ -45,8 +45,8 @@ def bind(listener: Listener, config: BrokerConfig) -> tuple[socket.socket, Liste
     return sock, listener._replace(port=sock.getsockname()[1])
 
 
-def advertised(bound: Listener, told: Iterable[Listener]) -> Listener:
-    """What clients are told for a bound listener: what is configured, with the port that was really bound."""
-    configured = next((listener for listener in told if listener.name == bound.name), bound)
+def advertised(bound: Listener, addresses: Iterable[Listener]) -> Listener:
+    """Returns the advertised address of a bound listener: the configured one, with the port that was really bound."""
+    configured = next((listener for listener in addresses if listener.name == bound.name), bound)
     host = socket.getfqdn() if configured.host in WILDCARDS else configured.host
     return configured._replace(host=host, port=configured.port or bound.port)

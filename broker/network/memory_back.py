@@ -1,4 +1,4 @@
-"""Memory that requests held, back to the operating system.
+"""Gives memory that requests held back to the operating system.
 
 Buffers of a megabyte come out of the C library's heap once it has seen some of them freed, and between what else lives
 there their pages stay with the process: after five hundred requests of two megabytes, some hundreds of megabytes.
@@ -29,7 +29,7 @@ def trim() -> Callable[[int], int] | None:
 
 
 def give_back(memory: RequestMemory) -> None:
-    """Gives free pages back where much was held, and most of it has been let go of."""
+    """Gives free pages back when much was held, and most of it has been released."""
     let_go_bytes = memory.most_bytes - memory.held_bytes
     if let_go_bytes < WORTH_BYTES or let_go_bytes < memory.held_bytes:
         return

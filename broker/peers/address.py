@@ -1,4 +1,4 @@
-"""Where a broker listens."""
+"""The address of a broker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ class Address(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """Of HOST:PORT, as bootstrap.servers has them, an IPv6 host in brackets. ValueError says what is wrong."""
+        """Parses HOST:PORT, as bootstrap.servers has them, an IPv6 host in brackets. Raises ValueError with the
+        fault."""
         host, _, port = text.strip().rpartition(":")
         bare = host.removeprefix("[").removesuffix("]")
         number = int(port) if port.isascii() and port.isdecimal() and len(port) <= 5 else 0

@@ -1,4 +1,4 @@
-"""How long to wait before a thing that failed is tried again."""
+"""The pause before a failed attempt is repeated."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Backoff(NamedTuple):
     max_ms: int = 1000
     """reconnect.backoff.max.ms of theirs."""
     jitter: float = 0.2
-    """The largest part by which a wait is longer or shorter."""
+    """The largest share by which a pause is longer or shorter."""
 
     def delay_ms(self, failures: int, draw: float) -> int:
-        """The wait after `failures` in a row; `draw` is a random number from 0 up to 1."""
+        """Returns the pause after `failures` in a row; `draw` is a random number from 0 up to 1."""
         if failures <= 0:
             return 0
         steady = min(self.initial_ms << min(failures - 1, MAX_DOUBLINGS), self.max_ms)

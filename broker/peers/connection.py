@@ -1,7 +1,7 @@
 """The asyncio shell of `protocol.client`: a socket, futures, and one timer.
 
-An answer belongs to who asked. Its record batches are views of a buffer that nothing else writes to: that of the frame
-itself where it came in pieces, as large ones do, or a copy of a small one.
+An answer belongs to the caller of `send`. Its record batches are views of a buffer that nothing else writes to: that of
+the frame itself where it came in pieces, as large ones do, or a copy of a small one.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ WRITE_HIGH_WATER_BYTES: Final = 1024 * 1024
 """Requests not yet taken by the kernel beyond which no more are encoded."""
 
 LINGER_MS: Final = 1000
-"""How long a connection that is closed may take to send what was written before."""
+"""How long a connection that is closed may take to send earlier requests."""
 
 
 async def connect(address: Address, settings: Settings, clock: Clock, *, timeout_ms: int | None = None) -> Connection:
-    """A connection that is ready for requests, within `timeout_ms` (`settings.connect_timeout_ms` unless given).
+    """Returns a connection that is ready for requests, within `timeout_ms` (`settings.connect_timeout_ms` unless
+    given).
 
     Raises PeerUnavailable when there is none, HandshakeFailed when the peer refuses, ProtocolError when it speaks
     something else.
@@ -44,7 +45,7 @@ async def connect(address: Address, settings: Settings, clock: Clock, *, timeout
     deadline_ms = clock.monotonic_ms() + allowed_ms
     connection = Connection(address, settings, clock, deadline_ms)
     dialing = asyncio.ensure_future(settings.dial(address, lambda: connection))
-    dialing.add_done_callback(retrieve)  # who waits may be cancelled in the turn in which it fails
+    dialing.add_done_callback(retrieve)  # the waiter may be cancelled in the turn in which it fails
     try:
         if not await done_by(clock, deadline_ms, dialing):
             raise PeerUnavailable(str(address), f"no connection within {allowed_ms} ms")
@@ -64,7 +65,7 @@ class Connection(asyncio.BufferedProtocol):
     """One connection to another broker. Made by `connect`; once it has ended, for whatever reason, it stays so."""
 
     def __init__(self, address: Address, settings: Settings, clock: Clock, deadline_ms: int) -> None:
-        """`deadline_ms`: when it must be ready."""
+        """It must be ready by `deadline_ms`."""
         self.address = address
         self.last_used_ms = clock.monotonic_ms()
         """When the last request was made."""
@@ -89,7 +90,7 @@ class Connection(asyncio.BufferedProtocol):
         self._timer_ms = 0
         self._flush_is_due = False
         self._is_lingering = False
-        """True while what was written before `close` may still go out."""
+        """True while requests from before `close` may still go out."""
 
     @property
     def is_ready(self) -> bool:
@@ -103,22 +104,22 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def error(self) -> PeerError | ProtocolError | None:
-        """Why the connection has ended."""
+        """The error that ended the connection."""
         return self._client.error
 
     @property
     def versions(self) -> PeerVersions:
-        """What the peer speaks, and the features of its cluster."""
+        """The versions that the peer speaks, and the features of its cluster."""
         versions = self._client.versions
         assert versions is not None, "a connection that is ready has negotiated"
         return versions
 
     async def send(self, request: object, response: type[R], *, timeout_ms: int, max_version: int = ANY_VERSION) -> R:
-        """The answer to a request, which is of class `response`; in the highest version that both sides speak, up to
-        `max_version`.
+        """Sends a request in the highest version that both sides speak, up to `max_version`, and returns its answer, of
+        class `response`.
 
-        Waits for its turn where much is under way, first come, first served. Raises RequestTimedOut, PeerUnavailable,
-        ConnectionClosed, UnsupportedVersion, or ProtocolError where the answer is none. Who is cancelled leaves the
+        Waits for its turn when much is under way, first come, first served. Raises RequestTimedOut, PeerUnavailable,
+        ConnectionClosed, UnsupportedVersion, or ProtocolError for a malformed answer. A cancelled caller leaves the
         connection as it is.
         """
         answer = await self._request(request, response, timeout_ms, max_version)
@@ -158,7 +159,7 @@ class Connection(asyncio.BufferedProtocol):
     # asyncio.BufferedProtocol.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # what connects a stream gives one that reads and writes
+        self._transport = cast(asyncio.Transport, transport)  # a stream's transport both reads and writes
         self._transport.set_write_buffer_limits(high=WRITE_HIGH_WATER_BYTES)
         self._buffer = memoryview(bytearray(RECEIVE_BUFFER_BYTES))
         self._client.connected(self._clock.monotonic_ms(), self._deadline_ms)
@@ -185,7 +186,7 @@ class Connection(asyncio.BufferedProtocol):
         self._end(self._client.lost(exc))
         self._lost.set_result(None)
 
-    # What follows each step of the client.
+    # After each step of the client.
 
     async def _request(self, request: object, response: type | None, timeout_ms: int, max_version: int) -> object:
         now_ms = self.last_used_ms = self._clock.monotonic_ms()
@@ -237,7 +238,7 @@ class Connection(asyncio.BufferedProtocol):
             self._timer = None
 
     def _flush_soon(self) -> None:
-        """Requests that are made in one turn of the loop go out together: a write costs more than a request."""
+        """Flushes at the end of the loop's turn, all its requests together: a write costs more than a request."""
         if not self._flush_is_due:
             self._flush_is_due = True
             self._loop.call_soon(self._flush)
@@ -249,7 +250,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.writelines(buffers)
 
     def _arm(self) -> None:
-        """One timer for all deadlines, at or before the next."""
+        """Sets the one timer for all deadlines, at or before the next."""
         alarm_ms = self._client.alarm_ms
         if alarm_ms is None or (self._timer is not None and self._timer_ms <= alarm_ms):
             return

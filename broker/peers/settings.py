@@ -1,4 +1,4 @@
-"""What connections to other brokers have in common."""
+"""The settings of connections to other brokers."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from protocol.pending import InFlightLimits
 SOFTWARE_NAME: Final = "odradek"
 
 Dial: TypeAlias = Callable[[Address, Callable[[], asyncio.BufferedProtocol]], Awaitable[object]]
-"""Makes a stream to an address for a protocol: TLS is another one of these, a simulated network as well. Raises OSError
-or ValueError where there is nobody."""
+"""Opens a stream to an address for a protocol: TLS is another one of these, a simulated network as well. Raises OSError
+or ValueError when there is nobody."""
 
 
 async def dial_tcp(address: Address, protocol: Callable[[], asyncio.BufferedProtocol]) -> None:
-    """A plain connection, to whichever of the host's addresses answers first in their order."""
+    """Opens a plain connection to the first of the host's addresses that answers."""
     loop = asyncio.get_running_loop()
     transport, _ = await loop.create_connection(protocol, address.host, address.port)
     stream: socket.socket | None = transport.get_extra_info("socket")
@@ -36,11 +36,11 @@ class Settings(NamedTuple):
     software_version: str = "unknown"
     """Letters, digits, dots and dashes (KIP-511)."""
     limits: InFlightLimits = InFlightLimits()
-    """Of each connection."""
+    """The limits of each connection."""
     backoff: Backoff = Backoff()
-    """Between one connection that served for nothing and the next try."""
+    """The pause between a connection that answered nothing and the next attempt."""
     connect_timeout_ms: int = 10_000
-    """Until a connection is ready (socket.connection.setup.timeout.ms of Kafka's clients)."""
+    """The time for a connection to be ready (socket.connection.setup.timeout.ms of Kafka's clients)."""
     max_idle_ms: int = 540_000
     """A connection that was idle for longer is not used again: less than the ten minutes after which brokers close one
     (connections.max.idle.ms), so that no request meets that end."""

@@ -35,6 +35,6 @@ async def done_by(clock: Clock, deadline_ms: int, future: asyncio.Future[T]) -> 
 
 
 def retrieve(ended: asyncio.Future[T]) -> None:
-    """Takes note of what a future failed with, so that asyncio does not report it as unseen when nobody waits."""
+    """Retrieves a future's exception, so that asyncio does not report it as unseen when nobody waits."""
     if not ended.cancelled():
         ended.exception()

@@ -1,1 +1,1 @@
-"""The process: its command line, its life, what it does by itself."""
+"""The process: its command line, its life, its background jobs."""

@@ -21,7 +21,7 @@ from broker.config.sources import (
 CONFIG_ERROR = 2
 
 DEV_PROFILE = "odradek.profile=dev"
-"""What a broker without a file of options is: one to try things with."""
+"""The profile of a broker without a file of options: one to try things with."""
 
 DESCRIPTION = "A broker that speaks the Kafka protocol to stock clients, and stores what Apache Kafka stores."
 RUN_DESCRIPTION = """\
@@ -41,7 +41,7 @@ examples:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; the process's exit code."""
+    """Runs the command line, and returns the process's exit code."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     if words[:1] == ["pipeline"]:
         return _pipeline(words[1:])
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stderr.write(f"odradek: {problem}\n")
         return CONFIG_ERROR
     _warn(loaded)
-    gc.disable()  # what starting makes, stays: the server turns it on again once it is there
+    gc.disable()  # objects of the start stay: the server turns collection on again once it is there
     from broker.process.server import run
 
     return run(loaded.config)
@@ -85,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _pipeline(words: list[str]) -> int:
-    """Jobs on Spark reach brokers over TCP, and need packages that a broker does not have."""
+    """Runs jobs on Spark, which reach brokers over TCP, and need packages that a broker does not have."""
     from importlib import import_module
 
     try:
@@ -98,7 +98,7 @@ def _pipeline(words: list[str]) -> int:
 
 
 class _Version(argparse.Action):
-    """Shows the installed version; finding it is slow, so it waits until it is asked for."""
+    """Shows the installed version; the lookup is slow, so it is made only for --version."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:
         super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, help=help)
@@ -107,20 +107,20 @@ class _Version(argparse.Action):
         from importlib.metadata import PackageNotFoundError, version
 
         try:
-            found = version("odradek")
+            installed = version("odradek")
         except PackageNotFoundError:
-            found = "(a source tree that is not installed)"
+            installed = "(a source tree that is not installed)"
         core = "compiled core" if _is_compiled() else "pure Python"
-        sys.stdout.write(f"odradek {found} ({core})\n")
+        sys.stdout.write(f"odradek {installed} ({core})\n")
         parser.exit()
 
 
 def _is_compiled() -> bool:
-    """Whether this is a wheel with the extension modules that hatch_build.py makes."""
+    """True in a wheel with the extension modules that hatch_build.py makes."""
     from importlib.util import find_spec
 
-    found = find_spec("broker.network.listener")
-    return found is not None and found.origin is not None and not found.origin.endswith(".py")
+    spec = find_spec("broker.network.listener")
+    return spec is not None and spec.origin is not None and not spec.origin.endswith(".py")
 
 
 def _load(options: argparse.Namespace) -> Loaded:
@@ -142,7 +142,7 @@ def _read(path: str) -> str:
 
 
 def _warn(loaded: Loaded) -> None:
-    """One line for each reason why options that were given have no effect."""
+    """Logs one line for each reason why given options have no effect."""
     from broker.logging import get_logger
 
     logger = get_logger("config")

@@ -1,1 +1,1 @@
-"""The broker's replicas: what stands between the APIs and the logs on disk."""
+"""The broker's replicas, between the APIs and the logs on disk."""

@@ -1,4 +1,4 @@
-"""What the image says of this broker's partitions, carried out: logs made, led, configured and deleted.
+"""Carries out the image's assignments to this broker: creates, leads, configures and deletes logs.
 
 Source: kafka.server.metadata.BrokerMetadataPublisher and ReplicaManager.applyDelta.
 """
@@ -13,7 +13,7 @@ from broker.clock import Clock
 from broker.config.live import LiveConfig
 from broker.logging import get_logger
 from broker.metadata.node import Node
-from broker.replica.isr import NO_BROKER_EPOCH, Follower, Rules
+from broker.replica.isr import NO_BROKER_EPOCH, Follower, IsrRules
 from broker.replica.moves import Moves
 from broker.replica.new_logs import NewLogs
 from broker.replica.partition import Partition
@@ -35,7 +35,7 @@ log = get_logger("broker.replica")
 
 
 class Assignments:
-    """Subscribed to the image: turns its changes into what `replicas` and `logs` hold."""
+    """Subscribed to the image: applies its changes to `replicas` and `logs`."""
 
     def __init__(
         self,
@@ -60,30 +60,30 @@ class Assignments:
         self._moves = moves
         self._leaving: dict[TopicPartition, Partition] = {}
         """Partitions that were deleted while a thread was at their logs."""
-        self.rules = Rules(self._may_be_in_sync, lambda: config.effective.replica_lag_time_max_ms)
+        self.rules = IsrRules(self._may_be_in_sync, lambda: config.effective.replica_lag_time_max_ms)
 
     @property
     def node_id(self) -> int:
         return self._node.node_id
 
     def take_over(self) -> None:
-        """Everything that is assigned as the broker starts; then each change as it comes."""
-        for each in self.image.topics():
-            for index, partition in each.partitions.items():
-                self.open(each, index, partition)
+        """Opens all assigned partitions as the broker starts; then follows each change."""
+        for owner in self.image.topics():
+            for index, partition in owner.partitions.items():
+                self.open(owner, index, partition)
         self._set_aside_strays()
         self._configure_broker()
         self._loader.subscribe(self.changed)
 
     def _set_aside_strays(self) -> None:
-        """Logs that the metadata does not know: kept on disk under another name, and not served."""
-        known = {partition.name for partition in self.replicas}
-        for name in [each.topic_partition for each in self.logs if each.topic_partition not in known]:
+        """Sets logs aside that the metadata does not know: they stay on disk under another name, and are not served."""
+        assigned = {partition.name for partition in self.replicas}
+        for name in [one.topic_partition for one in self.logs if one.topic_partition not in assigned]:
             log.warning("stray log set aside", partition=str(name))
             self.logs.set_stray_aside(name)
 
     def changed(self, delta: Delta) -> None:
-        """Carry out what a committed batch has changed."""
+        """Carries out the changes of a committed batch."""
         for change in delta.changes:
             handle = HANDLERS.get(type(change))
             if handle is not None:
@@ -93,37 +93,38 @@ class Assignments:
         return self._config.effective.log_config(self.image.topic_configs(name))
 
     def open(self, owner: topic.Topic, index: int, assigned: topic.Partition, *, is_new: bool = False) -> None:
-        """The log of a partition that has a replica here, made if it is not there and may be made."""
+        """Opens the log of a partition that has a replica here, or creates it if it may."""
         if self.node_id not in assigned.replicas:
             return
         name = TopicPartition(owner.name, index)
         try:
-            found = self._log(name, owner.topic_id, assigned.directory_of(self.node_id), is_new)
+            own_log = self._log(name, owner.topic_id, assigned.directory_of(self.node_id), is_new)
         except KafkaError as error:
             log.error("partition is not served", partition=str(name), reason=str(error))
             self.replicas.set_offline(name, owner.topic_id)
             return
-        partition = Partition(name, owner.topic_id, found, self.rules)
+        partition = Partition(name, owner.topic_id, own_log, self.rules)
         self._assign(partition, assigned)
         self.replicas.add(partition)
         self._moves.resume(partition)
 
     def log_lost(self, name: TopicPartition) -> None:
-        """The log's directory has failed. A replica that was only moving there stays where it is."""
+        """Takes a partition offline whose directory has failed. A replica that was only moving there stays where it
+        is."""
         self._moves.forget(name)
         owner = self.image.topic(name.topic)
         if self.logs.get(name) is None and owner is not None:
             self.replicas.set_offline(name, owner.topic_id)
 
     def open_offline(self) -> None:
-        """Try again what could not be opened, as when there is room on a disk that was full."""
-        for each in self.image.topics():
-            for index, partition in each.partitions.items():
-                if self.replicas.is_offline(TopicPartition(each.name, index)):
-                    self.open(each, index, partition)
+        """Tries again to open offline partitions, as when there is room on a disk that was full."""
+        for owner in self.image.topics():
+            for index, partition in owner.partitions.items():
+                if self.replicas.is_offline(TopicPartition(owner.name, index)):
+                    self.open(owner, index, partition)
 
     def _log(self, name: TopicPartition, topic_id: Uuid, directory_id: Uuid | None, is_new: bool) -> Log:
-        """The log that is there; else a new one in the directory that the metadata has it in.
+        """Returns the log that is there; else a new one in the directory that the metadata has it in.
 
         Raises KafkaError: KAFKA_STORAGE_ERROR where it may be in a directory that is not there now, since an empty log
         in its place would be taken for all there ever was (LogManager.getOrCreateLog).
@@ -176,7 +177,7 @@ class Assignments:
         partition.become(role, now_ms)
 
     def _may_be_in_sync(self, follower: Follower) -> bool:
-        """True of a follower whose broker lives, stays, and is the one that has registered (KIP-841, KIP-903)."""
+        """True when the follower's broker lives, stays, and is the one that has registered (KIP-841, KIP-903)."""
         broker = self.image.brokers.get(follower.replica_id)
         is_current = broker is not None and follower.broker_epoch in (NO_BROKER_EPOCH, broker.epoch)
         return broker is not None and broker.active and is_current
@@ -205,7 +206,7 @@ class Assignments:
             partition.configure(config)
 
     def _configure_broker(self) -> None:
-        """The dynamic options of this broker, and those of all brokers, over what it was started with."""
+        """Applies the dynamic options of this broker, and those of all brokers, over the static ones."""
         own = ConfigResource(ResourceType.BROKER, str(self.node_id))
         cluster, broker = self.image.configs(DEFAULT_BROKER), self.image.configs(own)
         self._config.layers = self._config.layers.changed(cluster=dict(cluster), broker=dict(broker))

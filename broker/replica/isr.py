@@ -1,8 +1,8 @@
-"""The in-sync replicas of a partition, as its leader keeps them: who is in, who is to be, and what that commits.
+"""The in-sync replicas of a partition, as its leader tracks them: who is in, who is to be, and the offset that commits.
 
-Values and rules without time or sockets: offsets and the time go in, the high watermark and wishes come out. Source:
-kafka.cluster.Partition (CommittedPartitionState, PendingExpandIsr, PendingShrinkIsr) and Replica (KIP-497, KIP-841,
-KIP-903).
+Values and rules without time or sockets: offsets and the time go in, the high watermark and proposed changes come out.
+Source: kafka.cluster.Partition (CommittedPartitionState, PendingExpandIsr, PendingShrinkIsr) and Replica (KIP-497,
+KIP-841, KIP-903).
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Callable, Collection
 from typing import Final, NamedTuple
 
 NO_OFFSET: Final = -1
-"""Of a follower that has not fetched since this leadership began."""
+"""The offset of a follower that has not fetched since this leadership began."""
 
 NO_BROKER_EPOCH: Final = -1
-"""Of a follower whose Fetch is too old to say it (KIP-903)."""
+"""The broker epoch of a follower whose Fetch is too old to have it (KIP-903)."""
 
 NEVER_MS: Final = -(1 << 60)
 """Longer ago than any lag that is allowed."""
@@ -25,8 +25,8 @@ NOBODY: Final[frozenset[int]] = frozenset()
 class Isr(NamedTuple):
     """Committed by the controller, or with a change on its way there: only one at a time.
 
-    Until the controller has answered nobody knows which of the two is true, so that what must hold for either holds for
-    the larger one.
+    Until the controller has answered nobody knows which of the two is true, so that rules for either hold for the
+    larger one.
     """
 
     committed: frozenset[int]
@@ -40,38 +40,38 @@ class Isr(NamedTuple):
 
     @property
     def maximal(self) -> frozenset[int]:
-        """Everybody who is in, or may be by now: what they all have is committed."""
+        """All replicas that are in sync, or may be by now: records that they all have are committed."""
         return self.committed | self.expanding
 
     @property
     def wished(self) -> frozenset[int]:
-        """What an AlterPartition asks the controller for."""
+        """The in-sync replicas that an AlterPartition proposes to the controller."""
         return (self.committed | self.expanding) - self.shrinking
 
     def expand(self, replica_ids: Collection[int]) -> Isr:
-        """The same with these on their way in."""
+        """Returns the ISR with these replicas on their way in."""
         assert self.is_settled, f"{self}: one change at a time"
         return Isr(self.committed, expanding=frozenset(replica_ids) - self.committed)
 
     def shrink(self, replica_ids: Collection[int]) -> Isr:
-        """The same with these on their way out."""
+        """Returns the ISR with these replicas on their way out."""
         assert self.is_settled, f"{self}: one change at a time"
         return Isr(self.committed, shrinking=self.committed & frozenset(replica_ids))
 
-    def refused(self) -> Isr:
-        """As it was before the change, which the controller did not make."""
+    def rolled_back(self) -> Isr:
+        """Returns the ISR before the change, which the controller rejected."""
         return Isr(self.committed)
 
 
 class Follower(NamedTuple):
-    """How far a replica on another broker is, as its fetches tell."""
+    """The progress of a replica on another broker, by its fetches."""
 
     replica_id: int
     log_end_offset: int = NO_OFFSET
     """It has everything below."""
     log_start_offset: int = NO_OFFSET
     caught_up_ms: int = NEVER_MS
-    """When it last had everything that the leader had."""
+    """The time when it last had all of the leader's records."""
     fetched_ms: int = NEVER_MS
     leader_end_offset: int = NO_OFFSET
     """The leader's end at its last fetch."""
@@ -80,11 +80,11 @@ class Follower(NamedTuple):
     def fetched(
         self, offset: int, log_start_offset: int, leader_end_offset: int, now_ms: int, broker_epoch: int
     ) -> Follower:
-        """After a fetch from this offset, for which the leader's log ended where it says."""
+        """Returns the follower after a fetch from this offset, when the leader's log ended at `leader_end_offset`."""
         caught_up_ms = self.caught_up_ms
         if offset >= leader_end_offset:
             caught_up_ms = max(caught_up_ms, now_ms)
-        elif offset >= self.leader_end_offset:  # it has by now what the leader had then
+        elif offset >= self.leader_end_offset:  # it has by now the records that the leader had then
             caught_up_ms = max(caught_up_ms, self.fetched_ms)
         leader_end_offset = max(leader_end_offset, self.leader_end_offset)
         return Follower(
@@ -92,17 +92,18 @@ class Follower(NamedTuple):
         )
 
     def led_again(self, leader_end_offset: int, *, in_sync: bool, now_ms: int) -> Follower:
-        """In a new epoch of the same leader: where it is stays known, and who was in sync has time to show that."""
+        """Returns the follower in a new epoch of the same leader: its offset stays known, and one in sync has time to
+        show that."""
         since_ms = now_ms if in_sync else NEVER_MS
         return self._replace(caught_up_ms=since_ms, fetched_ms=since_ms, leader_end_offset=leader_end_offset)
 
     def is_caught_up(self, leader_end_offset: int, now_ms: int, max_lag_ms: int) -> bool:
-        """True where it has everything, or had not long ago (replica.lag.time.max.ms)."""
+        """True when it has everything, or had not long ago (replica.lag.time.max.ms)."""
         return self.log_end_offset == leader_end_offset or now_ms - self.caught_up_ms <= max_lag_ms
 
 
-class Rules(NamedTuple):
-    """What the leader's broker and the cluster's metadata say of followers."""
+class IsrRules(NamedTuple):
+    """The rules for followers, by the leader's options and the cluster's metadata."""
 
     may_be_in_sync: Callable[[Follower], bool]
     """True of one whose broker is not fenced, not shutting down, and fetches in the epoch of its registration."""
@@ -110,14 +111,14 @@ class Rules(NamedTuple):
     """replica.lag.time.max.ms."""
 
 
-NO_OTHERS: Final = Rules(lambda _: False, lambda: 0)
-"""Where there is one broker."""
+NO_OTHERS: Final = IsrRules(lambda _: False, lambda: 0)
+"""The rules when there is one broker."""
 
 
 def committed_offset(
-    leader_end_offset: int, isr: Isr, followers: Collection[Follower], min_isr: int, rules: Rules, now_ms: int
+    leader_end_offset: int, isr: Isr, followers: Collection[Follower], min_isr: int, rules: IsrRules, now_ms: int
 ) -> int:
-    """The offset below which all that count have everything; NO_OFFSET while nothing more may be committed.
+    """Returns the offset below which all that count have everything; NO_OFFSET while nothing more may be committed.
 
     Who is about to be let in counts already: else the high watermark would run ahead of it for ever (KAFKA-8722). Who
     may not be let in does not (KAFKA-15021).
@@ -134,8 +135,8 @@ def committed_offset(
     return offset
 
 
-def may_join(follower: Follower, isr: Isr, high_watermark: int, epoch_start: int, rules: Rules) -> bool:
-    """True of one that has all that is committed, and all that is of earlier epochs."""
+def may_join(follower: Follower, isr: Isr, high_watermark: int, epoch_start: int, rules: IsrRules) -> bool:
+    """True when the follower has all committed records, and all of earlier epochs."""
     return (
         isr.is_settled
         and follower.replica_id not in isr.committed
@@ -145,9 +146,9 @@ def may_join(follower: Follower, isr: Isr, high_watermark: int, epoch_start: int
 
 
 def out_of_sync(
-    isr: Isr, followers: Collection[Follower], leader_end_offset: int, rules: Rules, now_ms: int
+    isr: Isr, followers: Collection[Follower], leader_end_offset: int, rules: IsrRules, now_ms: int
 ) -> frozenset[int]:
-    """Those that have been behind for too long."""
+    """Returns the replicas that have been behind for too long."""
     if not isr.is_settled:
         return NOBODY
     max_lag_ms = rules.max_lag_ms()

@@ -28,7 +28,7 @@ class Moves:
         self._tasks: dict[TopicPartition, asyncio.Task[None]] = {}
 
     def directory(self, path: str) -> str:
-        """A log directory as this broker calls it. Raises KafkaError(LOG_DIR_NOT_FOUND)."""
+        """Returns a log directory by the broker's own path of it. Raises KafkaError(LOG_DIR_NOT_FOUND)."""
         if not os.path.isabs(path) or os.path.abspath(path) not in self._logs.dirs:
             raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"{path} is not in log.dirs: {', '.join(self._logs.dirs)}")
         return os.path.abspath(path)
@@ -52,7 +52,7 @@ class Moves:
             self._tasks[partition.name] = asyncio.create_task(self._move(partition))
 
     def forget(self, name: TopicPartition) -> None:
-        """The partition was deleted."""
+        """Forgets a deleted partition."""
         task = self._tasks.pop(name, None)
         if task is not None:
             task.cancel()

@@ -17,7 +17,7 @@ STEP_MS = 4
 
 
 class _Topic:
-    """What is still to be made of a topic."""
+    """The logs of a topic that are still to be created."""
 
     __slots__ = ("left", "made")
 
@@ -27,7 +27,7 @@ class _Topic:
 
 
 class NewLogs:
-    """What is made now, what is left for later, and who waits for it."""
+    """Creates logs now or later, and answers those who wait for them."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -38,7 +38,7 @@ class NewLogs:
         self._stopped = False
 
     def make(self, topic: str, work: Callable[[], None]) -> bool:
-        """Makes a partition's log; False where that is left for later, after those of the topic that were before."""
+        """Creates a partition's log; False when that is left for later, after earlier ones of the topic."""
         if self._stopped:
             return False
         if self._step_ends_ms is None:
@@ -50,26 +50,26 @@ class NewLogs:
         return True
 
     async def made(self, topics: Iterable[str]) -> None:
-        """Returns once all logs of these topics are made that are to be made by now."""
+        """Returns once all logs of these topics are created that are to be by now."""
         for name in topics:
             topic = self._topics.get(name)
             if topic is not None:
                 await topic.made.wait()
 
     def forget(self, name: str) -> None:
-        """The topic was deleted: what is left of it is not made any more, and nobody waits for it."""
+        """Forgets a deleted topic: its missing logs are not created any more, and nobody waits for them."""
         topic = self._topics.pop(name, None)
         if topic is not None:
             topic.made.set()
 
     def stop(self) -> None:
-        """No more logs from now on: who has them created is not kept waiting, the next start makes them."""
+        """Creates no more logs: their requests need not wait, the next start creates them."""
         self._stopped = True
         for name in list(self._topics):
             self.forget(name)
 
     def _begin_step(self) -> None:
-        """What is made from now on counts, until the loop has served the others."""
+        """Begins a step, which ends when the loop has served the others."""
         self._step_ends_ms = self._clock.monotonic_ms() + STEP_MS
         asyncio.get_running_loop().call_soon(self._step)
 
@@ -86,7 +86,7 @@ class NewLogs:
             self._make_next()
 
     def _make_next(self) -> None:
-        """One log of the topic whose turn it is; a small topic does not wait for a large one."""
+        """Creates one log of the topic whose turn it is; a small topic does not wait for a large one."""
         name, topic = self._topics.popitem(last=False)
         work = topic.left.popleft()
         if topic.left:

@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import Final, TypeAlias
 
 from broker.disks.work import DiskWork
-from broker.replica.isr import NO_OTHERS, Rules, committed_offset
+from broker.replica.isr import NO_OTHERS, IsrRules, committed_offset
 from broker.replica.replica import Replica
 from broker.replica.roles import NO_EPOCH, NOT_YET, Following, LeaderMoved, Leading, Role
 from broker.replica.truncation import Truncation
@@ -29,14 +29,14 @@ from storage.log import Appended, Log
 from storage.producers.entry import Origin, Verification
 
 HIGH_WATERMARK: Final = -1
-"""What DeleteRecords has for "all that there is"."""
+"""DeleteRecords' offset for "all committed records"."""
 
 Then: TypeAlias = "Callable[[KafkaError | None], None]"
-"""Called without an error once something is committed, with one when it won't be by this leader."""
+"""Called without an error once an offset is committed, with one when this leader will not commit it."""
 
 
 def ignore_role(_: Partition) -> None:
-    """Nobody has to know."""
+    """Does nothing on a change of role."""
 
 
 class Partition(Replica):
@@ -57,20 +57,20 @@ class Partition(Replica):
         "waiters",
     )
 
-    def __init__(self, name: TopicPartition, topic_id: Uuid, log: Log, rules: Rules = NO_OTHERS) -> None:
+    def __init__(self, name: TopicPartition, topic_id: Uuid, log: Log, rules: IsrRules = NO_OTHERS) -> None:
         super().__init__(name, topic_id, log)
         self.rules = rules
         self.role: Role = NOT_YET
         """Changed by `become` alone."""
         self.leader_epoch = NO_EPOCH
         self.is_alone = False
-        """True where this broker leads and has the only replica: an append commits."""
+        """True when this broker leads and has the only replica: an append commits."""
         self.answers_later = True
-        """True where Produce may have to wait, for other replicas or for the disk."""
+        """True when Produce may have to wait, for other replicas or for the disk."""
         self.on_role: Callable[[Partition], None] = ignore_role
         """Called after each change of the role."""
         self.gone = ErrorCode.NONE
-        """Why the replica is not here any more."""
+        """The error of a replica that is not here any more."""
         self.tenure = 0
         """Counts how often another broker took over, or the replica went: what was appended before may be gone."""
         self.truncation: Truncation | None = None
@@ -80,7 +80,7 @@ class Partition(Replica):
         self.append_waiters: dict[Waiter, None] = {}
         """On append."""
         self.commits: list[tuple[int, Then]] = []
-        """Who waits for an offset to be committed, by offset."""
+        """Callbacks for offsets to be committed, by offset."""
 
     def __repr__(self) -> str:
         return f"Partition({self.name}, {self.role})"
@@ -116,7 +116,7 @@ class Partition(Replica):
         self.wake_all()
 
     def retire(self, code: ErrorCode) -> None:
-        """The replica is gone from this broker, and nobody is told its leader by it: whoever waits gets this error."""
+        """Retires a replica that is gone from this broker: all waits fail with this error, without a leader."""
         self.role, self.is_alone, self.answers_later = Following(partition_epoch=self.role.partition_epoch), False, True
         self.gone = code
         self._fail_commits(KafkaError(code))
@@ -124,8 +124,8 @@ class Partition(Replica):
         self.wake_all()
 
     def check_leads(self, current_leader_epoch: int = NO_EPOCH) -> None:
-        """Raises FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH where the client's idea of the epoch is behind or ahead
-        (KIP-320), NOT_LEADER_OR_FOLLOWER where this broker does not lead; all of them with the leader (KIP-951)."""
+        """Raises FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH when the client's epoch is behind or ahead (KIP-320),
+        NOT_LEADER_OR_FOLLOWER where this broker does not lead; all of them with the leader (KIP-951)."""
         epoch = self.leader_epoch
         if current_leader_epoch != NO_EPOCH and current_leader_epoch != epoch:
             is_behind = current_leader_epoch < epoch
@@ -135,7 +135,8 @@ class Partition(Replica):
 
     @property
     def is_behind(self) -> bool:
-        """True of a new leader that has records of earlier epochs, and does not know yet whether they are committed."""
+        """True while a new leader has records of earlier epochs of which it does not know yet whether they are
+        committed."""
         role = self.role
         return isinstance(role, Leading) and role.epoch_start > self.log.high_watermark
 
@@ -183,13 +184,13 @@ class Partition(Replica):
         self.note_config()
 
     def move_to(self, log: Log) -> None:
-        """Goes on with a log that has all that this one has, in another directory."""
+        """Goes on with a copy of the log in another directory."""
         self.log = log
         self.note_config()
         self.wake_all()
 
     def note_config(self) -> None:
-        """What short cuts ask for is at hand."""
+        """Caches the options that short cuts read."""
         self.answers_later = not self.is_alone or self.log.flushes
 
     def _min_isr(self, role: Leading) -> int:
@@ -210,7 +211,7 @@ class Partition(Replica):
 
     @property
     def append_rules(self) -> AppendRules:
-        """What the topic asks of batches, as of now."""
+        """The topic's rules for batches, as of now."""
         return self.log.rules
 
     def append(
@@ -222,9 +223,9 @@ class Partition(Replica):
         for_all: bool = False,
         settled: Settled | None = None,
     ) -> Appended:
-        """Appends and wakes who waits for it; raises KafkaError or TooLong with nothing written. `guard` is what
-        `start_verification` gave for a transaction's first records; `for_all` needs enough replicas in sync; `settled`
-        is what became of the records after TooLong."""
+        """Appends and wakes the waiters. Raises KafkaError or TooLong with nothing written. `guard` is the result of
+        `start_verification` for a transaction's first records; `for_all` needs enough replicas in sync; `settled` are
+        the settled records after TooLong."""
         if not self.is_alone:
             return self._append_replicated(records, now_ms, origin, guard, for_all, settled)
         log = self.log
@@ -248,7 +249,7 @@ class Partition(Replica):
         for_all: bool,
         settled: Settled | None,
     ) -> Appended:
-        """Where other replicas say what is committed, or another broker leads."""
+        """Appends when other replicas have to commit, or another broker leads."""
         if for_all or origin is not Origin.CLIENT:
             self.check_in_sync()
         else:
@@ -266,11 +267,11 @@ class Partition(Replica):
         self._advance(now_ms)
 
     def end_transaction(self, marker: memoryview, transaction_version: int, now_ms: int) -> int:
-        """Appends the marker that commits or aborts a producer's transaction; the offset behind it. Raises KafkaError
-        with nothing written: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, NOT_ENOUGH_REPLICAS,
+        """Appends the marker that commits or aborts a producer's transaction, and returns the offset behind it. Raises
+        KafkaError with nothing written: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, NOT_ENOUGH_REPLICAS,
         NOT_LEADER_OR_FOLLOWER.
 
-        Whoever waits looks again: what was held back until now may be all that it waits for.
+        Waiters look again: the records that were held back until now may be all that they wait for.
         """
         self.check_in_sync()
         log = self.log
@@ -289,7 +290,7 @@ class Partition(Replica):
         return log.log_end_offset
 
     def delete_records(self, offset: int) -> int:
-        """Moves the log start offset up to `offset`, -1 for the high watermark; the log start offset from then on.
+        """Moves the log start offset up to `offset`, -1 for the high watermark, and returns the log start offset.
         Raises KafkaError: POLICY_VIOLATION on a topic that is only compacted, OFFSET_OUT_OF_RANGE beyond the high
         watermark."""
         config = self.log.config
@@ -315,8 +316,8 @@ class Partition(Replica):
     def follower_fetched(
         self, replica_id: int, offset: int, log_start_offset: int, now_ms: int, broker_epoch: int
     ) -> None:
-        """A follower has everything below the offset: its fetch says so. Raises NOT_LEADER_OR_FOLLOWER of a broker
-        that has no replica."""
+        """Notes that a follower has everything below the offset that it fetches. Raises NOT_LEADER_OR_FOLLOWER for a
+        broker that has no replica."""
         self.check_leads()
         role = self.role
         follower = role.followers.get(replica_id) if isinstance(role, Leading) else None
@@ -327,7 +328,7 @@ class Partition(Replica):
         self._advance(now_ms)
 
     def _advance(self, now_ms: int) -> None:
-        """Moves the high watermark to where it may be by now, and no way back."""
+        """Advances the high watermark as far as it may go by now, and never back."""
         role, log = self.role, self.log
         assert isinstance(role, Leading)
         end = log.log_end_offset
@@ -340,14 +341,15 @@ class Partition(Replica):
 
     def when_committed(self, offset: int, then: Then) -> None:
         """Calls `then` once everything below an offset of this log is committed: at once if it is. It gets a KafkaError
-        if this broker leads no longer, since nobody can say then what becomes of it."""
+        if this broker leads no longer, since the offset may be committed or lost then."""
         if offset <= self.log.high_watermark:
             then(None)
         else:
             insort(self.commits, (offset, then), key=itemgetter(0))
 
     async def committed(self, offset: int, timeout_ms: int) -> None:
-        """Returns once everything below the offset is committed. Raises as that fails, and REQUEST_TIMED_OUT."""
+        """Returns once everything below the offset is committed. Raises the error of a failed commit, and
+        REQUEST_TIMED_OUT."""
         if offset <= self.log.high_watermark:
             return
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -370,8 +372,8 @@ class Partition(Replica):
             then(error)
 
     def commit_error(self, offset: int, tenure: int) -> ErrorCode | None:
-        """How an append with acks=all went that was made in this tenure and ends at the offset; None while that is
-        open. Fewer may be in sync by now than min.insync.replicas asks for."""
+        """Returns the result of an append with acks=all that was made in this tenure and ends at the offset; None while
+        that is open. Fewer may be in sync by now than min.insync.replicas asks for."""
         role = self.role
         if self.gone:
             return self.gone
@@ -383,7 +385,7 @@ class Partition(Replica):
         return ErrorCode.NONE if is_enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
     def wake_all(self) -> None:
-        """Something other than an append happened: whoever waits looks again."""
+        """Has all waiters look again after something other than an append."""
         for waiter in (*self.waiters, *self.append_waiters):
             waiter.wake()
 

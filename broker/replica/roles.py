@@ -1,4 +1,4 @@
-"""What a replica is to its partition: the leader, or a follower of another; and what the metadata makes of it next.
+"""The role of a replica in its partition, the leader or a follower of another; and its next role by the metadata.
 
 Source: kafka.cluster.Partition.makeLeader and makeFollower.
 """
@@ -50,7 +50,7 @@ class Leading:
         """This broker."""
         self.epoch = epoch
         self.epoch_start = epoch_start
-        """The log's end when the epoch began: where its first record is, or will be."""
+        """The log's end when the epoch began: the offset of its first record."""
         self.isr = isr
         self.followers = followers
         """The replicas on other brokers, by broker."""
@@ -60,51 +60,51 @@ class Leading:
         return f"Leading(epoch {self.epoch} from {self.epoch_start}, {self.isr}, {[*self.followers.values()]})"
 
     def with_isr(self, isr: Isr) -> Leading:
-        """The same with another set in sync."""
+        """Returns the role with another ISR."""
         return Leading(self.leader_id, self.epoch, self.epoch_start, isr, self.followers, self.partition_epoch)
 
     @property
     def is_alone(self) -> bool:
-        """True where this is the only replica: what is appended is committed."""
+        """True when this is the only replica: an append is committed."""
         return not self.followers
 
     def min_isr(self, configured: int) -> int:
-        """min.insync.replicas as far as there are replicas (KIP-966)."""
+        """Returns min.insync.replicas as far as there are replicas (KIP-966)."""
         return min(configured, len(self.followers) + 1)
 
 
 Role: TypeAlias = "Leading | Following"
 
 NOT_YET: Final = Following()
-"""Of a replica that the metadata has not spoken of."""
+"""The role of a replica before the metadata has assigned one."""
 
 
 def next_role(before: Role, assigned: topic.Partition, broker_id: int, log_end_offset: int, now_ms: int) -> Role:
-    """The role that the metadata gives this broker's replica, which goes on from the one that it has."""
+    """Returns the role that the metadata gives this broker's replica, which goes on from the one that it has."""
     if assigned.leader != broker_id:
         return Following(assigned.leader, assigned.leader_epoch, assigned.partition_epoch)
     others = [replica_id for replica_id in assigned.replicas if replica_id != broker_id]
     isr = Isr(frozenset(assigned.isr))
-    epoch_start, known = log_end_offset, {}
+    epoch_start, former = log_end_offset, {}
     if isinstance(before, Leading):
-        known = before.followers
+        former = before.followers
         if before.epoch == assigned.leader_epoch:
-            followers = {replica_id: known.get(replica_id) or Follower(replica_id) for replica_id in others}
+            followers = {replica_id: former.get(replica_id) or Follower(replica_id) for replica_id in others}
             return Leading(broker_id, before.epoch, before.epoch_start, isr, followers, assigned.partition_epoch)
     followers = {
-        replica_id: led_anew(known.get(replica_id), replica_id, replica_id in isr.committed, log_end_offset, now_ms)
+        replica_id: led_anew(former.get(replica_id), replica_id, replica_id in isr.committed, log_end_offset, now_ms)
         for replica_id in others
     }
     return Leading(broker_id, assigned.leader_epoch, epoch_start, isr, followers, assigned.partition_epoch)
 
 
-def led_anew(known: Follower | None, replica_id: int, in_sync: bool, log_end_offset: int, now_ms: int) -> Follower:
-    """A follower as a new epoch begins: who is in sync has time to show that."""
-    if known is None:
+def led_anew(follower: Follower | None, replica_id: int, in_sync: bool, log_end_offset: int, now_ms: int) -> Follower:
+    """Returns a follower as a new epoch begins: one in sync has time to show that."""
+    if follower is None:
         return Follower(replica_id, caught_up_ms=now_ms if in_sync else NEVER_MS)
-    return known.led_again(log_end_offset, in_sync=in_sync, now_ms=now_ms)
+    return follower.led_again(log_end_offset, in_sync=in_sync, now_ms=now_ms)
 
 
 def led_alone(broker_id: int, epoch: int, log_end_offset: int) -> Leading:
-    """The role of a partition's only replica."""
+    """Returns the role of a partition's only replica."""
     return Leading(broker_id, epoch, log_end_offset, Isr(frozenset((broker_id,))), {})

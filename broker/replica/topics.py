@@ -1,4 +1,4 @@
-"""New topics and partitions: the controller makes them, and who asks hears of it once they can be written to here."""
+"""New topics and partitions: the controller creates them, and they are answered once they can be written to here."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from protocol.messages.create_partitions import CreatePartitionsRequest, CreateP
 from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
 
-class Topics:
-    """The way to new topics of whoever makes some: clients, coordinators, share groups."""
+class TopicCreator:
+    """Creates topics, for clients, coordinators and share groups."""
 
     def __init__(self, controller: Controller, new_logs: NewLogs) -> None:
         self._controller = controller
         self.new_logs = new_logs
 
     async def create(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
-        """CreateTopics, answered once the topics can be written to."""
+        """Creates topics, and returns once they can be written to."""
         response = await self._controller.create_topics(request)
         await self.made(topic.name for topic in response.topics)
         return response
 
     async def create_partitions(self, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
-        """CreatePartitions, answered once the partitions can be written to."""
+        """Creates partitions, and returns once they can be written to."""
         response = await self._controller.create_partitions(request)
         await self.made(topic.name for topic in response.results)
         return response
 
     async def made(self, names: Iterable[str]) -> None:
-        """Returns once all logs of these topics are made that are to be made by now."""
+        """Returns once all logs of these topics are created that are to be by now."""
         await self.new_logs.made(names)

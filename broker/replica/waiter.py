@@ -1,4 +1,4 @@
-"""What hangs on a partition until its log grows, or until something is committed."""
+"""Waiters on a partition, for its log to grow or an offset to be committed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from __future__ import annotations
 class Waiter:
     """Waits until `missing_bytes` more were appended to its partitions, or one of them needs attention.
 
-    With `committed_only` what an open transaction holds back does not count; its end calls for attention.
+    With `committed_only` records that an open transaction holds back do not count; its end calls for attention.
     """
 
     __slots__ = ("committed_only", "missing_bytes")
@@ -21,4 +21,4 @@ class Waiter:
             self.wake()
 
     def wake(self) -> None:
-        """It should look again; nothing is done on the spot, since an append may be on its way."""
+        """Has it look again; not on the spot, since an append may be on its way."""

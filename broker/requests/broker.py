@@ -27,7 +27,7 @@ from broker.metadata.snapshots import Snapshots
 from broker.replica.moves import Moves
 from broker.replica.new_logs import NewLogs
 from broker.replica.replicas import Replicas
-from broker.replica.topics import Topics
+from broker.replica.topics import TopicCreator
 from broker.requests.api import Apis
 from broker.requests.fetch_sessions import FetchSessions
 from broker.requests.settling import RecordWork
@@ -69,7 +69,7 @@ class Broker:
         self.disk_work = DiskWork(logs, clock)
         self.moves = Moves(logs, self.node, clock, self.disk_work)
         self.producer_ids = ProducerIdPool(self.node.allocate_producer_ids)
-        self.topics = Topics(self.controller, self.new_logs)
+        self.topics = TopicCreator(self.controller, self.new_logs)
         environment = Environment(clock, live_config, self.loader, self.replicas, self.topics)
         self.groups = GroupCoordinator(environment)
         self.marker_writer = MarkerWriter(environment, self.groups)

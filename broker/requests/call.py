@@ -1,4 +1,4 @@
-"""What a handler gets: one request, and all that is there to answer it."""
+"""The argument of a handler: one request, and all that it takes to answer it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Request = TypeVar("Request")
 
 
 class Call(Generic[Request]):
-    """One request at work: what was asked, by whom, and the broker that is asked."""
+    """One request at work: its message, its context, and the broker."""
 
     __slots__ = ("api", "broker", "context", "request", "version")
 
@@ -36,7 +36,7 @@ class Call(Generic[Request]):
     def authorise(
         self, operation: Operation, resource: Resource, names: Iterable[Name]
     ) -> tuple[list[Name], list[Name]]:
-        """The names that the client may do it to, and those that it may not, in their order."""
+        """Returns the names that the client may access, and those that it may not, in their order."""
         return sorted_out(self.broker.authorizer, self.context, operation, resource, names)
 
     @property

@@ -1,4 +1,4 @@
-"""How handlers ask a group's coordinator: on whose behalf."""
+"""The client of a request, as the group coordinator sees it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ Q = TypeVar("Q")
 
 
 def client_of(call: Call[Q]) -> Client:
-    """Who asks, as groups note it of their members: Java prints addresses with a slash."""
+    """Returns the client as groups note it of their members: Java prints addresses with a slash."""
     return _new(Client, (call.version, call.client_id or "", f"/{call.connection.ip}"))
 
 
 def check_group_id(group_id: str) -> None:
-    """Members have no group without a name; consumers that only keep offsets may. Raises INVALID_GROUP_ID."""
+    """Raises INVALID_GROUP_ID for an empty id: members need a named group; consumers that only commit offsets do
+    not."""
     if not group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)

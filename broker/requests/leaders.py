@@ -1,4 +1,4 @@
-"""Where the leaders are that an answer names, which saves its client a Metadata (KIP-951)."""
+"""The endpoints of the leaders in an answer, which save its client a Metadata (KIP-951)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from coordinator.cluster.image import Image
 
 
-class Node(NamedTuple):
+class ReachableBroker(NamedTuple):
     """A broker as a client reaches it."""
 
     node_id: int
@@ -17,11 +17,11 @@ class Node(NamedTuple):
     rack: str | None
 
 
-def nodes(image: Image, listener: str, broker_ids: Iterable[int]) -> list[Node]:
-    """Those of the brokers that are reached by the listener of that name."""
+def nodes(image: Image, listener: str, broker_ids: Iterable[int]) -> list[ReachableBroker]:
+    """Returns those of the brokers that have a listener of that name."""
     brokers = image.brokers
     return [
-        Node(broker_id, endpoint.host, endpoint.port, brokers[broker_id].rack)
+        ReachableBroker(broker_id, endpoint.host, endpoint.port, brokers[broker_id].rack)
         for broker_id in broker_ids
         if broker_id in brokers and (endpoint := brokers[broker_id].endpoint(listener)) is not None
     ]

@@ -1,4 +1,5 @@
-"""What a client may do, as bit fields in answers (KIP-430). Nothing is forbidden as long as there is no authorizer.
+"""A client's permitted operations, as bit fields in answers (KIP-430). Nothing is forbidden as long as there is no
+authorizer.
 
 The bits are the codes of org.apache.kafka.common.acl.AclOperation.
 """
@@ -21,16 +22,16 @@ CLUSTER_OPERATIONS = _bits(CREATE, ALTER, DESCRIBE, CLUSTER_ACTION, DESCRIBE_CON
 GROUP_OPERATIONS = _bits(READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS)
 
 
-def group_operations(asked: bool) -> int:
-    """All that can be done with a group, if that was asked."""
-    return GROUP_OPERATIONS if asked else NOT_ASKED
+def group_operations(is_requested: bool) -> int:
+    """Returns the operations on a group, if they were requested."""
+    return GROUP_OPERATIONS if is_requested else NOT_ASKED
 
 
-def topic_operations(asked: bool) -> int:
-    """All that can be done with a topic, if that was asked."""
-    return TOPIC_OPERATIONS if asked else NOT_ASKED
+def topic_operations(is_requested: bool) -> int:
+    """Returns the operations on a topic, if they were requested."""
+    return TOPIC_OPERATIONS if is_requested else NOT_ASKED
 
 
-def cluster_operations(asked: bool) -> int:
-    """All that can be done with the cluster, if that was asked."""
-    return CLUSTER_OPERATIONS if asked else NOT_ASKED
+def cluster_operations(is_requested: bool) -> int:
+    """Returns the operations on the cluster, if they were requested."""
+    return CLUSTER_OPERATIONS if is_requested else NOT_ASKED

@@ -1,4 +1,4 @@
-"""What Produce refuses before any log is asked, and how its refusals are told, to the word as Apache Kafka tells them.
+"""The checks of Produce before an append, and the texts of its errors, to the word those of Apache Kafka.
 
 Clients show these texts to their users, and decide by the codes. Source: ProduceRequest.validateRecords,
 ByteBufferLogInputStream, ReplicaManager.appendToLocalLog, LogValidator.processRecordErrors.
@@ -23,12 +23,12 @@ FIRST_BATCH_VERSION = 3
 
 FIRST_ZSTD_VERSION = 7
 ATTRIBUTES_LOW_BYTE = 22
-"""Where a v2 batch says its codec."""
+"""The position of a v2 batch's codec."""
 
 SIZE = struct.Struct(">i")
 SIZE_AT = 8
 MIN_ENTRY_SIZE = 14
-"""What the size of a message of any format is at least (LegacyRecord.RECORD_OVERHEAD_V0)."""
+"""The least size of a message of any format (LegacyRecord.RECORD_OVERHEAD_V0)."""
 
 NOTHING = memoryview(b"")
 NO_OFFSET = -1
@@ -50,19 +50,19 @@ WITHOUT_LOG_START = frozenset(
 
 
 TOLD_OF_TRANSACTIONS = frozenset({ErrorCode.INVALID_TXN_STATE, ErrorCode.NOT_ENOUGH_REPLICAS})
-"""What a transaction's coordinator made of a partition, where the code alone would mislead."""
+"""The coordinator's errors whose code alone would mislead."""
 
 
 class Refused(KafkaError):
-    """Refused before the log was asked; the message is for the client, None where it gets none."""
+    """Records that are rejected before the append; the message is for the client, None when it gets none."""
 
-    def __init__(self, code: ErrorCode, told: str | None = None) -> None:
-        super().__init__(code, told)
-        self.told = told
+    def __init__(self, code: ErrorCode, client_message: str | None = None) -> None:
+        super().__init__(code, client_message)
+        self.client_message = client_message
 
 
 def checked_records(version: int, records: object) -> memoryview:
-    """The records, if a request of this version may carry them. Raises Refused."""
+    """Returns the records, if a request of this version may carry them. Raises Refused."""
     given = records if isinstance(records, memoryview) else NOTHING
     end = entry_end(given, 0)
     if version < FIRST_BATCH_VERSION:
@@ -75,8 +75,8 @@ def checked_records(version: int, records: object) -> memoryview:
 
 
 def corrupt(records: object) -> Refused | None:
-    """What is wrong with records that are not even a batch, wherever they should have gone: Kafka looks for
-    transactional ones before it looks for partitions."""
+    """Returns the error of records that are not even a batch, whatever their partition: Kafka looks for transactional
+    ones before it looks for partitions."""
     try:
         entry_end(records if isinstance(records, memoryview) else NOTHING, 0)
     except Refused as error:
@@ -85,12 +85,12 @@ def corrupt(records: object) -> Refused | None:
 
 
 def not_verified(error: KafkaError) -> Refused:
-    """Transactional records that their coordinator did not vouch for."""
+    """Returns the error of transactional records that their coordinator did not verify."""
     return Refused(error.code, error.message if error.code in TOLD_OF_TRANSACTIONS else None)
 
 
 def entry_end(records: memoryview, start: int) -> int | None:
-    """Where the message or batch at `start` ends; None when it is not whole. Raises Refused."""
+    """Returns the end of the message or batch at `start`; None when it is not whole. Raises Refused."""
     left = len(records) - start
     if left < LOG_OVERHEAD:
         return None
@@ -109,8 +109,8 @@ def entry_end(records: memoryview, start: int) -> int | None:
 
 
 def refused(index: int, error: KafkaError, partition: Partition | None = None) -> PartitionProduceResponse:
-    """A partition's answer to records that were not appended; `partition` where its log refused them."""
-    errors = told_errors(error, partition)
+    """Returns a partition's answer to records that were not appended; `partition` when its log rejected them."""
+    errors = record_errors(error, partition)
     has_start = partition is not None and error.code not in WITHOUT_LOG_START
     return PartitionProduceResponse(
         index=index,
@@ -118,12 +118,12 @@ def refused(index: int, error: KafkaError, partition: Partition | None = None) -
         base_offset=NO_OFFSET,
         log_start_offset=partition.log_start_offset if partition is not None and has_start else NO_OFFSET,
         record_errors=errors,
-        error_message=told(error, errors),
+        error_message=client_message(error, errors),
     )
 
 
-def told_errors(error: KafkaError, partition: Partition | None) -> list[BatchIndexAndErrorMessage]:
-    """The records at fault; where a key is missing, the partition is named too."""
+def record_errors(error: KafkaError, partition: Partition | None) -> list[BatchIndexAndErrorMessage]:
+    """Returns the records at fault; when a key is missing, the text names the partition too."""
     if not isinstance(error, InvalidRecords):
         return []
     where = f" in topic partition {partition.name}" if partition else ""
@@ -135,10 +135,10 @@ def told_errors(error: KafkaError, partition: Partition | None) -> list[BatchInd
     ]
 
 
-def told(error: KafkaError, errors: list[BatchIndexAndErrorMessage]) -> str | None:
-    """The message for the client: most errors have none but their code."""
+def client_message(error: KafkaError, errors: list[BatchIndexAndErrorMessage]) -> str | None:
+    """Returns the message for the client: most errors have none but their code."""
     if isinstance(error, Refused):
-        return error.told
+        return error.client_message
     if not errors:
         return None
     if error.code is ErrorCode.INVALID_TIMESTAMP:

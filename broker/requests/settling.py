@@ -1,8 +1,8 @@
-"""Records that take long to look at, in threads: what a client sends is never longer than a moment's work on the loop.
+"""Settles records that take long, in threads: a client's request is never longer than a moment's work on the loop.
 
-What has begun ends, whether or not its client is still there: records that were received are appended, as by Apache
-Kafka, and a producer with acks=0 may be gone before. There are few threads, so that memory is bounded in sum too; the
-requests beyond wait with nothing but the bytes that they came with, and their connections wait with them.
+Begun work ends, whether or not its client is still there: records that were received are appended, as by Apache Kafka,
+and a producer with acks=0 may be gone before. There are few threads, so that memory is bounded in sum too; the requests
+beyond wait with nothing but the bytes that they came with, and their connections wait with them.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ class RecordWork:
         self._begun: set[asyncio.Task[object]] = set()
 
     async def settled(self, records: memoryview, rules: AppendRules, now_ms: int) -> Settled:
-        """The records as they will be in the log, apart from those that were given. Raises KafkaError."""
+        """Returns the records as they will be in the log, as a copy. Raises KafkaError."""
         own = memoryview(bytearray(records))
         return await self.call(partial(settle, own, rules, Origin.CLIENT, now_ms, at_length=True))
 
     async def call(self, work: Callable[[], T]) -> T:
-        """Does other work on records in a thread: finds one by its time, converts them for clients of an older age."""
+        """Runs other work on records in a thread: finds one by its time, converts them for older clients."""
         return await self._workers.call(work)
 
     def to_its_end(self, work: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
-        """Begins `work`; what awaits it, which may be cancelled at any time, even before it has begun to."""
+        """Begins `work`, and returns a future that may be cancelled at any time, even before it begins."""
         task = asyncio.get_running_loop().create_task(work)
         self._begun.add(task)
         task.add_done_callback(self._begun.discard)
         return asyncio.shield(task)
 
     async def close(self) -> None:
-        """Waits for what has begun."""
+        """Waits for begun work."""
         if self._begun:
             await asyncio.gather(*self._begun, return_exceptions=True)
         self._workers.close()

@@ -1,1 +1,1 @@
-"""Share groups on this broker: share partitions, share sessions, and what ShareFetch and ShareAcknowledge do."""
+"""Share groups on this broker: share partitions, share sessions, and the work of ShareFetch and ShareAcknowledge."""

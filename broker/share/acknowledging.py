@@ -18,7 +18,7 @@ from protocol.errors import ErrorCode, KafkaError
 FIRST_RENEWING_VERSION: Final = 2
 
 
-class Batch(Protocol):
+class AcknowledgedBatch(Protocol):
     """One AcknowledgementBatch of either request."""
 
     first_offset: int
@@ -27,7 +27,7 @@ class Batch(Protocol):
 
 
 class Rules(NamedTuple):
-    """What the request may say."""
+    """The request's rules: allowed types, and the state of its session."""
 
     version: int
     is_renewal: bool
@@ -37,8 +37,8 @@ class Rules(NamedTuple):
         return RENEW if self.version >= FIRST_RENEWING_VERSION else AcknowledgeType.REJECT
 
 
-def check(batches: Sequence[Batch], rules: Rules) -> list[Said]:
-    """The batches as the engine takes them. Raises INVALID_REQUEST."""
+def check(batches: Sequence[AcknowledgedBatch], rules: Rules) -> list[Said]:
+    """Returns the batches as the engine takes them. Raises INVALID_REQUEST."""
     end = -1
     result = []
     for each in batches:
@@ -70,7 +70,7 @@ class Acknowledging:
 
     @property
     def is_used(self) -> bool:
-        """Whether the request acknowledges anything."""
+        """True when the request acknowledges anything."""
         return bool(self._waiting or self.results)
 
     @property
@@ -78,7 +78,7 @@ class Acknowledging:
         return not self._waiting
 
     async def wait(self) -> None:
-        """Until all answers are there."""
+        """Waits until all answers are there."""
         if self._waiting:
             self._done = asyncio.get_running_loop().create_future()
             await self._done
@@ -88,10 +88,10 @@ class Acknowledging:
         groups: ShareGroups,
         group_id: str,
         member_id: str,
-        said: Iterable[tuple[PartitionId, Sequence[Batch]]],
+        said: Iterable[tuple[PartitionId, Sequence[AcknowledgedBatch]]],
         rules: Rules,
     ) -> None:
-        """Has the share partitions take what is said of them."""
+        """Has the share partitions take their acknowledgements."""
         for named, batches in said:
             self._waiting += 1
             try:
@@ -125,7 +125,7 @@ def message_of(error: KafkaError | None) -> str | None:
 
 
 def by_topic(results: Mapping[PartitionId, KafkaError | None]) -> dict[bytes, list[tuple[int, KafkaError | None]]]:
-    """Results grouped as responses have them."""
+    """Returns results grouped as responses have them."""
     topics: dict[bytes, list[tuple[int, KafkaError | None]]] = {}
     for (topic_id, index), error in results.items():
         topics.setdefault(topic_id, []).append((index, error))

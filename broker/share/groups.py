@@ -30,13 +30,13 @@ FEATURE = "share.version"
 
 
 class ShareGroups:
-    """What the handlers of share groups ask."""
+    """The share groups that handlers call."""
 
     def __init__(
         self, environment: Environment, coordinator: GroupCoordinator, shares: ShareCoordinator, workers: Workers
     ) -> None:
-        """`coordinator` has the groups' members and options, `shares` the states of share partitions; `workers` look
-        into records."""
+        """`coordinator` has the groups' members and options, `shares` the states of share partitions; `workers` read
+        records."""
         self.environment = environment
         self.coordinator = coordinator
         self._workers = workers
@@ -66,17 +66,17 @@ class ShareGroups:
     # Share partitions.
 
     def partition(self, named: PartitionId) -> Partition:
-        """The partition, if this broker leads it. Raises UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION,
+        """Returns the partition, if this broker leads it. Raises UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION,
         NOT_LEADER_OR_FOLLOWER."""
         replicas = self.environment.replicas
         return replicas.leader(replicas.name_of(named.topic_id), named.partition)
 
     def find(self, group_id: str, named: PartitionId) -> Hosted | None:
-        """The share partition, if it is here."""
+        """Returns the share partition, if it is here."""
         return self._hosted.get(ShareKey(group_id, *named))
 
     def hosted(self, group_id: str, named: PartitionId) -> Hosted:
-        """The share partition, which may still be loading. Raises as `partition`."""
+        """Returns the share partition, which may still be loading. Raises as `partition`."""
         key = ShareKey(group_id, *named)
         found = self._hosted.get(key)
         if found is not None:
@@ -105,7 +105,7 @@ class ShareGroups:
         return task
 
     def initialize_later(self, wanted: Initialize) -> None:
-        """Has state made for share partitions that are read for the first time."""
+        """Initializes the state of share partitions that are read for the first time, in the background."""
         group_id = wanted.group_id
         task = self._initializing[group_id] = self._spawn(initialize(self.persister, self.coordinator, wanted))
 
@@ -116,7 +116,7 @@ class ShareGroups:
         task.add_done_callback(forget)
 
     async def initialized(self, group_id: str, timeout_s: float) -> bool:
-        """Whether state was being made for the group, and is made by now, or was tried to."""
+        """Waits for the group's state that is being initialized; False if there was none."""
         task = self._initializing.get(group_id)
         if task is None:
             return False
@@ -124,7 +124,7 @@ class ShareGroups:
         return bool(done)
 
     def give_up(self, hosted: Hosted) -> None:
-        """It is fenced; the next who asks gets one that is loaded anew."""
+        """Gives up a fenced share partition; the next request gets one that is loaded anew."""
         key = hosted.key
         if self._hosted.get(key) is hosted:
             del self._hosted[key]
@@ -135,7 +135,7 @@ class ShareGroups:
         hosted.stop()
 
     def forget_group(self, group_id: str) -> None:
-        """All share partitions of a group are loaded anew when they are needed again."""
+        """Gives up all share partitions of a group; they are loaded anew when they are needed again."""
         for key in tuple(self._by_group.get(group_id, ())):
             self.give_up(self._hosted[key])
 
@@ -159,7 +159,7 @@ class ShareGroups:
     def open_session(
         self, key: SessionKey, partitions: list[PartitionId], connection: ClientConnection
     ) -> ShareSession:
-        """Raises SHARE_SESSION_LIMIT_REACHED."""
+        """Opens a session. Raises SHARE_SESSION_LIMIT_REACHED."""
         limit = self.environment.config.group_share_max_share_sessions
         session = self.sessions.open(key, partitions, connection, limit)
         if self._connection_closed not in connection.on_close:
@@ -167,7 +167,7 @@ class ShareGroups:
         return session
 
     def close_session(self, key: SessionKey) -> None:
-        """The session ends, and what its member has acquired is released."""
+        """Ends a session, and releases its member's acquired records."""
         session = self.sessions.remove(key)
         if session is None:
             return

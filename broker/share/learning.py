@@ -1,11 +1,11 @@
-"""Learning: what the records of a share partition say of when and to whom they may be delivered.
+"""Scans the records of a share partition: when and to whom they may be delivered.
 
-Only groups that ask for it have their records looked into (coordinator/share_partition/holdback.py): for a header that
-has a time, and for their keys. What is much, or is to be inflated, is read in a thread; the fetch that wants it waits
-as for an append.
+Only groups that ask for it have their records scanned (coordinator/share_partition/holdback.py): for a header that has
+a time, and for their keys. Many records, or compressed ones, are read in a thread; the fetch that needs them waits as
+for an append.
 
 A time is spelled in decimal digits, `1500`: so many ms after the record's timestamp; or `@1767225600000`: the ms since
-1970 at which it is. Anything else is no time. What is later than the longest delay allowed is brought back to it.
+1970 at which it is. Anything else is no time. A longer delay than allowed becomes the longest that is.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FEW_RECORDS: Final = 500
 """More than these are read in a thread: the event loop is kept for a millisecond or two at most."""
 
 QUIET_MS: Final = 60_000
-"""One line in the log in this time, for all values of a share partition that are not understood."""
+"""One line in the log in this time, for all invalid values of a share partition."""
 
 log = get_logger("broker.share")
 
@@ -44,7 +44,7 @@ Range = tuple[int, int]
 
 
 class Read(NamedTuple):
-    """What was found in the log, and what was not understood."""
+    """The keys and times of a read, and the number of values that were invalid."""
 
     facts: Facts
     refused: int
@@ -52,12 +52,12 @@ class Read(NamedTuple):
 
 
 class Learning:
-    """The learning of one share partition."""
+    """The scan of one share partition's records."""
 
     def __init__(
         self, name: str, engine: SharePartition, wake: Callable[[], None], clock: Clock, workers: Workers
     ) -> None:
-        """`workers` read what is much."""
+        """`workers` read large batches."""
         self._name = name
         self._engine = engine
         self._wake = wake
@@ -65,12 +65,12 @@ class Learning:
         self._workers = workers
         self._reading: asyncio.Task[None] | None = None
         self.refused = 0
-        """How many values of the header were not understood."""
+        """How many values of the header were invalid."""
         self._told_ms = -QUIET_MS
         self._told = 0
 
     def obey(self, config: GroupConfig) -> None:
-        """The group's options from now on."""
+        """Takes over the group's options."""
         header = config.odradek_share_delivery_delay_header
         max_ms = config.odradek_share_delivery_delay_max_ms if header else 0
         hold_back(self._engine, Rules(header, max_ms, config.odradek_share_order_by_key))
@@ -80,7 +80,7 @@ class Learning:
             self._reading.cancel()
 
     def place(self, member_id: str) -> int | None:
-        """Where a member's fetch reads; None while there is nothing for it."""
+        """Returns the offset of a member's fetch; None while there is nothing for it."""
         holdback = self._holdback()
         offset = holdback.next_offset(self._engine, member_id)
         if self._reading is not None and offset == holdback.frontier(self._engine):
@@ -89,7 +89,7 @@ class Learning:
 
     @property
     def awaits_log(self) -> bool:
-        """Whether more can be learned once it is there."""
+        """True when a longer log allows a further scan."""
         return self._reading is None and self._engine.is_active and self._holdback().can_learn(self._engine)
 
     def _holdback(self) -> Holdback:
@@ -97,7 +97,7 @@ class Learning:
         return self._engine.holdback
 
     def learn(self, view: memoryview, offset: int, batches: Sequence[Fetched], aborted: Sequence[Range]) -> None:
-        """Takes in what was read from `offset` on, at once or later."""
+        """Scans the bytes read from `offset` on, at once or later."""
         holdback, now_ms = self._holdback(), self._clock.now_ms()
         wanted = holdback.learnable(self._engine, batches)
         if not wanted or self._reading is not None:
@@ -134,7 +134,7 @@ class Learning:
 
 
 def is_little(view: memoryview, batches: Sequence[Fetched]) -> bool:
-    """Whether the batches are read in no time."""
+    """True when the batches are read in no time."""
     records = compressed = plain = 0
     for each in batches:
         header = batch.read_header(view, each.position)
@@ -146,7 +146,7 @@ def is_little(view: memoryview, batches: Sequence[Fetched]) -> bool:
 
 
 def read_facts(view: memoryview, offset: int, batches: Sequence[Fetched], rules: Rules, now_ms: int) -> Read:
-    """Keys and times of the batches' records, up to each one's last offset as it is given."""
+    """Returns keys and times of the batches' records, up to each one's last offset as it is given."""
     keys: dict[int, int] = {}
     times: dict[int, int] = {}
     refused, example = 0, ""
@@ -167,7 +167,7 @@ def read_facts(view: memoryview, offset: int, batches: Sequence[Fetched], rules:
 
 
 def records_of(view: memoryview, fetched: Fetched) -> Iterator[Record]:
-    """A batch's records. Those that cannot be read say nothing: they are the consumer's to refuse."""
+    """Yields a batch's records, but unreadable ones, which are the consumer's to reject."""
     header = batch.read_header(view, fetched.position)
     if header.is_control:
         return
@@ -184,7 +184,7 @@ NO_VALUE: Final = b"\0no such header"
 
 
 def header_of(record: Record, name: str) -> bytes | None:
-    """The value of the last header of that name, which may be null; NO_VALUE if there is none."""
+    """Returns the value of the last header of that name, which may be null; NO_VALUE if there is none."""
     for key, value in reversed(record.headers):
         if key == name:
             return value
@@ -192,7 +192,7 @@ def header_of(record: Record, name: str) -> bytes | None:
 
 
 def due_ms(value: bytes | None, timestamp_ms: int, max_ms: int, now_ms: int) -> int | None:
-    """When a record may be delivered, by its header; None if that is not to be understood."""
+    """Returns the time at which a record may be delivered, by its header; None if the header is invalid."""
     if value is None:
         return None
     is_absolute = value[:1] == AT

@@ -23,8 +23,8 @@ class Queue:
         self._has_room = has_room
         self._waiters: dict[Sleeper, None] = {}
         self._turns: deque[Sleeper] = deque()
-        """Those who were there at the last offer, and had no turn yet: each has one, so that an offer comes to an end
-        if nobody can make use of it."""
+        """The waiters of the last offer that had no turn yet: each has one, so that an offer comes to an end if nobody
+        can make use of it."""
         self._is_offered = False
 
     def __bool__(self) -> bool:
@@ -34,19 +34,18 @@ class Queue:
         self._waiters[waiter] = None
 
     def done(self, waiter: Sleeper) -> None:
-        """The waiter has looked, or goes: whoever is next may look at what is left."""
+        """Ends a waiter's turn: the next may look at the rest."""
         self._waiters.pop(waiter, None)
         if self._turns:
             self._next()
 
     def wake_all(self) -> None:
-        """Everything may be different."""
+        """Wakes all: everything may be different."""
         for waiter in tuple(self._waiters):
             waiter.wake()
 
     def offer(self) -> None:
-        """There may be room now. It is offered after this turn of the event loop, in which the member who made it may
-        take it again."""
+        """Offers room, after this turn of the event loop, in which the member that made it may take it again."""
         if self._waiters and not self._is_offered:
             self._is_offered = True
             asyncio.get_running_loop().call_soon(self._offered)

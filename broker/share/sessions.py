@@ -1,7 +1,7 @@
-"""Share sessions: which partitions a member fetches, so that it names only what changes.
+"""Share sessions: the partitions that a member fetches, so that it names only changes.
 
 A session belongs to a member of a group and to the connection that opened it: when that closes, the session ends, and
-what the member has acquired is available again. Source: ShareSessionCache, ShareSession (KIP-932).
+the member's acquired records are available again. Source: ShareSessionCache, ShareSession (KIP-932).
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ class ShareSession:
         self.epoch = 1
         self.connection = connection
         self.partitions: dict[PartitionId, bool] = dict.fromkeys(partitions, False)
-        """Whether the next answer must have the partition though there is nothing to say of it."""
+        """The partitions, each with True when the next answer must have it though it has no records."""
 
     def advance(self) -> None:
-        """Epochs run from 1 to 2^31 - 1 and then from 1 again."""
+        """Advances the epoch, from 1 to 2^31 - 1 and then from 1 again."""
         self.epoch = 1 if self.epoch == MAX_EPOCH else self.epoch + 1
 
     def update(self, named: Iterable[PartitionId], forgotten: Iterable[PartitionId]) -> None:
-        """Partitions come, and go."""
+        """Adds and removes partitions."""
         for partition in named:
             self.partitions.setdefault(partition, True)
         for partition in forgotten:
@@ -69,14 +69,15 @@ class ShareSessions:
         return self._sessions.get(key)
 
     def find(self, key: SessionKey) -> ShareSession:
-        """Raises SHARE_SESSION_NOT_FOUND."""
+        """Returns the session. Raises SHARE_SESSION_NOT_FOUND."""
         session = self._sessions.get(key)
         if session is None:
             raise KafkaError(ErrorCode.SHARE_SESSION_NOT_FOUND)
         return session
 
     def go_on(self, key: SessionKey, epoch: int) -> ShareSession:
-        """The session, one epoch further. Raises SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH."""
+        """Advances the session by one epoch, and returns it. Raises SHARE_SESSION_NOT_FOUND,
+        INVALID_SHARE_SESSION_EPOCH."""
         session = self.find(key)
         if session.epoch != epoch:
             raise KafkaError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
@@ -86,7 +87,7 @@ class ShareSessions:
     def open(
         self, key: SessionKey, partitions: Iterable[PartitionId], connection: ClientConnection, limit: int
     ) -> ShareSession:
-        """A new session, in the place of the member's old one. Raises SHARE_SESSION_LIMIT_REACHED."""
+        """Opens a session, in the place of the member's old one. Raises SHARE_SESSION_LIMIT_REACHED."""
         self.remove(key)
         if len(self._sessions) >= limit:
             raise KafkaError(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
@@ -103,7 +104,7 @@ class ShareSessions:
         return session
 
     def of_connection(self, connection: ClientConnection) -> list[ShareSession]:
-        """The sessions that were opened on a connection."""
+        """Returns the sessions that were opened on a connection."""
         return [session for session in self._sessions.values() if session.connection is connection]
 
     def has_members(self, group_id: str) -> bool:

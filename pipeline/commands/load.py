@@ -19,7 +19,7 @@ from pipeline.commands.common import (
 )
 from pipeline.decode import Decoding, Format
 from pipeline.load import LoadConfig, load
-from pipeline.ranges import Accepted
+from pipeline.ranges import AcceptedLosses
 
 EXAMPLE = "odradek pipeline load --bootstrap 127.0.0.1:9092 --topics clicks --out ./store"
 
@@ -57,8 +57,8 @@ def add_accepted(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def accepted(options: argparse.Namespace) -> Accepted:
-    return Accepted(options.accept_lost, options.accept_new_partitions, options.accept_recreated)
+def accepted(options: argparse.Namespace) -> AcceptedLosses:
+    return AcceptedLosses(options.accept_lost, options.accept_new_partitions, options.accept_recreated)
 
 
 def connector(options: argparse.Namespace) -> dict[str, str]:

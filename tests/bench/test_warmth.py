@@ -12,7 +12,7 @@ from bench import warmth
 from bench.figures import Sample
 from bench.loads import LOADS
 from bench.peers.brokers import ApacheKafka, Odradek
-from bench.peers.peer import Peer
+from bench.peers.peer import PeerProcess
 from bench.rounds import InterleavedRounds
 
 
@@ -41,7 +41,7 @@ class Scripted:
 
     SCRIPTS: ClassVar = {"odradek": [1.0] * 9, "kafka": [20.0, 9.0, 7.0, 7.0, 7.0, 6.9, 6.8]}
 
-    def __init__(self, peer: Peer, _load: object, _work: Path) -> None:
+    def __init__(self, peer: PeerProcess, _load: object, _work: Path) -> None:
         self.peer = peer
         self.costs = iter(self.SCRIPTS[peer.name])
         self.numbers: list[int] = []

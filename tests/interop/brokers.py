@@ -19,7 +19,7 @@ CLUSTER_ID = "b2RyYWRlay1pbnRlcm9wLg"
 
 
 class Broker(Protocol):
-    """What a test may ask of a broker, whoever made it."""
+    """The interface of a broker to a test, whoever made it."""
 
     data: Path
 
@@ -140,6 +140,6 @@ class ApacheKafka(Server):
 
 def cluster_id(data: Path) -> str:
     """The cluster id in a data directory's meta.properties."""
-    found = re.search(r"^cluster\.id=(\S+)$", (data / "meta.properties").read_text(), re.MULTILINE)
-    assert found, f"{data}: no cluster.id in meta.properties"
-    return found[1]
+    match = re.search(r"^cluster\.id=(\S+)$", (data / "meta.properties").read_text(), re.MULTILINE)
+    assert match, f"{data}: no cluster.id in meta.properties"
+    return match[1]

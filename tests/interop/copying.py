@@ -43,8 +43,8 @@ class Copier:
 
 def create_topics(bootstrap: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    wanted = [NewTopic(name, num_partitions=PARTITIONS, replication_factor=1) for name in ("input", "output")]
-    for created in admin.create_topics(wanted).values():
+    new_topics = [NewTopic(name, num_partitions=PARTITIONS, replication_factor=1) for name in ("input", "output")]
+    for created in admin.create_topics(new_topics).values():
         created.result(TIMEOUT_S)
 
 
@@ -58,26 +58,26 @@ def fill(bootstrap: str, count: int, first: int = 0) -> None:
 
 
 def read(bootstrap: str, isolation: str, count: int, timeout_s: float = TIMEOUT_S) -> dict[int, list[int]]:
-    """What is in the output, by partition: until `count` records are there, and whatever comes after them for a while
-    that should not."""
+    """Returns the records in the output, by partition: until `count` are there, and for a while longer, for those that
+    should not come."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused", "isolation.level": isolation})
     consumer.assign([TopicPartition("output", index, 0) for index in range(PARTITIONS)])
-    found: dict[int, list[int]] = {index: [] for index in range(PARTITIONS)}
+    values: dict[int, list[int]] = {index: [] for index in range(PARTITIONS)}
     seen = 0
     deadline = time.monotonic() + timeout_s
     try:
         while time.monotonic() < deadline:
-            messages = [each for each in consumer.consume(1000, timeout=0.5) if each.error() is None]
+            messages = [message for message in consumer.consume(1000, timeout=0.5) if message.error() is None]
             for message in messages:
-                found[message.partition()].append(int(message.value()))
+                values[message.partition()].append(int(message.value()))
             seen += len(messages)
             if seen >= count:
                 deadline = min(deadline, time.monotonic() + SETTLE_S)
     finally:
         consumer.close()
-    return found
+    return values
 
 
-def repeated(found: dict[int, list[int]]) -> list[int]:
-    counts = Counter(number for numbers in found.values() for number in numbers)
+def repeated(values: dict[int, list[int]]) -> list[int]:
+    counts = Counter(number for numbers in values.values() for number in numbers)
     return [number for number, times in counts.items() if times > 1]

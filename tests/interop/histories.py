@@ -131,7 +131,7 @@ def read_to_the_end(bootstrap: str) -> list[Seen]:
     settings = {"group.id": "unused", "isolation.level": "read_committed", "enable.partition.eof": True}
     consumer = Consumer({"bootstrap.servers": bootstrap, **settings})
     consumer.assign([TopicPartition(TOPIC, partition, 0) for partition in range(PARTITIONS)])
-    found: list[Seen] = []
+    reads: list[Seen] = []
     ends = 0
     while ends < PARTITIONS:
         message = consumer.poll(CALL_TIMEOUT_S)
@@ -139,6 +139,6 @@ def read_to_the_end(bootstrap: str) -> list[Seen]:
         if message.error() is not None:
             ends += 1
         else:
-            found.append(Seen(message.partition(), message.offset(), message.value().decode(), UNKNOWN_TIME_MS))
+            reads.append(Seen(message.partition(), message.offset(), message.value().decode(), UNKNOWN_TIME_MS))
     consumer.close()
-    return found
+    return reads

@@ -122,7 +122,7 @@ class Member:
                 partition, offset = rest.split()
                 self.records.append((int(partition), int(offset)))
             elif word == "assigned":
-                self.assignments.append([int(each) for each in rest.split(",") if each])
+                self.assignments.append([int(number) for number in rest.split(",") if number])
             elif word == "rebalance":
                 self.rebalances += 1
             elif word == "error":

@@ -68,8 +68,8 @@ class Server:
             time.sleep(0.01)  # a program that writes to its log wakes nobody: it can only be read again
         status = self._process.poll()
         self.kill9()
-        told = "did not get ready" if status is None else f"ended with status {status}"
-        raise AssertionError(f"{self.name} {told}\n{self.tail()}")
+        failure = "did not get ready" if status is None else f"ended with status {status}"
+        raise AssertionError(f"{self.name} {failure}\n{self.tail()}")
 
     @property
     def pid(self) -> int:

@@ -64,13 +64,13 @@ class Consumers:
 
     def poll(self, name: str, count: int = 1, timeout_s: float = 15) -> list[Record]:
         """At least so many records, unless the time is up."""
-        found: list[Record] = []
+        records: list[Record] = []
         deadline = time.monotonic() + timeout_s
-        while len(found) < count and time.monotonic() < deadline:
+        while len(records) < count and time.monotonic() < deadline:
             for line in self.client.ask(f"poll {name} 300"):
                 _, partition, offset, delivery, value = line.split(" ")
-                found.append(Record(int(partition), int(offset), int(delivery), value))
-        return found
+                records.append(Record(int(partition), int(offset), int(delivery), value))
+        return records
 
     def acknowledge(self, name: str, kind: str, *offsets: int) -> None:
         self.client.ask(f"acknowledge {name} {kind} 0 {' '.join(map(str, offsets))}")

@@ -46,8 +46,10 @@ READ, FROM_MEMORY, FROM_DEVICE = "--read", "memory", "the device"
 
 def produce_frame(topic: str, records: bytes) -> bytes:
     data = PartitionProduceData(index=0, records=records)
-    asked = ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[TopicProduceData(name=topic, partition_data=[data])])
-    return request(0, 7, bytes(encode(asked, 7)))
+    produced = ProduceRequest(
+        acks=-1, timeout_ms=10_000, topic_data=[TopicProduceData(name=topic, partition_data=[data])]
+    )
+    return request(0, 7, bytes(encode(produced, 7)))
 
 
 class Producer(threading.Thread):
@@ -127,14 +129,14 @@ def read_old_data(bootstrap: str, data: Path, where_from: str) -> None:
                 drop_from_memory(data)
             due = max(due + 1 / READS, now := time.perf_counter())
             time.sleep(due - now)  # this is the load's rate
-            asked = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
-            topics = [FetchTopic(topic="old", partitions=[asked])]
+            requested = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
+            topics = [FetchTopic(topic="old", partitions=[requested])]
             body = encode(FetchRequest(max_wait_ms=0, min_bytes=0, topics=topics, forgotten_topics_data=[]), 11)
             connection.sendall(request(1, 11, bytes(body)))
             (size,) = struct.unpack(">i", receive(connection, 4))
             answer, _ = decode(FetchResponse, 11, receive(connection, size)[4:])
-            found = [header for _, header in iter_batches(answer.responses[0].partitions[0].records or b"")]
-            offset = found[-1].next_offset if found and found[-1].next_offset < OLD_BATCHES else 0
+            headers = [header for _, header in iter_batches(answer.responses[0].partitions[0].records or b"")]
+            offset = headers[-1].next_offset if headers and headers[-1].next_offset < OLD_BATCHES else 0
 
 
 @contextmanager

@@ -54,7 +54,7 @@ def creating(name: str, *topics: create.CreatableTopic, validate_only: bool = Fa
     return Step(name, request, create.CreateTopicsResponse, version)
 
 
-def growing(name: str, *wanted: tuple[str, int, list[list[int]] | None], validate_only: bool = False) -> Step:
+def growing(name: str, *growths: tuple[str, int, list[list[int]] | None], validate_only: bool = False) -> Step:
     topics = [
         grow.CreatePartitionsTopic(
             name=topic,
@@ -63,14 +63,14 @@ def growing(name: str, *wanted: tuple[str, int, list[list[int]] | None], validat
             if by_hand is None
             else [grow.CreatePartitionsAssignment(broker_ids=one) for one in by_hand],
         )
-        for topic, count, by_hand in wanted
+        for topic, count, by_hand in growths
     ]
     request = grow.CreatePartitionsRequest(topics=topics, timeout_ms=10_000, validate_only=validate_only)
     return Step(name, request, grow.CreatePartitionsResponse, 3)
 
 
-def altering(name: str, *wanted: tuple[int, str, Sequence[tuple[int, str, str | None]]]) -> Step:
-    asked = [
+def altering(name: str, *alterations: tuple[int, str, Sequence[tuple[int, str, str | None]]]) -> Step:
+    resources = [
         alter.AlterConfigsResource(
             resource_type=kind,
             resource_name=resource,
@@ -79,31 +79,33 @@ def altering(name: str, *wanted: tuple[int, str, Sequence[tuple[int, str, str | 
                 for operation, key, value in changes
             ],
         )
-        for kind, resource, changes in wanted
+        for kind, resource, changes in alterations
     ]
-    request = alter.IncrementalAlterConfigsRequest(resources=asked, validate_only=False)
+    request = alter.IncrementalAlterConfigsRequest(resources=resources, validate_only=False)
     return Step(name, request, alter.IncrementalAlterConfigsResponse, 1)
 
 
 def replacing(name: str, kind: int, resource: str, configs: dict[str, str | None]) -> Step:
-    wanted = [whole.AlterableConfig(name=key, value=value) for key, value in configs.items()]
-    asked = whole.AlterConfigsResource(resource_type=kind, resource_name=resource, configs=wanted)
-    request = whole.AlterConfigsRequest(resources=[asked], validate_only=False)
+    new_configs = [whole.AlterableConfig(name=key, value=value) for key, value in configs.items()]
+    replacement = whole.AlterConfigsResource(resource_type=kind, resource_name=resource, configs=new_configs)
+    request = whole.AlterConfigsRequest(resources=[replacement], validate_only=False)
     return Step(name, request, whole.AlterConfigsResponse, 2)
 
 
-def electing(name: str, kind: int, asked: Sequence[tuple[str, list[int]]] | None) -> Step:
-    partitions = None if asked is None else [elect.TopicPartitions(topic=one, partitions=at) for one, at in asked]
+def electing(name: str, kind: int, partitions: Sequence[tuple[str, list[int]]] | None) -> Step:
+    partitions = (
+        None if partitions is None else [elect.TopicPartitions(topic=one, partitions=at) for one, at in partitions]
+    )
     request = elect.ElectLeadersRequest(election_type=kind, topic_partitions=partitions)
     return Step(name, request, elect.ElectLeadersResponse, 2)
 
 
-def reassigned(name: str, *wanted: tuple[str, int, list[int] | None], may_change: bool = True) -> Step:
+def reassigned(name: str, *moves: tuple[str, int, list[int] | None], may_change: bool = True) -> Step:
     topics = [
         reassign.ReassignableTopic(
             name=topic, partitions=[reassign.ReassignablePartition(partition_index=index, replicas=replicas)]
         )
-        for topic, index, replicas in wanted
+        for topic, index, replicas in moves
     ]
     request = reassign.AlterPartitionReassignmentsRequest(topics=topics, allow_replication_factor_change=may_change)
     return Step(name, request, reassign.AlterPartitionReassignmentsResponse, 1)

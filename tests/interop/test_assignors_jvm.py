@@ -23,9 +23,9 @@ TOPIC_NUMBERS = range(2, 12)
 CASES = 150
 
 
-def answers(asked: Iterable[Mapping[str, object]]) -> list[object]:
-    """What Kafka says to each question."""
-    lines = "".join(f"{json.dumps(each)}\n" for each in asked)
+def answers(questions: Iterable[Mapping[str, object]]) -> list[object]:
+    """Returns Kafka's answer to each question."""
+    lines = "".join(f"{json.dumps(question)}\n" for question in questions)
     command = jvm.java(f"{apache_kafka()}/*", str(jvm.HERE / "Assignors.java"))
     return [json.loads(line) for line in run(command, stdin=lines.encode()).stdout.splitlines()]
 
@@ -114,7 +114,7 @@ def rack_of(broker_id: int) -> str | None:
 def test_our_hashes_are_kafkas() -> None:
     dice = random.Random(1)
     topics = {name: a_topic(dice, name) for name in ("foo", "bar", "a-longer.name_" * 8, "x" * 249, "z")}
-    asked: list[dict[str, object]] = [
+    questions: list[dict[str, object]] = [
         {
             "name": topic.name,
             "high": int.from_bytes(topic.topic_id[:8], "big", signed=True),
@@ -127,7 +127,7 @@ def test_our_hashes_are_kafkas() -> None:
         for topic in topics.values()
     ]
     hashes = {name: topic_hash(topic, rack_of) for name, topic in topics.items()}
-    asked += [{"hashes": hashes}, {"hashes": {}}]
+    questions += [{"hashes": hashes}, {"hashes": {}}]
 
     class Table:
         def topic(self, name: str) -> Topic | None:
@@ -135,4 +135,4 @@ def test_our_hashes_are_kafkas() -> None:
 
     watch = TopicWatch(Table(), rack_of)
     ours = [*hashes.values(), watch.group_hash([*topics, "not there"]), watch.group_hash(["not there"])]
-    assert ours == answers(asked)
+    assert ours == answers(questions)

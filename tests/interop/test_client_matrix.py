@@ -23,7 +23,7 @@ def marks(client: Client) -> list[pytest.MarkDecorator]:
     return [pytest.mark.odradek_only] if client.odradek_only else []
 
 
-def each() -> list[object]:
+def every_client() -> list[object]:
     return [pytest.param(client, id=client.name, marks=marks(client)) for client in CLIENTS]
 
 
@@ -60,19 +60,19 @@ def drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Driv
 
 def stored_codecs(data: Path, topic: str) -> set[str]:
     """The codecs of the batches in partition 0 of a topic, read from its segments."""
-    found: set[str] = set()
+    codecs: set[str] = set()
     for segment in sorted((data / f"{topic}-0").glob("*.log")):
         records = segment.read_bytes()
         position = 0
         while position + 61 <= len(records):
             length, _, magic, _, attributes = struct.unpack_from(">iibih", records, position + 8)
             assert magic == 2, f"{segment} at {position}: magic {magic}"
-            found.add(CODEC_OF_ATTRIBUTES[attributes & 7])
+            codecs.add(CODEC_OF_ATTRIBUTES[attributes & 7])
             position += 12 + length
-    return found
+    return codecs
 
 
-@pytest.mark.parametrize("client", each())
+@pytest.mark.parametrize("client", every_client())
 def test_a_client_creates_a_topic(
     client: Client, drivers: dict[str, Driver], shared_broker: Broker, topic: str
 ) -> None:
@@ -92,7 +92,7 @@ def test_what_a_client_produces_is_read_back(
     assert stored_codecs(shared_broker.data, topic) == {kind.codec}
 
 
-@pytest.mark.parametrize("client", each())
+@pytest.mark.parametrize("client", every_client())
 def test_a_client_reads_from_the_start_and_from_within(
     client: Client, drivers: dict[str, Driver], shared_broker: Broker, topic: str
 ) -> None:
@@ -116,7 +116,7 @@ def test_a_client_reads_from_a_timestamp(
     assert read == values[7:]
 
 
-@pytest.mark.parametrize("client", each())
+@pytest.mark.parametrize("client", every_client())
 def test_what_a_client_wrote_is_there_after_a_kill(
     client: Client, drivers: dict[str, Driver], shared_broker: Broker, topic: str
 ) -> None:
@@ -145,7 +145,7 @@ def mixed_topic(drivers: dict[str, Driver], shared_broker: Broker, peer: str) ->
     return topic, written
 
 
-@pytest.mark.parametrize("client", each())
+@pytest.mark.parametrize("client", every_client())
 def test_a_client_of_any_age_reads_what_all_others_wrote(
     client: Client, drivers: dict[str, Driver], shared_broker: Broker, mixed_topic: tuple[str, list[bytes]]
 ) -> None:

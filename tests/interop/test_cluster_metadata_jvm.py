@@ -43,22 +43,22 @@ def format_with_kafka(data: Path) -> None:
 
 
 def dumped(data: Path) -> Iterator[Said]:
-    """What kafka-dump-log reads in the metadata log: kind of each record, and what it says."""
+    """Yields the records of the metadata log that kafka-dump-log prints: kind and content."""
     log = data / "__cluster_metadata-0" / f"{0:020}.log"
-    told = jvm.tool("kafka-dump-log", "--cluster-metadata-decoder", "--files", str(log))
-    assert "isvalid: false" not in told
-    for line in told.splitlines():
-        if found := re.search(r"payload: (.*)$", line):
-            payload = json.loads(found[1])
+    output = jvm.tool("kafka-dump-log", "--cluster-metadata-decoder", "--files", str(log))
+    assert "isvalid: false" not in output
+    for line in output.splitlines():
+        if match := re.search(r"payload: (.*)$", line):
+            payload = json.loads(match[1])
             yield payload["type"], payload["data"]
-        elif found := re.search(r"headerKeys: \[\] (\w+):? (\{.*)$", line):
-            yield found[1], json.loads(found[2])
+        elif match := re.search(r"headerKeys: \[\] (\w+):? (\{.*)$", line):
+            yield match[1], json.loads(match[2])
 
 
-def topics_of(said: list[Said]) -> dict[str, str]:
+def topics_of(records: list[Said]) -> dict[str, str]:
     """Ids of the topics that records made and did not remove."""
     topics: dict[str, str] = {}
-    for kind, data in said:
+    for kind, data in records:
         assert isinstance(data, dict)
         if kind == "TOPIC_RECORD":
             topics[data["name"]] = data["topicId"]
@@ -69,10 +69,10 @@ def topics_of(said: list[Said]) -> dict[str, str]:
 
 def topics_told(kafka: ApacheKafka) -> dict[str, tuple[str, int, str]]:
     """Each topic's id, partitions and configs, as kafka-topics tells them; every partition has its leader."""
-    told = jvm.tool("kafka-topics", "--bootstrap-server", kafka.bootstrap, "--describe")
-    assert "Leader: none" not in told
-    found = re.findall(r"Topic: (\S+)\s+TopicId: (\S+)\s+PartitionCount: (\d+).*Configs: (\S*)", told)
-    return {name: (topic_id, int(count), configs) for name, topic_id, count, configs in found}
+    output = jvm.tool("kafka-topics", "--bootstrap-server", kafka.bootstrap, "--describe")
+    assert "Leader: none" not in output
+    rows = re.findall(r"Topic: (\S+)\s+TopicId: (\S+)\s+PartitionCount: (\d+).*Configs: (\S*)", output)
+    return {name: (topic_id, int(count), configs) for name, topic_id, count, configs in rows}
 
 
 def topics_known(world: World) -> dict[str, tuple[str, int, str]]:
@@ -110,17 +110,22 @@ def test_a_directory_is_formatted_as_kafka_storage_formats_it(tmp_path: Path) ->
     name = f"__cluster_metadata-0/{0:020}-{0:010}.checkpoint"
     mine, other = (read_snapshot(DISK, str(folder / name)) for folder in (ours, theirs))
     assert (mine.records, len(mine.quorum)) == (other.records, len(other.quorum))
-    told = repr(mine.quorum[2]).replace(repr(cluster.node.directory_ids[str(ours)]), "…")
-    assert told == re.sub(r"voter_directory_id=b(['\"]).*?\1,", "voter_directory_id=…,", repr(other.quorum[2]))
+    quorum = repr(mine.quorum[2]).replace(repr(cluster.node.directory_ids[str(ours)]), "…")
+    assert quorum == re.sub(r"voter_directory_id=b(['\"]).*?\1,", "voter_directory_id=…,", repr(other.quorum[2]))
     assert (ours / name).stat().st_size == (theirs / name).stat().st_size
 
 
 async def test_kafka_dump_log_reads_every_record(tmp_path: Path) -> None:
     world = World(tmp_path)
     await fill(world)
-    said = list(dumped(tmp_path / "data"))
-    assert [kind for kind, _ in said[:4]] == ["LeaderChange", "KRaftVersion", "KRaftVoters", "BEGIN_TRANSACTION_RECORD"]
-    kinds = {kind for kind, _ in said}
+    records = list(dumped(tmp_path / "data"))
+    assert [kind for kind, _ in records[:4]] == [
+        "LeaderChange",
+        "KRaftVersion",
+        "KRaftVoters",
+        "BEGIN_TRANSACTION_RECORD",
+    ]
+    kinds = {kind for kind, _ in records}
     assert kinds >= {
         "FEATURE_LEVEL_RECORD",
         "CONFIG_RECORD",
@@ -135,7 +140,7 @@ async def test_kafka_dump_log_reads_every_record(tmp_path: Path) -> None:
         "PRODUCER_IDS_RECORD",
     }
     ids = {name: topic_id for name, (topic_id, _, _) in topics_known(world).items()}
-    assert topics_of(said) == ids
+    assert topics_of(records) == ids
 
 
 async def test_kafka_opens_our_directory_and_we_open_it_again(tmp_path: Path) -> None:
@@ -146,9 +151,9 @@ async def test_kafka_opens_our_directory_and_we_open_it_again(tmp_path: Path) ->
     kafka = ApacheKafka(tmp_path / "data", formatted=True)
     kafka.start()
     try:
-        told = topics_told(kafka)
-        assert {name: one[:2] for name, one in told.items()} == {name: one[:2] for name, one in before.items()}
-        assert "retention.ms=864000000" in told["orders"][2]
+        described = topics_told(kafka)
+        assert {name: one[:2] for name, one in described.items()} == {name: one[:2] for name, one in before.items()}
+        assert "retention.ms=864000000" in described["orders"][2]
         where = ("--bootstrap-server", kafka.bootstrap)
         jvm.tool("kafka-topics", *where, "--create", "--topic", "theirs", "--partitions", "2")
         jvm.tool("kafka-topics", *where, "--alter", "--topic", "orders", "--partitions", "5")

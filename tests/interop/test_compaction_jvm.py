@@ -47,17 +47,17 @@ def test_kafka_dump_log_has_nothing_to_say_against_cleaned_segments(tmp_path: Pa
         fill(log, round_number)
         log.roll(NOW_MS)
         assert run_cleaner(log, NOW_MS + 600 * round_number) is not None
-        told = dump(directory)
-        assert [line for line in told.splitlines() if COMPLAINTS.search(line) and "isvalid: true" not in line] == []
-        assert "isvalid: false" not in told
+        output = dump(directory)
+        assert [line for line in output.splitlines() if COMPLAINTS.search(line) and "isvalid: true" not in line] == []
+        assert "isvalid: false" not in output
     assert any(header.delete_horizon_ms for header in headers(log))
     assert any(header.records_count == 0 for header in headers(log))
-    printed = re.findall(r"^\| offset: \d+ .*? key: (k\d) payload: (.*)$", told, re.M)
+    printed = re.findall(r"^\| offset: \d+ .*? key: (k\d) payload: (.*)$", output, re.M)
     assert dict(printed) == {key: value for key, value in latest(log).items() if key.startswith("k")}
 
 
 def produce(broker: Broker) -> State:
-    """What a reader of the topic must end up with."""
+    """Returns the values that a reader of the topic must end up with."""
     state: State = {}
     dice = Random(1)
     producer = Producer(

@@ -79,10 +79,10 @@ def write(broker: Broker, topic: str, count: int = COUNT) -> None:
 
 
 def everything_seen(members: Sequence[Member], count: int = COUNT) -> None:
-    wanted = set(itertools.product(range(PARTITIONS), range(count)))
+    expected = set(itertools.product(range(PARTITIONS), range(count)))
     wait_until(
-        lambda: seen_by(members).keys() >= wanted,
-        lambda: f"missing {sorted(wanted - seen_by(members).keys())[:10]}, {[m.errors[-2:] for m in members]}",
+        lambda: seen_by(members).keys() >= expected,
+        lambda: f"missing {sorted(expected - seen_by(members).keys())[:10]}, {[m.errors[-2:] for m in members]}",
     )
 
 
@@ -95,7 +95,7 @@ def tell(broker: Broker, *arguments: str) -> str:
 
 
 def state_of(broker: Broker, group: str) -> dict[str, str]:
-    """What `--describe --state --verbose` tells, by column."""
+    """Returns the columns of `--describe --state --verbose`."""
     lines = [line for line in tell(broker, "--describe", "--state", "--verbose", "--group", group).splitlines() if line]
     # "COORDINATOR (ID)", and what stands below it, is one column in two words.
     columns, values = (re.sub(r"\s+(\(\w+\))", r"\1", line).split() for line in lines[-2:])
@@ -137,8 +137,8 @@ def test_a_pattern_takes_in_topics_as_they_come(kind: str, broker: Broker, group
     everything_seen([member])
     CLIENT.create(broker.bootstrap, f"{group}-later", partitions=PARTITIONS)
     write(broker, f"{group}-later")
-    wanted = dict.fromkeys(itertools.product(range(PARTITIONS), range(COUNT)), 2)
-    wait_until(lambda: seen_by([member]) == Counter(wanted), lambda: (member.owned, member.errors))
+    expected = dict.fromkeys(itertools.product(range(PARTITIONS), range(COUNT)), 2)
+    wait_until(lambda: seen_by([member]) == Counter(expected), lambda: (member.owned, member.errors))
 
 
 @pytest.mark.parametrize("kind", list(CONSUMER))
@@ -223,9 +223,9 @@ def test_the_tools_describe_a_consumer_group(broker: Broker, group: str, join: J
     state = state_of(broker, group)
     assert (state["STATE"], state["#MEMBERS"], state["ASSIGNMENT-STRATEGY"]) == ("Stable", "2", "uniform")
     assert state["GROUP-EPOCH"] == state["TARGET-ASSIGNMENT-EPOCH"] == "3"
-    told = tell(broker, "--describe", "--members", "--verbose", "--group", group)
-    assert told.count(f"{group}:") >= 2
-    assert re.search(r"\bone\b", told)
+    output = tell(broker, "--describe", "--members", "--verbose", "--group", group)
+    assert output.count(f"{group}:") >= 2
+    assert re.search(r"\bone\b", output)
     offsets = tell(broker, "--describe", "--group", group)
     assert len(re.findall(rf"{COUNT}\s+{COUNT}\s+0\s", offsets)) == PARTITIONS
     assert group in tell(broker, "--list", "--type", "consumer").split()

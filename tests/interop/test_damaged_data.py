@@ -44,12 +44,12 @@ def pair(tmp_path: Path) -> Iterator[Pair]:
 
 
 def partitions_in(broker: Odradek, directory: str) -> list[int]:
-    found = (broker.data.parent / directory).glob(f"{TOPIC}-*")
-    return sorted(int(folder.name.rpartition("-")[2]) for folder in found)
+    folders = (broker.data.parent / directory).glob(f"{TOPIC}-*")
+    return sorted(int(folder.name.rpartition("-")[2]) for folder in folders)
 
 
 def write(broker: Odradek, partition: int, count: int = RECORDS, timeout_ms: int = 60_000) -> dict[int, bytes]:
-    """What was acknowledged: offset → value."""
+    """Returns the acknowledged values by offset."""
     acknowledged: dict[int, bytes] = {}
 
     def delivered(error: KafkaError | None, message: Message) -> None:
@@ -70,17 +70,17 @@ def read(broker: Odradek, partition: int, offset: int, count: int) -> tuple[dict
     settings = {"bootstrap.servers": broker.bootstrap, "group.id": "unused", "check.crcs": True}
     consumer = Consumer({**settings, "enable.auto.commit": False, "auto.offset.reset": "error"})
     consumer.assign([TopicPartition(TOPIC, partition, offset)])
-    found: dict[int, bytes] = {}
+    values: dict[int, bytes] = {}
     deadline = time.monotonic() + 30
     try:
-        while len(found) < count and time.monotonic() < deadline:
+        while len(values) < count and time.monotonic() < deadline:
             for message in consumer.consume(count, timeout=0.2):
                 if (error := message.error()) is not None:
-                    return found, error
-                found[message.offset()] = message.value()
+                    return values, error
+                values[message.offset()] = message.value()
     finally:
         consumer.close()
-    return found, None
+    return values, None
 
 
 def files(broker: Odradek, partition: int, suffix: str) -> list[Path]:
@@ -88,14 +88,14 @@ def files(broker: Odradek, partition: int, suffix: str) -> list[Path]:
     return sorted(folder.glob(f"*{suffix}"))
 
 
-def told(broker: Odradek, event: str) -> list[dict[str, object]]:
+def logged(broker: Odradek, event: str) -> list[dict[str, object]]:
     lines = (line for line in broker.log.read_text().splitlines() if line.startswith("{"))
     return [line for line in map(json.loads, lines) if line["event"] == event]
 
 
 def wait_for(broker: Odradek, event: str) -> dict[str, object]:
-    wait_until(lambda: bool(told(broker, event)), lambda: f"{event!r} was not told", NOTICED_WITHIN_S)
-    return told(broker, event)[0]
+    wait_until(lambda: bool(logged(broker, event)), lambda: f"{event!r} was not told", NOTICED_WITHIN_S)
+    return logged(broker, event)[0]
 
 
 def vanish(directory: Path) -> None:
@@ -124,13 +124,13 @@ def test_what_is_before_and_behind_a_damaged_batch_is_served(pair: Odradek) -> N
         assert read(pair, partition, 0, RECORDS) == (written[partition], None)
     for partition in (1, 2):
         begins, next_begins = (int(path.stem) for path in files(pair, partition, ".log")[1:3])
-        found, error = read(pair, partition, 0, RECORDS)
+        values, error = read(pair, partition, 0, RECORDS)
         assert error is not None
-        assert found == {offset: value for offset, value in written[partition].items() if offset < begins}
-        found, error = read(pair, partition, next_begins, RECORDS - next_begins)
-        assert (len(found), error) == (RECORDS - next_begins, None)
-    assert len(told(pair, "found while opening")) == 2
-    (line,) = told(pair, "batch is damaged")
+        assert values == {offset: value for offset, value in written[partition].items() if offset < begins}
+        values, error = read(pair, partition, next_begins, RECORDS - next_begins)
+        assert (len(values), error) == (RECORDS - next_begins, None)
+    assert len(logged(pair, "found while opening")) == 2
+    (line,) = logged(pair, "batch is damaged")
     assert line["what"] == str(files(pair, 1, ".log")[1])
     assert len(write(pair, 1, 10)) == 10
 
@@ -145,4 +145,4 @@ def test_a_directory_that_vanishes_takes_its_partitions_only_and_the_last_one_th
     assert read(pair, stays, 0, 20) == (written[stays], None)
     vanish(pair.data)
     assert pair.wait(NOTICED_WITHIN_S) == 1
-    assert len(told(pair, "the directory of the metadata log has failed; stopping")) == 1
+    assert len(logged(pair, "the directory of the metadata log has failed; stopping")) == 1

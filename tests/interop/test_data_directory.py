@@ -62,10 +62,10 @@ def fill(broker: Broker, topic: str, writer: str) -> list[bytes]:
 
 def described(broker: Broker, topic: str) -> tuple[str, ...]:
     """A topic's id, its partition count and its configs, as kafka-topics tells them."""
-    told = jvm.tool("kafka-topics", "--bootstrap-server", broker.bootstrap, "--describe", "--topic", topic)
-    found = re.search(r"TopicId: (\S+)\s+PartitionCount: (\d+).*Configs: (\S+)", told)
-    assert found, told
-    return found[1], found[2], *sorted(found[3].split(","))
+    output = jvm.tool("kafka-topics", "--bootstrap-server", broker.bootstrap, "--describe", "--topic", topic)
+    match = re.search(r"TopicId: (\S+)\s+PartitionCount: (\d+).*Configs: (\S+)", output)
+    assert match, output
+    return match[1], match[2], *sorted(match[3].split(","))
 
 
 def contents(broker: Broker, topic: str, count: int) -> list[bytes]:
@@ -115,11 +115,11 @@ def test_an_idempotent_producer_goes_on_in_the_other_broker(open_with: Open) -> 
     assert producer.flush(30) == 0
 
     apache = open_with(ApacheKafka)
-    told = jvm.tool(
+    output = jvm.tool(
         "kafka-transactions", "--bootstrap-server", apache.bootstrap,
         "describe-producers", "--topic", "sequence", "--partition", "0",
     )  # fmt: skip
-    columns = dict(zip(*(line.split() for line in told.splitlines()[:2]), strict=False))
+    columns = dict(zip(*(line.split() for line in output.splitlines()[:2]), strict=False))
     assert columns["LastSequence"] == "99"
 
 

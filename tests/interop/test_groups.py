@@ -57,10 +57,10 @@ def all_records(count: int = COUNT) -> set[tuple[int, int]]:
 
 
 def everything_seen(members: list[Member], count: int = COUNT) -> None:
-    wanted = all_records(count)
+    expected = all_records(count)
     wait_until(
-        lambda: seen_by(members).keys() >= wanted,
-        lambda: f"missing {sorted(wanted - seen_by(members).keys())[:10]}, {[m.errors[-2:] for m in members]}",
+        lambda: seen_by(members).keys() >= expected,
+        lambda: f"missing {sorted(expected - seen_by(members).keys())[:10]}, {[m.errors[-2:] for m in members]}",
     )
 
 
@@ -75,7 +75,7 @@ def rebalances(broker: Broker) -> int:
 
 def flavours() -> list[object]:
     marks = {True: [pytest.mark.odradek_only], False: []}
-    return [pytest.param(each, id=each.name, marks=marks[each.odradek_only]) for each in FLAVOURS]
+    return [pytest.param(flavour, id=flavour.name, marks=marks[flavour.odradek_only]) for flavour in FLAVOURS]
 
 
 @pytest.mark.parametrize("flavour", flavours())

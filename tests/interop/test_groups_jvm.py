@@ -41,7 +41,9 @@ def write(broker: Broker, topic: str, partitions: int = 2) -> None:
 
 def commit(broker: Broker, group: str, topic: str, offset: int, partitions: int = 2) -> None:
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group, "enable.auto.commit": False})
-    consumer.commit(offsets=[TopicPartition(topic, each, offset) for each in range(partitions)], asynchronous=False)
+    consumer.commit(
+        offsets=[TopicPartition(topic, partition, offset) for partition in range(partitions)], asynchronous=False
+    )
     consumer.close()
 
 
@@ -140,7 +142,7 @@ def test_the_offsets_topic_is_dumped(broker: Broker, topic: str, join: Callable[
     wait_until(lambda: len(member.records) == 2 * COUNT, lambda: len(member.records))
     member.leave()
     broker.stop()
-    segments = [str(each) for each in broker.data.glob("__consumer_offsets-*/*.log") if each.stat().st_size]
+    segments = [str(segment) for segment in broker.data.glob("__consumer_offsets-*/*.log") if segment.stat().st_size]
     dumped = jvm.tool("kafka-dump-log", "--offsets-decoder", "--deep-iteration", "--files", ",".join(segments))
     assert f'"group":"{topic}","topic":"{topic}","partition":1' in dumped
     assert '"protocolType":"consumer","generation":1,"protocol":"range"' in dumped
@@ -150,9 +152,9 @@ def test_the_offsets_topic_is_dumped(broker: Broker, topic: str, join: Callable[
 
 
 def member_id_in(dumped: str) -> str:
-    found = re.search(r'"memberId":"([^"]+)"', dumped)
-    assert found
-    return found[1]
+    match = re.search(r'"memberId":"([^"]+)"', dumped)
+    assert match
+    return match[1]
 
 
 def kinds() -> list[object]:
@@ -179,13 +181,13 @@ def test_a_directory_with_groups_goes_to_the_other_broker_and_comes_back(
     wait_until(lambda: len(member.records) == 2 * COUNT, lambda: len(member.records))
     wait_until(lambda: "committed" in member.words, lambda: member.words[-3:])
     member.kill()
-    before = told(broker, topic)
+    before = state_in_tools(broker, topic)
     assert f"{topic}:0,1" in before[0][0], "the member is not there to be moved"
     for kind in (second, first):
         broker.stop()
         broker.forget()
         broker = opened(kind, data, formatted=True)
-        assert told(broker, topic) == before
+        assert state_in_tools(broker, topic) == before
         commit(broker, f"{topic}-by-{kind.__name__}", topic, 5)
         before[2].append([f"{topic}-by-{kind.__name__}", topic])
         before[2].append([f"{topic}-by-{kind.__name__}", topic])
@@ -200,10 +202,10 @@ def opened(kind: type[Odradek] | type[ApacheKafka], data: Path, *, formatted: bo
     return broker
 
 
-def told(broker: Broker, topic: str) -> tuple[list[list[str]], list[list[str]], list[list[str]]]:
+def state_in_tools(broker: Broker, topic: str) -> tuple[list[list[str]], list[list[str]], list[list[str]]]:
     """Members with their assignments, their group's offsets, and the groups that have offsets of the topic."""
     members = rows(groups(broker, "--describe", "--group", topic, "--members", "--verbose"))
     offsets = rows(groups(broker, "--describe", "--group", topic))
     everything = groups(broker, "--describe", "--all-groups")
-    found = sorted(line.split()[:2] for line in everything.splitlines() if line.startswith(f"{topic}-"))
-    return members, offsets, found
+    with_offsets = sorted(line.split()[:2] for line in everything.splitlines() if line.startswith(f"{topic}-"))
+    return members, offsets, with_offsets

@@ -94,8 +94,8 @@ def test_the_console_consumer_prints_keys_and_headers_from_an_offset(tools: Tool
 
 def test_kafka_producer_perf_test_has_every_record_acknowledged(shared_broker: Broker, topic: str) -> None:
     load = ("--topic", topic, "--num-records", "20000", "--record-size", "500", "--throughput", "-1")
-    told = jvm.tool("kafka-producer-perf-test", *load, "--bootstrap-server", shared_broker.bootstrap)
-    assert "20000 records sent" in told
+    output = jvm.tool("kafka-producer-perf-test", *load, "--bootstrap-server", shared_broker.bootstrap)
+    assert "20000 records sent" in output
     ends = jvm.tool("kafka-get-offsets", "--bootstrap-server", shared_broker.bootstrap, "--topic", topic)
     assert ends.strip() == f"{topic}:0:20000"
 
@@ -143,23 +143,23 @@ def test_kafka_get_offsets_knows_the_special_times(tools: Tools, topic: str) -> 
     client.create(tools.bootstrap, topic)
     client.produce_at(tools.bootstrap, topic, records, Kind())
     for when, offset in {"-1": 5, "latest": 5, "earliest": 0, "max-timestamp": 2, str(start_ms + 6): 2}.items():
-        told = tools("kafka-get-offsets", "--topic", topic, "--time", when).strip()
-        assert told == f"{topic}:0:{offset}", when
+        output = tools("kafka-get-offsets", "--topic", topic, "--time", when).strip()
+        assert output == f"{topic}:0:{offset}", when
 
 
 def test_kafka_delete_records_moves_the_log_start(tools: Tools, filled: str, tmp_path: Path) -> None:
     plan = tmp_path / "offsets.json"
     partition = {"topic": filled, "partition": 0, "offset": 20}
     plan.write_text(json.dumps({"partitions": [partition], "version": 1}))
-    told = tools("kafka-delete-records", "--offset-json-file", str(plan))
-    assert f"partition: {filled}-0\tlow_watermark: 20" in told
+    output = tools("kafka-delete-records", "--offset-json-file", str(plan))
+    assert f"partition: {filled}-0\tlow_watermark: 20" in output
     assert tools("kafka-get-offsets", "--topic", filled, "--time", "earliest").strip() == f"{filled}:0:20"
     assert tools.consume(filled, "--offset", "earliest", "--max-messages", "1") == [VALUES[20].decode()]
 
 
 def test_kafka_log_dirs_tells_the_size_on_disk(tools: Tools, shared_broker: Broker, filled: str) -> None:
-    told = tools("kafka-log-dirs", "--describe", "--topic-list", filled).splitlines()
-    (broker,) = json.loads(next(line for line in told if line.startswith("{")))["brokers"]
+    output = tools("kafka-log-dirs", "--describe", "--topic-list", filled).splitlines()
+    (broker,) = json.loads(next(line for line in output if line.startswith("{")))["brokers"]
     (directory,) = broker["logDirs"]
     size = sum(file.stat().st_size for file in (shared_broker.data / f"{filled}-0").glob("*.log"))
     assert broker["broker"] == 1
@@ -184,18 +184,18 @@ def test_kafka_dump_log_reads_the_segments_and_indexes(broker: Broker, topic: st
 
 
 def test_kafka_broker_api_versions_understands_every_api(tools: Tools, shared_broker: Broker) -> None:
-    told = tools("kafka-broker-api-versions")
-    assert f"{shared_broker.bootstrap} (id: 1 rack: null" in told
-    assert re.search(r"Produce\(0\): 0 to 1\d \[usable: 13\]", told)
-    assert re.search(r"Fetch\(1\): \d to 1\d \[usable: 18\]", told)
-    assert "UNKNOWN" not in told
+    output = tools("kafka-broker-api-versions")
+    assert f"{shared_broker.bootstrap} (id: 1 rack: null" in output
+    assert re.search(r"Produce\(0\): 0 to 1\d \[usable: 13\]", output)
+    assert re.search(r"Fetch\(1\): \d to 1\d \[usable: 18\]", output)
+    assert "UNKNOWN" not in output
 
 
 def test_kafka_cluster_tells_the_cluster_id(tools: Tools, shared_broker: Broker) -> None:
     written = re.search(r"^cluster\.id=(\S+)$", (shared_broker.data / "meta.properties").read_text(), re.MULTILINE)
     assert written
-    told = jvm.tool("kafka-cluster", "cluster-id", "--bootstrap-server", shared_broker.bootstrap)
-    assert told.strip() == f"Cluster ID: {written[1]}"
+    output = jvm.tool("kafka-cluster", "cluster-id", "--bootstrap-server", shared_broker.bootstrap)
+    assert output.strip() == f"Cluster ID: {written[1]}"
 
 
 def test_kafka_features_tells_the_finalized_ones(tools: Tools) -> None:
@@ -206,14 +206,14 @@ def test_kafka_features_tells_the_finalized_ones(tools: Tools) -> None:
 
 
 def test_kafka_metadata_quorum_tells_the_leader(tools: Tools) -> None:
-    told = tools("kafka-metadata-quorum", "describe", "--status")
-    assert re.search(r"LeaderId:\s+1\n", told)
-    assert re.search(r"MaxFollowerLag:\s+0\n", told)
+    output = tools("kafka-metadata-quorum", "describe", "--status")
+    assert re.search(r"LeaderId:\s+1\n", output)
+    assert re.search(r"MaxFollowerLag:\s+0\n", output)
 
 
 def test_kafka_leader_election_finds_the_preferred_leader_leading(tools: Tools, filled: str) -> None:
-    told = tools("kafka-leader-election", "--election-type", "preferred", "--topic", filled, "--partition", "0")
-    assert f"Valid replica already elected for partitions {filled}-0" in told
+    output = tools("kafka-leader-election", "--election-type", "preferred", "--topic", filled, "--partition", "0")
+    assert f"Valid replica already elected for partitions {filled}-0" in output
 
 
 def test_kafka_reassign_partitions_lists_none(tools: Tools) -> None:
@@ -222,7 +222,7 @@ def test_kafka_reassign_partitions_lists_none(tools: Tools) -> None:
 
 def test_kafka_transactions_describes_the_producers_of_a_partition(tools: Tools, topic: str) -> None:
     tools("kafka-console-producer", "--topic", topic, "--sync", stdin="one\ntwo\n")
-    told = tools("kafka-transactions", "describe-producers", "--topic", topic, "--partition", "0").splitlines()
-    columns = dict(zip(told[0].split(), told[1].split(), strict=False))
+    output = tools("kafka-transactions", "describe-producers", "--topic", topic, "--partition", "0").splitlines()
+    columns = dict(zip(output[0].split(), output[1].split(), strict=False))
     assert columns["ProducerEpoch"] == "0"
     assert columns["LastSequence"] == "1"

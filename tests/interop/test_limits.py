@@ -107,8 +107,8 @@ def test_a_gigabyte_that_nobody_reads_takes_no_memory(odradek: Odradek) -> None:
         writer.quietly(produce_request("large", topic_id, (0, batch)), PRODUCE_VERSION)
     before = private_bytes(odradek)
     with connect(odradek, 4096) as reader:
-        asked = fetch_frame("large", 40 * MIB) * 25
-        reader.sendall(asked)
+        requests = fetch_frame("large", 40 * MIB) * 25
+        reader.sendall(requests)
         most = max(measured(odradek, 30))
         assert most - before < 16 * MIB
         assert is_served(odradek)
@@ -125,10 +125,10 @@ def test_answers_that_nobody_takes_are_not_all_memory(start_odradek: Start) -> N
     for _ in range(4):
         writer.quietly(produce_request("large", topic_id, (0, batch)), PRODUCE_VERSION)
     before = private_bytes(odradek)
-    asked = fetch_frame("large", 4 * MIB, LAST_WITH_MESSAGE_SETS)
+    requests = fetch_frame("large", 4 * MIB, LAST_WITH_MESSAGE_SETS)
     with ExitStack() as stack:
         for _ in range(40):
-            stack.enter_context(connect(odradek, 4096)).sendall(asked)
+            stack.enter_context(connect(odradek, 4096)).sendall(requests)
             assert is_served(odradek)
         assert "odradek.unread.answers.max.bytes" in lines_with(odradek, "answers that it does not take")[0]
         assert eventually(lambda: private_bytes(odradek) - before < 80 * MIB)  # 136 without a bound
@@ -264,8 +264,8 @@ def test_garbage_closes_its_own_connection_with_one_line(odradek: Odradek) -> No
                 assert is_closed(client)
                 other.sendall(HELLO)
                 assert read_frames(other, 1)
-                said = '"peer": "{}:{}"'.format(*client.getsockname())
-            (line,) = lines_with(odradek, said)
+                logged_peer = '"peer": "{}:{}"'.format(*client.getsockname())
+            (line,) = lines_with(odradek, logged_peer)
             assert '"offset": ' in line
 
 
@@ -313,7 +313,9 @@ def test_more_partitions_and_connections_than_files_may_be_open(tmp_path: Path) 
         for base_offset in range(2):
             answer = writer.quietly(to_each, PRODUCE_VERSION)
             assert isinstance(answer, ProduceResponse)
-            answered = [(each.error_code, each.base_offset) for each in answer.responses[0].partition_responses]
+            answered = [
+                (partition.error_code, partition.base_offset) for partition in answer.responses[0].partition_responses
+            ]
             assert answered == [(ErrorCode.NONE, base_offset)] * count
             for _ in range(200):
                 stack.enter_context(connect(odradek)).sendall(HELLO)

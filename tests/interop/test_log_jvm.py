@@ -38,10 +38,10 @@ def dump(directory: Path) -> str:
 
 
 def check(log: Log, directory: Path) -> None:
-    told = dump(directory)
-    assert [line for line in told.splitlines() if COMPLAINTS.search(line) and "isvalid: true" not in line] == []
-    assert "isvalid: false" not in told
-    printed = re.findall(r"^\| offset: (\d+) .*? payload: (.*)$", told, re.M)
+    output = dump(directory)
+    assert [line for line in output.splitlines() if COMPLAINTS.search(line) and "isvalid: true" not in line] == []
+    assert "isvalid: false" not in output
+    printed = re.findall(r"^\| offset: (\d+) .*? payload: (.*)$", output, re.M)
     mine = [(str(r.offset), (r.value or b"").decode()) for r in read_all(log) if (r.key or b"") == b"key"]
     assert printed == mine
 

@@ -128,17 +128,17 @@ def coordinator_cases(name: str) -> list[Case]:
     return [case for cls in classes for case in cases(f"{package}.{cls.__name__}", cls, versions_of(cls))]
 
 
-def answers(classpath: str, asked: list[Case]) -> list[str]:
-    """What the Java classes say to each case, asked in one go."""
-    lines = "".join(f"{case.java} {case.version} {encode(case.value, case.version).hex()}\n" for case in asked)
+def answers(classpath: str, cases: list[Case]) -> list[str]:
+    """Returns the Java classes' answer to each case, in one go."""
+    lines = "".join(f"{case.java} {case.version} {encode(case.value, case.version).hex()}\n" for case in cases)
     command = jvm.java(classpath, str(jvm.HERE / "RoundTrip.java"))
     return run(command, stdin=lines.encode()).stdout.decode().splitlines()
 
 
-def compare(classpath: str, asked: list[Case]) -> None:
-    answered = answers(classpath, asked)
-    assert len(answered) == len(asked)
-    for case, answer in zip(asked, answered, strict=True):
+def compare(classpath: str, cases: list[Case]) -> None:
+    answered = answers(classpath, cases)
+    assert len(answered) == len(cases)
+    for case, answer in zip(cases, answered, strict=True):
         assert not answer.startswith("! "), answer
         written, _, read = answer.partition("\t")
         assert written == encode(case.value, case.version).hex(), case
@@ -147,31 +147,31 @@ def compare(classpath: str, asked: list[Case]) -> None:
 
 def as_json(value: Any, version: int, *, tags: dict[str, Any]) -> dict[str, Any]:
     """Our message as Kafka's JSON converters put it; a tagged field at its default is left out there."""
-    said = {}
+    fields = {}
     for field in fields_of(type(value)):
         name = RENAMED.get((type(value).__name__, field.name)) or camel(field.name)
-        found = getattr(value, field.name)
+        field_value = getattr(value, field.name)
         if version not in field.wire.versions or (version in field.wire.tagged and name not in tags):
             continue
-        if field.kind.name == "records" and found is not None:
-            said[f"{name}SizeInBytes"] = len(found)
+        if field.kind.name == "records" and field_value is not None:
+            fields[f"{name}SizeInBytes"] = len(field_value)
         else:
-            said[name] = plain(found, field.kind, version, tags.get(name))
-    return said
+            fields[name] = plain(field_value, field.kind, version, tags.get(name))
+    return fields
 
 
-def plain(found: Any, kind: Kind, version: int, theirs: Any) -> Any:
-    if found is None:
+def plain(field_value: Any, kind: Kind, version: int, theirs: Any) -> Any:
+    if field_value is None:
         return None
     if kind.struct is not None:
-        return as_json(found, version, tags=theirs or {})
+        return as_json(field_value, version, tags=theirs or {})
     if kind.items is not None:
-        counterparts = theirs or [None] * len(found)
-        pairs = zip(found, counterparts, strict=True)
+        counterparts = theirs or [None] * len(field_value)
+        pairs = zip(field_value, counterparts, strict=True)
         return [plain(item, kind.items, version, counterpart) for item, counterpart in pairs]
     if kind.name == "uuid":
-        return base64.urlsafe_b64encode(found).rstrip(b"=").decode()
-    return base64.b64encode(found).decode() if kind.name == "bytes" else found
+        return base64.urlsafe_b64encode(field_value).rstrip(b"=").decode()
+    return base64.b64encode(field_value).decode() if kind.name == "bytes" else field_value
 
 
 def camel(name: str) -> str:

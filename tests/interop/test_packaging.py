@@ -1,4 +1,4 @@
-"""What is installed from the tree: a wheel with one import name, and the files of the image."""
+"""Packages of the tree: a wheel with one import name, and the files of the image."""
 
 from __future__ import annotations
 

@@ -122,8 +122,8 @@ async def test_each_api_of_a_client_s_life_is_answered(either: Broker) -> None:
 async def test_a_thousand_requests_at_once_are_answered(either: Broker) -> None:
     settings = Settings(limits=InFlightLimits(max_in_flight=1000))
     async with peer_of(either, settings) as peer:
-        asked = [peer.send(MetadataRequest(topics=[]), MetadataResponse, timeout_ms=TIMEOUT_MS) for _ in range(1000)]
-        answers = await asyncio.gather(*asked)
+        sends = [peer.send(MetadataRequest(topics=[]), MetadataResponse, timeout_ms=TIMEOUT_MS) for _ in range(1000)]
+        answers = await asyncio.gather(*sends)
         assert len({answer.cluster_id for answer in answers}) == 1
 
 
@@ -181,10 +181,10 @@ async def test_a_broker_that_is_killed_and_started_again_is_reached_again(either
                 if answered == 1000:
                     enough.set()
 
-        asking = [asyncio.create_task(ask_on()) for _ in range(20)]
+        askers = [asyncio.create_task(ask_on()) for _ in range(20)]
         await enough.wait()
         either.kill9()
-        assert {type(error) for error in await asyncio.gather(*asking)} == {PeerUnavailable}
+        assert {type(error) for error in await asyncio.gather(*askers)} == {PeerUnavailable}
         with pytest.raises(PeerUnavailable) as raised:
             await polling
         assert raised.value.sent

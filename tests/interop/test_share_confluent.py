@@ -18,13 +18,13 @@ def properties() -> dict[str, str]:
 
 
 def poll(consumer: Any, count: int, timeout_s: float = 20) -> list[Any]:
-    found: list[Any] = []
+    messages: list[Any] = []
     deadline = time.monotonic() + timeout_s
-    while len(found) < count and time.monotonic() < deadline:
+    while len(messages) < count and time.monotonic() < deadline:
         for message in consumer.poll(0.3):
             assert message.error() is None, message.error()
-            found.append(message)
-    return found
+            messages.append(message)
+    return messages
 
 
 def test_records_are_shared_accepted_released_and_rejected(consumers: Consumers, broker: Broker, topic: str) -> None:
@@ -33,10 +33,10 @@ def test_records_are_shared_accepted_released_and_rejected(consumers: Consumers,
     settings = {"bootstrap.servers": broker.bootstrap, "group.id": topic}
     consumer = ShareConsumer({**settings, "share.acknowledgement.mode": "explicit"})
     consumer.subscribe([topic])
-    found = poll(consumer, 6)
-    assert [message.value() for message in found] == [f"value-{number}".encode() for number in range(6)]
+    messages = poll(consumer, 6)
+    assert [message.value() for message in messages] == [f"value-{number}".encode() for number in range(6)]
     kinds = [AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT] * 2
-    for message, kind in zip(found, kinds, strict=True):
+    for message, kind in zip(messages, kinds, strict=True):
         consumer.acknowledge(message, kind)
     assert all(error is None for error in consumer.commit_sync(10).values())
     again = poll(consumer, 2)

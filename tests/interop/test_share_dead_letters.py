@@ -1,4 +1,4 @@
-"""What a share group gives up and what it is offered again, as the Java client sees it: dead letters, and backoff."""
+"""Records that a share group gives up or gets again, as the Java client sees them: dead letters, and backoff."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def letters(consumers: Consumers, queue: str, count: int) -> dict[int, tuple[str
     """The queue's records, read by a share group: value and headers, by the offset of what was given up."""
     consumers.configure("groups", queue, share_auto_offset_reset="earliest")
     consumers.open("letters", queue)
-    found: dict[int, tuple[str, dict[str, str]]] = {}
+    received: dict[int, tuple[str, dict[str, str]]] = {}
     deadline = time.monotonic() + 30
-    while len(found) < count and time.monotonic() < deadline:
+    while len(received) < count and time.monotonic() < deadline:
         for line in consumers.client.ask("headers letters 300"):
             record, *pairs = line.split("\t")
-            told = dict(pair.removeprefix("__dlq.errors.").split("=", 1) for pair in pairs)
-            found[int(told["offset"])] = record.split(" ")[3], told
+            errors = dict(pair.removeprefix("__dlq.errors.").split("=", 1) for pair in pairs)
+            received[int(errors["offset"])] = record.split(" ")[3], errors
     consumers.close("letters")
-    return found
+    return received
 
 
 def test_what_is_given_up_goes_to_the_dead_letter_queue(consumers: Consumers, broker: Broker, topic: str) -> None:
@@ -58,13 +58,15 @@ def test_what_is_given_up_goes_to_the_dead_letter_queue(consumers: Consumers, br
     assert deliveries(again) == [(2, 2), (3, 2)]
     consumers.acknowledge("a", "RELEASE", 2)
     assert consumers.commit("a") == []  # the lock of record 3 runs out
-    found = letters(consumers, queue, 3)
-    assert {offset: value for offset, (value, _) in found.items()} == {1: "value-1", 2: "value-2", 3: "value-3"}
-    reasons = {offset: told["message"] for offset, (_, told) in found.items()}
+    received = letters(consumers, queue, 3)
+    assert {offset: value for offset, (value, _) in received.items()} == {1: "value-1", 2: "value-2", 3: "value-3"}
+    reasons = {offset: errors["message"] for offset, (_, errors) in received.items()}
     exhausted = "Offset delivery count exceeded the threshold."
     assert reasons == {1: "Offset rejected by client.", 2: exhausted, 3: exhausted}
-    assert {told["delivery.count"] for offset, (_, told) in found.items() if offset > 1} == {"2"}
-    assert {(told["topic"], told["partition"], told["group"]) for _, told in found.values()} == {(topic, "0", topic)}
+    assert {errors["delivery.count"] for offset, (_, errors) in received.items() if offset > 1} == {"2"}
+    assert {(errors["topic"], errors["partition"], errors["group"]) for _, errors in received.values()} == {
+        (topic, "0", topic)
+    }
     consumers.close("a")
 
 

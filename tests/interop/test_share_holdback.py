@@ -45,10 +45,10 @@ def reopen(consumers: Consumers, broker: Broker, topic: str, *names: str) -> Non
 def take(consumers: Consumers, name: str, count: int) -> list[Record]:
     """So many records, accepted as they come."""
     taken: list[Record] = []
-    while len(taken) < count and (found := consumers.poll(name, timeout_s=30)):
-        consumers.acknowledge(name, "ACCEPT", *(record.offset for record in found))
+    while len(taken) < count and (polled := consumers.poll(name, timeout_s=30)):
+        consumers.acknowledge(name, "ACCEPT", *(record.offset for record in polled))
         assert consumers.commit(name) == []
-        taken += found
+        taken += polled
     return taken
 
 
@@ -84,7 +84,7 @@ def test_a_delayed_record_is_delivered_in_its_time_though_the_broker_is_killed(
 
 
 class Ledger:
-    """What three consumers were given."""
+    """The records that three consumers were given."""
 
     def __init__(self) -> None:
         self.held: dict[str, list[Record]] = {name: [] for name in NAMES}
@@ -95,9 +95,9 @@ class Ledger:
     def given(self, name: str, records: list[Record]) -> None:
         for record in records:
             key = key_of(record)
-            others = {key_of(each) for other in NAMES if other != name for each in self.held[other]}
+            others = {key_of(record) for other in NAMES if other != name for record in self.held[other]}
             assert key not in others, f"{key} is with two members"
-            earlier = [each.offset for each in self.seen if key_of(each) == key]
+            earlier = [record.offset for record in self.seen if key_of(record) == key]
             assert record.offset in earlier or record.offset > max(earlier, default=-1), f"{key} out of order"
             assert record.offset not in self.accepted
             self.held[name].append(record)
@@ -106,8 +106,8 @@ class Ledger:
     def settle(self, consumers: Consumers, name: str) -> None:
         """Accepts what a consumer has, and lets some of it go that it has for the first time."""
         held, self.held[name] = self.held[name], []
-        let_go = [each.offset for each in held if each.offset % 11 == 0 and each.delivery == 1]
-        accepted = [each.offset for each in held if each.offset not in let_go]
+        let_go = [record.offset for record in held if record.offset % 11 == 0 and record.delivery == 1]
+        accepted = [record.offset for record in held if record.offset not in let_go]
         for kind, offsets in (("RELEASE", let_go), ("ACCEPT", accepted)):
             if offsets:
                 consumers.acknowledge(name, kind, *offsets)

@@ -59,16 +59,16 @@ def brokers(tmp_path: Path) -> Iterator[tuple[Odradek, ApacheKafka]]:
     data = tmp_path / "data"
     made = Odradek(data, STATE), ApacheKafka(data, STATE, formatted=True)
     yield made
-    for each in made:
-        each.stop()
-        each.forget()
+    for broker in made:
+        broker.stop()
+        broker.forget()
 
 
 def poll_all(consumers: Consumers, name: str, count: int) -> list[Record]:
     """So many records, and no more."""
-    found = consumers.poll(name, count, timeout_s=30)
-    assert len(found) == count, found
-    return found
+    records = consumers.poll(name, count, timeout_s=30)
+    assert len(records) == count, records
+    return records
 
 
 def test_what_is_in_flight_moves_to_apache_kafka_and_back(

@@ -24,8 +24,8 @@ def row(*words: str) -> str:
     return r"^" + r" +".join(words) + r" *$"
 
 
-def refused(broker: Broker, *arguments: str) -> str:
-    """What kafka-share-groups says that does not do it, or that does it in part."""
+def error_of(broker: Broker, *arguments: str) -> str:
+    """Returns the error of a kafka-share-groups command that fails, or succeeds in part."""
     command = jvm.command_of("kafka-share-groups", "--bootstrap-server", broker.bootstrap, *arguments)
     done = run(command, check=False)
     return done.stdout.decode() + done.stderr.decode()
@@ -45,12 +45,12 @@ def test_groups_are_listed_and_described(consumers: Consumers, broker: Broker, t
     assert re.search(row(topic, r"\S+", r"\S+", "reader", "2", r"\d+", f"{topic}:0,1"), members, re.MULTILINE), members
     state = share_groups(broker, "--describe", "--group", topic, "--state", "--verbose")
     assert re.search(row(topic, r"\S+ +\(1\)", "Stable", r"\d+", r"\d+", "1"), state, re.MULTILINE), state
-    told = share_groups(broker, "--describe", "--all-groups", "--offsets", "--verbose")
+    output = share_groups(broker, "--describe", "--all-groups", "--offsets", "--verbose")
     for index in (0, 1):
-        assert re.search(row(topic, topic, str(index), r"\d+", r"\d+", "0"), told, re.MULTILINE), told
-    assert "not EMPTY" in refused(broker, "--delete", "--group", topic)
+        assert re.search(row(topic, topic, str(index), r"\d+", r"\d+", "0"), output, re.MULTILINE), output
+    assert "not EMPTY" in error_of(broker, "--delete", "--group", topic)
     reset = ("--reset-offsets", "--group", topic, "--to-earliest", "--execute", "--all-topics")
-    assert re.search("not empty", refused(broker, *reset), re.IGNORECASE)
+    assert re.search("not empty", error_of(broker, *reset), re.IGNORECASE)
     consumers.close("a")
 
 
@@ -66,10 +66,10 @@ def test_offsets_are_reset_and_deleted(consumers: Consumers, broker: Broker, top
         return share_groups(broker, "--reset-offsets", "--group", topic, *arguments)
 
     def lag() -> int:
-        told = share_groups(broker, "--describe", "--group", topic)
-        found = re.search(row(topic, topic, "0", r"(\d+)", r"(\d+)"), told, re.MULTILINE)
-        assert found, told
-        return int(found[2])
+        output = share_groups(broker, "--describe", "--group", topic)
+        match = re.search(row(topic, topic, "0", r"(\d+)", r"(\d+)"), output, re.MULTILINE)
+        assert match, output
+        return int(match[2])
 
     planned = reset("--topic", topic, "--to-earliest", "--dry-run")
     assert re.search(row(topic, topic, "0", "0"), planned, re.MULTILINE), planned
@@ -88,10 +88,10 @@ def test_offsets_are_reset_and_deleted(consumers: Consumers, broker: Broker, top
     assert lag() == 0
     share_groups(broker, "--delete-offsets", "--group", topic, "--topic", topic)
     assert "has no offset information" in share_groups(broker, "--describe", "--group", topic)
-    assert "no offset information to delete" in refused(broker, "--delete-offsets", "--group", topic, "--topic", topic)
+    assert "no offset information to delete" in error_of(broker, "--delete-offsets", "--group", topic, "--topic", topic)
     assert "was successful" in share_groups(broker, "--delete", "--group", topic)
     assert topic not in share_groups(broker, "--list")
-    assert "not found" in refused(broker, "--describe", "--group", topic)
+    assert "not found" in error_of(broker, "--describe", "--group", topic)
 
 
 @pytest.mark.parametrize(("option", "again"), [("", []), ("--release", [1, 2, 3]), ("--reject", [])])
@@ -108,8 +108,8 @@ def test_the_console_consumer_accepts_releases_and_rejects(
     for number in range(3):
         assert re.search(rf"Offset:{number}\s+Delivery:1\s+value-{number}", printed), printed
     consumers.open("a", topic)
-    found = consumers.poll("a", 3, timeout_s=10 if again else 1.5)
-    assert [(record.offset, record.delivery) for record in found] == [(number, 2) for number in range(len(again))]
+    records = consumers.poll("a", 3, timeout_s=10 if again else 1.5)
+    assert [(record.offset, record.delivery) for record in records] == [(number, 2) for number in range(len(again))]
     consumers.close("a")
 
 

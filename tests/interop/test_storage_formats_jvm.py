@@ -35,7 +35,7 @@ Command = tuple[str | int | Path, ...]
 
 
 def ask_kafka(commands: Sequence[Command]) -> list[str]:
-    """What Apache Kafka's classes answer to these commands."""
+    """Returns the answers of Apache Kafka's classes to these commands."""
     script = "".join(" ".join(map(str, command)) + "\n" for command in commands)
     ended = run(jvm.java(f"{jvm.apache_kafka()}/*", str(SOURCE)), stdin=script.encode())
     return ended.stdout.decode().splitlines()
@@ -299,7 +299,7 @@ def test_producers_are_judged_as_kafka_judges_them(tmp_path: Path, seed: int) ->
 
 
 def described(snapshot: Path) -> list[tuple[int, ...]]:
-    """What a snapshot says, in the order of producer ids: Kafka's is that of a hash map."""
+    """Returns a snapshot's entries, in the order of producer ids: Kafka's is that of a hash map."""
     return sorted(
         (
             entry.producer_id,

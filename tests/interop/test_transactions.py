@@ -22,8 +22,8 @@ WRITTEN = [
     Transaction(["e1"], committed=True, group="readers", offset=7),
     Transaction(["f1", "f2"], committed=False, group="readers", offset=9),
 ]
-ALL = [value for each in WRITTEN for value in each.values]
-SEEN = [value for each in WRITTEN if each.committed for value in each.values]
+ALL = [value for transaction in WRITTEN for value in transaction.values]
+SEEN = [value for transaction in WRITTEN if transaction.committed for value in transaction.values]
 
 KILLS = 12
 """Of the broker or a copier, one at a time."""
@@ -35,9 +35,9 @@ def committed_offset(broker: Broker, group: str, topic: str) -> int:
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group, "isolation.level": COMMITTED})
-    (found,) = consumer.committed([TopicPartition(topic, 0)], timeout=30)
+    (committed,) = consumer.committed([TopicPartition(topic, 0)], timeout=30)
     consumer.close()
-    return int(found.offset)
+    return int(committed.offset)
 
 
 @pytest.mark.parametrize("client", TRANSACTIONAL)
@@ -46,7 +46,7 @@ def test_what_a_client_commits_is_seen_and_what_it_aborts_is_not(
 ) -> None:
     Confluent().create(shared_broker.bootstrap, topic)
     group = f"{topic}-readers"
-    transactions = [each._replace(group=group if each.group else None) for each in WRITTEN]
+    transactions = [transaction._replace(group=group if transaction.group else None) for transaction in WRITTEN]
     TRANSACTIONAL[client].transact(shared_broker.bootstrap, topic, f"{topic}-id", transactions)
     assert TRANSACTIONAL["confluent"].read(shared_broker.bootstrap, topic, COMMITTED) == SEEN
     assert TRANSACTIONAL["confluent"].read(shared_broker.bootstrap, topic, UNCOMMITTED) == ALL
@@ -88,9 +88,9 @@ def test_a_copy_is_exact_though_every_third_transaction_aborts(
     copying.create_topics(broker.bootstrap)
     copying.fill(broker.bootstrap, 1_500)
     copier = copying.Copier(broker.bootstrap, "copier", "copiers", client, tmp_path / "copier.log", *settings)
-    found = copying.read(broker.bootstrap, COMMITTED, 1_500)
+    values = copying.read(broker.bootstrap, COMMITTED, 1_500)
     copier.kill9()
-    assert found == {index: list(range(index, 1_500, 3)) for index in range(3)}
+    assert values == {index: list(range(index, 1_500, 3)) for index in range(3)}
     assert copying.repeated(copying.read(broker.bootstrap, UNCOMMITTED, 1_500))
 
 
@@ -109,11 +109,11 @@ def test_a_copy_is_exact_though_everyone_is_killed(broker: Broker, tmp_path: Pat
         time.sleep(chance.uniform(0.5, 3))
         chance.choice([broker.kill9, *(copier.restart for copier in copiers)])()
         broker.restart()
-    found = copying.read(broker.bootstrap, COMMITTED, count)
+    values = copying.read(broker.bootstrap, COMMITTED, count)
     for copier in copiers:
         copier.kill9()
-    assert not copying.repeated(found)
-    assert {index: sorted(numbers) for index, numbers in found.items()} == {
+    assert not copying.repeated(values)
+    assert {index: sorted(numbers) for index, numbers in values.items()} == {
         index: list(range(index, count, 3)) for index in range(3)
     }
 
@@ -122,7 +122,9 @@ def test_a_copy_is_exact_though_everyone_is_killed(broker: Broker, tmp_path: Pat
 def test_no_anomaly_though_broker_and_producers_are_killed(broker: Broker) -> None:
     chance, history = random.Random(5), History()
     Confluent().create(broker.bootstrap, histories.TOPIC, partitions=histories.PARTITIONS)
-    readers = [histories.HistoryReader(broker.bootstrap, history, committed=each) for each in (True, False)]
+    readers = [
+        histories.HistoryReader(broker.bootstrap, history, committed=transaction) for transaction in (True, False)
+    ]
     writers = [histories.TransactionalWriter(broker.bootstrap, history, f"w{seed}", seed) for seed in range(3)]
     for thread in (*readers, *writers):
         thread.start()
@@ -138,5 +140,5 @@ def test_no_anomaly_though_broker_and_producers_are_killed(broker: Broker) -> No
         reader.finish()
     assert not [fault for thread in (*readers, *writers) for fault in thread.faults]
     assert history.anomalies() == []
-    committed = sum(each.outcome is Outcome.COMMITTED for each in history.transactions)
+    committed = sum(transaction.outcome is Outcome.COMMITTED for transaction in history.transactions)
     assert committed > 10 * KILLS

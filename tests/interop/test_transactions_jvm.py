@@ -43,8 +43,8 @@ def client_of(broker: Broker) -> TransactionalClient:
 
 def transactions(broker: Broker, *arguments: str) -> list[list[str]]:
     """The rows of a table that kafka-transactions prints, without its head."""
-    told = jvm.tool("kafka-transactions", "--bootstrap-server", broker.bootstrap, *arguments)
-    return [[cell.strip() for cell in line.split("\t")] for line in told.splitlines()[1:]]
+    output = jvm.tool("kafka-transactions", "--bootstrap-server", broker.bootstrap, *arguments)
+    return [[cell.strip() for cell in line.split("\t")] for line in output.splitlines()[1:]]
 
 
 async def open_transaction(broker: Broker) -> Producer:
@@ -116,8 +116,8 @@ def test_the_perf_test_commits_every_so_often(broker: Broker) -> None:
     Confluent().create(broker.bootstrap, TOPIC)
     load = ("--topic", TOPIC, "--num-records", "20000", "--record-size", "200", "--throughput", "20000")
     ends = ("--transactional-id", "perf", "--transaction-duration-ms", "50")
-    told = jvm.tool("kafka-producer-perf-test", *load, *ends, "--bootstrap-server", broker.bootstrap)
-    assert "20000 records sent" in told
+    output = jvm.tool("kafka-producer-perf-test", *load, *ends, "--bootstrap-server", broker.bootstrap)
+    assert "20000 records sent" in output
     assert len(TRANSACTIONAL["confluent"].read(broker.bootstrap, TOPIC, COMMITTED)) == 20_000
 
 
@@ -162,9 +162,9 @@ def test_kafka_dump_log_reads_the_transaction_log(broker: Broker) -> None:
 def dumped(log: Path) -> list[tuple[str, str]]:
     """(producer epoch, state) of each record of a partition, as kafka-dump-log decodes them."""
     file = str(log / f"{0:020}.log")
-    told = jvm.tool("kafka-dump-log", "--transaction-log-decoder", "--files", file)
-    found = re.findall(r'"producerEpoch":(\d+).*?"transactionStatus":(\d)', told)
-    return [(epoch, BY_NUMBER[int(status)].text) for epoch, status in found]
+    output = jvm.tool("kafka-dump-log", "--transaction-log-decoder", "--files", file)
+    transitions = re.findall(r'"producerEpoch":(\d+).*?"transactionStatus":(\d)', output)
+    return [(epoch, BY_NUMBER[int(status)].text) for epoch, status in transitions]
 
 
 # A data directory with transactions in every state

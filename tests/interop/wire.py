@@ -22,10 +22,10 @@ class WireClient:
 
     def ask(self, request: object, response: type[A], version: int) -> A:
         """The answer; EOFError if the broker closed the connection instead."""
-        known = identity(type(request))
-        flexible = b"\0" if version in known.flexible else b""
+        message = identity(type(request))
+        flexible = b"\0" if version in message.flexible else b""
         self._correlation_id += 1
-        header = struct.pack(">hhih2s", known.key, version, self._correlation_id, 2, b"me")
+        header = struct.pack(">hhih2s", message.key, version, self._correlation_id, 2, b"me")
         frame = header + flexible + encode(request, version)
         self._socket.sendall(struct.pack(">i", len(frame)) + frame)
         (size,) = struct.unpack(">i", self._receive(4))

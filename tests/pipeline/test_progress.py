@@ -9,9 +9,9 @@ import pytest
 from pipeline.errors import PipelineError
 from pipeline.progress import Trigger, TriggerKind, offsets_in, parse_trigger, progress_of, ranges_between
 from pipeline.ranges import Range
-from pipeline.topics import PartitionKey
+from pipeline.topics import PartitionName
 
-ZERO, ONE = PartitionKey("t", 0), PartitionKey("t", 1)
+ZERO, ONE = PartitionName("t", 0), PartitionName("t", 1)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pipeline.errors import LostRange, PipelineError, TopicChanged
 from pipeline.ranges import (
     EARLIEST,
     LATEST,
-    Accepted,
+    AcceptedLosses,
     ClusterOffsets,
     LoadedTopic,
     Range,
@@ -18,9 +18,9 @@ from pipeline.ranges import (
     plan,
     to_json,
 )
-from pipeline.topics import PartitionKey, TopicDescription
+from pipeline.topics import PartitionName, TopicDescription
 
-ZERO, ONE = PartitionKey("t", 0), PartitionKey("t", 1)
+ZERO, ONE = PartitionName("t", 0), PartitionName("t", 1)
 TOPIC = TopicDescription("t", "id-a", (0, 1))
 THERE = ClusterOffsets({ZERO: 5, ONE: 0}, {ZERO: 100, ONE: 10}, {ZERO: 50, ONE: 10}, {ZERO: 60, ONE: 10})
 CONTINUE, NOW = RangeBounds(), RangeBounds()
@@ -30,11 +30,11 @@ def planned(
     starting: RangeBounds = CONTINUE,
     ending: RangeBounds = NOW,
     loaded: LoadedTopic | None = None,
-    accepted: Accepted | None = None,
+    accepted: AcceptedLosses | None = None,
     topic: TopicDescription = TOPIC,
 ) -> list[Range]:
     before = {} if loaded is None else {"t": loaded}
-    return plan([topic], THERE, before, starting, ending, accepted or Accepted())
+    return plan([topic], THERE, before, starting, ending, accepted or AcceptedLosses())
 
 
 def test_a_first_run_takes_all_there_is() -> None:
@@ -61,21 +61,24 @@ def test_a_lost_range_is_named_and_can_be_accepted() -> None:
     loaded = LoadedTopic("id-a", {0: 2, 1: 10})
     with pytest.raises(LostRange, match="t-0: offsets 2 to 4 are lost, the partition begins with 5 now"):
         planned(loaded=loaded)
-    assert planned(loaded=loaded, accepted=Accepted(lost=True)) == [Range("t", 0, 5, 100)]
+    assert planned(loaded=loaded, accepted=AcceptedLosses(lost=True)) == [Range("t", 0, 5, 100)]
 
 
 def test_new_partitions_are_named_and_can_be_accepted() -> None:
     loaded = LoadedTopic("id-a", {0: 100})
     with pytest.raises(TopicChanged, match=r"t has 2 partitions, 1 when loaded; new: t-1 \(offsets 0 to 9\)"):
         planned(loaded=loaded)
-    assert planned(loaded=loaded, accepted=Accepted(new_partitions=True)) == [Range("t", 1, 0, 10)]
+    assert planned(loaded=loaded, accepted=AcceptedLosses(new_partitions=True)) == [Range("t", 1, 0, 10)]
 
 
 def test_a_topic_of_another_id_is_told_and_begins_anew_when_accepted() -> None:
     loaded = LoadedTopic("id-b", {0: 70, 1: 9})
     with pytest.raises(TopicChanged, match=r"its id is id-a, loaded was id-b\. Loaded: t-0 up to 69, t-1 up to 8"):
         planned(loaded=loaded)
-    assert planned(loaded=loaded, accepted=Accepted(recreated=True)) == [Range("t", 0, 5, 100), Range("t", 1, 0, 10)]
+    assert planned(loaded=loaded, accepted=AcceptedLosses(recreated=True)) == [
+        Range("t", 0, 5, 100),
+        Range("t", 1, 0, 10),
+    ]
 
 
 def test_offsets_beyond_the_end_are_refused() -> None:

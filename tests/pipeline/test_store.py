@@ -10,7 +10,7 @@ from pipeline.errors import PipelineError
 from pipeline.manifest import File, Manifest, StoreState, applied, folded, overlap, united
 from pipeline.ranges import Range
 from pipeline.store import Store
-from pipeline.topics import PartitionKey
+from pipeline.topics import PartitionName
 
 
 class Ended(Exception):
@@ -92,7 +92,7 @@ def test_a_dropped_topic_leaves_nothing(tmp_path: Path) -> None:
 
     state = store.reading()
     assert parquet(store) == [C.path]
-    assert (state.topics, state.covered) == ({"t": "b"}, {PartitionKey("t", 0): ((0, 10),)})
+    assert (state.topics, state.covered) == ({"t": "b"}, {PartitionName("t", 0): ((0, 10),)})
 
 
 def test_there_is_one_writer(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_a_missing_manifest_is_found_out() -> None:
 
 def test_a_run_continues_after_what_is_covered() -> None:
     state = applied(applied(StoreState(), manifest(1, A)), manifest(2, B))
-    assert state.covered == {PartitionKey("t", 0): ((0, 20),)}
+    assert state.covered == {PartitionName("t", 0): ((0, 20),)}
     assert state.loaded()["t"].next_offsets == {0: 20}
 
 

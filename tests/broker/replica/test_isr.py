@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.replica.isr import NO_OFFSET, Follower, Isr, Rules, committed_offset, may_join, out_of_sync
+from broker.replica.isr import NO_OFFSET, Follower, Isr, IsrRules, committed_offset, may_join, out_of_sync
 
 LEADER, A, B = 1, 2, 3
 NOW_MS, MAX_LAG_MS = 1_000_000, 30_000
@@ -15,8 +15,8 @@ def isr(*committed: int) -> Isr:
     return Isr(frozenset(committed))
 
 
-def rules(*eligible: int) -> Rules:
-    return Rules(lambda follower: follower.replica_id in eligible, lambda: MAX_LAG_MS)
+def rules(*eligible: int) -> IsrRules:
+    return IsrRules(lambda follower: follower.replica_id in eligible, lambda: MAX_LAG_MS)
 
 
 def at(replica_id: int, offset: int, *, caught_up_ms: int = NOW_MS - 2 * MAX_LAG_MS) -> Follower:
@@ -81,7 +81,7 @@ def test_who_has_to_leave(state: Isr, follower: Follower, left: set[int]) -> Non
 def test_a_change_is_wished_for_until_it_is_answered() -> None:
     assert isr(LEADER).expand([A]).wished == {LEADER, A}
     assert isr(LEADER, A).shrink([A]).wished == {LEADER}
-    assert isr(LEADER).expand([A]).refused() == isr(LEADER)
+    assert isr(LEADER).expand([A]).rolled_back() == isr(LEADER)
     assert isr(LEADER).is_settled
     assert not isr(LEADER).expand([A]).is_settled
 

@@ -64,8 +64,8 @@ class AioKafka(NamedTuple):
         async def work() -> list[bytes]:
             async with AIOKafkaConsumer(bootstrap_servers=bootstrap, enable_auto_commit=False) as consumer:
                 partition = TopicPartition(topic, 0)
-                found = (await consumer.offsets_for_times({partition: timestamp_ms}))[partition]
-                return await self._read(consumer, topic, found.offset, count)
+                at = (await consumer.offsets_for_times({partition: timestamp_ms}))[partition]
+                return await self._read(consumer, topic, at.offset, count)
 
         return asyncio.run(work())
 

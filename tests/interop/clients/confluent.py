@@ -15,8 +15,8 @@ from tests.interop.clients.driver import CONSUME_TIMEOUT_S, Kind
 class Confluent(NamedTuple):
     def create(self, bootstrap: str, topic: str, partitions: int = 1) -> None:
         admin = AdminClient({"bootstrap.servers": bootstrap})
-        wanted = NewTopic(topic, num_partitions=partitions, replication_factor=1)
-        admin.create_topics([wanted])[topic].result(CONSUME_TIMEOUT_S)
+        new_topic = NewTopic(topic, num_partitions=partitions, replication_factor=1)
+        admin.create_topics([new_topic])[topic].result(CONSUME_TIMEOUT_S)
 
     def produce(self, bootstrap: str, topic: str, values: Sequence[bytes], kind: Kind) -> None:
         self.produce_at(bootstrap, topic, [(0, value) for value in values], kind)
@@ -46,25 +46,25 @@ class Confluent(NamedTuple):
         """(offset, value) of `count` records, or of fewer when time runs out."""
         consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False})
         consumer.assign([TopicPartition(topic, 0, offset)])
-        found: list[tuple[int, bytes]] = []
+        received: list[tuple[int, bytes]] = []
         deadline = time.monotonic() + timeout_s
         try:
-            while len(found) < count and time.monotonic() < deadline:
-                for message in consumer.consume(count - len(found), timeout=0.2):
+            while len(received) < count and time.monotonic() < deadline:
+                for message in consumer.consume(count - len(received), timeout=0.2):
                     if message.error():
                         raise KafkaException(message.error())
-                    found.append((message.offset(), message.value()))
+                    received.append((message.offset(), message.value()))
         finally:
             consumer.close()
-        return found
+        return received
 
     def consume_from(self, bootstrap: str, topic: str, timestamp_ms: int, count: int) -> list[bytes]:
         consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused"})
         try:
-            (found,) = consumer.offsets_for_times([TopicPartition(topic, 0, timestamp_ms)], timeout=CONSUME_TIMEOUT_S)
+            (first,) = consumer.offsets_for_times([TopicPartition(topic, 0, timestamp_ms)], timeout=CONSUME_TIMEOUT_S)
         finally:
             consumer.close()
-        return self.consume(bootstrap, topic, found.offset, count)
+        return self.consume(bootstrap, topic, first.offset, count)
 
     def close(self) -> None:
         """Nothing outlives a call."""

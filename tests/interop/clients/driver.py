@@ -1,4 +1,5 @@
-"""What the client matrix asks of a client, whichever language it is in. Everything is about partition 0 of a topic."""
+"""The interface of a client to the client matrix, whichever language it is in. Everything is about partition 0 of a
+topic."""
 
 from __future__ import annotations
 

@@ -72,8 +72,8 @@ class KafkaPython(NamedTuple):
         partition = TopicPartition(topic, 0)
         consumer = self._consumer(bootstrap)
         try:
-            found = consumer.offsets_for_times({partition: timestamp_ms})[partition]
-            return self._read(consumer, topic, found.offset, count)
+            at = consumer.offsets_for_times({partition: timestamp_ms})[partition]
+            return self._read(consumer, topic, at.offset, count)
         finally:
             consumer.close()
 

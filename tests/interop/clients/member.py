@@ -40,7 +40,7 @@ def kafka_python(bootstrap: str, topic: str, group: str, options: dict[str, str]
             pass
 
         def on_partitions_assigned(self, assigned: Any) -> None:
-            say_assigned(each.partition for each in assigned)
+            say_assigned(partition.partition for partition in assigned)
 
     strategies = {"range": RangePartitionAssignor, "sticky": StickyPartitionAssignor}
     consumer = KafkaConsumer(
@@ -87,12 +87,12 @@ def confluent(bootstrap: str, topic: str, group: str, options: dict[str, str], s
         say("rebalance")
 
     consumer.subscribe([topic], on_assign=tell, on_revoke=tell)
-    known: list[int] | None = None
+    before: list[int] | None = None
     while not stop.is_set():
         records = [record for record in consumer.consume(100, POLL_S) if not record.error()]
-        assigned = sorted(each.partition for each in consumer.assignment())
-        if assigned != known:
-            known = assigned
+        assigned = sorted(partition.partition for partition in consumer.assignment())
+        if assigned != before:
+            before = assigned
             say_assigned(assigned)
         for record in records:
             say("record", record.partition(), record.offset())
@@ -117,7 +117,7 @@ async def _aiokafka(bootstrap: str, topic: str, group: str, options: dict[str, s
             pass
 
         def on_partitions_assigned(self, assigned: Any) -> None:
-            say_assigned(each.partition for each in assigned)
+            say_assigned(partition.partition for partition in assigned)
 
     strategies = {"range": RangePartitionAssignor, "roundrobin": RoundRobinPartitionAssignor}
     consumer = AIOKafkaConsumer(

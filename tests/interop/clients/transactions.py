@@ -20,7 +20,7 @@ COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
 
 
 class Transaction(NamedTuple):
-    """What is written to partition 0, and how it ends."""
+    """The values written to partition 0, and the end of their transaction."""
 
     values: Sequence[str]
     committed: bool
@@ -41,18 +41,20 @@ class ConfluentTransactions:
 
         producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": name})
         producer.init_transactions(CONSUME_TIMEOUT_S)
-        for each in transactions:
+        for transaction in transactions:
             producer.begin_transaction()
-            for value in each.values:
+            for value in transaction.values:
                 producer.produce(topic, value, partition=0)
             assert not producer.flush(CONSUME_TIMEOUT_S)
-            if each.group is not None:
-                consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": each.group})
+            if transaction.group is not None:
+                consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": transaction.group})
                 producer.send_offsets_to_transaction(
-                    [TopicPartition(topic, 0, each.offset)], consumer.consumer_group_metadata(), CONSUME_TIMEOUT_S
+                    [TopicPartition(topic, 0, transaction.offset)],
+                    consumer.consumer_group_metadata(),
+                    CONSUME_TIMEOUT_S,
                 )
                 consumer.close()
-            if each.committed:
+            if transaction.committed:
                 producer.commit_transaction(CONSUME_TIMEOUT_S)
             else:
                 producer.abort_transaction(CONSUME_TIMEOUT_S)
@@ -78,14 +80,16 @@ class AioKafkaTransactions:
 
         async def work() -> None:
             async with AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id=name) as producer:
-                for each in transactions:
+                for transaction in transactions:
                     await producer.begin_transaction()
-                    for sent in [await producer.send(topic, value.encode(), partition=0) for value in each.values]:
+                    for sent in [
+                        await producer.send(topic, value.encode(), partition=0) for value in transaction.values
+                    ]:
                         await sent
-                    if each.group is not None:
-                        offsets = {TopicPartition(topic, 0): each.offset}
-                        await producer.send_offsets_to_transaction(offsets, each.group)
-                    await (producer.commit_transaction() if each.committed else producer.abort_transaction())
+                    if transaction.group is not None:
+                        offsets = {TopicPartition(topic, 0): transaction.offset}
+                        await producer.send_offsets_to_transaction(offsets, transaction.group)
+                    await (producer.commit_transaction() if transaction.committed else producer.abort_transaction())
 
         asyncio.run(work())
 
@@ -117,14 +121,14 @@ class KafkaPythonTransactions:
         producer = KafkaProducer(bootstrap_servers=bootstrap, transactional_id=name)
         producer.init_transactions()
         try:
-            for each in transactions:
+            for transaction in transactions:
                 producer.begin_transaction()
-                for sent in [producer.send(topic, value.encode(), partition=0) for value in each.values]:
+                for sent in [producer.send(topic, value.encode(), partition=0) for value in transaction.values]:
                     sent.get(timeout=CONSUME_TIMEOUT_S)
-                if each.group is not None:
-                    offsets = {TopicPartition(topic, 0): OffsetAndMetadata(each.offset, "", -1)}
-                    producer.send_offsets_to_transaction(offsets, each.group)
-                if each.committed:
+                if transaction.group is not None:
+                    offsets = {TopicPartition(topic, 0): OffsetAndMetadata(transaction.offset, "", -1)}
+                    producer.send_offsets_to_transaction(offsets, transaction.group)
+                if transaction.committed:
                     producer.commit_transaction()
                 else:
                     producer.abort_transaction()
@@ -156,8 +160,8 @@ class JavaTransactions(NamedTuple):
 
     def transact(self, bootstrap: str, topic: str, name: str, transactions: Sequence[Transaction]) -> None:
         lines = [
-            f"{'commit' if each.committed else 'abort'} {each.group or '-'} {each.offset} {' '.join(each.values)}"
-            for each in transactions
+            f"{'commit' if one.committed else 'abort'} {one.group or '-'} {one.offset} {' '.join(one.values)}"
+            for one in transactions
         ]
         self._run("transact", bootstrap, topic, name, stdin="\n".join(lines))
 

@@ -1,4 +1,4 @@
-"""What Odradek answers otherwise than Apache Kafka: found field by field, and allowed only with a reason."""
+"""The differences of Odradek's answers from Apache Kafka's: found field by field, and allowed only with a reason."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Allowed(NamedTuple):
     ours: object = ...
     theirs: object = ...
     where_so: Callable[[Any, Any], bool] = lambda ours, theirs: True
-    """What must be so between ours and theirs."""
+    """The condition on ours and theirs."""
 
     def covers(self, difference: Difference) -> bool:
         return (
@@ -56,12 +56,12 @@ class Both:
 
     def __call__(self, script: Script, *, allowed: tuple[Allowed, ...] = ()) -> None:
         """Fails on every difference that is not meant."""
-        found = [
+        unexplained = [
             difference
             for difference in self.differences(script)
-            if not any(each.covers(difference) for each in (*self.allowed, *allowed))
+            if not any(allowance.covers(difference) for allowance in (*self.allowed, *allowed))
         ]
-        assert not found, report(found)
+        assert not unexplained, report(unexplained)
 
     def each_version(
         self, request: type, script: Callable[[Peer, int], None], *, allowed: tuple[Allowed, ...] = ()
@@ -107,16 +107,18 @@ def compare(path: str, ours: object, theirs: object) -> Iterator[tuple[str, obje
         yield path, ours, theirs
 
 
-def report(found: list[Difference]) -> str:
+def report(differences: list[Difference]) -> str:
     """The differences, each once with the versions in which it shows, and the first request that shows it."""
     alike: dict[tuple[str, str, str, str], list[Difference]] = defaultdict(list)
-    for each in found:
-        alike[type(each.request).__name__, each.path, repr(each.ours), repr(each.theirs)].append(each)
-    lines, shown = [f"{len(found)} differences from Apache Kafka"], None
+    for difference in differences:
+        alike[
+            type(difference.request).__name__, difference.path, repr(difference.ours), repr(difference.theirs)
+        ].append(difference)
+    lines, shown = [f"{len(differences)} differences from Apache Kafka"], None
     for (name, path, ours, theirs), same in alike.items():
         if same[0].request is not shown:
             shown = same[0].request
             lines.append(f"\n{str(shown)[:REQUEST_SHOWN]}")
-        versions = ",".join(str(version) for version in sorted({each.version for each in same}))
+        versions = ",".join(str(version) for version in sorted({difference.version for difference in same}))
         lines.append(f"{name} v{versions} {path}\n    Odradek: {ours}\n    Kafka:   {theirs}")
     return "\n".join(lines)

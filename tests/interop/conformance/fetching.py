@@ -12,7 +12,7 @@ LARGE = 1 << 20
 NO_SESSION, FIRST_EPOCH, FINAL_EPOCH = 0, 0, -1
 
 
-class Wanted(NamedTuple):
+class FetchFrom(NamedTuple):
     """A partition of a fetch."""
 
     topic: str
@@ -25,15 +25,15 @@ class Wanted(NamedTuple):
 
 def topic_id(peer: Peer, name: str) -> bytes:
     """The id by which a peer knows the topic; of one that is not there, one made of its name."""
-    for known, each in peer.names.items():
-        if each == name:
-            return known
+    for known_id, known_name in peer.names.items():
+        if known_name == name:
+            return known_id
     return name.encode().ljust(16, b"\0")[:16]
 
 
 def fetch(
     peer: Peer,
-    *wanted: Wanted,
+    *partitions: FetchFrom,
     max_wait_ms: int = 0,
     min_bytes: int = 0,
     max_bytes: int = LARGE,
@@ -43,16 +43,16 @@ def fetch(
 ) -> FetchRequest:
     """Partitions next to each other of one topic stand in one entry, as clients write them."""
     topics: list[FetchTopic] = []
-    for each in wanted:
-        if not topics or topics[-1].topic != each.topic:
-            topics.append(FetchTopic(topic=each.topic, topic_id=topic_id(peer, each.topic), partitions=[]))
+    for partition in partitions:
+        if not topics or topics[-1].topic != partition.topic:
+            topics.append(FetchTopic(topic=partition.topic, topic_id=topic_id(peer, partition.topic), partitions=[]))
         topics[-1].partitions.append(
             FetchPartition(
-                partition=each.partition,
-                fetch_offset=each.offset,
-                partition_max_bytes=each.max_bytes,
-                current_leader_epoch=each.leader_epoch,
-                last_fetched_epoch=each.fetched_epoch,
+                partition=partition.partition,
+                fetch_offset=partition.offset,
+                partition_max_bytes=partition.max_bytes,
+                current_leader_epoch=partition.leader_epoch,
+                last_fetched_epoch=partition.fetched_epoch,
             )
         )
     left = [ForgottenTopic(topic=name, topic_id=topic_id(peer, name), partitions=[index]) for name, index in forgotten]

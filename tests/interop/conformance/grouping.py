@@ -173,7 +173,7 @@ class Member:
 
 
 class Groups:
-    """What anyone asks about groups."""
+    """Requests about groups, by anyone."""
 
     def __init__(self, peer: Peer) -> None:
         self.peer = peer
@@ -190,7 +190,7 @@ class Groups:
         ids: Mapping[str, Uuid] | None = None,
         **fields: object,
     ) -> None:
-        wanted = [
+        topics_committed = [
             OffsetCommitRequestTopic(
                 name=name,
                 topic_id=(ids or {}).get(name, NO_UUID),
@@ -208,7 +208,7 @@ class Groups:
             group_id=group,
             generation_id_or_member_epoch=epoch if generation is None else generation,
             member_id="" if member is None else member.member_id,
-            topics=wanted,
+            topics=topics_committed,
             **fields,  # type: ignore[arg-type]
         )
         self.peer.try_ask(request, version)
@@ -224,8 +224,8 @@ class Groups:
     ) -> None:
         """By group and topic; None asks for all."""
         if version >= FIRST_BATCHED_FETCH:
-            wanted = [self._group(group, topics, ids or {}, fields) for group, topics in groups.items()]
-            self.peer.try_ask(OffsetFetchRequest(groups=wanted, require_stable=stable), version)
+            requested = [self._group(group, topics, ids or {}, fields) for group, topics in groups.items()]
+            self.peer.try_ask(OffsetFetchRequest(groups=requested, require_stable=stable), version)
             return
         ((group, topics),) = groups.items()
         named = (
@@ -250,13 +250,13 @@ class Groups:
         return OffsetFetchRequestGroup(group_id=group, topics=named, **fields)  # type: ignore[arg-type]
 
     def delete_offsets(self, group: str, topics: Mapping[str, Sequence[int]]) -> None:
-        wanted = [
+        requested = [
             OffsetDeleteRequestTopic(
                 name=name, partitions=[OffsetDeleteRequestPartition(partition_index=index) for index in indexes]
             )
             for name, indexes in topics.items()
         ]
-        self.peer.try_ask(OffsetDeleteRequest(group_id=group, topics=wanted), 0)
+        self.peer.try_ask(OffsetDeleteRequest(group_id=group, topics=requested), 0)
 
     def describe(self, *groups: str, version: int = 6, operations: bool = False) -> None:
         request = DescribeGroupsRequest(groups=list(groups), include_authorized_operations=operations)
@@ -276,5 +276,5 @@ class Groups:
         request = ListGroupsRequest(states_filter=[*states], types_filter=[*types])
         answer = self.peer.quietly(request, version)
         if isinstance(answer, ListGroupsResponse):
-            answer.groups = [each for each in answer.groups if each.group_id == group]
+            answer.groups = [listed for listed in answer.groups if listed.group_id == group]
         self.peer.note(request, version, answer)

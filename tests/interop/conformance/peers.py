@@ -195,8 +195,8 @@ class Peer:
 
     def wait_for_leaders(self, name: str, partitions: Iterable[int]) -> None:
         """Apache Kafka answers CreateTopics before its broker half has heard of the topic."""
-        asked = [ListOffsetsPartition(partition_index=index, timestamp=-1) for index in partitions]
-        request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=asked)])
+        requested = [ListOffsetsPartition(partition_index=index, timestamp=-1) for index in partitions]
+        request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=requested)])
         self.wait_for(
             request,
             LIST_OFFSETS_VERSION,
@@ -204,14 +204,15 @@ class Peer:
         )
 
     def wait_for_metadata(self) -> None:
-        """What was decided before is known to Apache Kafka's broker half once it knows of a topic made since."""
+        """Waits until Apache Kafka's broker half knows earlier decisions: it does once it knows of a topic made
+        since."""
         if self.name.startswith("apache"):
             self.create(f"fence-{next(self._fences)}")
 
     def wait_until_gone(self, name: str) -> None:
         """A topic that was deleted is gone from the broker's metadata and, so far as clients can see, from its logs."""
-        asked = ListOffsetsPartition(partition_index=0, timestamp=-1)
-        request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=[asked])])
+        requested = ListOffsetsPartition(partition_index=0, timestamp=-1)
+        request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=[requested])])
         self.wait_for(
             request,
             LIST_OFFSETS_VERSION,
@@ -237,14 +238,14 @@ class Peer:
 
 
 RANDOM_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""What member ids end with, and differ in."""
+"""The ends of member ids, in which they differ."""
 
 COUNTED = {
     "ResponsePartitionData": ("high_watermark", "leader_epoch"),
     "ReplicaState": ("log_end_offset",),
     "Listener": ("port",),
 }
-"""What DescribeQuorum tells of a log that no two brokers have alike."""
+"""The fields of DescribeQuorum about a log, which no two brokers have alike."""
 
 
 class Plain:
@@ -294,12 +295,12 @@ class Plain:
         for topic_id, topic in self.peer.names.items():
             value = value.replace(uuid_to_text(topic_id), f"id of {topic}")
         value = value.replace(str(self.peer.data), "DATA").replace(f":{self.peer.port}", ":PORT")
-        value = RANDOM_ID.sub(lambda found: f"random {self.random(found[0])}", value)
+        value = RANDOM_ID.sub(lambda match: f"random {self.random(match[0])}", value)
         return self.times(value)
 
     def times(self, text: str) -> str:
         text = re.sub(r"-92\d{17}", "LONG AGO", text)  # the clock less the longest time there is
-        return re.sub(r"\b\d{13}\b", lambda found: "NOW" if self.is_near(int(found[0])) else found[0], text)
+        return re.sub(r"\b\d{13}\b", lambda match: "NOW" if self.is_near(int(match[0])) else match[0], text)
 
     def is_near(self, value: int) -> bool:
         return abs(value - self.now_ms) < NEAR_MS
@@ -330,22 +331,22 @@ class Plain:
 
 def request_frame(request: object, version: int, correlation_id: int = 7) -> bytes:
     """A request as a client frames it."""
-    known = identity(type(request))
-    head = struct.pack(">hhih", known.key, version, correlation_id, len(CLIENT_ID)) + CLIENT_ID.encode()
-    body = head + (b"\0" if version in known.flexible else b"") + encode(request, version)
+    message = identity(type(request))
+    head = struct.pack(">hhih", message.key, version, correlation_id, len(CLIENT_ID)) + CLIENT_ID.encode()
+    body = head + (b"\0" if version in message.flexible else b"") + encode(request, version)
     return struct.pack(">i", len(body)) + body
 
 
 def response_class(request: object) -> type:
     name = type(request).__name__.removesuffix("Request") + "Response"
-    found: type = getattr(sys.modules[type(request).__module__], name)
-    return found
+    response: type = getattr(sys.modules[type(request).__module__], name)
+    return response
 
 
 def decode_response(frame: bytes, request: object, version: int) -> object:
     cls = response_class(request)
-    known = identity(cls)
-    start = 5 if version in known.flexible and known.key != ApiKey.API_VERSIONS else 4
+    message = identity(cls)
+    start = 5 if version in message.flexible and message.key != ApiKey.API_VERSIONS else 4
     answer: object
     answer, end = decode(cls, version, memoryview(frame), start)
     assert end == len(frame), f"{cls.__name__} v{version} has {len(frame) - end} bytes too many"
@@ -360,16 +361,16 @@ class Pair(NamedTuple):
     served: dict[int, range]
 
     def versions(self, request: type) -> Iterator[int]:
-        """What both serve."""
+        """Yields the versions that both serve."""
         ours = identity(request).versions
         return (version for version in self.served[identity(request).key] if ours.first <= version <= ours.last)
 
 
 def compared(served: Iterable[ApiVersion], before_4: bool) -> dict[int, range]:
     """The versions that Apache Kafka serves, or those of them that Apache Kafka 4 no longer does."""
-    found = {}
-    for each in served:
-        key = each.api_key
-        first = FIRST_SERVED.get(ApiKey(key), each.min_version)
-        found[key] = range(each.min_version, first) if before_4 else range(first, each.max_version + 1)
-    return found
+    ranges = {}
+    for api in served:
+        key = api.api_key
+        first = FIRST_SERVED.get(ApiKey(key), api.min_version)
+        ranges[key] = range(api.min_version, first) if before_4 else range(first, api.max_version + 1)
+    return ranges

@@ -156,7 +156,7 @@ def framed() -> dict[str, Poison]:
 
 
 def streams() -> dict[str, Poison]:
-    """What is wrong with the compressed bytes themselves."""
+    """Returns faults of the compressed bytes themselves."""
     cases: dict[str, Poison] = {}
     for codec in CODECS:
         whole = compress(codec, several(3))
@@ -186,7 +186,7 @@ def flipped(data: bytes, at: int) -> bytes:
 
 
 def of_a_codec() -> dict[str, Poison]:
-    """What only one codec has."""
+    """Returns faults that only one codec has."""
     data = several(3)
     linked = lz4.frame.compress(data, block_linked=True, block_size=lz4.frame.BLOCKSIZE_MAX64KB, store_size=False)
     checked = lz4.frame.compress(data, block_linked=False, content_checksum=True, block_checksum=True)
@@ -234,7 +234,7 @@ def gzip_named(data: bytes) -> bytes:
 
 
 def headers() -> dict[str, Poison]:
-    """What the batch's header says of sound records."""
+    """Returns faults of the batch's header over sound records."""
     cases = {
         "attributes: codec 5": Poison(batch(several(3), 3, attributes=5)),
         "attributes: codec 7": Poison(batch(several(3), 3, attributes=7)),
@@ -261,7 +261,7 @@ def headers() -> dict[str, Poison]:
 
 
 def rules() -> dict[str, Poison]:
-    """What topics ask of records."""
+    """Returns records that break topics' rules."""
     keyless = record(0) + record(1, key=None) + record(2) + record(3, key=None)
     cases: dict[str, Poison] = {}
     for codec in (NONE, *CODECS):

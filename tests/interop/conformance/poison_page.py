@@ -84,13 +84,13 @@ Both = tuple[Outcome, Outcome]
 
 
 def outcome(answer: Any) -> Outcome:
-    """What an answer to a Produce has of its only partition."""
+    """Returns the outcome of a Produce's only partition."""
     partition = answer["responses"][0]["partition_responses"][0]
     return Outcome(partition["error_code"], len(partition["record_errors"] or ()))
 
 
 def head(version: str) -> str:
-    """What comes before the tables."""
+    """Returns the text before the tables."""
     from protocol.records.inflating import PIECE_BYTES
     from protocol.records.record import MAX_INFLATED_SIZE
     from storage.appending.records_check import ALWAYS_BYTES, LOOP_BYTES, USUAL_RATIO

@@ -30,8 +30,8 @@ def produce(
 
 def fetch_all(peer: Peer, name: str, partitions: int = 1) -> None:
     """Shows what the log holds."""
-    wanted = [
+    requested = [
         FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1 << 20) for index in range(partitions)
     ]
-    topic = FetchTopic(topic=name, partitions=wanted)
+    topic = FetchTopic(topic=name, partitions=requested)
     peer.try_ask(FetchRequest(max_wait_ms=0, min_bytes=0, topics=[topic]), FETCH_VERSION)

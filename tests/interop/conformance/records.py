@@ -14,7 +14,7 @@ OLD_MS = 1_500_000_000_000
 """When the scripts' records were made, unless a test is about time."""
 
 OF_COMPRESSION = frozenset({"batch_length", "crc", "key", "value"})
-"""What depends on how well a compressor did."""
+"""The fields that depend on how well a compressor did."""
 
 
 def records(count: int = 1, *, key: bytes | None = b"k", size: int = 10, timestamp: int = OLD_MS) -> list[Record]:

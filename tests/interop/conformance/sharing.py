@@ -115,41 +115,41 @@ class ShareMember:
 
     # Fetching.
 
-    def fetch(self, *said: Said, **fields: Any) -> None:
+    def fetch(self, *acknowledged: Said, **fields: Any) -> None:
         """A ShareFetch of partition 0 at the session's epoch, or what `fields` say."""
         version = fields.pop("version", NEWEST)
-        self.peer.try_ask(self.fetch_request(*said, **fields), version)
+        self.peer.try_ask(self.fetch_request(*acknowledged, **fields), version)
         self._advance(fields)
 
-    def fetch_quietly(self, *said: Said, **fields: Any) -> None:
-        self.peer.quietly(self.fetch_request(*said, **fields), NEWEST)
+    def fetch_quietly(self, *acknowledged: Said, **fields: Any) -> None:
+        self.peer.quietly(self.fetch_request(*acknowledged, **fields), NEWEST)
         self._advance(fields)
 
     def _advance(self, fields: dict[str, Any]) -> None:
         if "share_session_epoch" not in fields:
             self.session_epoch += 1
 
-    def fetch_request(self, *said: Said, **fields: Any) -> fetching.ShareFetchRequest:
+    def fetch_request(self, *acknowledged: Said, **fields: Any) -> fetching.ShareFetchRequest:
         batches = [
             fetching.AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=list(types))
-            for first, last, types in said
+            for first, last, types in acknowledged
         ]
         partition = fetching.FetchPartition(partition_index=fields.pop("index", 0), acknowledgement_batches=batches)
         topic = fetching.FetchTopic(topic_id=fields.pop("topic_id", self.topic_id), partitions=[partition])
         values: dict[str, Any] = {
             "group_id": self.group, "member_id": self.name, "share_session_epoch": self.session_epoch,
             "max_wait_ms": WAIT_MS, "min_bytes": 1, "max_bytes": 1 << 20, "max_records": 500, "batch_size": 500,
-            "topics": [topic] if said or self.session_epoch == 0 or fields.pop("named", False) else [],
+            "topics": [topic] if acknowledged or self.session_epoch == 0 or fields.pop("named", False) else [],
             "forgotten_topics_data": [],
         }  # fmt: skip
         return fetching.ShareFetchRequest(**{**values, **fields})
 
-    def acknowledge(self, *said: Said, **fields: Any) -> None:
+    def acknowledge(self, *acknowledged: Said, **fields: Any) -> None:
         """A ShareAcknowledge of partition 0."""
         version = fields.pop("version", NEWEST)
         batches = [
             acknowledging.AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=list(types))
-            for first, last, types in said
+            for first, last, types in acknowledged
         ]
         partition = acknowledging.AcknowledgePartition(
             partition_index=fields.pop("index", 0), acknowledgement_batches=batches
@@ -157,7 +157,7 @@ class ShareMember:
         topic = acknowledging.AcknowledgeTopic(topic_id=fields.pop("topic_id", self.topic_id), partitions=[partition])
         values: dict[str, Any] = {
             "group_id": self.group, "member_id": self.name, "share_session_epoch": self.session_epoch,
-            "topics": [topic] if said else [],
+            "topics": [topic] if acknowledged else [],
         }  # fmt: skip
         self.peer.try_ask(acknowledging.ShareAcknowledgeRequest(**{**values, **fields}), version)
         self._advance(fields)
@@ -171,18 +171,18 @@ def describe(peer: Peer, *groups: str, operations: bool = False) -> None:
 
 
 def tell_offsets(peer: Peer, version: int, group: str, topics: dict[str, Sequence[int]] | None) -> None:
-    asked = None
+    topics_described = None
     if topics is not None:
-        asked = [
+        topics_described = [
             telling.DescribeShareGroupOffsetsRequestTopic(topic_name=name, partitions=list(partitions))
             for name, partitions in topics.items()
         ]
-    wanted = telling.DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=asked)
-    peer.try_ask(telling.DescribeShareGroupOffsetsRequest(groups=[wanted]), version)
+    described = telling.DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=topics_described)
+    peer.try_ask(telling.DescribeShareGroupOffsetsRequest(groups=[described]), version)
 
 
 def alter_offsets(peer: Peer, group: str, topics: dict[str, dict[int, int]]) -> None:
-    asked = [
+    altered = [
         altering.AlterShareGroupOffsetsRequestTopic(
             topic_name=name,
             partitions=[
@@ -192,12 +192,12 @@ def alter_offsets(peer: Peer, group: str, topics: dict[str, dict[int, int]]) -> 
         )
         for name, partitions in topics.items()
     ]
-    peer.try_ask(altering.AlterShareGroupOffsetsRequest(group_id=group, topics=asked), 0)
+    peer.try_ask(altering.AlterShareGroupOffsetsRequest(group_id=group, topics=altered), 0)
 
 
 def delete_offsets(peer: Peer, group: str, *topics: str) -> None:
-    asked = [removing.DeleteShareGroupOffsetsRequestTopic(topic_name=name) for name in topics]
-    peer.try_ask(removing.DeleteShareGroupOffsetsRequest(group_id=group, topics=asked), 0)
+    deleted = [removing.DeleteShareGroupOffsetsRequestTopic(topic_name=name) for name in topics]
+    peer.try_ask(removing.DeleteShareGroupOffsetsRequest(group_id=group, topics=deleted), 0)
 
 
 # State.
@@ -253,15 +253,15 @@ class StateOf:
 
 def note_records(peer: Peer, group: str) -> None:
     """Puts on record what the state topic has of a group, without the times."""
-    wanted = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 25)
-    topic = FetchTopic(topic=STATE_TOPIC, partitions=[wanted])
+    requested = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 25)
+    topic = FetchTopic(topic=STATE_TOPIC, partitions=[requested])
     request = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1 << 25, topics=[topic])
     answer = peer.quietly(request, FETCH_VERSION)
     assert isinstance(answer, FetchResponse)
     records = answer.responses[0].partitions[0].records
-    found = ShareForm(lambda: Compression.NONE).decode(memoryview(bytes(records or b"")))
-    told = [(key.partition, timeless(value)) for key, value, _ in found if key.group_id == group]
-    peer.trace.append(Exchange("records of the state topic", 0, told))
+    decoded = ShareForm(lambda: Compression.NONE).decode(memoryview(bytes(records or b"")))
+    of_group = [(key.partition, timeless(value)) for key, value, _ in decoded if key.group_id == group]
+    peer.trace.append(Exchange("records of the state topic", 0, of_group))
 
 
 def timeless(value: ShareState | Update | None) -> object:

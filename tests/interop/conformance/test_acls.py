@@ -13,11 +13,11 @@ TOPIC, READ, ALLOW = 2, 3, 3
 
 def test_entries_are_not_described(both: Both) -> None:
     def script(peer: Peer, version: int) -> None:
-        asked = DescribeAclsRequest(
+        requested = DescribeAclsRequest(
             resource_type_filter=TOPIC, resource_name_filter="t", principal_filter=None, host_filter=None,
             operation=READ, permission_type=ALLOW,
         )  # fmt: skip
-        peer.try_ask(asked, version)
+        peer.try_ask(requested, version)
 
     both.each_version(DescribeAclsRequest, script)
 
@@ -35,11 +35,11 @@ def test_entries_are_not_created(both: Both) -> None:
 
 def test_entries_are_not_deleted(both: Both) -> None:
     def script(peer: Peer, version: int) -> None:
-        asked = DeleteAclsFilter(
+        requested = DeleteAclsFilter(
             resource_type_filter=TOPIC, resource_name_filter="t", principal_filter=None, host_filter=None,
             operation=READ, permission_type=ALLOW,
         )  # fmt: skip
         for count in (0, 1, 2):
-            peer.try_ask(DeleteAclsRequest(filters=[asked] * count), version)
+            peer.try_ask(DeleteAclsRequest(filters=[requested] * count), version)
 
     both.each_version(DeleteAclsRequest, script)

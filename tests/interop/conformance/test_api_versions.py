@@ -19,7 +19,7 @@ NEWER = {
     ApiKey.DELETE_GROUPS: 3,
     ApiKey.STREAMS_GROUP_HEARTBEAT: 1,
 }
-"""What came with Apache Kafka 4.4."""
+"""The versions that came with Apache Kafka 4.4."""
 
 FIRST_NAMED_VERSION = 3
 NAMES = ("", "a", "-a", "a-", ".a", "a.", "a b", "a_b", "a/b", "1", "A.b-2", "ü", "a" * 300)
@@ -42,8 +42,8 @@ def test_names_of_software(both: Both) -> None:
 def test_any_version_is_answered(both: Both, version: int) -> None:
     def script(peer: Peer) -> None:
         frame = request_frame(ApiVersionsRequest(), 3)
-        asked = frame[:6] + struct.pack(">h", version) + frame[8:]
-        peer.try_exchange(asked, ApiVersionsRequest(), 0)
+        requested = frame[:6] + struct.pack(">h", version) + frame[8:]
+        peer.try_exchange(requested, ApiVersionsRequest(), 0)
 
     both(script)
 
@@ -98,12 +98,12 @@ def test_what_is_served(both: Both) -> None:
     ours, theirs = (peer.quietly(request, 4) for peer in (both.pair.odradek, both.pair.apache))
     assert isinstance(ours, ApiVersionsResponse)
     assert isinstance(theirs, ApiVersionsResponse)
-    served = {each.api_key: (each.min_version, each.max_version) for each in ours.api_keys}
-    for each in theirs.api_keys:
-        if each.api_key in served:
-            first, last = served[each.api_key]
-            assert first <= each.min_version, each
-            assert last in (each.max_version, each.max_version, NEWER.get(ApiKey(each.api_key))), each
+    served = {api.api_key: (api.min_version, api.max_version) for api in ours.api_keys}
+    for api in theirs.api_keys:
+        if api.api_key in served:
+            first, last = served[api.api_key]
+            assert first <= api.min_version, api
+            assert last in (api.max_version, api.max_version, NEWER.get(ApiKey(api.api_key))), api
 
 
 NOT_UTF8 = (

@@ -1,4 +1,4 @@
-"""What is configured: described, altered and listed, against Apache Kafka."""
+"""Configs: described, altered and listed, against Apache Kafka."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ Change = tuple[str, int, str | None]
 def describe(
     peer: Peer, version: int, *resources: tuple[int, str], keys: list[str] | None = None, more: bool = True
 ) -> None:
-    asked = [
+    requested = [
         DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys)
         for kind, name in resources
     ]
     request = DescribeConfigsRequest(
-        resources=asked,
+        resources=requested,
         include_synonyms=more and version >= FIRST_SYNONYM_VERSION,
         include_documentation=more and version >= FIRST_DOCUMENTATION_VERSION,
     )
@@ -146,7 +146,7 @@ def test_topics_are_altered_in_part(both: Both, case: str) -> None:
         for validate_only in (True, False):
             alter_in_part(peer, version, (TOPIC, name, CHANGES[case]), validate_only=validate_only)
         peer.wait_for_metadata()
-        describe(peer, 4, (TOPIC, name), keys=[each for each, _, _ in CHANGES[case]])
+        describe(peer, 4, (TOPIC, name), keys=[key for key, _, _ in CHANGES[case]])
 
     both.each_version(IncrementalAlterConfigsRequest, script)
 

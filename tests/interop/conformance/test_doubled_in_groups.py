@@ -106,8 +106,8 @@ def describe_offsets(group: str, named: Named, ids: dict[str, bytes]) -> object:
     topics = [
         telling.DescribeShareGroupOffsetsRequestTopic(topic_name=name, partitions=indexes) for name, indexes in named
     ]
-    asked = telling.DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=topics)
-    return telling.DescribeShareGroupOffsetsRequest(groups=[asked])
+    requested = telling.DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=topics)
+    return telling.DescribeShareGroupOffsetsRequest(groups=[requested])
 
 
 def alter_offsets(group: str, named: Named, ids: dict[str, bytes]) -> object:
@@ -255,7 +255,7 @@ def test_offsets_of_a_transaction(both: Both, case: str, topics: tuple[str, ...]
         ids = {name: topic_id for topic_id, name in peer.names.items() if name == topic}
         for version in both.pair.versions(pending.TxnOffsetCommitRequest):
             for producer in (txn.producer, Producer(txn.producer.producer_id, txn.producer.epoch + 1)):
-                asked = [
+                requested = [
                     pending.TxnOffsetCommitRequestTopic(
                         name=name,
                         topic_id=ids.get(name, NO_UUID),
@@ -270,7 +270,7 @@ def test_offsets_of_a_transaction(both: Both, case: str, topics: tuple[str, ...]
                 ]
                 request = pending.TxnOffsetCommitRequest(
                     transactional_id=txn.name, group_id=txn.group, producer_id=producer.producer_id,
-                    producer_epoch=producer.epoch, generation_id_or_member_epoch=-1, member_id="", topics=asked,
+                    producer_epoch=producer.epoch, generation_id_or_member_epoch=-1, member_id="", topics=requested,
                 )  # fmt: skip
                 peer.try_ask(request, version)
         txn.end()

@@ -61,40 +61,40 @@ class TestEmptyAndDoubled:
     def test_delete_records(self, both: Both, case: str, topics: tuple[str, ...]) -> None:
         def script(peer: Peer, version: int) -> None:
             prepared(peer)
-            asked = [
+            requested = [
                 DeleteRecordsTopic(
                     name=name, partitions=[DeleteRecordsPartition(partition_index=n, offset=0) for n in LISTS[case]]
                 )
                 for name in topics
             ]
-            peer.try_ask(DeleteRecordsRequest(topics=asked, timeout_ms=5000), version)
+            peer.try_ask(DeleteRecordsRequest(topics=requested, timeout_ms=5000), version)
 
         both.each_version(DeleteRecordsRequest, script)
 
     def test_list_offsets(self, both: Both, case: str, topics: tuple[str, ...]) -> None:
         def script(peer: Peer, version: int) -> None:
             prepared(peer)
-            asked = [
+            requested = [
                 ListOffsetsTopic(
                     name=name, partitions=[ListOffsetsPartition(partition_index=n, timestamp=-1) for n in LISTS[case]]
                 )
                 for name in topics
             ]
-            peer.try_ask(ListOffsetsRequest(replica_id=-1, topics=asked, timeout_ms=5000), version)
+            peer.try_ask(ListOffsetsRequest(replica_id=-1, topics=requested, timeout_ms=5000), version)
 
         both.each_version(ListOffsetsRequest, script)
 
     def test_fetch(self, both: Both, case: str, topics: tuple[str, ...]) -> None:
         def script(peer: Peer, version: int) -> None:
             ids = {NAME: prepared(peer)}
-            asked = [
+            requested = [
                 FetchTopic(
                     topic=name, topic_id=ids.get(name, bytes(15) + b"7"), partitions=[from_0(n) for n in LISTS[case]]
                 )
                 for name in topics
             ]
             peer.try_ask(
-                FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1 << 20, session_epoch=-1, topics=asked), version
+                FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1 << 20, session_epoch=-1, topics=requested), version
             )
 
         both.each_version(FetchRequest, script)
@@ -102,7 +102,7 @@ class TestEmptyAndDoubled:
     def test_ends_of_epochs(self, both: Both, case: str, topics: tuple[str, ...]) -> None:
         def script(peer: Peer, version: int) -> None:
             prepared(peer)
-            asked = [
+            requested = [
                 OffsetForLeaderTopic(
                     topic=name,
                     partitions=[
@@ -112,41 +112,41 @@ class TestEmptyAndDoubled:
                 )
                 for name in topics
             ]
-            peer.try_ask(OffsetForLeaderEpochRequest(replica_id=-1, topics=asked), version)
+            peer.try_ask(OffsetForLeaderEpochRequest(replica_id=-1, topics=requested), version)
 
         both.each_version(OffsetForLeaderEpochRequest, script)
 
     def test_producers(self, both: Both, case: str, topics: tuple[str, ...]) -> None:
         def script(peer: Peer, version: int) -> None:
             prepared(peer)
-            asked = [TopicRequest(name=name, partition_indexes=LISTS[case]) for name in topics]
-            peer.try_ask(DescribeProducersRequest(topics=asked), version)
+            requested = [TopicRequest(name=name, partition_indexes=LISTS[case]) for name in topics]
+            peer.try_ask(DescribeProducersRequest(topics=requested), version)
 
         both.each_version(DescribeProducersRequest, script)
 
     def test_log_dirs(self, both: Both, case: str, topics: tuple[str, ...]) -> None:
         def script(peer: Peer, version: int) -> None:
             prepared(peer)
-            asked = [DescribableLogDirTopic(topic=name, partitions=LISTS[case]) for name in topics]
-            peer.try_ask(DescribeLogDirsRequest(topics=asked), version)
+            requested = [DescribableLogDirTopic(topic=name, partitions=LISTS[case]) for name in topics]
+            peer.try_ask(DescribeLogDirsRequest(topics=requested), version)
 
         both.each_version(DescribeLogDirsRequest, script)
 
     def test_reassignments(self, both: Both, case: str, topics: tuple[str, ...]) -> None:
         def script(peer: Peer, version: int) -> None:
             prepared(peer)
-            asked = [ListPartitionReassignmentsTopics(name=name, partition_indexes=LISTS[case]) for name in topics]
-            peer.try_ask(ListPartitionReassignmentsRequest(topics=asked, timeout_ms=5000), version)
+            requested = [ListPartitionReassignmentsTopics(name=name, partition_indexes=LISTS[case]) for name in topics]
+            peer.try_ask(ListPartitionReassignmentsRequest(topics=requested, timeout_ms=5000), version)
 
         both.each_version(ListPartitionReassignmentsRequest, script)
 
     def test_moves(self, both: Both, case: str, topics: tuple[str, ...]) -> None:
         def script(peer: Peer, version: int) -> None:
             prepared(peer)
-            asked = [AlterReplicaLogDirTopic(name=name, partitions=LISTS[case]) for name in topics]
+            requested = [AlterReplicaLogDirTopic(name=name, partitions=LISTS[case]) for name in topics]
             for dirs in (
-                [AlterReplicaLogDir(path="/nowhere", topics=asked)],
-                [AlterReplicaLogDir(path="/nowhere", topics=asked)] * 2,
+                [AlterReplicaLogDir(path="/nowhere", topics=requested)],
+                [AlterReplicaLogDir(path="/nowhere", topics=requested)] * 2,
                 [],
             ):
                 peer.try_ask(AlterReplicaLogDirsRequest(dirs=dirs), version)
@@ -155,11 +155,11 @@ class TestEmptyAndDoubled:
 
     def test_quorum(self, both: Both, case: str, topics: tuple[str, ...]) -> None:
         def script(peer: Peer, version: int) -> None:
-            asked = [
+            requested = [
                 QuorumTopic(topic_name=name, partitions=[QuorumPartition(partition_index=n) for n in LISTS[case]])
                 for name in topics
             ]
-            peer.try_ask(DescribeQuorumRequest(topics=asked), version)
+            peer.try_ask(DescribeQuorumRequest(topics=requested), version)
 
         both.each_version(DescribeQuorumRequest, script)
 
@@ -168,13 +168,13 @@ class TestEmptyAndDoubled:
             if version > 12:
                 return
             prepared(peer)
-            asked = [
+            requested = [
                 TopicProduceData(
                     name=name, partition_data=[PartitionProduceData(index=n, records=b"") for n in LISTS[case]]
                 )
                 for name in topics
             ]
-            peer.try_ask(ProduceRequest(acks=-1, timeout_ms=5000, topic_data=asked), version)
+            peer.try_ask(ProduceRequest(acks=-1, timeout_ms=5000, topic_data=requested), version)
 
         both.each_version(ProduceRequest, script, allowed=TWICE)
 
@@ -191,24 +191,24 @@ class TestTopicsTwice:
             prepared(peer)
             if not topics or (version < FIRST_WITHOUT_CREATION and ABSENT in topics):
                 return
-            asked = [MetadataRequestTopic(name=name) for name in topics]
-            peer.try_ask(MetadataRequest(topics=asked, allow_auto_topic_creation=False), version)
+            requested = [MetadataRequestTopic(name=name) for name in topics]
+            peer.try_ask(MetadataRequest(topics=requested, allow_auto_topic_creation=False), version)
 
         both.each_version(MetadataRequest, script)
 
     def test_create_topics(self, both: Both, topics: tuple[str, ...]) -> None:
         def script(peer: Peer, version: int) -> None:
             prepared(peer)
-            asked = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in topics]
-            peer.try_ask(CreateTopicsRequest(topics=asked, timeout_ms=5000, validate_only=True), version)
+            requested = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in topics]
+            peer.try_ask(CreateTopicsRequest(topics=requested, timeout_ms=5000, validate_only=True), version)
 
         both.each_version(CreateTopicsRequest, script)
 
     def test_create_partitions(self, both: Both, topics: tuple[str, ...]) -> None:
         def script(peer: Peer, version: int) -> None:
             prepared(peer)
-            asked = [CreatePartitionsTopic(name=name, count=3, assignments=None) for name in topics]
-            peer.try_ask(CreatePartitionsRequest(topics=asked, timeout_ms=5000, validate_only=True), version)
+            requested = [CreatePartitionsTopic(name=name, count=3, assignments=None) for name in topics]
+            peer.try_ask(CreatePartitionsRequest(topics=requested, timeout_ms=5000, validate_only=True), version)
 
         both.each_version(CreatePartitionsRequest, script)
 
@@ -226,8 +226,8 @@ class TestTopicsTwice:
     def test_describe_topic_partitions(self, both: Both, topics: tuple[str, ...]) -> None:
         def script(peer: Peer, version: int) -> None:
             prepared(peer)
-            asked = [DescribedTopic(name=name) for name in topics]
-            peer.try_ask(DescribeTopicPartitionsRequest(topics=asked, response_partition_limit=10), version)
+            requested = [DescribedTopic(name=name) for name in topics]
+            peer.try_ask(DescribeTopicPartitionsRequest(topics=requested, response_partition_limit=10), version)
 
         both.each_version(DescribeTopicPartitionsRequest, script)
 

@@ -10,7 +10,7 @@ from protocol.messages.fetch import FetchRequest
 from protocol.records.compression import Compression
 from tests.interop.conformance.compare import Both
 from tests.interop.conformance.deleting import delete_records
-from tests.interop.conformance.fetching import Wanted, fetch
+from tests.interop.conformance.fetching import FetchFrom, fetch
 from tests.interop.conformance.meant import FETCHED
 from tests.interop.conformance.peers import Pair, Peer
 from tests.interop.conformance.producing import request as produce_request
@@ -27,12 +27,12 @@ Make = Callable[[Peer], FetchRequest]
 
 
 def one(topic: str = "read", partition: int = 0, **fields: int) -> Callable[..., Make]:
-    wanted = Wanted(topic, partition, **fields)
-    return lambda **options: lambda peer: fetch(peer, wanted, **options)
+    requested = FetchFrom(topic, partition, **fields)
+    return lambda **options: lambda peer: fetch(peer, requested, **options)
 
 
-def several(*wanted: Wanted, **options: int) -> Make:
-    return lambda peer: fetch(peer, *wanted, **options)  # type: ignore[arg-type]
+def several(*requested: FetchFrom, **options: int) -> Make:
+    return lambda peer: fetch(peer, *requested, **options)  # type: ignore[arg-type]
 
 
 CASES: dict[str, Make] = {
@@ -83,15 +83,21 @@ CASES: dict[str, Make] = {
     "stamped by the broker": one("stamped")(),
     "nothing": several(),
     "nothing, waiting": several(max_wait_ms=2000, min_bytes=1),
-    "several": several(Wanted("read", 0), Wanted("read", 1), Wanted("stamped", 0), Wanted("read", 2, 4)),
-    "several, with errors": several(Wanted("read", 9), Wanted("read", 0), Wanted("nowhere", 0), Wanted("read", 2, 99)),
-    "several, waiting with an error": several(Wanted("read", 1), Wanted("read", 2, 99), max_wait_ms=2000, min_bytes=1),
-    "several, one batch in all": several(Wanted("read", 1), Wanted("read", 0), Wanted("read", 2), max_bytes=ONE_BATCH),
-    "several, two batches in all": several(Wanted("read", 0), Wanted("read", 2), max_bytes=2 * ONE_BATCH + 5),
-    "several, one byte each": several(Wanted("read", 0, max_bytes=1), Wanted("read", 2, max_bytes=1)),
-    "several, no bytes for the first": several(Wanted("read", 0, max_bytes=0), Wanted("read", 2)),
-    "the same twice": several(Wanted("read", 0), Wanted("read", 0, 20)),
-    "the same in two places": several(Wanted("read", 0), Wanted("stamped", 0), Wanted("read", 0, 20)),
+    "several": several(FetchFrom("read", 0), FetchFrom("read", 1), FetchFrom("stamped", 0), FetchFrom("read", 2, 4)),
+    "several, with errors": several(
+        FetchFrom("read", 9), FetchFrom("read", 0), FetchFrom("nowhere", 0), FetchFrom("read", 2, 99)
+    ),
+    "several, waiting with an error": several(
+        FetchFrom("read", 1), FetchFrom("read", 2, 99), max_wait_ms=2000, min_bytes=1
+    ),
+    "several, one batch in all": several(
+        FetchFrom("read", 1), FetchFrom("read", 0), FetchFrom("read", 2), max_bytes=ONE_BATCH
+    ),
+    "several, two batches in all": several(FetchFrom("read", 0), FetchFrom("read", 2), max_bytes=2 * ONE_BATCH + 5),
+    "several, one byte each": several(FetchFrom("read", 0, max_bytes=1), FetchFrom("read", 2, max_bytes=1)),
+    "several, no bytes for the first": several(FetchFrom("read", 0, max_bytes=0), FetchFrom("read", 2)),
+    "the same twice": several(FetchFrom("read", 0), FetchFrom("read", 0, 20)),
+    "the same in two places": several(FetchFrom("read", 0), FetchFrom("stamped", 0), FetchFrom("read", 0, 20)),
 }
 
 

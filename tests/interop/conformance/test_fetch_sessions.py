@@ -11,7 +11,7 @@ from protocol.messages.fetch import FetchRequest, FetchResponse
 from protocol.types import NO_UUID
 from tests.interop.conformance.compare import Both
 from tests.interop.conformance.deleting import delete_records
-from tests.interop.conformance.fetching import FINAL_EPOCH, FIRST_EPOCH, NO_SESSION, Wanted, fetch
+from tests.interop.conformance.fetching import FINAL_EPOCH, FIRST_EPOCH, NO_SESSION, FetchFrom, fetch
 from tests.interop.conformance.peers import Peer
 from tests.interop.conformance.producing import request as produce_request
 from tests.interop.conformance.records import batch
@@ -35,11 +35,11 @@ class Session:
 
     def next(self, *offsets: int | None, wait_ms: int = 0, **options: object) -> FetchResponse:
         """One step, with offsets for the topic's partitions from the first on."""
-        wanted = [Wanted(self.topic, index, offset) for index, offset in enumerate(offsets) if offset is not None]
-        return self.ask(*wanted, max_wait_ms=wait_ms, min_bytes=1, **options)
+        requested = [FetchFrom(self.topic, index, offset) for index, offset in enumerate(offsets) if offset is not None]
+        return self.ask(*requested, max_wait_ms=wait_ms, min_bytes=1, **options)
 
-    def ask(self, *wanted: Wanted, **options: object) -> FetchResponse:
-        request = fetch(self.peer, *wanted, session=(self.id, self.epoch), **options)  # type: ignore[arg-type]
+    def ask(self, *requested: FetchFrom, **options: object) -> FetchResponse:
+        request = fetch(self.peer, *requested, session=(self.id, self.epoch), **options)  # type: ignore[arg-type]
         answer = self.peer.ask(request, self.version, FetchResponse)
         self.id = answer.session_id or self.id
         self.epoch += 1
@@ -64,7 +64,7 @@ def continued(session: Session) -> None:
 
 
 def read_again(session: Session) -> None:
-    """What is not acknowledged by another offset is told again."""
+    """Fetches again at the same offsets: unacknowledged partitions are answered again."""
     session.produce(0, 2)
     session.next(0, 0)
     session.next()
@@ -138,7 +138,9 @@ def of_an_unknown_id(session: Session) -> None:
 
 
 def with_errors(session: Session) -> None:
-    session.ask(Wanted(session.topic, 0, 99), Wanted(session.topic, 9), Wanted(session.topic, 1), Wanted("nowhere"))
+    session.ask(
+        FetchFrom(session.topic, 0, 99), FetchFrom(session.topic, 9), FetchFrom(session.topic, 1), FetchFrom("nowhere")
+    )
     session.next()
     session.next(0)
     session.next()

@@ -86,8 +86,8 @@ def test_joins_that_are_refused(both: Both, topic: str) -> None:
         absent = Member(peer, f"{topic}-{version}-absent")
         absent.join(version, member_id=NOBODY)
         absent.join(version, strategies=())
-        for each in (stable, member, nameless, absent):
-            each.close()
+        for member_of_group in (stable, member, nameless, absent):
+            member_of_group.close()
 
     both.each_version(JoinGroupRequest, script)
 
@@ -211,8 +211,8 @@ def test_static_members(both: Both, topic: str) -> None:
         older.heartbeat(instance_id="one")
         older.leave(5, MemberIdentity(member_id="", group_instance_id="one"))
         groups.describe(topic)
-        for each in (first, again, older):
-            each.close()
+        for member_of_group in (first, again, older):
+            member_of_group.close()
 
     both(script)
 

@@ -54,8 +54,8 @@ def test_topics_by_id(both: Both) -> None:
     def script(peer: Peer, version: int) -> None:
         if version < FIRST_ID_VERSION:
             return
-        known = next(topic_id for topic_id, name in peer.names.items() if name == "meta-b")
-        for topic_id in (known, b"\x07" * 16):
+        topic_b = next(topic_id for topic_id, name in peer.names.items() if name == "meta-b")
+        for topic_id in (topic_b, b"\x07" * 16):
             ask(peer, version, None, topic_id=topic_id)
             ask(peer, version, "meta-a", topic_id=topic_id)
             ask(peer, version, None, "meta-a", topic_id=topic_id)

@@ -219,7 +219,7 @@ def test_one_transactional_id_twice(both: Both, topic: str) -> None:
             for verify in (False, True):
                 for first, second in (([0], [1]), ([0], [9]), ([9], [0]), ([], [0]), ([0], [])):
                     for one, two in ((txn.producer, txn.producer), (other, txn.producer), (txn.producer, other)):
-                        asked = [
+                        requested = [
                             AddPartitionsToTxnTransaction(
                                 transactional_id=txn.name,
                                 producer_id=producer.producer_id,
@@ -229,7 +229,7 @@ def test_one_transactional_id_twice(both: Both, topic: str) -> None:
                             )
                             for producer, partitions in ((one, first), (two, second))
                         ]
-                        peer.try_ask(AddPartitionsToTxnRequest(transactions=asked), version)
+                        peer.try_ask(AddPartitionsToTxnRequest(transactions=requested), version)
             txn.end(version=4)
 
     both(script, allowed=ONE_TRANSACTION_TWICE)

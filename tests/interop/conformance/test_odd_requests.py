@@ -68,8 +68,8 @@ def prepared(peer: Peer) -> bytes:
     return topic_id
 
 
-def fetch_of(topic_id: bytes, *asked: FetchPartition, name: str = NAME, **fields: object) -> FetchRequest:
-    topic = FetchTopic(topic=name, topic_id=topic_id, partitions=list(asked))
+def fetch_of(topic_id: bytes, *requested: FetchPartition, name: str = NAME, **fields: object) -> FetchRequest:
+    topic = FetchTopic(topic=name, topic_id=topic_id, partitions=list(requested))
     return FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1 << 20, session_epoch=-1, topics=[topic], **fields)
 
 
@@ -84,15 +84,15 @@ def test_a_leader_epoch_below_none_is_none(both: Both, epoch: int) -> None:
 
     def listed(peer: Peer, version: int) -> None:
         prepared(peer)
-        asked = ListOffsetsPartition(partition_index=0, timestamp=LATEST, current_leader_epoch=epoch)
-        topics = [ListOffsetsTopic(name=NAME, partitions=[asked])]
+        requested = ListOffsetsPartition(partition_index=0, timestamp=LATEST, current_leader_epoch=epoch)
+        topics = [ListOffsetsTopic(name=NAME, partitions=[requested])]
         peer.try_ask(ListOffsetsRequest(replica_id=-1, topics=topics), version)
 
     def ended(peer: Peer, version: int) -> None:
         prepared(peer)
         for leader_epoch in (epoch, 0):
-            asked = OffsetForLeaderPartition(partition=0, current_leader_epoch=epoch, leader_epoch=leader_epoch)
-            topics = [OffsetForLeaderTopic(topic=NAME, partitions=[asked])]
+            requested = OffsetForLeaderPartition(partition=0, current_leader_epoch=epoch, leader_epoch=leader_epoch)
+            topics = [OffsetForLeaderTopic(topic=NAME, partitions=[requested])]
             peer.try_ask(OffsetForLeaderEpochRequest(replica_id=-1, topics=topics), version)
 
     both.each_version(FetchRequest, fetched)
@@ -181,11 +181,11 @@ def test_a_corrupt_batch_beside_a_good_one(both: Both) -> None:
             topic = TopicProduceData(name=NAME, partition_data=data)
             peer.try_ask(ProduceRequest(acks=-1, timeout_ms=5000, topic_data=[topic]), version)
 
-    def each(peer: Peer) -> None:
+    def all_versions(peer: Peer) -> None:
         for version in (3, 9, 12):
             script(peer, version)
 
-    both(each)
+    both(all_versions)
 
 
 def test_a_type_that_is_none_beside_a_topic_that_is_described(both: Both) -> None:
@@ -198,10 +198,10 @@ def test_a_type_that_is_none_beside_a_topic_that_is_described(both: Both) -> Non
     both.each_version(DescribeConfigsRequest, script)
 
 
-def produce_of(*asked: tuple[str, int, bytes], transactional_id: str | None = None) -> ProduceRequest:
+def produce_of(*requested: tuple[str, int, bytes], transactional_id: str | None = None) -> ProduceRequest:
     topics = [
         TopicProduceData(name=name, partition_data=[PartitionProduceData(index=index, records=data)])
-        for name, index, data in asked
+        for name, index, data in requested
     ]
     return ProduceRequest(acks=-1, timeout_ms=5000, transactional_id=transactional_id, topic_data=topics)
 
@@ -240,8 +240,8 @@ def test_a_timestamp_that_is_not_supported_and_a_partition_that_is_not_here(both
         prepared(peer)
         for timestamp in (-3, -4, -5, -6, UNSUPPORTED, -(1 << 63)):
             for name, index, epoch in ((NAME, 9, -1), (ABSENT, 0, -1), (NAME, 0, 7), (NAME, 0, -1), (NAME, -1, -1)):
-                asked = ListOffsetsPartition(partition_index=index, timestamp=timestamp, current_leader_epoch=epoch)
-                topics = [ListOffsetsTopic(name=name, partitions=[asked])]
+                requested = ListOffsetsPartition(partition_index=index, timestamp=timestamp, current_leader_epoch=epoch)
+                topics = [ListOffsetsTopic(name=name, partitions=[requested])]
                 peer.try_ask(ListOffsetsRequest(replica_id=-1, topics=topics, timeout_ms=5000), version)
 
     both.each_version(ListOffsetsRequest, script)
@@ -291,10 +291,10 @@ def test_reassignments_that_are_empty_or_doubled(both: Both) -> None:
                 [ReassignablePartition(partition_index=0, replicas=[1, 1])],
             ):
                 topics = [ReassignableTopic(name=NAME, partitions=partitions)]
-                for asked in (topics, topics * 2, []):
+                for requested in (topics, topics * 2, []):
                     peer.try_ask(
                         AlterPartitionReassignmentsRequest(
-                            timeout_ms=5000, allow_replication_factor_change=may_change, topics=asked
+                            timeout_ms=5000, allow_replication_factor_change=may_change, topics=requested
                         ),
                         version,
                     )
@@ -309,7 +309,7 @@ def test_a_coordinators_topic_is_not_grown(both: Both, name: str) -> None:
     def script(peer: Peer, version: int) -> None:
         peer.find_coordinator("odd", 0)
         peer.find_coordinator("odd", 1)
-        asked = [CreatePartitionsTopic(name=name, count=9, assignments=None)]
-        peer.try_ask(CreatePartitionsRequest(topics=asked, timeout_ms=5000, validate_only=True), version)
+        requested = [CreatePartitionsTopic(name=name, count=9, assignments=None)]
+        peer.try_ask(CreatePartitionsRequest(topics=requested, timeout_ms=5000, validate_only=True), version)
 
     both.each_version(CreatePartitionsRequest, script, allowed=NOT_GROWN)

@@ -41,7 +41,7 @@ def test_a_share_group_of_nothing_is_made(both: Both, topic: str) -> None:
         request = ListGroupsRequest(states_filter=[], types_filter=["share"])
         answer = peer.quietly(request, 5)
         assert isinstance(answer, ListGroupsResponse)
-        answer.groups = [each for each in answer.groups if each.group_id == group]
+        answer.groups = [listed_group for listed_group in answer.groups if listed_group.group_id == group]
         peer.note(request, 5, answer)
 
     def script(peer: Peer) -> None:

@@ -26,7 +26,7 @@ LATEST, EARLIEST = -1, -2
 
 
 def made_at(*timestamps: int, compression: Compression = Compression.NONE) -> bytes:
-    return bytes(build([Record(timestamp=each, value=b"v") for each in timestamps], compression=compression))
+    return bytes(build([Record(timestamp=time, value=b"v") for time in timestamps], compression=compression))
 
 
 TOPICS: dict[str, tuple[dict[str, str], list[bytes]]] = {
@@ -58,9 +58,14 @@ def topics(pair: Pair) -> None:
 
 
 def ask(
-    peer: Peer, version: int, name: str, *asked: ListOffsetsPartition, isolation_level: int = 0, replica_id: int = -1
+    peer: Peer,
+    version: int,
+    name: str,
+    *requested: ListOffsetsPartition,
+    isolation_level: int = 0,
+    replica_id: int = -1,
 ) -> None:
-    topic = ListOffsetsTopic(name=name, partitions=list(asked))
+    topic = ListOffsetsTopic(name=name, partitions=list(requested))
     request = ListOffsetsRequest(
         replica_id=replica_id, isolation_level=isolation_level, topics=[topic], timeout_ms=5000
     )
@@ -112,11 +117,11 @@ def test_ends_of_leader_epochs(both: Both) -> None:
     def script(peer: Peer, version: int) -> None:
         for name in (*TOPICS, "nowhere", "not a name!"):
             for current in (-1, 0, 1):
-                asked = [
+                requested = [
                     OffsetForLeaderPartition(partition=partition, current_leader_epoch=current, leader_epoch=epoch)
                     for partition, epoch in ((0, 0), (0, 1), (0, -1), (0, 5), (9, 0))
                 ]
-                for one in asked:
+                for one in requested:
                     topic = OffsetForLeaderTopic(topic=name, partitions=[one])
                     peer.try_ask(OffsetForLeaderEpochRequest(replica_id=-1, topics=[topic]), version)
         peer.try_ask(OffsetForLeaderEpochRequest(topics=[]), version)

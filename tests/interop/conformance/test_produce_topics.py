@@ -137,8 +137,8 @@ def test_transactions_that_were_not_begun(both: Both) -> None:
         for version in both.pair.versions(ProduceRequest):
             for transactional_id in (None, "", "t"):
                 for data in (one, batch(), batch(producer_id=5, producer_epoch=0, base_sequence=0)):
-                    asked = request("transactional", topic_id, (0, data), transactional_id=transactional_id)
-                    peer.try_ask(asked, version)
+                    requested = request("transactional", topic_id, (0, data), transactional_id=transactional_id)
+                    peer.try_ask(requested, version)
         fetch_all(peer, "transactional")
 
     both(script)

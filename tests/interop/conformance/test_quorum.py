@@ -16,15 +16,15 @@ UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "requested",
     [[(METADATA, [0])], [(METADATA, [0, 1])], [(METADATA, [])], [("nowhere", [0])], [], [(METADATA, [0]), ("x", [0])]],
     ids=str,
 )
-def test_the_quorum(both: Both, asked: list[tuple[str, list[int]]]) -> None:
+def test_the_quorum(both: Both, requested: list[tuple[str, list[int]]]) -> None:
     def script(peer: Peer, version: int) -> None:
         topics = [
             TopicData(topic_name=name, partitions=[PartitionData(partition_index=index) for index in indexes])
-            for name, indexes in asked
+            for name, indexes in requested
         ]
         peer.try_ask(DescribeQuorumRequest(topics=topics), version)
 

@@ -61,20 +61,20 @@ ASKED: tuple[Partitions, ...] = (
 
 @pytest.mark.before_4
 @pytest.mark.usefixtures("topics")
-@pytest.mark.parametrize("asked", ASKED, ids=str)
-def test_log_directories(both: Both, asked: Partitions) -> None:
+@pytest.mark.parametrize("requested", ASKED, ids=str)
+def test_log_directories(both: Both, requested: Partitions) -> None:
     def script(peer: Peer, version: int) -> None:
-        topics = [DescribableLogDirTopic(topic=name, partitions=list(indexes)) for name, indexes in asked]
+        topics = [DescribableLogDirTopic(topic=name, partitions=list(indexes)) for name, indexes in requested]
         peer.try_ask(DescribeLogDirsRequest(topics=topics), version)
 
     both.each_version(DescribeLogDirsRequest, script)
 
 
 @pytest.mark.usefixtures("topics")
-@pytest.mark.parametrize("asked", ASKED, ids=str)
-def test_producers(both: Both, asked: Partitions) -> None:
+@pytest.mark.parametrize("requested", ASKED, ids=str)
+def test_producers(both: Both, requested: Partitions) -> None:
     def script(peer: Peer) -> None:
-        topics = [TopicRequest(name=name, partition_indexes=list(indexes)) for name, indexes in asked]
+        topics = [TopicRequest(name=name, partition_indexes=list(indexes)) for name, indexes in requested]
         peer.try_ask(DescribeProducersRequest(topics=topics), 0)
 
     both(script)
@@ -82,22 +82,22 @@ def test_producers(both: Both, asked: Partitions) -> None:
 
 @pytest.mark.before_4
 @pytest.mark.usefixtures("topics")
-@pytest.mark.parametrize("asked", ASKED, ids=str)
-def test_replicas_are_moved(both: Both, asked: Partitions) -> None:
+@pytest.mark.parametrize("requested", ASKED, ids=str)
+def test_replicas_are_moved(both: Both, requested: Partitions) -> None:
     def script(peer: Peer, version: int) -> None:
         for path in (str(peer.data), "/nowhere", "not/absolute", ""):
-            topics = [AlterReplicaLogDirTopic(name=name, partitions=list(indexes)) for name, indexes in asked]
+            topics = [AlterReplicaLogDirTopic(name=name, partitions=list(indexes)) for name, indexes in requested]
             peer.try_ask(AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=path, topics=topics)]), version)
 
     both.each_version(AlterReplicaLogDirsRequest, script)
 
 
 @pytest.mark.usefixtures("topics")
-@pytest.mark.parametrize("asked", ASKED, ids=str)
-def test_leaders_are_elected(both: Both, asked: Partitions) -> None:
+@pytest.mark.parametrize("requested", ASKED, ids=str)
+def test_leaders_are_elected(both: Both, requested: Partitions) -> None:
     def script(peer: Peer, version: int) -> None:
         for kind in (0, 1) if version >= FIRST_TYPED_ELECTION else (0,):
-            topics = [TopicPartitions(topic=name, partitions=list(indexes)) for name, indexes in asked]
+            topics = [TopicPartitions(topic=name, partitions=list(indexes)) for name, indexes in requested]
             peer.try_ask(ElectLeadersRequest(election_type=kind, topic_partitions=topics, timeout_ms=5000), version)
 
     both.each_version(ElectLeadersRequest, script)
@@ -125,10 +125,12 @@ def test_partitions_are_reassigned(both: Both, replicas: list[int] | None) -> No
 
 
 @pytest.mark.usefixtures("topics")
-@pytest.mark.parametrize("asked", ASKED, ids=str)
-def test_reassignments_are_listed(both: Both, asked: Partitions) -> None:
+@pytest.mark.parametrize("requested", ASKED, ids=str)
+def test_reassignments_are_listed(both: Both, requested: Partitions) -> None:
     def script(peer: Peer) -> None:
-        topics = [ListPartitionReassignmentsTopics(name=name, partition_indexes=list(each)) for name, each in asked]
+        topics = [
+            ListPartitionReassignmentsTopics(name=name, partition_indexes=list(indexes)) for name, indexes in requested
+        ]
         peer.try_ask(ListPartitionReassignmentsRequest(topics=topics, timeout_ms=5000), 0)
 
     both(script)
@@ -138,9 +140,9 @@ def test_producer_ids(both: Both) -> None:
     def script(peer: Peer, version: int) -> None:
         first = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
         peer.wait_for(first, version, lambda answer: not answer.error_code)
-        known = [(-1, -1), (5, 0), (-1, 0), (5, -1), (5, 32767)] if version >= FIRST_EPOCH_VERSION else [(-1, -1)]
+        producers = [(-1, -1), (5, 0), (-1, 0), (5, -1), (5, 32767)] if version >= FIRST_EPOCH_VERSION else [(-1, -1)]
         for timeout_ms in (60000, 0, -1):
-            for producer_id, epoch in known:
+            for producer_id, epoch in producers:
                 request = InitProducerIdRequest(
                     transactional_id=None,
                     transaction_timeout_ms=timeout_ms,

@@ -190,8 +190,8 @@ def test_what_is_said_of_records(
     def script(peer: Peer) -> None:
         member = member_of(peer, topic, 4, 6)
         member.fetch_quietly()
-        for said in requests:
-            member.acknowledge(*said)
+        for acknowledged in requests:
+            member.acknowledge(*acknowledged)
         member.fetch(max_wait_ms=300)
         member.acknowledge(share_session_epoch=LEAVE)
         tell_offsets(peer, 1, topic, {topic: [0]})
@@ -207,8 +207,8 @@ def test_what_is_said_with_a_fetch(
     def script(peer: Peer) -> None:
         member = member_of(peer, topic, 4, 6)
         member.fetch_quietly()
-        for said in requests:
-            member.fetch(*said, max_wait_ms=100, max_records=0)
+        for acknowledged in requests:
+            member.fetch(*acknowledged, max_wait_ms=100, max_records=0)
         member.fetch(max_wait_ms=300)
 
     both(script, allowed=OWN_WORDS)
@@ -217,24 +217,24 @@ def test_what_is_said_with_a_fetch(
 def test_acknowledgements_that_are_refused(both: Both, topic: str) -> None:
     def script(peer: Peer) -> None:
         member = member_of(peer, topic, 5)
-        said = (0, 4, [ACCEPT])
-        member.acknowledge(said, share_session_epoch=0)
-        member.acknowledge(said, share_session_epoch=1)
-        member.acknowledge(said, share_session_epoch=LEAVE)
+        acknowledged = (0, 4, [ACCEPT])
+        member.acknowledge(acknowledged, share_session_epoch=0)
+        member.acknowledge(acknowledged, share_session_epoch=1)
+        member.acknowledge(acknowledged, share_session_epoch=LEAVE)
         member.fetch_quietly()
-        member.acknowledge(said, share_session_epoch=0)
-        member.acknowledge(said, share_session_epoch=7)
-        member.acknowledge(said, group_id=None, share_session_epoch=1)
-        member.acknowledge(said, member_id="", share_session_epoch=1)
-        member.acknowledge(said, member_id="nobody", share_session_epoch=1)
-        member.acknowledge(said, index=3)
-        member.acknowledge(said, topic_id=NO_TOPIC)
+        member.acknowledge(acknowledged, share_session_epoch=0)
+        member.acknowledge(acknowledged, share_session_epoch=7)
+        member.acknowledge(acknowledged, group_id=None, share_session_epoch=1)
+        member.acknowledge(acknowledged, member_id="", share_session_epoch=1)
+        member.acknowledge(acknowledged, member_id="nobody", share_session_epoch=1)
+        member.acknowledge(acknowledged, index=3)
+        member.acknowledge(acknowledged, topic_id=NO_TOPIC)
         member.acknowledge()
         other = ShareMember(peer, topic, member.topic_id, "member-2")
         other.fetch_quietly(max_wait_ms=0)
-        other.acknowledge(said)
-        member.acknowledge(said, share_session_epoch=LEAVE)
-        member.acknowledge(said, share_session_epoch=LEAVE)
+        other.acknowledge(acknowledged)
+        member.acknowledge(acknowledged, share_session_epoch=LEAVE)
+        member.acknowledge(acknowledged, share_session_epoch=LEAVE)
 
     both(script, allowed=OWN_WORDS)
 

@@ -59,9 +59,9 @@ def create(peer: Peer, version: int, *topics: CreatableTopic, validate_only: boo
     request = CreateTopicsRequest(topics=list(topics), timeout_ms=5000, validate_only=validate_only)
     answer = peer.quietly(request, version)
     assert isinstance(answer, CreateTopicsResponse)
-    for each in answer.topics:
-        if each.topic_id != NO_UUID:
-            peer.names[each.topic_id] = each.name
+    for created in answer.topics:
+        if created.topic_id != NO_UUID:
+            peer.names[created.topic_id] = created.name
     peer.note(request, version, answer)
 
 
@@ -180,9 +180,9 @@ def test_large_requests_leave_nothing(both: Both) -> None:
     def script(peer: Peer) -> None:
         for partitions in (10_000, 10_001):
             create(peer, CREATE_VERSION, topic("small-beside-large"), topic("too-large", partitions))
-        asked = [MetadataRequestTopic(name=name, topic_id=NO_UUID) for name in ("small-beside-large", "too-large")]
+        requested = [MetadataRequestTopic(name=name, topic_id=NO_UUID) for name in ("small-beside-large", "too-large")]
         peer.wait_for_metadata()
-        peer.try_ask(MetadataRequest(topics=asked, allow_auto_topic_creation=False), METADATA_VERSION)
+        peer.try_ask(MetadataRequest(topics=requested, allow_auto_topic_creation=False), METADATA_VERSION)
 
     both(script)
 
@@ -247,7 +247,7 @@ GROWTH: dict[str, tuple[int, list[list[int]] | None]] = {
 @pytest.mark.parametrize("case", GROWTH)
 def test_partitions_are_added(both: Both, case: str) -> None:
     count, assigned = GROWTH[case]
-    assignments = None if assigned is None else [CreatePartitionsAssignment(broker_ids=each) for each in assigned]
+    assignments = None if assigned is None else [CreatePartitionsAssignment(broker_ids=brokers) for brokers in assigned]
 
     def script(peer: Peer, version: int) -> None:
         name = f"grows-{list(GROWTH).index(case)}-{version}"
@@ -255,10 +255,10 @@ def test_partitions_are_added(both: Both, case: str) -> None:
         for validate_only in (True, False, False):
             topics = [CreatePartitionsTopic(name=name, count=count, assignments=assignments)]
             peer.try_ask(CreatePartitionsRequest(topics=topics, timeout_ms=5000, validate_only=validate_only), version)
-        asked = [MetadataRequestTopic(name=name, topic_id=NO_UUID)]
+        requested = [MetadataRequestTopic(name=name, topic_id=NO_UUID)]
         if case in ("more", "assigned"):
             peer.wait_for_leaders(name, range(count))
-        peer.try_ask(MetadataRequest(topics=asked), METADATA_VERSION)
+        peer.try_ask(MetadataRequest(topics=requested), METADATA_VERSION)
 
     both.each_version(CreatePartitionsRequest, script)
 
@@ -314,8 +314,10 @@ def test_records_are_deleted(both: Both, policy: str) -> None:
             [("a b", 0, 0)],
         ):
             topics = [
-                DeleteRecordsTopic(name=each, partitions=[DeleteRecordsPartition(partition_index=index, offset=offset)])
-                for each, index, offset in where
+                DeleteRecordsTopic(
+                    name=topic, partitions=[DeleteRecordsPartition(partition_index=index, offset=offset)]
+                )
+                for topic, index, offset in where
             ]
             peer.try_ask(DeleteRecordsRequest(topics=topics, timeout_ms=5000), version)
 

@@ -130,7 +130,7 @@ class Transacting:
     ) -> None:
         """The order of the partitions, in Apache Kafka that of a hash table, is not compared."""
         for topic in topics:
-            topic.results_by_partition.sort(key=lambda each: each.partition_index)
+            topic.results_by_partition.sort(key=lambda result: result.partition_index)
         self.note(request, version, answer)
 
     def note(self, request: object, version: int, answer: object) -> None:
@@ -213,10 +213,10 @@ class Transacting:
         self.peer.ask(request, version, TxnOffsetCommitResponse)
 
     def offset_request(self, *, stable: bool) -> OffsetFetchRequest:
-        wanted = OffsetFetchRequestGroup(
+        requested = OffsetFetchRequestGroup(
             group_id=self.group, topics=[OffsetFetchRequestTopics(name=self.name, partition_indexes=[0, 1])]
         )
-        return OffsetFetchRequest(groups=[wanted], require_stable=stable)
+        return OffsetFetchRequest(groups=[requested], require_stable=stable)
 
     def fetch_offset(self, *, stable: bool = True) -> None:
         self.peer.ask(self.offset_request(stable=stable), 8, OffsetFetchResponse)
@@ -253,11 +253,11 @@ class Transacting:
 
     def end_offsets(self, *, committed: bool) -> None:
         for timestamp in (-1, -2, 0):
-            asked = [ListOffsetsPartition(partition_index=0, timestamp=timestamp)]
+            requested = [ListOffsetsPartition(partition_index=0, timestamp=timestamp)]
             request = ListOffsetsRequest(
                 replica_id=-1,
                 isolation_level=int(committed),
-                topics=[ListOffsetsTopic(name=self.name, partitions=asked)],
+                topics=[ListOffsetsTopic(name=self.name, partitions=requested)],
             )
             self.peer.ask(request, 7, ListOffsetsResponse)
 

@@ -13,17 +13,17 @@ from pipeline.cluster import Cluster
 from pipeline.errors import CorruptBatch, LostRange, PipelineError, TopicChanged, Unreachable
 from pipeline.load import LoadConfig, load
 from pipeline.mirror import MirrorConfig, mirror
-from pipeline.ranges import Accepted, RangeBounds
+from pipeline.ranges import AcceptedLosses, RangeBounds
 from pipeline.store import Store
 from pipeline.stream import StreamConfig, stream
-from pipeline.topics import PartitionKey
+from pipeline.topics import PartitionName
 from tests.interop.brokers import Broker
 from tests.interop.conftest import make_broker
 from tests.interop.processes import free_port
 from tests.pipeline.spark.records import create, is_complete, produce, rows
 from tests.pipeline.spark.test_mirror import recreate
 
-Job = Callable[[SparkSession, str, str, str, Accepted], int]
+Job = Callable[[SparkSession, str, str, str, AcceptedLosses], int]
 
 IMPATIENT = {
     "kafkaConsumer.pollTimeoutMs": "10000",
@@ -32,11 +32,11 @@ IMPATIENT = {
 }
 
 
-def by_load(spark: SparkSession, bootstrap: str, topic: str, store: str, accepted: Accepted) -> int:
+def by_load(spark: SparkSession, bootstrap: str, topic: str, store: str, accepted: AcceptedLosses) -> int:
     return load(spark, LoadConfig(bootstrap, store, (topic,), accepted=accepted, options=IMPATIENT)).records
 
 
-def by_stream(spark: SparkSession, bootstrap: str, topic: str, store: str, accepted: Accepted) -> int:
+def by_stream(spark: SparkSession, bootstrap: str, topic: str, store: str, accepted: AcceptedLosses) -> int:
     return stream(spark, StreamConfig(bootstrap, store, (topic,), accepted=accepted, options=IMPATIENT))
 
 
@@ -51,7 +51,7 @@ class Sink:
         self.run()
 
     def run(self, **accepted: bool) -> int:
-        return self.job(self.spark, self.bootstrap, self.topic, self.store, Accepted(**accepted))
+        return self.job(self.spark, self.bootstrap, self.topic, self.store, AcceptedLosses(**accepted))
 
     def refuses(self, error: type[PipelineError], message: str) -> None:
         """The run ends with this message, and the store is as it was."""
@@ -162,7 +162,7 @@ def test_a_mirror_of_a_corrupt_batch(spark: SparkSession, kafka: Broker, other: 
     corrupt(kafka, topic, b"to be corrupted")
     with pytest.raises(CorruptBatch, match=rf"{topic}-0.*corrupt.*Asked for: {topic}-0 offsets 10 to 19"):
         mirror(spark, config)
-    assert Cluster(other.bootstrap).end_offsets([PartitionKey(topic, 0)])[PartitionKey(topic, 0)] == 11
+    assert Cluster(other.bootstrap).end_offsets([PartitionName(topic, 0)])[PartitionName(topic, 0)] == 11
 
 
 def mirrored_once(spark: SparkSession, broker: Broker, other: Broker, topic: str) -> MirrorConfig:
@@ -177,7 +177,7 @@ def mirrored_once(spark: SparkSession, broker: Broker, other: Broker, topic: str
 
 def test_offsets_that_are_not_there_yet(spark: SparkSession, odradek: Broker, topic: str, store: str) -> None:
     Sink(spark, odradek, topic, store, by_load)
-    beyond = RangeBounds(offsets={PartitionKey(topic, 0): 99})
+    beyond = RangeBounds(offsets={PartitionName(topic, 0): 99})
     with pytest.raises(
         PipelineError, match=rf"{topic}-0: offsets up to 98 are asked for, but the partition ends with 9"
     ):

@@ -11,7 +11,7 @@ from pipeline.cluster import Cluster
 from pipeline.load import LoadConfig, load
 from pipeline.ranges import EARLIEST, RangeBounds
 from pipeline.store import Store
-from pipeline.topics import PartitionKey
+from pipeline.topics import PartitionName
 from tests.interop.brokers import Broker
 from tests.pipeline.spark.records import START_MS, activity, create, is_complete, produce, rows
 
@@ -75,8 +75,8 @@ def test_a_part_of_a_range_can_be_loaded_again(spark: SparkSession, odradek: Bro
         odradek.bootstrap,
         store,
         (topic,),
-        starting=RangeBounds(offsets={PartitionKey(topic, 0): 30}),
-        ending=RangeBounds(offsets={PartitionKey(topic, 0): 60}),
+        starting=RangeBounds(offsets={PartitionName(topic, 0): 30}),
+        ending=RangeBounds(offsets={PartitionName(topic, 0): 60}),
     )
 
     assert load(spark, middle).records == 30
@@ -124,7 +124,7 @@ def test_aborted_records_are_not_loaded_and_markers_leave_no_hole(
 
     assert load(spark, LoadConfig(kafka.bootstrap, store, (topic,))).records == 1
     assert [row["value"] for row in rows(spark, store)] == [b"kept"]
-    assert Store(store).reading().covered == {PartitionKey(topic, 0): ((0, 4),)}
+    assert Store(store).reading().covered == {PartitionName(topic, 0): ((0, 4),)}
     assert load(spark, LoadConfig(kafka.bootstrap, store, (topic,))).ranges == []
 
 

@@ -15,7 +15,7 @@ from pipeline.mirror import MirrorConfig, Round, mirror
 from pipeline.producing import FencedWriter, Outgoing
 from pipeline.replay import ReplayConfig, replay
 from pipeline.sending import SOURCE_OFFSET, SOURCE_TOPIC_ID, transactional_id
-from pipeline.topics import PartitionKey
+from pipeline.topics import PartitionName
 from tests.interop.brokers import Broker
 from tests.pipeline.spark.records import START_MS, activity, create, produce, rows
 
@@ -71,7 +71,7 @@ def test_a_mirror_that_was_taken_for_dead_writes_nothing_more(
 
     with (
         pytest.raises(PipelineError, match="fenced"),
-        FencedWriter(other.bootstrap, topic, transactional_id(PartitionKey(topic, 0))) as writer,
+        FencedWriter(other.bootstrap, topic, transactional_id(PartitionName(topic, 0))) as writer,
     ):
         writer.write(record)
         assert mirror(spark, MirrorConfig(kafka.bootstrap, other.bootstrap, (topic,))) == 10

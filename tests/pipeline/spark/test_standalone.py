@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from pipeline.audit import AuditConfig, MirrorOf, audit
 from pipeline.cluster import Cluster
-from pipeline.topics import PartitionKey
+from pipeline.topics import PartitionName
 from tests.interop.brokers import Broker
 from tests.interop.processes import CACHE, Server, free_port
 from tests.pipeline.spark.killing import TIMEOUT_S
@@ -80,7 +80,7 @@ def under_way(name: str, topic: str, store: str, other: Broker) -> bool:
     """True when a job's tasks are writing; a stream's those of its second batch."""
     if name == "mirror":
         there = Cluster(other.bootstrap)
-        keys = [PartitionKey(topic, number) for number in range(4)]
+        keys = [PartitionName(topic, number) for number in range(4)]
         return topic in there.topic_names() and any(there.end_offsets(keys).values())
     begun = name == "load" or Path(store, "_manifests", f"{1:020}.json").exists()
     return begun and any(Path(store).glob("_staging/*/_temporary"))

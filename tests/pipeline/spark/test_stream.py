@@ -14,7 +14,7 @@ from pipeline.errors import PipelineError, TopicChanged
 from pipeline.load import LoadConfig, load
 from pipeline.progress import BatchProgress, Trigger, TriggerKind
 from pipeline.stream import StreamConfig, stream
-from pipeline.topics import PartitionKey
+from pipeline.topics import PartitionName
 from tests.interop.brokers import Broker
 from tests.pipeline.spark.records import activity, create, is_complete, produce
 from tests.pipeline.spark.test_mirror import recreate
@@ -92,7 +92,7 @@ def test_records_are_passed_on_continuously_and_none_is_lost_by_a_restart(
     create(kafka, f"{topic}-to", 1)
     trigger = Trigger(TriggerKind.CONTINUOUS, "1 second")
     config = StreamConfig(kafka.bootstrap, store, (topic,), trigger=trigger, to_topic=f"{topic}-to")
-    passed_on = PartitionKey(f"{topic}-to", 0)
+    passed_on = PartitionName(f"{topic}-to", 0)
 
     for records in (10, 20):
         produce(kafka, topic, [b"x"] * 5)
