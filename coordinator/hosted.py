@@ -13,7 +13,7 @@ from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from coordinator.outcome import Reply
-    from coordinator.runtime import Form, Shard, Storage
+    from coordinator.runtime import Serde, Shard, Storage
 
 R = TypeVar("R")
 E = TypeVar("E")
@@ -42,7 +42,7 @@ FAILED: Final = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the coordinator fail
 """For those whose answer is lost by a failure of ours, which is logged."""
 
 
-class Written:
+class PendingReplies:
     """Answers that wait until everything before the offset is committed, and how long they wait at most."""
 
     __slots__ = ("deadline_ms", "offset", "replies")
@@ -53,21 +53,21 @@ class Written:
         self.deadline_ms = deadline_ms
 
 
-class Hosted(Generic[R]):
+class HostedShard(Generic[R]):
     """A shard, its partition, and the requests that wait for it."""
 
-    def __init__(self, shard: Shard[R], storage: Storage[E], form: Form[R, E], as_answer: AsAnswer) -> None:
+    def __init__(self, shard: Shard[R], storage: Storage[E], serde: Serde[R, E], as_answer: AsAnswer) -> None:
         self.shard = shard
         self.as_answer = as_answer
         self.append: Callable[[Sequence[R], int], int] = lambda records, now_ms: _append(
-            storage, form.encode(records, now_ms)
+            storage, serde.encode(records, now_ms)
         )
         self.when_committed = storage.when_committed
-        self.decode = form.decode
+        self.decode = serde.decode
         self.status = Status.LOADING
         self.appended_to = self.committed_to = 0
         self.waiting: dict[object, asyncio.Future[object]] = {}
-        self.written: deque[Written] = deque()
+        self.written: deque[PendingReplies] = deque()
         """What is not known to be committed, in the order of the offsets."""
         self.timeout_ms = NEVER_MS
         """When the first of them may be due; it is looked at only then."""
@@ -84,7 +84,7 @@ class Hosted(Generic[R]):
             else:
                 future.set_result(answer)
 
-    def settle(self, written: Written) -> None:
+    def settle(self, written: PendingReplies) -> None:
         """It is committed, and with it what was written before."""
         self.committed_to = written.offset
         self.release(written.replies)
@@ -98,7 +98,7 @@ class Hosted(Generic[R]):
             error = KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"not committed up to {written.offset} in time")
             self.release([(ticket, error) for ticket, _ in written.replies])
         self.timeout_ms = min(
-            (each.deadline_ms for each in self.written if each.deadline_ms > now_ms), default=NEVER_MS
+            (written.deadline_ms for written in self.written if written.deadline_ms > now_ms), default=NEVER_MS
         )
 
     def fail(self, error: KafkaError) -> None:

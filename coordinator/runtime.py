@@ -19,7 +19,7 @@ from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Sequenc
 from functools import partial
 from typing import Final, Generic, NoReturn, Protocol, TypeVar
 
-from coordinator.hosted import FAILED, NEVER_MS, REFUSALS, AsAnswer, Hosted, Status, Written
+from coordinator.hosted import FAILED, NEVER_MS, REFUSALS, AsAnswer, HostedShard, PendingReplies, Status
 from coordinator.outcome import Decision, Outcome, Ticket
 from coordinator.refusal import HalfWritten
 from protocol.errors import ErrorCode, KafkaError
@@ -61,7 +61,7 @@ class Shard(Protocol[R]):
         ...
 
 
-class Form(Protocol[R, E_out]):
+class Serde(Protocol[R, E_out]):
     """How a shard's records are written."""
 
     def encode(self, records: Sequence[R], now_ms: int) -> E_out:
@@ -100,7 +100,7 @@ class Storage(Protocol[E_in]):
         ...
 
 
-class Timer(Protocol):
+class Alarm(Protocol):
     """What `call_at` returns."""
 
     def cancel(self) -> None: ...
@@ -111,7 +111,7 @@ class Clock(Protocol):
 
     def now_ms(self) -> int: ...
 
-    def call_at(self, when_ms: int, then: Callable[[], None]) -> Timer: ...
+    def call_at(self, when_ms: int, then: Callable[[], None]) -> Alarm: ...
 
 
 OnFault = Callable[[Hashable, Exception], None]
@@ -143,8 +143,8 @@ class Runtime(Generic[R]):
         self._as_answer = as_answer
         self._on_failure = on_failure
         self._on_fault = on_fault
-        self._hosted: dict[Hashable, Hosted[R]] = {}
-        self._timer: Timer | None = None
+        self._hosted: dict[Hashable, HostedShard[R]] = {}
+        self._timer: Alarm | None = None
         self._alarm_ms = 0
 
     async def load(
@@ -152,14 +152,14 @@ class Runtime(Generic[R]):
         key: Hashable,
         shard: Shard[R],
         storage: Storage[E],
-        form: Form[R, E],
+        serde: Serde[R, E],
         loaded: Callable[[int], None] | None = None,
     ) -> None:
         """Host a new shard and build its state from its log; returns when it serves, or was unloaded meanwhile.
 
         `loaded` is told the time when all is there, to set deadlines by it.
         """
-        hosted = self._hosted[key] = Hosted(shard, storage, form, self._as_answer)
+        hosted = self._hosted[key] = HostedShard(shard, storage, serde, self._as_answer)
         try:
             async for piece in storage.read():
                 if self._hosted.get(key) is not hosted:
@@ -219,12 +219,12 @@ class Runtime(Generic[R]):
             if future.done():
                 future.exception()  # it is the one that is raised here
             raise
-        if not future.done() and all(each.ticket is not ticket for each in outcome.replies):
+        if not future.done() and all(given.ticket is not ticket for given in outcome.replies):
             # Its answer comes with a later decision: whoever has gone by then is not waited for.
             future.add_done_callback(lambda _: hosted.waiting.pop(ticket, None))
         return future
 
-    def _serving(self, key: Hashable) -> Hosted[R]:
+    def _serving(self, key: Hashable) -> HostedShard[R]:
         hosted = self._hosted.get(key)
         if hosted is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
@@ -232,11 +232,11 @@ class Runtime(Generic[R]):
             raise KafkaError(REFUSALS[hosted.status])
         return hosted
 
-    def _activate(self, hosted: Hosted[R]) -> None:
+    def _activate(self, hosted: HostedShard[R]) -> None:
         hosted.status = Status.ACTIVE
         self._arm(hosted)
 
-    def _write(self, key: Hashable, hosted: Hosted[R], outcome: Outcome[R], now_ms: int) -> None:
+    def _write(self, key: Hashable, hosted: HostedShard[R], outcome: Outcome[R], now_ms: int) -> None:
         """Append, apply, and see to the replies. An append that fails leaves the durable state as it was: its error is
         the answer to all whom the outcome would have answered, and is raised."""
         if outcome.records:
@@ -257,7 +257,9 @@ class Runtime(Generic[R]):
             self._decide_then(key, hosted, outcome.then, now_ms)
         self._arm(hosted)
 
-    def _decide_then(self, key: Hashable, hosted: Hosted[R], then: Callable[[int], Outcome[R]], now_ms: int) -> None:
+    def _decide_then(
+        self, key: Hashable, hosted: HostedShard[R], then: Callable[[int], Outcome[R]], now_ms: int
+    ) -> None:
         """Decide on the state that records have just made. They stay, whatever this comes to."""
         try:
             outcome = then(now_ms)
@@ -269,7 +271,7 @@ class Runtime(Generic[R]):
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(FAILED)) from error
         self._write(key, hosted, outcome, now_ms)
 
-    def _not_written(self, key: Hashable, hosted: Hosted[R], outcome: Outcome[R], error: Exception) -> NoReturn:
+    def _not_written(self, key: Hashable, hosted: HostedShard[R], outcome: Outcome[R], error: Exception) -> NoReturn:
         refusal = error if isinstance(error, KafkaError) else FAILED
         hosted.release([(ticket, refusal) for ticket, _ in outcome.replies])
         if isinstance(error, HalfWritten):
@@ -278,35 +280,37 @@ class Runtime(Generic[R]):
             self._on_fault(key, error)
         raise KafkaError(refusal.code, refusal.message) from error
 
-    def _not_applied(self, key: Hashable, hosted: Hosted[R], outcome: Outcome[R], error: Exception) -> NoReturn:
+    def _not_applied(self, key: Hashable, hosted: HostedShard[R], outcome: Outcome[R], error: Exception) -> NoReturn:
         """The state may be half changed. What was decided is in the log, and the state of the log is loaded again."""
         hosted.release([(ticket, FAILED) for ticket, _ in outcome.replies])
         self._give_up(key, hosted, error)
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(FAILED)) from error
 
-    def _give_up(self, key: Hashable, hosted: Hosted[R], error: Exception) -> None:
+    def _give_up(self, key: Hashable, hosted: HostedShard[R], error: Exception) -> None:
         """The shard loses its place; who waits is told to ask again, for the one that is loaded in its stead."""
         self._fail(key, hosted, KafkaError(ErrorCode.NOT_COORDINATOR, repr(error)))
         self._on_fault(key, error)
 
-    def _await_commit(self, key: Hashable, hosted: Hosted[R], outcome: Outcome[R], now_ms: int) -> None:
+    def _await_commit(self, key: Hashable, hosted: HostedShard[R], outcome: Outcome[R], now_ms: int) -> None:
         timeout_ms = NEVER_MS if self._write_timeout_ms is None else self._write_timeout_ms(outcome.records)
-        written = Written(hosted.appended_to, outcome.replies, now_ms + timeout_ms)
+        written = PendingReplies(hosted.appended_to, outcome.replies, now_ms + timeout_ms)
         hosted.written.append(written)
         hosted.timeout_ms = min(hosted.timeout_ms, written.deadline_ms)
         hosted.when_committed(written.offset, partial(self._committed, key, hosted, written))
 
-    def _committed(self, key: Hashable, hosted: Hosted[R], written: Written, error: KafkaError | None) -> None:
+    def _committed(
+        self, key: Hashable, hosted: HostedShard[R], written: PendingReplies, error: KafkaError | None
+    ) -> None:
         if error is None:
             hosted.settle(written)
         elif hosted.status is Status.ACTIVE:
             self._fail(key, hosted, error)
 
-    def _fail(self, key: Hashable, hosted: Hosted[R], error: KafkaError) -> None:
+    def _fail(self, key: Hashable, hosted: HostedShard[R], error: KafkaError) -> None:
         hosted.fail(error)
         self._on_failure(key, error)
 
-    def _arm(self, hosted: Hosted[R]) -> None:
+    def _arm(self, hosted: HostedShard[R]) -> None:
         """Bring the alarm forward if this shard needs it earlier; one that rings too early does no harm."""
         if hosted.status is not Status.ACTIVE:
             return
@@ -331,7 +335,7 @@ class Runtime(Generic[R]):
             if hosted.status is Status.ACTIVE:
                 self._expire(key, hosted, now_ms)
 
-    def _expire(self, key: Hashable, hosted: Hosted[R], now_ms: int) -> None:
+    def _expire(self, key: Hashable, hosted: HostedShard[R], now_ms: int) -> None:
         if hosted.timeout_ms <= now_ms:
             hosted.time_out(now_ms)
         deadline_ms = hosted.shard.next_deadline_ms()
@@ -351,6 +355,6 @@ class Runtime(Generic[R]):
         except KafkaError as error:  # it has told whom it concerns
             self._expire_failed(hosted, error, now_ms)
 
-    def _expire_failed(self, hosted: Hosted[R], error: Exception, now_ms: int) -> None:
+    def _expire_failed(self, hosted: HostedShard[R], error: Exception, now_ms: int) -> None:
         hosted.not_before_ms = hosted.shard.expire_failed(error, now_ms)
         self._arm(hosted)

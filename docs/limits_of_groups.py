@@ -194,7 +194,7 @@ SHARE_GROUPS = (
             "group.share.max.record.lock.duration.ms",
         ),
         "available to others",
-        (f"{SHARE_PARTITIONS}test_lapse.py::test_a_lock_that_runs_out_makes_the_records_available",),
+        (f"{SHARE_PARTITIONS}test_expiry.py::test_a_lock_that_runs_out_makes_the_records_available",),
     ),
     Limit(
         "state batches of a share partition",

@@ -19,11 +19,11 @@ from coordinator.cluster.configs.resource import ConfigResource, ResourceType
 from coordinator.cluster.formatting import random_uuid
 from coordinator.group.config import GroupConfig
 from coordinator.group.consumer.patterns import Matched, patterns_matched
-from coordinator.group.form import Encoded, GroupForm
 from coordinator.group.records import AnyRecord, EndTransaction, GroupOutcome
+from coordinator.group.serde import EncodedRecord, GroupSerde
 from coordinator.group.settings import GroupSettings
 from coordinator.group.shard import GroupShard
-from coordinator.group.state import Client, GroupState, MatchRequest, World
+from coordinator.group.state import Client, GroupEnvironment, GroupState, MatchRequest
 from coordinator.group.subscription_metadata import TopicWatch
 from coordinator.outcome import Outcome, Reply, Ticket
 from protocol.errors import ErrorCode, KafkaError
@@ -113,9 +113,9 @@ class GroupCoordinator(Coordinator[GroupShard, AnyRecord]):
 
     # Shards.
 
-    def _make(self, partition: Partition) -> Seat[GroupShard, AnyRecord, Encoded]:
+    def _make(self, partition: Partition) -> Seat[GroupShard, AnyRecord, EncodedRecord]:
         shard = GroupShard(
-            World(
+            GroupEnvironment(
                 settings=self.settings,
                 group_config=self.group_config,
                 topics=self.environment.image,
@@ -125,8 +125,8 @@ class GroupCoordinator(Coordinator[GroupShard, AnyRecord]):
                 watch=self._watch,
             )
         )
-        form = GroupForm(lambda: partition.config.max_message_bytes, self._compression)
-        return Seat(shard, form, form.batches, shard.activate)
+        serde = GroupSerde(lambda: partition.config.max_message_bytes, self._compression)
+        return Seat(shard, serde, serde.batches, shard.activate)
 
     def _compression(self) -> Compression:
         return Compression(self.environment.config.offsets_topic_compression_codec)

@@ -20,7 +20,7 @@ from broker.replica.partition import Partition
 from coordinator.cluster.changes import Change, PartitionChanged, TopicDeleted, by_change
 from coordinator.hosted import Status
 from coordinator.outcome import Decision
-from coordinator.runtime import Form, Runtime, Shard
+from coordinator.runtime import Runtime, Serde, Shard
 from protocol.errors import ErrorCode, KafkaError
 from protocol.java_hash import java_hash
 from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -61,7 +61,7 @@ class Seat(NamedTuple, Generic[S, R, E]):
     """A shard of class S with records R, which it has written as E."""
 
     shard: S
-    form: Form[R, Sequence[E]]
+    serde: Serde[R, Sequence[E]]
     batches: Callable[[Sequence[E]], bytearray]
     """Makes batches of what the form has encoded."""
     loaded: Callable[[int], None] | None = None
@@ -85,7 +85,7 @@ def placed(seat: Seat[S, R, E], partition: Partition, clock: Clock, linger_ms: C
     shard = cast(Shard[R], seat.shard)  # a type variable's bound cannot name another: S is a Shard of R
 
     async def load(runtime: Runtime[R]) -> None:
-        await runtime.load(partition.name.partition, shard, storage, seat.form, seat.loaded)
+        await runtime.load(partition.name.partition, shard, storage, seat.serde, seat.loaded)
 
     return Place(seat.shard, load, storage.flush, storage.abandon)
 

@@ -16,7 +16,7 @@ from broker.logging import get_logger
 from broker.replica.partition import Partition
 from coordinator.cluster.changes import Change, TopicDeleted, by_change
 from coordinator.outcome import Ticket
-from coordinator.share.records import Encoded, ShareForm, ShareKey, ShareOutcome, ShareRecord
+from coordinator.share.records import EncodedShareRecord, ShareKey, ShareOutcome, ShareRecord, ShareSerde
 from coordinator.share.shard import ShareSettings, ShareShard
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.compression import Compression
@@ -107,10 +107,10 @@ class ShareCoordinator(Coordinator[ShareShard, ShareRecord]):
 
     # Shards
 
-    def _make(self, partition: Partition) -> Seat[ShareShard, ShareRecord, Encoded]:
+    def _make(self, partition: Partition) -> Seat[ShareShard, ShareRecord, EncodedShareRecord]:
         shard = ShareShard(self.settings, self.environment.image)
-        form = ShareForm(lambda: Compression(self.environment.config.share_coordinator_state_topic_compression_codec))
-        return Seat(shard, form, form.batches, lambda now_ms: shard.activate(now_ms, partition.log_end_offset))
+        serde = ShareSerde(lambda: Compression(self.environment.config.share_coordinator_state_topic_compression_codec))
+        return Seat(shard, serde, serde.batches, lambda now_ms: shard.activate(now_ms, partition.log_end_offset))
 
     def settings(self) -> ShareSettings:
         """Returns the broker's options that concern share partitions' states."""

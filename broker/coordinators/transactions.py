@@ -21,9 +21,9 @@ from coordinator.cluster.producer_ids import ProducerIdPool
 from coordinator.group.records import EndTransaction
 from coordinator.outcome import Ticket
 from coordinator.transaction.markers import RETRY_MS, Markers
-from coordinator.transaction.records import Batch, TransactionForm, TransactionRecord, joined
+from coordinator.transaction.records import Batch, TransactionRecord, TransactionSerde, joined
 from coordinator.transaction.settings import TransactionSettings
-from coordinator.transaction.shard import TransactionOutcome, TransactionShard, World
+from coordinator.transaction.shard import TransactionEnvironment, TransactionOutcome, TransactionShard
 from coordinator.transaction.transaction import Producer, Transaction
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
@@ -151,9 +151,9 @@ class TransactionCoordinator(Coordinator[TransactionShard, TransactionRecord]):
     # Shards
 
     def _make(self, partition: Partition) -> Seat[TransactionShard, TransactionRecord, Batch]:
-        shard = TransactionShard(World(self.settings, self.transaction_version, self._new_producer_id))
-        form = TransactionForm(self.transaction_version)
-        return Seat(shard, form, joined, lambda _: self._spawn(self._write_markers(partition, shard)))
+        shard = TransactionShard(TransactionEnvironment(self.settings, self.transaction_version, self._new_producer_id))
+        serde = TransactionSerde(self.transaction_version)
+        return Seat(shard, serde, joined, lambda _: self._spawn(self._write_markers(partition, shard)))
 
     def settings(self) -> TransactionSettings:
         """Returns the broker's options that concern transactions, made anew when they change."""

@@ -16,7 +16,7 @@ from broker.requests.call import Call
 from broker.share.acknowledging import Acknowledging, Rules, code_of, message_of
 from broker.share.fetching import Bounds, Found, ShareFetching
 from broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, PartitionId, SessionKey, ShareSession
-from coordinator.share_partition.acquire import Wish
+from coordinator.share_partition.acquire import AcquireRequest
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.share_acknowledge import ShareAcknowledgeRequest
 from protocol.messages.share_fetch import (
@@ -152,9 +152,11 @@ def begin(call: Call[ShareFetchRequest], key: SessionKey, session: ShareSession 
         return None
     turn = request.share_session_epoch % len(partitions)
     max_bytes = min(request.max_bytes, call.broker.config.fetch_max_bytes)
-    wish = Wish(key.member_id, request.max_records, request.batch_size, request.share_acquire_mode)
+    acquire_request = AcquireRequest(key.member_id, request.max_records, request.batch_size, request.share_acquire_mode)
     bounds = Bounds(min(request.min_bytes, max_bytes), max_bytes, request.max_wait_ms)
-    return ShareFetching(call.broker.share_groups, key.group_id, partitions[turn:] + partitions[:turn], wish, bounds)
+    return ShareFetching(
+        call.broker.share_groups, key.group_id, partitions[turn:] + partitions[:turn], acquire_request, bounds
+    )
 
 
 # The answer.

@@ -15,7 +15,7 @@ from broker.handlers.share_fetch import member_id_of
 from broker.requests.api import Api
 from broker.requests.call import Call
 from broker.requests.group_client import client_of
-from coordinator.group.share.heartbeat import Heard, heartbeat
+from coordinator.group.share.heartbeat import HeartbeatResult, heartbeat
 from coordinator.group.share.member import JOINING
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
@@ -64,7 +64,7 @@ async def joined(call: Call[ShareGroupHeartbeatRequest]) -> ShareGroupHeartbeatR
     return heard.response  # it has joined, if nothing more: its next heartbeat is told what was wrong
 
 
-async def beat(call: Call[ShareGroupHeartbeatRequest], request: ShareGroupHeartbeatRequest) -> Heard:
+async def beat(call: Call[ShareGroupHeartbeatRequest], request: ShareGroupHeartbeatRequest) -> HeartbeatResult:
     heard = await call.broker.groups.decide(request.group_id, heartbeat, request, client_of(call))
     initialize_later(call, heard)
     return heard
@@ -74,7 +74,7 @@ def has_partitions(response: ShareGroupHeartbeatResponse) -> bool:
     return response.assignment is not None and bool(response.assignment.topic_partitions)
 
 
-async def is_worth_waiting(call: Call[ShareGroupHeartbeatRequest], heard: Heard) -> bool:
+async def is_worth_waiting(call: Call[ShareGroupHeartbeatRequest], heard: HeartbeatResult) -> bool:
     """Waits until another heartbeat may bring more; False if that is not soon."""
     if await call.broker.share_groups.initialized(call.request.group_id, LONGEST_WAIT_S):
         return True
@@ -94,7 +94,7 @@ def check(call: Call[ShareGroupHeartbeatRequest]) -> None:
     member_id_of(call.request.member_id)
 
 
-def initialize_later(call: Call[ShareGroupHeartbeatRequest], heard: Heard) -> None:
+def initialize_later(call: Call[ShareGroupHeartbeatRequest], heard: HeartbeatResult) -> None:
     """Initializes the state that the group lacks, in the background."""
     if heard.initialize is not None:
         call.broker.share_groups.initialize_later(heard.initialize)

@@ -13,7 +13,7 @@ from broker.requests.call import Call
 from broker.share.state_requests import answered, decided, is_whole
 from coordinator.share.batches import StateBatch
 from coordinator.share.records import ShareKey
-from coordinator.share.shard import Written
+from coordinator.share.shard import StateWrite
 from protocol.messages.write_share_group_state import (
     PartitionData,
     PartitionResult,
@@ -42,7 +42,7 @@ async def one_partition(
         StateBatch(batch.first_offset, batch.last_offset, batch.delivery_state, batch.delivery_count)
         for batch in requested.state_batches
     ]
-    written = Written(
+    written = StateWrite(
         requested.state_epoch,
         requested.leader_epoch,
         requested.start_offset,

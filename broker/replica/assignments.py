@@ -92,7 +92,7 @@ class Assignments:
     def log_config(self, name: str) -> LogConfig:
         return self._config.effective.log_config(self.image.topic_configs(name))
 
-    def open(self, owner: topic.Topic, index: int, assigned: topic.Partition, *, is_new: bool = False) -> None:
+    def open(self, owner: topic.Topic, index: int, assigned: topic.PartitionRegistration, *, is_new: bool = False) -> None:
         """Opens the log of a partition that has a replica here, or creates it if it may."""
         if self.node_id not in assigned.replicas:
             return
@@ -170,7 +170,7 @@ class Assignments:
             return
         self._assign(partition, after)
 
-    def _assign(self, partition: Partition, assigned: topic.Partition) -> None:
+    def _assign(self, partition: Partition, assigned: topic.PartitionRegistration) -> None:
         """Has the partition take over the role that the metadata gives it."""
         now_ms = self._clock.now_ms()
         role = next_role(partition.role, assigned, self.node_id, partition.log_end_offset, now_ms)

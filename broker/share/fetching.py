@@ -18,8 +18,8 @@ from broker.share import reading
 from broker.share.groups import ShareGroups
 from broker.share.hosted import Hosted
 from broker.share.sessions import PartitionId
-from coordinator.share_partition.acquire import Acquired, Wish
-from coordinator.share_partition.lapse import move_log_start
+from coordinator.share_partition.acquire import Acquired, AcquireRequest
+from coordinator.share_partition.expiry import move_log_start
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import Buffer
 
@@ -56,12 +56,17 @@ class ShareFetching:
     """The fetch of one request; `found` has what its partitions answer."""
 
     def __init__(
-        self, groups: ShareGroups, group_id: str, named: Sequence[PartitionId], wish: Wish, bounds: Bounds
+        self,
+        groups: ShareGroups,
+        group_id: str,
+        named: Sequence[PartitionId],
+        acquire_request: AcquireRequest,
+        bounds: Bounds,
     ) -> None:
         self._groups = groups
         self._group_id = group_id
         self._named = named
-        self._wish = wish
+        self._acquire_request = acquire_request
         self._bounds = bounds
         is_committed = groups.config(group_id).share_isolation_level == "read_committed"
         self._isolation = READ_COMMITTED if is_committed else READ_UNCOMMITTED
@@ -84,7 +89,7 @@ class ShareFetching:
         size = sum(each.fetched.read.size_bytes for each in candidates)
         if not is_last and size < max(self._bounds.min_bytes, 1) and not self.found:
             return False
-        left = self._wish.max_records
+        left = self._acquire_request.max_records
         for each in candidates:
             found, count = self._acquire(each, left)
             left -= count
@@ -120,7 +125,7 @@ class ShareFetching:
         if not engine.is_active:
             return None
         if hosted.learning is not None:
-            return hosted.learning.place(self._wish.member_id)
+            return hosted.learning.place(self._acquire_request.member_id)
         return engine.next_fetch_offset() if engine.can_acquire else None
 
     def _read(self, hosted: Sequence[tuple[PartitionId, Hosted]]) -> list[Candidate]:
@@ -155,7 +160,7 @@ class ShareFetching:
             aborted = reading.aborted_batches(view, batches, hosted.partition.aborted_in(fetched.read))
         if learning is not None:
             learning.learn(view, offset, batches, aborted)
-        acquired = hosted.acquire(self._wish._replace(max_records=left), offset, batches, aborted)
+        acquired = hosted.acquire(self._acquire_request._replace(max_records=left), offset, batches, aborted)
         if not acquired:
             return Found(), 0
         cover = reading.covering if learning is None else reading.sparse

@@ -22,10 +22,10 @@ from broker.workers import Workers
 from coordinator.group.config import BY_DURATION, GroupConfig, duration_ms
 from coordinator.share.batches import NO_START_OFFSET
 from coordinator.share.records import ShareKey
-from coordinator.share.shard import Written
+from coordinator.share.shard import StateWrite
 from coordinator.share_partition.acknowledge import Said, acknowledge
-from coordinator.share_partition.acquire import Acquired, Fetched, Wish, acquire
-from coordinator.share_partition.lapse import archive_aborted, buried, expire, release
+from coordinator.share_partition.acquire import Acquired, AcquireRequest, FetchedBatch, acquire
+from coordinator.share_partition.expiry import archive_aborted, buried, expire, release
 from coordinator.share_partition.run import Change, Limits
 from coordinator.share_partition.share_partition import NO_DEADLINE, SharePartition
 from coordinator.share_partition.states import Lifecycle
@@ -188,11 +188,15 @@ class Hosted:
     # Members.
 
     def acquire(
-        self, wish: Wish, fetch_offset: int, fetched: list[Fetched], aborted: Iterable[tuple[int, int]]
+        self,
+        acquire_request: AcquireRequest,
+        fetch_offset: int,
+        fetched: list[FetchedBatch],
+        aborted: Iterable[tuple[int, int]],
     ) -> list[Acquired]:
         """What of the batches is the member's now, batches of aborted transactions left out."""
         engine = self.engine
-        acquired = acquire(engine, wish, fetch_offset, fetched, self._clock.now_ms())
+        acquired = acquire(engine, acquire_request, fetch_offset, fetched, self._clock.now_ms())
         if aborted and acquired:
             archive_aborted(engine, aborted)
             acquired = without(acquired, aborted)
@@ -275,7 +279,7 @@ class Hosted:
             self._arm()
             then(None)
             return
-        written = Written(
+        written = StateWrite(
             self._state_epoch, self._leader_epoch, change.start_offset, change.delivery_complete_count, change.batches
         )
         try:

@@ -19,9 +19,9 @@ from broker.clock import Clock
 from broker.logging import get_logger
 from broker.workers import Workers
 from coordinator.group.config import GroupConfig
-from coordinator.share_partition.acquire import Fetched
-from coordinator.share_partition.holdback import Facts, Holdback, Rules, hold_back
-from coordinator.share_partition.lapse import archive
+from coordinator.share_partition.acquire import FetchedBatch
+from coordinator.share_partition.expiry import archive
+from coordinator.share_partition.holdback import Facts, Holdback, HoldbackRules, hold_back
 from coordinator.share_partition.share_partition import SharePartition
 from coordinator.share_partition.states import FREE
 from protocol.errors import KafkaError
@@ -73,7 +73,7 @@ class Learning:
         """Takes over the group's options."""
         header = config.odradek_share_delivery_delay_header
         max_ms = config.odradek_share_delivery_delay_max_ms if header else 0
-        hold_back(self._engine, Rules(header, max_ms, config.odradek_share_order_by_key))
+        hold_back(self._engine, HoldbackRules(header, max_ms, config.odradek_share_order_by_key))
 
     def stop(self) -> None:
         if self._reading is not None:
@@ -96,7 +96,7 @@ class Learning:
         assert self._engine.holdback is not None
         return self._engine.holdback
 
-    def learn(self, view: memoryview, offset: int, batches: Sequence[Fetched], aborted: Sequence[Range]) -> None:
+    def learn(self, view: memoryview, offset: int, batches: Sequence[FetchedBatch], aborted: Sequence[Range]) -> None:
         """Scans the bytes read from `offset` on, at once or later."""
         holdback, now_ms = self._holdback(), self._clock.now_ms()
         wanted = holdback.learnable(self._engine, batches)
@@ -133,7 +133,7 @@ class Learning:
                 self._told_ms, self._told = now_ms, self.refused
 
 
-def is_little(view: memoryview, batches: Sequence[Fetched]) -> bool:
+def is_little(view: memoryview, batches: Sequence[FetchedBatch]) -> bool:
     """True when the batches are read in no time."""
     records = compressed = plain = 0
     for each in batches:
@@ -145,7 +145,7 @@ def is_little(view: memoryview, batches: Sequence[Fetched]) -> bool:
     return records <= FEW_RECORDS and compressed <= FEW_COMPRESSED_BYTES and plain <= FEW_BYTES
 
 
-def read_facts(view: memoryview, offset: int, batches: Sequence[Fetched], rules: Rules, now_ms: int) -> Read:
+def read_facts(view: memoryview, offset: int, batches: Sequence[FetchedBatch], rules: HoldbackRules, now_ms: int) -> Read:
     """Returns keys and times of the batches' records, up to each one's last offset as it is given."""
     keys: dict[int, int] = {}
     times: dict[int, int] = {}
@@ -166,7 +166,7 @@ def read_facts(view: memoryview, offset: int, batches: Sequence[Fetched], rules:
     return Read(Facts(offset, batches[-1].last, places, keys, times), refused, example)
 
 
-def records_of(view: memoryview, fetched: Fetched) -> Iterator[Record]:
+def records_of(view: memoryview, fetched: FetchedBatch) -> Iterator[Record]:
     """Yields a batch's records, but unreadable ones, which are the consumer's to reject."""
     header = batch.read_header(view, fetched.position)
     if header.is_control:

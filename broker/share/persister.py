@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 from broker.coordinators.shares import Decide, ShareCoordinator
 from broker.coordinators.translations import seen_by_client
 from coordinator.share.records import ShareKey, ShareState
-from coordinator.share.shard import Summary, Written
+from coordinator.share.shard import StateWrite, Summary
 from protocol.errors import ErrorCode, KafkaError
 
 A = TypeVar("A")
@@ -45,7 +45,7 @@ class Persister(Protocol):
         """The state, for the leader of the partition."""
         ...
 
-    def write(self, key: ShareKey, written: Written) -> asyncio.Future[None]:
+    def write(self, key: ShareKey, written: StateWrite) -> asyncio.Future[None]:
         """What has changed."""
         ...
 
@@ -72,7 +72,7 @@ class CoordinatorPersister:
     async def read(self, key: ShareKey, leader_epoch: int) -> ShareState:
         return await self._ask(key, lambda shard, ticket, now_ms: shard.read(key, leader_epoch, ticket, now_ms))
 
-    def write(self, key: ShareKey, written: Written) -> asyncio.Future[None]:
+    def write(self, key: ShareKey, written: StateWrite) -> asyncio.Future[None]:
         return self._coordinator.decide(key, lambda shard, ticket, now_ms: shard.write(key, written, ticket, now_ms))
 
     async def summary(self, key: ShareKey) -> Summary:
@@ -106,7 +106,7 @@ class NoOpPersister:
     async def read(self, key: ShareKey, leader_epoch: int) -> ShareState:
         return ShareState(0, 0, leader_epoch, -1, -1, 0, 0)
 
-    def write(self, key: ShareKey, written: Written) -> asyncio.Future[None]:
+    def write(self, key: ShareKey, written: StateWrite) -> asyncio.Future[None]:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         future.set_result(None)
         return future

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from coordinator.share_partition.acquire import Acquired, Fetched
+from coordinator.share_partition.acquire import Acquired, FetchedBatch
 from protocol.records import batch
 from protocol.records.control import ControlType, decode_marker
 from protocol.records.record import read_records
@@ -24,9 +24,9 @@ SPARSE: Final = 2
 """Batches of which nothing was acquired are left out of an answer that gets smaller by this factor."""
 
 
-def scan(view: memoryview, until: int) -> list[Fetched]:
+def scan(view: memoryview, until: int) -> list[FetchedBatch]:
     """Returns the whole batches that begin at or before the offset `until`."""
-    result: list[Fetched] = []
+    result: list[FetchedBatch] = []
     # Thirty times for each fetch: names are looked up before, and a tuple is made past its class's constructor.
     add, make, unpack = result.append, tuple.__new__, OFFSETS.unpack_from
     position, size, overhead = 0, len(view), batch.LOG_OVERHEAD
@@ -36,12 +36,12 @@ def scan(view: memoryview, until: int) -> list[Fetched]:
         end = position + overhead + length
         if base > until or end > size:
             break
-        add(make(Fetched, (base, base + delta, position, end)))
+        add(make(FetchedBatch, (base, base + delta, position, end)))
         position = end
     return result
 
 
-def covering(view: memoryview, fetched: Iterable[Fetched], acquired: list[Acquired]) -> memoryview:
+def covering(view: memoryview, fetched: Iterable[FetchedBatch], acquired: list[Acquired]) -> memoryview:
     """Returns the bytes of the batches that have the acquired records."""
     first, last = acquired[0].first, acquired[-1].last
     start = end = -1
@@ -53,9 +53,9 @@ def covering(view: memoryview, fetched: Iterable[Fetched], acquired: list[Acquir
     return view[start:end]
 
 
-def sparse(view: memoryview, fetched: Sequence[Fetched], acquired: list[Acquired]) -> Buffer:
+def sparse(view: memoryview, fetched: Sequence[FetchedBatch], acquired: list[Acquired]) -> Buffer:
     """Returns the bytes of the batches that have the acquired records, without those in between if that saves much."""
-    needed: list[Fetched] = []
+    needed: list[FetchedBatch] = []
     at = 0
     for entry in fetched:
         while at < len(acquired) and acquired[at].last < entry.first:
@@ -71,7 +71,7 @@ def sparse(view: memoryview, fetched: Sequence[Fetched], acquired: list[Acquired
 
 
 def aborted_batches(
-    view: Buffer, fetched: Iterable[Fetched], transactions: Iterable[AbortedTxn]
+    view: Buffer, fetched: Iterable[FetchedBatch], transactions: Iterable[AbortedTxn]
 ) -> list[tuple[int, int]]:
     """Returns the offsets of batches whose transaction was aborted. `transactions` may begin before the bytes that were
     read."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from coordinator.cluster.configs.resource import ConfigResource
-from coordinator.cluster.topics.topic import Partition, Topic
+from coordinator.cluster.topics.topic import PartitionRegistration, Topic
 
 
 class TopicCreated(NamedTuple):
@@ -26,7 +26,7 @@ class PartitionCreated(NamedTuple):
 
     topic: Topic
     partition_index: int
-    partition: Partition
+    partition: PartitionRegistration
 
 
 class PartitionChanged(NamedTuple):
@@ -34,8 +34,8 @@ class PartitionChanged(NamedTuple):
 
     topic: Topic
     partition_index: int
-    before: Partition
-    after: Partition
+    before: PartitionRegistration
+    after: PartitionRegistration
 
 
 class ConfigChanged(NamedTuple):

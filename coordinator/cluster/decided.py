@@ -27,7 +27,7 @@ def out_of_time(timeout_ms: int) -> KafkaError | None:
     return KafkaError(ErrorCode.REQUEST_TIMED_OUT) if timeout_ms <= 0 else None
 
 
-def told(error: KafkaError) -> str | None:
+def error_message(error: KafkaError) -> str | None:
     """The message of an error in an answer: none where it says no more than its code, for which clients have words."""
     return None if error.message == error.code.message else error.message
 

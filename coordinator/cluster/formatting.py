@@ -62,14 +62,14 @@ def claim(
     `cluster_id` is what a new cluster is to be named; None draws a name. A directory that fails has no id then, and is
     for the logs to find out about. Raises WrongOwner, CorruptCheckpoint, and OSError for the metadata's directory.
     """
-    found = {metadata_dir: read_meta_properties(disk, metadata_dir)}
+    properties_by_directory = {metadata_dir: read_meta_properties(disk, metadata_dir)}
     for directory in dict.fromkeys(log_dirs):
         with suppress(OSError):
             disk.mkdir(directory, parents=True)
-            found[directory] = read_meta_properties(disk, directory)
-    cluster_id = _check(found, node_id, cluster_id) or uuid_to_text(new_uuid())
+            properties_by_directory[directory] = read_meta_properties(disk, directory)
+    cluster_id = _check(properties_by_directory, node_id, cluster_id) or uuid_to_text(new_uuid())
     directory_ids = {}
-    for directory, properties in found.items():
+    for directory, properties in properties_by_directory.items():
         directory_id = properties.directory_id if properties is not None else None
         if directory_id is None:
             directory_id = new_uuid()
@@ -97,9 +97,11 @@ def _make(directory: str, disk: Disk) -> None:
             disk.fsync_dir(path)
 
 
-def _check(found: dict[str, MetaProperties | None], node_id: int, cluster_id: str | None) -> str | None:
+def _check(
+    properties_by_directory: dict[str, MetaProperties | None], node_id: int, cluster_id: str | None
+) -> str | None:
     """The cluster that the formatted directories belong to."""
-    for directory, properties in found.items():
+    for directory, properties in properties_by_directory.items():
         if properties is None:
             continue
         if properties.node_id != node_id:

@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from coordinator.cluster.brokers.info import (
-    Broker,
-    Controller,
+    BrokerRegistration,
+    ControllerRegistration,
     broker_from_record,
     changed_broker,
     controller_from_record,
@@ -31,10 +31,10 @@ from coordinator.cluster.changes import (
     TopicDeleted,
 )
 from coordinator.cluster.configs.resource import ConfigResource, ResourceType
-from coordinator.cluster.kept import Kept, Key, fold
+from coordinator.cluster.other_records import Key, OtherRecord, fold
 from coordinator.cluster.record import MetadataRecord
 from coordinator.cluster.topics import names, topic
-from coordinator.cluster.topics.topic import Partition, Topic
+from coordinator.cluster.topics.topic import PartitionRegistration, Topic
 from protocol.metadata_records import nodes, settings
 from protocol.metadata_records import topics as topic_records
 from protocol.types import TopicPartition, Uuid
@@ -48,7 +48,7 @@ ELR_VERSION = "eligible.leader.replicas.version"
 NO_CONFIGS: Mapping[str, str] = MappingProxyType({})
 
 SCALARS = ("offset", "epoch", "controller_id", "controller_epoch", "kraft_version", "producer_ids")
-TABLES = ("brokers", "controllers", "features", "kept", "partitions_in")
+TABLES = ("brokers", "controllers", "features", "other_records", "partitions_in")
 """What a copy takes over as it is, and what it has its own table of."""
 
 
@@ -72,13 +72,13 @@ class Image:
         """The quorum's epoch that this batch was written in."""
         self.controller_id = -1
         self.controller_epoch = -1
-        self.brokers: dict[int, Broker] = {}
-        self.controllers: dict[int, Controller] = {}
+        self.brokers: dict[int, BrokerRegistration] = {}
+        self.controllers: dict[int, ControllerRegistration] = {}
         self.features: dict[str, int] = {}
         self.kraft_version = 0
         """Of the quorum's protocol: control records say it, not metadata records."""
         self.producer_ids = ProducerIds()
-        self.kept: dict[Key, Kept] = {}
+        self.other_records: dict[Key, OtherRecord] = {}
         """Records that other rooms fold (ACLs, SCRAM, quotas, tokens), by what they replace."""
         self.partitions_in: Counter[Uuid] = Counter()
         """How many replicas each log directory holds."""
@@ -113,9 +113,9 @@ class Image:
         """All names, sorted."""
         return sorted(self._topics)
 
-    def partition(self, topic_partition: TopicPartition) -> Partition | None:
-        found = self._topics.get(topic_partition.topic)
-        return None if found is None else found.partitions.get(topic_partition.partition)
+    def partition(self, topic_partition: TopicPartition) -> PartitionRegistration | None:
+        topic = self._topics.get(topic_partition.topic)
+        return None if topic is None else topic.partitions.get(topic_partition.partition)
 
     def colliding(self, name: str) -> str | None:
         """A topic whose metrics would be mistaken for those of a topic of this name."""
@@ -161,7 +161,7 @@ class Image:
         kind = type(record)
         if kind in APPLY:
             return APPLY[kind](self, record)
-        key = fold(self.kept, record)
+        key = fold(self.other_records, record)
         return None if key is None else KeptChanged(key)
 
     def _topic_record(self, record: topic_records.TopicRecord) -> Change:
@@ -198,7 +198,7 @@ class Image:
         owner = self._topics_by_id[record.topic_id]
         return self._replace(owner, record.partition_id, topic.changed(owner.partitions[record.partition_id], record))
 
-    def _replace(self, owner: Topic, index: int, after: Partition) -> Change:
+    def _replace(self, owner: Topic, index: int, after: PartitionRegistration) -> Change:
         before = owner.partitions[index]
         owner.partitions[index] = after
         if before.directories != after.directories:

@@ -23,7 +23,7 @@ def records_of(image: Image) -> Iterator[MetadataRecord]:
     for resource in image.configured():
         for name, value in image.configs(resource).items():
             yield ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)
-    yield from image.kept.values()
+    yield from image.other_records.values()
     if image.producer_ids != ProducerIds():
         next_id, broker_id, broker_epoch = image.producer_ids
         yield ProducerIdsRecord(broker_id=broker_id, broker_epoch=broker_epoch, next_producer_id=next_id)

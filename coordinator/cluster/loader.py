@@ -47,16 +47,16 @@ class MetadataLoader:
 
     def load_snapshot(self, snapshot_id: SnapshotId, snapshot: Snapshot) -> None:
         """Begin with what the snapshot has. Raises KafkaError(CORRUPT_MESSAGE)."""
-        for said in snapshot.quorum:
-            self._note(said)
+        for record in snapshot.quorum:
+            self._note(record)
         self._apply_all(snapshot.records, 0)
         self.image.offset, self.image.epoch = snapshot_id.offset - 1, snapshot_id.epoch
         self.last_timestamp_ms = snapshot.last_timestamp_ms
 
     def commit(self, batch: MetadataBatch) -> None:
         """Take in the committed batch that follows. Raises KafkaError(CORRUPT_MESSAGE) where it does not fit."""
-        for said in batch.quorum:
-            self._note(said)
+        for record in batch.quorum:
+            self._note(record)
         changes = self._apply_all(batch.records, batch.base_offset)
         if self._transaction is None:
             self.image.offset, self.image.epoch = batch.last_offset, batch.epoch
@@ -71,11 +71,11 @@ class MetadataLoader:
             except Exception as error:
                 self._on_fault(error)
 
-    def _note(self, said: QuorumRecord) -> None:
-        if isinstance(said, KRaftVersionRecord):
-            self.image.kraft_version = said.k_raft_version
-        elif isinstance(said, VotersRecord):
-            self.voters = said
+    def _note(self, record: QuorumRecord) -> None:
+        if isinstance(record, KRaftVersionRecord):
+            self.image.kraft_version = record.k_raft_version
+        elif isinstance(record, VotersRecord):
+            self.voters = record
 
     def _apply_all(self, records: Sequence[MetadataRecord], base_offset: int) -> list[Change]:
         changes: list[Change] = []

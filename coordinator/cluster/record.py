@@ -86,4 +86,4 @@ def decode_batches(data: Buffer) -> Iterator[MetadataBatch]:
 
 
 def _quorum_records(records: Iterable[Record]) -> list[QuorumRecord]:
-    return [said for said in map(decode_quorum_record, records) if said is not None]
+    return [record for record in map(decode_quorum_record, records) if record is not None]

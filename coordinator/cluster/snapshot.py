@@ -65,7 +65,8 @@ class Snapshot(NamedTuple):
     def last_timestamp_ms(self) -> int:
         """Of the last record that it stands for."""
         return next(
-            (said.last_contained_log_timestamp for said in self.quorum if isinstance(said, SnapshotHeaderRecord)), 0
+            (record.last_contained_log_timestamp for record in self.quorum if isinstance(record, SnapshotHeaderRecord)),
+            0,
         )
 
 
@@ -93,8 +94,8 @@ def read_snapshot(disk: Disk, path: str) -> Snapshot:
     for record, is_control in _records(path, data):
         if not is_control:
             snapshot.records.append(decode_record(record.value or b""))
-        elif (said := decode_quorum_record(record)) is not None:
-            snapshot.quorum.append(said)
+        elif (quorum_record := decode_quorum_record(record)) is not None:
+            snapshot.quorum.append(quorum_record)
     if not snapshot.quorum or not isinstance(snapshot.quorum[-1], SnapshotFooterRecord):
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{path} has no footer: it was never finished")
     return snapshot
@@ -112,9 +113,9 @@ def stat_snapshot(disk: Disk, folder: str, snapshot_id: SnapshotId) -> SnapshotF
     timestamp_ms = 0
     with suppress(KafkaError, ProtocolError):
         for record, is_control in _records(path, head):
-            said = decode_quorum_record(record) if is_control else None
-            if isinstance(said, SnapshotHeaderRecord):
-                timestamp_ms = said.last_contained_log_timestamp
+            quorum_record = decode_quorum_record(record) if is_control else None
+            if isinstance(quorum_record, SnapshotHeaderRecord):
+                timestamp_ms = quorum_record.last_contained_log_timestamp
                 break
     return SnapshotFile(snapshot_id, size_bytes, timestamp_ms)
 

@@ -30,8 +30,8 @@ def duration_ms(text: str) -> int | None:
 
 def _offset_reset(name: str, value: object) -> str | None:
     text = str(value)
-    known = text in ("earliest", "latest")
-    if known or (text.startswith(BY_DURATION) and duration_ms(text.removeprefix(BY_DURATION)) is not None):
+    is_named = text in ("earliest", "latest")
+    if is_named or (text.startswith(BY_DURATION) and duration_ms(text.removeprefix(BY_DURATION)) is not None):
         return None
     return (
         f"Invalid value `{text}` for configuration {name}. "

@@ -30,12 +30,12 @@ def list_groups(
     """The shard's groups of the wanted states and types, whatever their case; of all, where none is named."""
     states = {name.lower().strip() for name in request.states_filter}
     types = {name.lower() for name in request.types_filter}
-    found = [
+    listed = [
         _listed(group)
         for group in state.groups.values()
         if (not states or group.state_name.lower() in states) and (not types or group.type.value in types)
     ]
-    return Outcome((), (Reply(ticket, found),))
+    return Outcome((), (Reply(ticket, listed),))
 
 
 def _listed(group: Group) -> ListedGroup:
@@ -73,10 +73,10 @@ def _describe(state: GroupState, group_id: str, version: int) -> DescribedGroup:
 
 
 def _dead(group_id: str, error: KafkaError, version: int) -> DescribedGroup:
-    known = version >= FIRST_NOT_FOUND_VERSION
+    knows_not_found = version >= FIRST_NOT_FOUND_VERSION
     return DescribedGroup(
-        error_code=error.code if known else 0,
-        error_message=error.message if known else None,
+        error_code=error.code if knows_not_found else 0,
+        error_message=error.message if knows_not_found else None,
         group_id=group_id,
         group_state=DEAD.value,
         protocol_type="",

@@ -21,7 +21,7 @@ from coordinator.group.records import AnyRecord, GroupOutcome
 from coordinator.group.share import initialization as share_initialization
 from coordinator.group.share import replay as share_replay
 from coordinator.group.share import sessions as share_sessions
-from coordinator.group.state import Apply, GroupState, World
+from coordinator.group.state import Apply, GroupEnvironment, GroupState
 from coordinator.outcome import Outcome, Reply, Ticket
 from protocol.types import Uuid
 
@@ -52,8 +52,8 @@ TOPICS_DELETED: tuple[TopicsDeleted, ...] = (offset_delete.topics_deleted, share
 class GroupShard:
     """`coordinator.runtime.Shard` of groups. Records of types that are in no table are left alone in the log."""
 
-    def __init__(self, world: World) -> None:
-        self.state = GroupState(world)
+    def __init__(self, environment: GroupEnvironment) -> None:
+        self.state = GroupState(environment)
 
     def apply(self, record: AnyRecord) -> None:
         """The only writer of durable state."""

@@ -31,7 +31,7 @@ class Client(NamedTuple):
     """As Kafka notes it of members: the address with a slash before it."""
 
 
-class Topics(Protocol):
+class TopicLookup(Protocol):
     """Topics as they are now; the cluster's image is one."""
 
     def topic(self, name: str) -> Topic | None: ...
@@ -61,12 +61,12 @@ def unnoted(event: str, **fields: object) -> None:
     """For a shard whose doings nobody logs."""
 
 
-class World(NamedTuple):
+class GroupEnvironment(NamedTuple):
     """What a shard cannot know by itself. The settings are asked for anew each time, since they change."""
 
     settings: Callable[[], GroupSettings]
     group_config: Callable[[str], GroupConfig]
-    topics: Topics
+    topics: TopicLookup
     new_uuid: Callable[[], Uuid]
     """Random bytes for a member id."""
     note: Callable[..., None] = unnoted
@@ -80,26 +80,26 @@ class World(NamedTuple):
 class GroupState:
     """Groups, their offsets and their deadlines, of one partition of `__consumer_offsets`."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, environment: GroupEnvironment) -> None:
+        self.environment = environment
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
         self.timers = Timers()
         self.state_asked_ms: dict[tuple[str, Uuid], int] = {}
         """When state of a share group's topic was last asked for; no record has it."""
-        self.watch = world.watch or TopicWatch(world.topics)
+        self.watch = environment.watch or TopicWatch(environment.topics)
 
     @property
     def settings(self) -> GroupSettings:
-        return self.world.settings()
+        return self.environment.settings()
 
     @property
     def note(self) -> Callable[..., None]:
-        return self.world.note
+        return self.environment.note
 
     def new_member_uuid(self) -> str:
         """A random UUID as Java prints it, which is what classic member ids end with."""
-        text = self.world.new_uuid().hex()
+        text = self.environment.new_uuid().hex()
         return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
     def group(self, group_id: str) -> Group:

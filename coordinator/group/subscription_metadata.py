@@ -74,17 +74,17 @@ class TopicWatch:
 
     def group_hash(self, topic_names: Iterable[str]) -> int:
         """The hash of a group that subscribes to these names; those that name no topic don't count."""
-        hashes = [found for name in sorted(topic_names) if (found := self._hash_of(name)) is not None]
+        hashes = [known_hash for name in sorted(topic_names) if (known_hash := self._hash_of(name)) is not None]
         return _xxh3(b"".join(map(_HASH.pack, hashes))) if hashes else NO_TOPICS
 
     def _hash_of(self, name: str) -> int | None:
-        found = self._hashes.get(name)
-        if found is None:
+        hashed = self._hashes.get(name)
+        if hashed is None:
             topic = self._topics.topic(name)
             if topic is None:
                 return None
-            found = self._hashes[name] = topic_hash(topic, self._rack_of)
-        return found
+            hashed = self._hashes[name] = topic_hash(topic, self._rack_of)
+        return hashed
 
 
 def topic_hash(topic: Topic, rack_of: RackOf) -> int:

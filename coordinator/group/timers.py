@@ -29,7 +29,7 @@ MAX_RETRY_MS: Final = 60_000
 another state by then, and without its timer it would be in this one for ever."""
 
 
-class Timer:
+class ShardTimer:
     """What is due, and when."""
 
     __slots__ = ("action", "deadline_ms", "retry_ms")
@@ -45,14 +45,14 @@ class Timers:
     """Timers by key, such as ("session", group id, member id); setting one again replaces it."""
 
     def __init__(self) -> None:
-        self._timers: dict[Hashable, Timer] = {}
+        self._timers: dict[Hashable, ShardTimer] = {}
         self._heap: list[tuple[int, int, Hashable]] = []
         self._in_heap: dict[Hashable, int] = {}
         """For each key, the earliest time at which the heap has it."""
         self._count = 0
         self._replies: list[Reply] = []
         """Of actions that have run, and whose outcome is yet to be returned."""
-        self._running: tuple[Hashable, Timer] | None = None
+        self._running: tuple[Hashable, ShardTimer] | None = None
         """What `expire` has run last."""
 
     def __contains__(self, key: Hashable) -> bool:
@@ -66,7 +66,7 @@ class Timers:
 
     def set(self, key: Hashable, deadline_ms: int, action: Action) -> None:
         """Have `action` decide once `deadline_ms` has come, instead of what was set under the key."""
-        self._timers[key] = Timer(deadline_ms, action)
+        self._timers[key] = ShardTimer(deadline_ms, action)
         if self._in_heap.get(key, deadline_ms + 1) > deadline_ms:
             self._push(key, deadline_ms)
 
@@ -140,7 +140,7 @@ class Timers:
         """Tickets that are answered, though nobody has heard of it."""
         return (ticket for ticket, _ in self._replies)
 
-    def _pop(self, now_ms: int) -> tuple[Hashable, Timer] | None:
+    def _pop(self, now_ms: int) -> tuple[Hashable, ShardTimer] | None:
         """Take the heap's first entry; its timer if that is due, which is then set no more."""
         at_ms, _, key = heapq.heappop(self._heap)
         if self._in_heap.get(key) != at_ms:

@@ -35,13 +35,13 @@ def combine(so_far: Iterable[StateBatch], new: Iterable[StateBatch], start_offse
 def _from(batches: Iterable[StateBatch], start_offset: int) -> Iterable[StateBatch]:
     """What of the batches is at the start offset or beyond. One that ends before it begins, which no log should have,
     could be cut into pieces without end."""
-    for each in batches:
-        if each.first_offset > each.last_offset:
+    for state_batch in batches:
+        if state_batch.first_offset > state_batch.last_offset:
             continue
-        if each.first_offset >= start_offset:
-            yield StateBatch(*each)
-        elif each.last_offset >= start_offset:
-            yield StateBatch(start_offset, *each[1:])
+        if state_batch.first_offset >= start_offset:
+            yield StateBatch(*state_batch)
+        elif state_batch.last_offset >= start_offset:
+            yield StateBatch(start_offset, *state_batch[1:])
 
 
 def _merge(batches: Sequence[StateBatch]) -> list[StateBatch]:

@@ -76,7 +76,7 @@ class ShareRecord(NamedTuple):
 ShareOutcome: TypeAlias = Outcome[ShareRecord]
 
 
-class Encoded(NamedTuple):
+class EncodedShareRecord(NamedTuple):
     """A record's bytes."""
 
     record: Record
@@ -90,18 +90,18 @@ class Encoded(NamedTuple):
         return False
 
 
-class ShareForm:
+class ShareSerde:
     """`coordinator.runtime.Form` of `__share_group_state`."""
 
     def __init__(self, compression: Callable[[], Compression]) -> None:
         self._compression = compression
 
-    def encode(self, records: Sequence[ShareRecord], now_ms: int) -> list[Encoded]:
-        return [Encoded(_log_record(record, now_ms)) for record in records]
+    def encode(self, records: Sequence[ShareRecord], now_ms: int) -> list[EncodedShareRecord]:
+        return [EncodedShareRecord(_log_record(record, now_ms)) for record in records]
 
-    def batches(self, encoded: Sequence[Encoded]) -> bytearray:
+    def batches(self, encoded: Sequence[EncodedShareRecord]) -> bytearray:
         """One batch of all of them."""
-        return batch.build([each.record for each in encoded], compression=self._compression())
+        return batch.build([record.record for record in encoded], compression=self._compression())
 
     def decode(self, batches: Buffer) -> Iterator[ShareRecord]:
         """The records of whole batches. Raises KafkaError CORRUPT_MESSAGE for bytes that are no record."""
@@ -158,7 +158,10 @@ def _to_messages(batches: Iterable[StateBatch]) -> list[messages.StateBatch]:
 
 def _from_messages(batches: Iterable[messages.StateBatch]) -> list[StateBatch]:
     return [
-        StateBatch(each.first_offset, each.last_offset, each.delivery_state, each.delivery_count) for each in batches
+        StateBatch(
+            state_batch.first_offset, state_batch.last_offset, state_batch.delivery_state, state_batch.delivery_count
+        )
+        for state_batch in batches
     ]
 
 

@@ -37,13 +37,13 @@ class ShareSettings(NamedTuple):
     cold_partition_snapshot_interval_ms: int = 300_000
 
 
-class Topics(Protocol):
+class TopicIdLookup(Protocol):
     """Topics as they are now; the cluster's image is one."""
 
     def topic_by_id(self, topic_id: Uuid) -> Topic | None: ...
 
 
-class Written(NamedTuple):
+class StateWrite(NamedTuple):
     """What a leader writes of its share partition."""
 
     state_epoch: int
@@ -65,7 +65,7 @@ class Summary(NamedTuple):
 class ShareShard:
     """`coordinator.runtime.Shard` of share partitions."""
 
-    def __init__(self, settings: Callable[[], ShareSettings], topics: Topics) -> None:
+    def __init__(self, settings: Callable[[], ShareSettings], topics: TopicIdLookup) -> None:
         self.settings = settings
         self.topics = topics
         self.states: dict[ShareKey, ShareState] = {}
@@ -86,9 +86,9 @@ class ShareShard:
         """A state to begin with, whatever there was. Raises FENCED_STATE_EPOCH."""
         self._check_state_epoch(key, state_epoch)
         self._check_exists(key)
-        known = self.states.get(key)
+        present = self.states.get(key)
         state = ShareState(
-            snapshot_epoch=FIRST_SNAPSHOT if known is None else known.snapshot_epoch + 1,
+            snapshot_epoch=FIRST_SNAPSHOT if present is None else present.snapshot_epoch + 1,
             state_epoch=state_epoch,
             leader_epoch=NO_LEADER_YET,
             start_offset=start_offset,
@@ -98,11 +98,11 @@ class ShareShard:
         )
         return Outcome((ShareRecord(key, state),), (Reply(ticket, None),))
 
-    def write(self, key: ShareKey, written: Written, ticket: Ticket[None], now_ms: int) -> ShareOutcome:
+    def write(self, key: ShareKey, written: StateWrite, ticket: Ticket[None], now_ms: int) -> ShareOutcome:
         """Raises INVALID_REQUEST of a share partition that was never initialized, FENCED_LEADER_EPOCH,
         FENCED_STATE_EPOCH, UNKNOWN_TOPIC_OR_PARTITION."""
-        state = self._known(key, "Write")
-        if any(each.first_offset > each.last_offset for each in written.batches):
+        state = self._initialized(key, "Write")
+        if any(state_batch.first_offset > state_batch.last_offset for state_batch in written.batches):
             raise KafkaError(ErrorCode.INVALID_REQUEST, "A state batch ends before it begins.")
         self._check_leader_epoch(key, written.leader_epoch)
         self._check_state_epoch(key, written.state_epoch)
@@ -113,12 +113,12 @@ class ShareShard:
     def read(self, key: ShareKey, leader_epoch: int, ticket: Ticket[ShareState], now_ms: int) -> ShareOutcome:
         """The state, for a leader, which from now on is the only one that may write. Raises INVALID_REQUEST,
         FENCED_LEADER_EPOCH, UNKNOWN_TOPIC_OR_PARTITION."""
-        state = self._known(key, "Read")
+        state = self._initialized(key, "Read")
         self._check_leader_epoch(key, leader_epoch)
         self._check_exists(key)
         if leader_epoch == ANY_EPOCH or self.leader_epochs.get(key) == leader_epoch:
             return Outcome((), (Reply(ticket, state),))
-        same = Written(state.state_epoch, leader_epoch, state.start_offset, state.delivery_complete_count, ())
+        same = StateWrite(state.state_epoch, leader_epoch, state.start_offset, state.delivery_complete_count, ())
         record = self._record(key, state, same, leader_epoch, now_ms)
         return Outcome((record,), (Reply(ticket, state),))
 
@@ -126,8 +126,8 @@ class ShareShard:
         """Raises UNKNOWN_TOPIC_OR_PARTITION."""
         self._check_exists(key)
         state = self.states.get(key)
-        found = Summary() if state is None else Summary(*state[1:5])
-        return Outcome((), (Reply(ticket, found),))
+        summary = Summary() if state is None else Summary(*state[1:5])
+        return Outcome((), (Reply(ticket, summary),))
 
     def delete(self, key: ShareKey, ticket: Ticket[None], now_ms: int) -> ShareOutcome:
         """The state is forgotten, if there is one. Raises UNKNOWN_TOPIC_OR_PARTITION."""
@@ -141,7 +141,7 @@ class ShareShard:
         return Outcome(records, (Reply(ticket, None),))
 
     def _record(
-        self, key: ShareKey, state: ShareState, written: Written, leader_epoch: int, now_ms: int
+        self, key: ShareKey, state: ShareState, written: StateWrite, leader_epoch: int, now_ms: int
     ) -> ShareRecord:
         """An update, or a snapshot if there were enough of those."""
         if self.update_counts.get(key, 0) < self.settings().snapshot_update_records_per_snapshot:
@@ -163,7 +163,7 @@ class ShareShard:
 
     # Checks.
 
-    def _known(self, key: ShareKey, what: str) -> ShareState:
+    def _initialized(self, key: ShareKey, what: str) -> ShareState:
         if key.partition < 0:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "The partition id cannot be a negative number.")
         state = self.states.get(key)
@@ -214,8 +214,8 @@ class ShareShard:
     def _apply_update(self, key: ShareKey, update: Update) -> None:
         self.leader_epochs[key] = max(self.leader_epochs.get(key, update.leader_epoch), update.leader_epoch)
         self.update_counts[key] = self.update_counts.get(key, 0) + 1
-        known = self.states.get(key)
-        if known is None:
+        present = self.states.get(key)
+        if present is None:
             self.states[key] = ShareState(
                 update.snapshot_epoch,
                 0,
@@ -227,12 +227,12 @@ class ShareShard:
                 update.batches,
             )
             return
-        start_offset = known.start_offset if update.start_offset == NO_START_OFFSET else update.start_offset
-        self.states[key] = known._replace(
+        start_offset = present.start_offset if update.start_offset == NO_START_OFFSET else update.start_offset
+        self.states[key] = present._replace(
             start_offset=start_offset,
             delivery_complete_count=update.delivery_complete_count,
-            leader_epoch=known.leader_epoch if update.leader_epoch == ANY_EPOCH else update.leader_epoch,
-            batches=combine(known.batches, update.batches, start_offset),
+            leader_epoch=present.leader_epoch if update.leader_epoch == ANY_EPOCH else update.leader_epoch,
+            batches=combine(present.batches, update.batches, start_offset),
         )
 
     # Time.

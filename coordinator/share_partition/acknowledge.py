@@ -24,56 +24,58 @@ class Said(NamedTuple):
     types: Sequence[int]
 
 
-def acknowledge(partition: SharePartition, member_id: str, said: Iterable[Said], now_ms: int) -> Change | None:
+def acknowledge(
+    partition: SharePartition, member_id: str, acknowledgements: Iterable[Said], now_ms: int
+) -> Change | None:
     """The change that the acknowledgements ask for, to be written; None if there is nothing to write.
 
     Raises INVALID_REQUEST and INVALID_RECORD_STATE, with everything as it was.
     """
     change = Change()
     try:
-        for each in said:
-            if each.last < partition.start_offset:
+        for acknowledgement in acknowledgements:
+            if acknowledgement.last < partition.start_offset:
                 continue
-            _acknowledge(partition, member_id, each, change, now_ms)
+            _acknowledge(partition, member_id, acknowledgement, change, now_ms)
     except KafkaError:
         partition.complete(change, False, now_ms)
         raise
     return partition.seal(change) if change.batches else None
 
 
-def _acknowledge(partition: SharePartition, member_id: str, said: Said, change: Change, now_ms: int) -> None:
-    for batch in _batches(partition, said):
+def _acknowledge(partition: SharePartition, member_id: str, acknowledgement: Said, change: Change, now_ms: int) -> None:
+    for batch in _batches(partition, acknowledgement):
         if batch.last < partition.start_offset:
             continue
-        for run, kind in _runs(partition, batch, said, member_id):
+        for run, kind in _runs(partition, batch, acknowledgement, member_id):
             if kind == RENEW:
                 _renew(partition, run, now_ms)
                 continue
-            wanted = MEANS.get(kind)
-            if wanted is None:
+            state = MEANS.get(kind)
+            if state is None:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown acknowledge type id: {kind}")
             if kind == AcknowledgeType.REJECT:
-                wanted = given_up(partition.limits)
-                if wanted is ARCHIVING and run.delivery_count >= partition.limits.max_delivery_count:
+                state = given_up(partition.limits)
+                if state is ARCHIVING and run.delivery_count >= partition.limits.max_delivery_count:
                     partition.rejected.update(range(run.first, run.last + 1))
-            run.begin(settled(wanted, run.delivery_count, partition.limits), change)
+            run.begin(settled(state, run.delivery_count, partition.limits), change)
             if run.state in TERMINAL:
                 partition.delivery_complete_count += partition.from_start(run)
 
 
-def _batches(partition: SharePartition, said: Said) -> Sequence[InFlightBatch]:
+def _batches(partition: SharePartition, acknowledgement: Said) -> Sequence[InFlightBatch]:
     """The batches that the offsets are in, which must be in flight."""
     cache = partition.cache
-    floor = cache.floor(said.first)
-    if floor is None and said.first < partition.start_offset <= said.last:
+    floor = cache.floor(acknowledgement.first)
+    if floor is None and acknowledgement.first < partition.start_offset <= acknowledgement.last:
         floor = cache.floor(partition.start_offset)
     if floor is None:
         raise KafkaError(
             ErrorCode.INVALID_RECORD_STATE,
             "Batch record not found. The request batch offsets are not found in the cache.",
         )
-    batches = cache.starting(floor.first, said.last)
-    for which, offset in (("first", said.first), ("last", said.last)):
+    batches = cache.starting(floor.first, acknowledgement.last)
+    for which, offset in (("first", acknowledgement.first), ("last", acknowledgement.last)):
         if offset > batches[-1].last:
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST,
@@ -82,32 +84,38 @@ def _batches(partition: SharePartition, said: Said) -> Sequence[InFlightBatch]:
     return batches
 
 
-def _runs(partition: SharePartition, batch: InFlightBatch, said: Said, member_id: str) -> Iterator[tuple[Run, int]]:
+def _runs(
+    partition: SharePartition, batch: InFlightBatch, acknowledgement: Said, member_id: str
+) -> Iterator[tuple[Run, int]]:
     """The runs of a batch with what is said of each, all checked to be the member's to speak of."""
     if not batch.is_tracked:
         _check(batch.runs[0], member_id)
         starts_inside = batch.first < partition.start_offset <= batch.last
-        if len(said.types) == 1 and not starts_inside and batch.is_within(said.first, said.last):
-            yield batch.runs[0], said.types[0]
+        if (
+            len(acknowledgement.types) == 1
+            and not starts_inside
+            and batch.is_within(acknowledgement.first, acknowledgement.last)
+        ):
+            yield batch.runs[0], acknowledgement.types[0]
             return
-    first = max(batch.first, said.first, partition.start_offset)
-    for start, last, kind in _spans(said, first, min(batch.last, said.last)):
+    first = max(batch.first, acknowledgement.first, partition.start_offset)
+    for start, last, kind in _spans(acknowledgement, first, min(batch.last, acknowledgement.last)):
         for run in batch.part(start, last):
             _check(run, member_id)
         for run in batch.cut(start, last):
             yield run, kind
 
 
-def _spans(said: Said, first: int, last: int) -> Iterator[tuple[int, int, int]]:
+def _spans(acknowledgement: Said, first: int, last: int) -> Iterator[tuple[int, int, int]]:
     """Offsets from `first` to `last` by runs of the same type."""
-    if len(said.types) == 1:
+    if len(acknowledgement.types) == 1:
         if first <= last:
-            yield first, last, said.types[0]
+            yield first, last, acknowledgement.types[0]
         return
-    types, start = said.types, first
+    types, start = acknowledgement.types, first
     for offset in range(first, last + 1):
-        if offset == last or types[offset + 1 - said.first] != types[start - said.first]:
-            yield start, offset, types[start - said.first]
+        if offset == last or types[offset + 1 - acknowledgement.first] != types[start - acknowledgement.first]:
+            yield start, offset, types[start - acknowledgement.first]
             start = offset + 1
 
 

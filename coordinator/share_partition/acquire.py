@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from coordinator.share_partition.cache import InFlightBatch
-from coordinator.share_partition.lapse import archive
+from coordinator.share_partition.expiry import archive
 from coordinator.share_partition.run import NO_LOCK, NOBODY, Run
 from coordinator.share_partition.share_partition import SharePartition
 from coordinator.share_partition.states import ACQUIRED, AVAILABLE, FREE
@@ -24,7 +24,7 @@ BATCH_OPTIMIZED: Final = 0
 RECORD_LIMIT: Final = 1
 
 
-class Wish(NamedTuple):
+class AcquireRequest(NamedTuple):
     """What a fetch asks for of one partition."""
 
     member_id: str
@@ -37,7 +37,7 @@ class Wish(NamedTuple):
         return self.mode == RECORD_LIMIT
 
 
-class Fetched(NamedTuple):
+class FetchedBatch(NamedTuple):
     """A batch of the log as it was read: its offsets, and where its bytes are."""
 
     first: int
@@ -61,11 +61,13 @@ class Acquired(NamedTuple):
 class Acquisition:
     """One fetch at work."""
 
-    __slots__ = ("count", "fetched", "limit", "lock_until_ms", "partition", "result", "wish")
+    __slots__ = ("count", "fetched", "limit", "lock_until_ms", "partition", "request", "result")
 
-    def __init__(self, partition: SharePartition, wish: Wish, fetched: Sequence[Fetched], now_ms: int) -> None:
+    def __init__(
+        self, partition: SharePartition, request: AcquireRequest, fetched: Sequence[FetchedBatch], now_ms: int
+    ) -> None:
         self.partition = partition
-        self.wish = wish
+        self.request = request
         self.fetched = fetched
         self.lock_until_ms = now_ms + partition.limits.lock_duration_ms
         self.limit = 0
@@ -90,9 +92,9 @@ class Acquisition:
             base = max(base, partition.start_offset)
         elif floor.last >= base:
             base = floor.first
-        known = partition.cache.starting(min(fetched[0].first, base), last)
-        if known:
-            self._between(known, base, last)
+        in_flight = partition.cache.starting(min(fetched[0].first, base), last)
+        if in_flight:
+            self._between(in_flight, base, last)
         else:
             self._new(base, last)
         if not self.result:
@@ -104,18 +106,18 @@ class Acquisition:
     def _room(self, fetch_offset: int) -> int:
         """The last offset to acquire. Where there is no room left, what is in flight already may still be had."""
         partition, last = self.partition, self.fetched[-1].last
-        wanted = self.wish.max_records
-        self.limit = min(wanted, partition.limits.max_in_flight_records - partition.in_flight_count)
+        most = self.request.max_records
+        self.limit = min(most, partition.limits.max_in_flight_records - partition.in_flight_count)
         if self.limit <= 0 and fetch_offset <= partition.end_offset:
-            self.limit = min(wanted, partition.end_offset - fetch_offset + 1)
+            self.limit = min(most, partition.end_offset - fetch_offset + 1)
             last = min(last, partition.end_offset)
         return last
 
-    def _between(self, known: Sequence[InFlightBatch], base: int, last: int) -> None:
+    def _between(self, in_flight: Sequence[InFlightBatch], base: int, last: int) -> None:
         """Some of what was read is in flight: what is available of it, what is missing in it, what follows it."""
         partition, first = self.partition, self.fetched[0].first
         gap_start = base
-        for batch in known:
+        for batch in in_flight:
             if self.left <= 0:
                 break
             if partition.has_gap:
@@ -127,8 +129,8 @@ class Acquisition:
             if not self._again(batch, first, last):
                 self.limit = self.count
                 break
-        if self.left > 0 and known[-1].last < last:
-            self._new(known[-1].last + 1, last)
+        if self.left > 0 and in_flight[-1].last < last:
+            self._new(in_flight[-1].last + 1, last)
         if self.left > 0:
             partition.close_gap(last + 1)
         elif self.result:
@@ -139,7 +141,7 @@ class Acquisition:
         throttled = self._is_throttled(batch, first, last)
         if throttled and self.count:
             return False
-        is_part = not batch.is_within(first, last) or (self.wish.is_exact and batch.size > self.left)
+        is_part = not batch.is_within(first, last) or (self.request.is_exact and batch.size > self.left)
         if batch.is_tracked or is_part or throttled:
             if batch.is_tracked or batch.runs[0].can_be_acquired:
                 return not (self._part(batch, first, last) and throttled)
@@ -150,7 +152,7 @@ class Acquisition:
         return True
 
     def _acquire(self, run: Run) -> None:
-        run.acquire(self.wish.member_id, self.lock_until_ms)
+        run.acquire(self.request.member_id, self.lock_until_ms)
         self._give(Acquired(run.first, run.last, run.delivery_count))
 
     def _give(self, acquired: Acquired) -> None:
@@ -168,7 +170,7 @@ class Acquisition:
         most = self.partition.limits.max_delivery_count
         throttled_from = throttle_limit(most)
         alone_at = most - 1 if most > LEAST_THROTTLED_COUNT else most
-        portion = self.left if self.wish.is_exact else last - first + 1
+        portion = self.left if self.request.is_exact else last - first + 1
         acquired: list[Acquired] = []
         count = 0
         is_throttled = False
@@ -181,13 +183,13 @@ class Acquisition:
             room = 1 if run.delivery_count == alone_at else max(portion - count, 1)
             start = max(run.first, first)
             piece = self._piece(batch, start, min(run.last, last, start + room - 1))
-            piece.acquire(self.wish.member_id, self.lock_until_ms)
+            piece.acquire(self.request.member_id, self.lock_until_ms)
             acquired.append(Acquired(piece.first, piece.last, piece.delivery_count))
             count += piece.size
             if count >= portion or piece.delivery_count > alone_at:
                 break
-        for each in joined(acquired):
-            self._give(each)
+        for acquired_range in joined(acquired):
+            self._give(acquired_range)
         return count
 
     @staticmethod
@@ -197,15 +199,15 @@ class Acquisition:
     # Records that were not in flight yet.
 
     def _new(self, first: int, last: int) -> None:
-        partition, wanted = self.partition, self.left
+        partition, most = self.partition, self.left
         if not partition.cache.batches and partition.end_offset > first:
             first = partition.end_offset
         if first > last:
             return
-        if wanted < last - first + 1:
-            end = self._batch_end(first + wanted - 1)
+        if most < last - first + 1:
+            end = self._batch_end(first + most - 1)
             last = min(end, last) if partition.has_gap else end
-        self._take(first, last, wanted)
+        self._take(first, last, most)
         if partition.cache.firsts[0] == first:
             partition.start_offset = first
         partition.end_offset = max(partition.end_offset, last)
@@ -218,11 +220,11 @@ class Acquisition:
                 return batch.last if batch.first <= offset else offset
         return offset
 
-    def _take(self, first: int, last: int, wanted: int) -> None:
-        if self.wish.is_exact:
-            self._take_some(first, last, min(last, first + wanted - 1))
+    def _take(self, first: int, last: int, most: int) -> None:
+        if self.request.is_exact:
+            self._take_some(first, last, min(last, first + most - 1))
             return
-        least = max(self.wish.batch_size, 1)  # no range is empty, whatever is asked for
+        least = max(self.request.batch_size, 1)  # no range is empty, whatever is asked for
         if last - first + 1 > least:
             for batch in self.fetched:
                 if batch.first > last:
@@ -234,7 +236,7 @@ class Acquisition:
 
     def _take_some(self, first: int, last: int, until: int) -> None:
         """A new batch in flight, of which the records up to `until` are acquired now."""
-        run = Run(first, last, ACQUIRED, 1, self.wish.member_id, self.lock_until_ms)
+        run = Run(first, last, ACQUIRED, 1, self.request.member_id, self.lock_until_ms)
         batch = InFlightBatch(run)
         self.partition.cache.add(batch)
         if until < last:
@@ -246,14 +248,18 @@ class Acquisition:
 
 
 def acquire(
-    partition: SharePartition, wish: Wish, fetch_offset: int, fetched: Sequence[Fetched], now_ms: int
+    partition: SharePartition,
+    request: AcquireRequest,
+    fetch_offset: int,
+    fetched: Sequence[FetchedBatch],
+    now_ms: int,
 ) -> list[Acquired]:
     """Acquires records of consecutive batches that were read from `fetch_offset`; the ranges, in order."""
-    if not partition.is_active or wish.max_records <= 0 or not fetched or fetched[-1].last < partition.start_offset:
+    if not partition.is_active or request.max_records <= 0 or not fetched or fetched[-1].last < partition.start_offset:
         return []
     if partition.holdback is not None:
-        return partition.holdback.acquire(partition, wish, fetch_offset, fetched, now_ms)
-    return Acquisition(partition, wish, fetched, now_ms).run(fetch_offset)
+        return partition.holdback.acquire(partition, request, fetch_offset, fetched, now_ms)
+    return Acquisition(partition, request, fetched, now_ms).run(fetch_offset)
 
 
 def pass_over(partition: SharePartition, fetch_offset: int, base: int) -> None:
@@ -282,12 +288,12 @@ def throttle_limit(max_delivery_count: int) -> int:
 def joined(ranges: Iterable[Acquired]) -> Iterable[Acquired]:
     """Neighbours of the same delivery count as one."""
     current: Acquired | None = None
-    for each in ranges:
-        if current is not None and each.first == current.last + 1 and each.delivery_count == current.delivery_count:
-            current = Acquired(current.first, each.last, current.delivery_count)
+    for part in ranges:
+        if current is not None and part.first == current.last + 1 and part.delivery_count == current.delivery_count:
+            current = Acquired(current.first, part.last, current.delivery_count)
             continue
         if current is not None:
             yield current
-        current = each
+        current = part
     if current is not None:
         yield current

@@ -59,13 +59,13 @@ class InFlightBatch:
         runs = self.runs
         if len(runs) == 1:
             return
-        kept = [runs[0]]
+        merged = [runs[0]]
         for run in runs[1:]:
-            if kept[-1].is_like(run):
-                kept[-1].last = run.last
+            if merged[-1].is_like(run):
+                merged[-1].last = run.last
             else:
-                kept.append(run)
-        self.runs = kept
+                merged.append(run)
+        self.runs = merged
 
 
 def _first(run: Run) -> int:

@@ -20,14 +20,14 @@ from typing import Final, NamedTuple
 from coordinator.share_partition.acquire import (
     LEAST_THROTTLED_COUNT,
     Acquired,
-    Fetched,
-    Wish,
+    AcquireRequest,
+    FetchedBatch,
     joined,
     pass_over,
     throttle_limit,
 )
 from coordinator.share_partition.cache import InFlightBatch
-from coordinator.share_partition.lapse import archive
+from coordinator.share_partition.expiry import archive
 from coordinator.share_partition.run import NOBODY, Run
 from coordinator.share_partition.share_partition import SharePartition
 from coordinator.share_partition.states import ACQUIRED, AVAILABLE, DELAYED, FREE
@@ -39,7 +39,7 @@ TICK_MS: Final = 10
 """Times are rounded up to these, so that many that are close are one alarm."""
 
 
-class Rules(NamedTuple):
+class HoldbackRules(NamedTuple):
     """What a group's options ask for."""
 
     delay_header: str = ""
@@ -52,7 +52,7 @@ class Rules(NamedTuple):
         return self.by_key or bool(self.delay_header)
 
 
-NO_RULES: Final = Rules()
+NO_RULES: Final = HoldbackRules()
 
 
 class Facts(NamedTuple):
@@ -82,7 +82,7 @@ class Holdback:
 
     __slots__ = ("_forgotten_until", "keys", "known_until", "rules")
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: HoldbackRules) -> None:
         self.rules = rules
         self.known_until = 0
         self.keys: dict[int, int] = {}
@@ -97,23 +97,23 @@ class Holdback:
         """Offsets up to here may be learned: as far as there is room, and what is in flight anyway."""
         return max(partition.start_offset + partition.limits.max_in_flight_records - 1, partition.end_offset)
 
-    def learnable(self, partition: SharePartition, fetched: Iterable[Fetched]) -> list[Fetched]:
+    def learnable(self, partition: SharePartition, fetched: Iterable[FetchedBatch]) -> list[FetchedBatch]:
         """The batches to learn of those that were read: whole ones. Of one that is larger than all the room there can
         be a part is learned, once half of the room is free: each part costs as much to read as all before it."""
         first, until = self.frontier(partition), self.learnable_until(partition)
         most = partition.limits.max_in_flight_records
         result = []
-        for each in fetched:
+        for batch in fetched:
             if first > until:
                 break
-            if each.last < first:
+            if batch.last < first:
                 continue
-            if each.last - max(each.first, first) >= most:
+            if batch.last - max(batch.first, first) >= most:
                 if first > partition.end_offset and until - first + 1 < most // 2:
                     break
-                each = each._replace(last=max(min(each.last, until), each.first))
-            result.append(each)
-            first = each.last + 1
+                batch = batch._replace(last=max(min(batch.last, until), batch.first))
+            result.append(batch)
+            first = batch.last + 1
         return result
 
     def can_learn(self, partition: SharePartition) -> bool:
@@ -159,14 +159,19 @@ class Holdback:
     # Acquisition.
 
     def acquire(
-        self, partition: SharePartition, wish: Wish, fetch_offset: int, fetched: Sequence[Fetched], now_ms: int
+        self,
+        partition: SharePartition,
+        request: AcquireRequest,
+        fetch_offset: int,
+        fetched: Sequence[FetchedBatch],
+        now_ms: int,
     ) -> list[Acquired]:
         """As `acquire.acquire`, but record by record, whatever the mode: never more than were asked for."""
         if fetch_offset < fetched[0].first:
             pass_over(partition, fetch_offset, fetched[0].first)
         last = min(fetched[-1].last, self.frontier(partition) - 1)
-        free = self._free(partition, wish.member_id, fetched[0].first, last)
-        pieces = list(_portion(free, wish.max_records, partition.limits.max_delivery_count))
+        free = self._free(partition, request.member_id, fetched[0].first, last)
+        pieces = list(_portion(free, request.max_records, partition.limits.max_delivery_count))
         if not pieces:
             partition.advance()
             return []
@@ -174,7 +179,7 @@ class Holdback:
         partition.next_lock_ms = min(partition.next_lock_ms, lock_until_ms)
         for piece in pieces:
             for run in _runs(piece):
-                run.acquire(wish.member_id, lock_until_ms)
+                run.acquire(request.member_id, lock_until_ms)
         for batch in {id(piece.batch): piece.batch for piece in pieces}.values():
             batch.tidy()
         return list(joined(Acquired(piece.first, piece.last, piece.delivery_count + 1) for piece in pieces))
@@ -241,7 +246,7 @@ def holder_of(run: Run) -> str | None:
     return None
 
 
-def hold_back(partition: SharePartition, rules: Rules) -> None:
+def hold_back(partition: SharePartition, rules: HoldbackRules) -> None:
     """The rules from now on. Others than before are as if the share partition had just been loaded."""
     current = partition.holdback
     if (NO_RULES if current is None else current.rules) == rules:

@@ -66,11 +66,11 @@ def given_up(limits: Limits) -> RecordState:
     return ARCHIVING if limits.has_dead_letters else ARCHIVED
 
 
-def settled(wanted: RecordState, delivery_count: int, limits: Limits) -> RecordState:
+def settled(next_state: RecordState, delivery_count: int, limits: Limits) -> RecordState:
     """The state that a record comes to of which `wanted` is said: what was delivered too often is not again."""
-    if wanted is AVAILABLE and delivery_count >= limits.max_delivery_count:
+    if next_state is AVAILABLE and delivery_count >= limits.max_delivery_count:
         return given_up(limits)
-    return wanted
+    return next_state
 
 
 class Run:

@@ -90,15 +90,15 @@ class SharePartition:
         self.start_offset = start_offset
         gap_start = None
         expected = start_offset
-        for each in batches:
-            is_range = start_offset <= each.first_offset <= each.last_offset
-            if not is_range or each.delivery_state not in STORED:
+        for batch in batches:
+            is_range = start_offset <= batch.first_offset <= batch.last_offset
+            if not is_range or batch.delivery_state not in STORED:
                 self.enter(Lifecycle.FAILED)
-                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{each} is no batch of a share partition")
-            if gap_start is None and each.first_offset > expected:
+                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{batch} is no batch of a share partition")
+            if gap_start is None and batch.first_offset > expected:
                 gap_start = expected
-            expected = each.last_offset + 1
-            self._load_batch(each)
+            expected = batch.last_offset + 1
+            self._load_batch(batch)
         self.end_offset = start_offset
         if self.cache.batches:
             self.looks_back = True
@@ -149,9 +149,9 @@ class SharePartition:
             self.looks_back = False
             return self.end_offset
         if self.looks_back:
-            found = self._first_available()
-            if found is not None:
-                return found
+            available = self._first_available()
+            if available is not None:
+                return available
             self.looks_back = False
         return self.end_offset + 1
 

@@ -32,62 +32,62 @@ NewProducerId: TypeAlias = Callable[[], int]
 
 
 def starting(
-    known: Transaction, timeout_ms: int, expected: Producer | None, new_producer_id: NewProducerId, now_ms: int
+    transaction: Transaction, timeout_ms: int, expected: Producer | None, new_producer_id: NewProducerId, now_ms: int
 ) -> Transaction:
     """A producer begins with this id, no transaction being open.
 
     `expected` is the producer that it was, if it goes on after an error (KIP-360). Raises PRODUCER_FENCED.
     """
-    if known.is_epoch_exhausted and expected in (None, known.producer):
+    if transaction.is_epoch_exhausted and expected in (None, transaction.producer):
         return steps.next_producer_id(
-            known, new_producer_id(), timeout_ms, now_ms, keep_last_epoch=expected is not None
+            transaction, new_producer_id(), timeout_ms, now_ms, keep_last_epoch=expected is not None
         )
-    return steps.next_epoch(known, timeout_ms, None if expected is None else expected.epoch, now_ms)
+    return steps.next_epoch(transaction, timeout_ms, None if expected is None else expected.epoch, now_ms)
 
 
-def check_may_start(known: Transaction, expected: Producer | None) -> None:
+def check_may_start(transaction: Transaction, expected: Producer | None) -> None:
     """Raises PRODUCER_FENCED unless it is who it says, or was until its epochs ran out; CONCURRENT_TRANSACTIONS while
     the last transaction is still being ended."""
-    if expected is not None and not _is_or_was(known, expected):
+    if expected is not None and not _is_or_was(transaction, expected):
         raise KafkaError(
             ErrorCode.PRODUCER_FENCED,
-            f"{known.transactional_id}: its producer id is {known.producer_id}, not {expected.producer_id}",
+            f"{transaction.transactional_id}: its producer id is {transaction.producer_id}, not {expected.producer_id}",
         )
-    if known.state in ENDING:
-        raise _concurrent(known)
+    if transaction.state in ENDING:
+        raise _concurrent(transaction)
 
 
-def _is_or_was(known: Transaction, expected: Producer) -> bool:
+def _is_or_was(transaction: Transaction, expected: Producer) -> bool:
     return (
-        known.epoch == NO_EPOCH
-        or expected.producer_id == known.producer_id
-        or (expected.producer_id == known.previous_producer_id and is_epoch_exhausted(expected.epoch))
+        transaction.epoch == NO_EPOCH
+        or expected.producer_id == transaction.producer_id
+        or (expected.producer_id == transaction.previous_producer_id and is_epoch_exhausted(expected.epoch))
     )
 
 
 # AddPartitionsToTxn, AddOffsetsToTxn
 
 
-def check_producer(known: Transaction, producer: Producer) -> None:
+def check_producer(transaction: Transaction, producer: Producer) -> None:
     """Whoever adds to a transaction is its producer, of this epoch, and the last one is over.
 
     Raises INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS.
     """
-    if known.producer_id != producer.producer_id:
-        raise _other_producer(known, producer)
-    if known.epoch != producer.epoch:
-        raise _fenced(known, producer)
-    if known.state in ENDING:
-        raise _concurrent(known)
+    if transaction.producer_id != producer.producer_id:
+        raise _other_producer(transaction, producer)
+    if transaction.epoch != producer.epoch:
+        raise _fenced(transaction, producer)
+    if transaction.state in ENDING:
+        raise _concurrent(transaction)
 
 
 def growing(
-    known: Transaction, partitions: Collection[TopicPartition], client_version: int, now_ms: int
+    transaction: Transaction, partitions: Collection[TopicPartition], client_version: int, now_ms: int
 ) -> Transaction | None:
     """The transaction with these partitions too; None if it has them all."""
-    if known.state is State.ONGOING and known.partitions.issuperset(partitions):
+    if transaction.state is State.ONGOING and transaction.partitions.issuperset(partitions):
         return None
-    return steps.with_partitions(known, partitions, client_version, now_ms)
+    return steps.with_partitions(transaction, partitions, client_version, now_ms)
 
 
 # EndTxn
@@ -136,7 +136,7 @@ class Ending(NamedTuple):
 
 
 def ending(
-    known: Transaction,
+    transaction: Transaction,
     producer: Producer,
     *,
     committed: bool,
@@ -147,23 +147,24 @@ def ending(
     """A producer ends its transaction. Raises INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS,
     INVALID_TXN_STATE."""
     if client_version < V2:
-        verdict = _verdict_v1(known, producer, committed)
+        verdict = _verdict_v1(transaction, producer, committed)
         next_producer_id = NO_PRODUCER_ID
     else:
-        verdict = _verdict_v2(known, producer, committed)
-        must_change = known.is_epoch_exhausted and verdict in (Verdict.END, Verdict.EMPTY_ABORT)
+        verdict = _verdict_v2(transaction, producer, committed)
+        must_change = transaction.is_epoch_exhausted and verdict in (Verdict.END, Verdict.EMPTY_ABORT)
         next_producer_id = new_producer_id() if must_change else NO_PRODUCER_ID
     if verdict is Verdict.DONE:
-        return Ending(None, known.producer)
+        return Ending(None, transaction.producer)
     if verdict is Verdict.CONCURRENT:
-        raise _concurrent(known)
+        raise _concurrent(transaction)
     if verdict is Verdict.INVALID:
-        wanted = "committed" if committed else "aborted"
+        outcome = "committed" if committed else "aborted"
         raise KafkaError(
-            ErrorCode.INVALID_TXN_STATE, f"{known.transactional_id} is {known.state.text}: it cannot be {wanted}"
+            ErrorCode.INVALID_TXN_STATE,
+            f"{transaction.transactional_id} is {transaction.state.text}: it cannot be {outcome}",
         )
     after = steps.prepared(
-        known,
+        transaction,
         committed=committed,
         client_version=client_version if client_version >= V2 else 0,
         next_producer_id=next_producer_id,
@@ -172,58 +173,62 @@ def ending(
     return Ending(after, steps.after_markers(after))
 
 
-def _verdict_v1(known: Transaction, producer: Producer, committed: bool) -> Verdict:
-    if known.producer_id != producer.producer_id:
-        raise _other_producer(known, producer)
-    if known.epoch != producer.epoch:
-        raise _fenced(known, producer)
-    return END_V1.get((known.state, committed), Verdict.INVALID)
+def _verdict_v1(transaction: Transaction, producer: Producer, committed: bool) -> Verdict:
+    if transaction.producer_id != producer.producer_id:
+        raise _other_producer(transaction, producer)
+    if transaction.epoch != producer.epoch:
+        raise _fenced(transaction, producer)
+    return END_V1.get((transaction.state, committed), Verdict.INVALID)
 
 
-def _verdict_v2(known: Transaction, producer: Producer, committed: bool) -> Verdict:
+def _verdict_v2(transaction: Transaction, producer: Producer, committed: bool) -> Verdict:
     ran_out = (
-        known.previous_producer_id == producer.producer_id and producer.epoch == LAST_CLIENT_EPOCH and known.epoch == 0
+        transaction.previous_producer_id == producer.producer_id
+        and producer.epoch == LAST_CLIENT_EPOCH
+        and transaction.epoch == 0
     )
-    if known.producer_id != producer.producer_id and not ran_out:
-        raise _other_producer(known, producer)
-    bumped = known.epoch == producer.epoch + 1
-    if known.state in ENDING:
+    if transaction.producer_id != producer.producer_id and not ran_out:
+        raise _other_producer(transaction, producer)
+    bumped = transaction.epoch == producer.epoch + 1
+    if transaction.state in ENDING:
         is_valid = bumped
-    elif known.state in AT_REST and known.state is not State.EMPTY:
-        is_valid = bumped or ran_out or known.epoch == producer.epoch
+    elif transaction.state in AT_REST and transaction.state is not State.EMPTY:
+        is_valid = bumped or ran_out or transaction.epoch == producer.epoch
     else:
-        is_valid = known.epoch == producer.epoch
+        is_valid = transaction.epoch == producer.epoch
     if not is_valid:
-        raise _fenced(known, producer)
-    return END_V2.get((known.state, committed, bumped or ran_out), Verdict.INVALID)
+        raise _fenced(transaction, producer)
+    return END_V2.get((transaction.state, committed, bumped or ran_out), Verdict.INVALID)
 
 
 # Fencing
 
 
-def fencing(known: Transaction, version: int, new_producer_id: NewProducerId, now_ms: int) -> Transaction:
+def fencing(transaction: Transaction, version: int, new_producer_id: NewProducerId, now_ms: int) -> Transaction:
     """An ongoing transaction is aborted for a newer producer of its id, or because its time is up; `version` is the
     cluster's transaction.version. Raises what `new_producer_id` does."""
-    must_change = version >= V2 and known.is_epoch_exhausted
+    must_change = version >= V2 and transaction.is_epoch_exhausted
     next_producer_id = new_producer_id() if must_change else NO_PRODUCER_ID
-    return steps.fenced(known, version, next_producer_id, now_ms)
+    return steps.fenced(transaction, version, next_producer_id, now_ms)
 
 
-def _other_producer(known: Transaction, producer: Producer) -> KafkaError:
+def _other_producer(transaction: Transaction, producer: Producer) -> KafkaError:
     return KafkaError(
         ErrorCode.INVALID_PRODUCER_ID_MAPPING,
-        f"{known.transactional_id} has producer id {known.producer_id}, not {producer.producer_id}",
+        f"{transaction.transactional_id} has producer id {transaction.producer_id}, not {producer.producer_id}",
     )
 
 
-def _fenced(known: Transaction, producer: Producer) -> KafkaError:
+def _fenced(transaction: Transaction, producer: Producer) -> KafkaError:
     return KafkaError(
         ErrorCode.PRODUCER_FENCED,
-        f"{known.transactional_id}: producer {known.producer_id} is at epoch {known.epoch}, not at {producer.epoch}",
+        f"{transaction.transactional_id}: producer {transaction.producer_id} is at epoch {transaction.epoch}, "
+        f"not at {producer.epoch}",
     )
 
 
-def _concurrent(known: Transaction) -> KafkaError:
+def _concurrent(transaction: Transaction) -> KafkaError:
     return KafkaError(
-        ErrorCode.CONCURRENT_TRANSACTIONS, f"{known.transactional_id} is {known.state.text}: markers are being written"
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        f"{transaction.transactional_id} is {transaction.state.text}: markers are being written",
     )

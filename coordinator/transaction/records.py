@@ -56,10 +56,10 @@ class Batch(NamedTuple):
 
 def joined(encoded: Sequence[Batch]) -> bytearray:
     """The bytes of what a form has encoded."""
-    return bytearray().join(each.data for each in encoded)
+    return bytearray().join(batch.data for batch in encoded)
 
 
-class TransactionForm:
+class TransactionSerde:
     """How the runtime writes and reads these records: one batch for an outcome, so that it is there whole."""
 
     def __init__(self, transaction_version: Callable[[], int]) -> None:
@@ -133,7 +133,7 @@ def _transaction(transactional_id: str, value: TransactionLogValue) -> Transacti
         value.transaction_timeout_ms,
         state,
         value.transaction_last_update_timestamp_ms,
-        partitions=frozenset(TopicPartition(each.topic, index) for each in topics for index in each.partition_ids),
+        partitions=frozenset(TopicPartition(topic.topic, index) for topic in topics for index in topic.partition_ids),
         started_ms=value.transaction_start_timestamp_ms,
         previous_producer_id=value.previous_producer_id,
         next_producer_id=value.next_producer_id,

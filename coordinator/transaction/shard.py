@@ -31,7 +31,7 @@ MAX_TOMBSTONE_BYTES = 256 * 1024
 NEVER = 1 << 62
 
 
-class World(NamedTuple):
+class TransactionEnvironment(NamedTuple):
     """What a shard cannot know by itself. The settings and the version are asked for anew each time."""
 
     settings: Callable[[], TransactionSettings]
@@ -43,9 +43,9 @@ class World(NamedTuple):
 class TransactionShard:
     """`coordinator.runtime.Shard` of transactional ids."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, environment: TransactionEnvironment) -> None:
         self.transactions: dict[str, Transaction] = {}
-        self._world = world
+        self._environment = environment
         self._ongoing: dict[str, None] = {}
         self._without_marker: dict[str, set[TopicPartition]] = {}
         """What is left to do of decided transactions; unlike the rest it is not durable."""
@@ -89,23 +89,23 @@ class TransactionShard:
     ) -> TransactionOutcome:
         """A producer with this id comes, and shuts out any before it. Raises INVALID_TRANSACTION_TIMEOUT,
         PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, which also answers while an open transaction is aborted first."""
-        limit_ms = self._world.settings().transaction_max_timeout_ms
+        limit_ms = self._environment.settings().transaction_max_timeout_ms
         if not 0 < timeout_ms <= limit_ms:
             raise KafkaError(
                 ErrorCode.INVALID_TRANSACTION_TIMEOUT,
                 f"{transactional_id}: a timeout of {timeout_ms} ms is not between 1 and {limit_ms}",
             )
-        new_producer_id = self._world.new_producer_id
-        known = self.transactions.get(transactional_id)
-        if known is None:
-            known = new_transaction(transactional_id, new_producer_id(), timeout_ms, now_ms)
-        decisions.check_may_start(known, expected)
-        if known.state is State.ONGOING:
+        new_producer_id = self._environment.new_producer_id
+        transaction = self.transactions.get(transactional_id)
+        if transaction is None:
+            transaction = new_transaction(transactional_id, new_producer_id(), timeout_ms, now_ms)
+        decisions.check_may_start(transaction, expected)
+        if transaction.state is State.ONGOING:
             aborted = KafkaError(
                 ErrorCode.CONCURRENT_TRANSACTIONS, f"{transactional_id}: its open transaction is aborted first"
             )
-            return self._fence(known, now_ms, [reply(ticket, aborted)])
-        after = decisions.starting(known, timeout_ms, expected, new_producer_id, now_ms)
+            return self._fence(transaction, now_ms, [reply(ticket, aborted)])
+        after = decisions.starting(transaction, timeout_ms, expected, new_producer_id, now_ms)
         return Outcome([written(after)], [reply(ticket, after.producer)])
 
     def add_partitions(
@@ -119,9 +119,9 @@ class TransactionShard:
     ) -> TransactionOutcome:
         """Partitions join the transaction, which the first of them begin. Raises INVALID_REQUEST,
         INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS."""
-        known = self._known(transactional_id)
-        decisions.check_producer(known, producer)
-        after = decisions.growing(known, partitions, client_version, now_ms)
+        transaction = self._existing(transactional_id)
+        decisions.check_producer(transaction, producer)
+        after = decisions.growing(transaction, partitions, client_version, now_ms)
         records = () if after is None else (written(after),)
         return Outcome(records, [reply(ticket, None)])
 
@@ -133,9 +133,9 @@ class TransactionShard:
         ticket: Ticket[frozenset[TopicPartition]],
     ) -> TransactionOutcome:
         """Those of the partitions that are part of the producer's transaction (KIP-890). Raises as `add_partitions`."""
-        known = self._known(transactional_id)
-        decisions.check_producer(known, producer)
-        return Outcome((), [reply(ticket, known.partitions.intersection(partitions))])
+        transaction = self._existing(transactional_id)
+        decisions.check_producer(transaction, producer)
+        return Outcome((), [reply(ticket, transaction.partitions.intersection(partitions))])
 
     def end(
         self,
@@ -149,39 +149,41 @@ class TransactionShard:
         """A producer commits or aborts; it is told what to go on with as soon as that is decided. Raises
         INVALID_REQUEST, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE."""
         after, goes_on_with = decisions.ending(
-            self._known(transactional_id),
+            self._existing(transactional_id),
             producer,
             committed=committed,
             client_version=client_version,
-            new_producer_id=self._world.new_producer_id,
+            new_producer_id=self._environment.new_producer_id,
             now_ms=now_ms,
         )
         answer = reply(ticket, goes_on_with)
         return Outcome((), [answer]) if after is None else self._decided([after], [answer])
 
-    def _known(self, transactional_id: str) -> Transaction:
+    def _existing(self, transactional_id: str) -> Transaction:
         if not transactional_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
-        known = self.transactions.get(transactional_id)
-        if known is None:
+        transaction = self.transactions.get(transactional_id)
+        if transaction is None:
             raise KafkaError(
                 ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{transactional_id} has no producer here: it has to ask for one"
             )
-        return known
+        return transaction
 
     # Ends
 
-    def _fence(self, known: Transaction, now_ms: int, replies: list[Reply]) -> TransactionOutcome:
-        version = self._world.transaction_version()
-        after = decisions.fencing(known, version, self._world.new_producer_id, now_ms)
+    def _fence(self, transaction: Transaction, now_ms: int, replies: list[Reply]) -> TransactionOutcome:
+        version = self._environment.transaction_version()
+        after = decisions.fencing(transaction, version, self._environment.new_producer_id, now_ms)
         return self._decided([after], replies)
 
     def _decided(self, ending: list[Transaction], replies: list[Reply]) -> TransactionOutcome:
         """Transactions are decided: once that is committed, who writes markers is told."""
         if self._writer is not None:
-            replies.append(reply(self._writer, [markers_of(each, each.partitions) for each in ending]))
+            replies.append(
+                reply(self._writer, [markers_of(transaction, transaction.partitions) for transaction in ending])
+            )
             self._writer = None
-        return Outcome([written(each) for each in ending], replies)
+        return Outcome([written(transaction) for transaction in ending], replies)
 
     def write_on(
         self, done: Written, under_way: Collection[str], ticket: Ticket[list[Markers]], now_ms: int
@@ -266,14 +268,14 @@ class TransactionShard:
         return () if self._writer is None else (self._writer,)
 
     def _abort_late(self, now_ms: int) -> TransactionOutcome:
-        settings = self._world.settings()
+        settings = self._environment.settings()
         self._look_for_late_ms = now_ms + settings.transaction_abort_timed_out_transaction_cleanup_interval_ms
-        version = self._world.transaction_version()
+        version = self._environment.transaction_version()
         ending: list[Transaction] = []
-        for known in map(self.transactions.__getitem__, self._ongoing):
-            if known.started_ms + known.timeout_ms < now_ms:
+        for transaction in map(self.transactions.__getitem__, self._ongoing):
+            if transaction.started_ms + transaction.timeout_ms < now_ms:
                 try:
-                    ending.append(decisions.fencing(known, version, self._world.new_producer_id, now_ms))
+                    ending.append(decisions.fencing(transaction, version, self._environment.new_producer_id, now_ms))
                 except KafkaError:  # no producer id is at hand: the next look will find one
                     continue
                 except Exception as error:
@@ -281,7 +283,7 @@ class TransactionShard:
         return self._decided(ending, []) if ending else Outcome()
 
     def _forget_idle(self, now_ms: int) -> TransactionOutcome:
-        settings = self._world.settings()
+        settings = self._environment.settings()
         records, size = [], 0
         for transactional_id in self._idle_since(now_ms - settings.transactional_id_expiration_ms):
             records.append(forgotten(transactional_id))
@@ -292,6 +294,6 @@ class TransactionShard:
         return Outcome(records)
 
     def _idle_since(self, time_ms: int) -> Iterator[str]:
-        for transactional_id, known in self.transactions.items():
-            if known.state in AT_REST and known.updated_ms <= time_ms:
+        for transactional_id, transaction in self.transactions.items():
+            if transaction.state in AT_REST and transaction.updated_ms <= time_ms:
                 yield transactional_id

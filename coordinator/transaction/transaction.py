@@ -85,93 +85,94 @@ def _step(before: Transaction, after: Transaction) -> Transaction:
 # A producer comes (InitProducerId)
 
 
-def next_epoch(known: Transaction, timeout_ms: int, expected_epoch: int | None, now_ms: int) -> Transaction:
+def next_epoch(transaction: Transaction, timeout_ms: int, expected_epoch: int | None, now_ms: int) -> Transaction:
     """A producer starts, or goes on after an error with the epoch that it expects to be the current one (KIP-360).
 
     Asking again by the previous epoch is a retry and changes no epoch. Raises PRODUCER_FENCED.
     """
-    epoch, last_epoch = known.epoch + 1, NO_EPOCH
+    epoch, last_epoch = transaction.epoch + 1, NO_EPOCH
     if expected_epoch is not None:
-        if known.epoch in (NO_EPOCH, expected_epoch):
-            last_epoch = known.epoch
-        elif expected_epoch == known.last_epoch:
-            epoch, last_epoch = known.epoch, known.last_epoch
+        if transaction.epoch in (NO_EPOCH, expected_epoch):
+            last_epoch = transaction.epoch
+        elif expected_epoch == transaction.last_epoch:
+            epoch, last_epoch = transaction.epoch, transaction.last_epoch
         else:
             raise KafkaError(
                 ErrorCode.PRODUCER_FENCED,
-                f"{known.transactional_id}: its producer is at epoch {known.epoch}, not at {expected_epoch}",
+                f"{transaction.transactional_id}: its producer is at epoch {transaction.epoch}, "
+                f"not at {expected_epoch}",
             )
-    return _at_rest(known, timeout_ms, now_ms)._replace(epoch=epoch, last_epoch=last_epoch)
+    return _at_rest(transaction, timeout_ms, now_ms)._replace(epoch=epoch, last_epoch=last_epoch)
 
 
 def next_producer_id(
-    known: Transaction, producer_id: int, timeout_ms: int, now_ms: int, *, keep_last_epoch: bool
+    transaction: Transaction, producer_id: int, timeout_ms: int, now_ms: int, *, keep_last_epoch: bool
 ) -> Transaction:
     """The epochs of the producer id ran out: start again with another; `keep_last_epoch` to know the retry."""
-    last_epoch = known.epoch if keep_last_epoch else NO_EPOCH
-    return _at_rest(known, timeout_ms, now_ms)._replace(producer_id=producer_id, epoch=0, last_epoch=last_epoch)
+    last_epoch = transaction.epoch if keep_last_epoch else NO_EPOCH
+    return _at_rest(transaction, timeout_ms, now_ms)._replace(producer_id=producer_id, epoch=0, last_epoch=last_epoch)
 
 
-def _at_rest(known: Transaction, timeout_ms: int, now_ms: int) -> Transaction:
-    after = known._replace(
+def _at_rest(transaction: Transaction, timeout_ms: int, now_ms: int) -> Transaction:
+    after = transaction._replace(
         state=State.EMPTY,
         timeout_ms=timeout_ms,
         partitions=frozenset(),
         started_ms=NO_TIMESTAMP,
         updated_ms=now_ms,
     )
-    return _step(known, after)
+    return _step(transaction, after)
 
 
 # A transaction grows
 
 
 def with_partitions(
-    known: Transaction, partitions: Iterable[TopicPartition], client_version: int, now_ms: int
+    transaction: Transaction, partitions: Iterable[TopicPartition], client_version: int, now_ms: int
 ) -> Transaction:
     """Partitions join the transaction; the first of them begin it."""
-    after = known._replace(
+    after = transaction._replace(
         state=State.ONGOING,
-        partitions=known.partitions.union(partitions),
-        started_ms=now_ms if known.state in AT_REST else known.started_ms,
+        partitions=transaction.partitions.union(partitions),
+        started_ms=now_ms if transaction.state in AT_REST else transaction.started_ms,
         updated_ms=now_ms,
         client_version=client_version,
     )
-    return _step(known, after)
+    return _step(transaction, after)
 
 
 # A transaction ends
 
 
 def prepared(
-    known: Transaction, *, committed: bool, client_version: int, next_producer_id: int, now_ms: int
+    transaction: Transaction, *, committed: bool, client_version: int, next_producer_id: int, now_ms: int
 ) -> Transaction:
     """The decision, from here on final. Under transactions v2 the epoch is bumped already now, so that the markers
     have a higher one than any late record; `next_producer_id` takes over where the epochs ran out."""
     state = State.PREPARE_COMMIT if committed else State.PREPARE_ABORT
-    after = known._replace(
+    after = transaction._replace(
         state=state,
         next_producer_id=next_producer_id,
         updated_ms=now_ms,
         client_version=client_version,
-        started_ms=now_ms if known.state in AT_REST else known.started_ms,
+        started_ms=now_ms if transaction.state in AT_REST else transaction.started_ms,
     )
     if client_version >= V2:
-        after = after._replace(epoch=min(known.epoch + 1, MAX_EPOCH), last_epoch=known.epoch)
-    return _step(known, after)
+        after = after._replace(epoch=min(transaction.epoch + 1, MAX_EPOCH), last_epoch=transaction.epoch)
+    return _step(transaction, after)
 
 
-def fenced(known: Transaction, version: int, next_producer_id: int, now_ms: int) -> Transaction:
+def fenced(transaction: Transaction, version: int, next_producer_id: int, now_ms: int) -> Transaction:
     """Abort an ongoing transaction over its producer's head, whose epoch is of no use from then on.
 
     `version` is the cluster's transaction.version. Under v2 every end bumps the epoch; before, it is done here.
     """
-    epoch = known.epoch if version >= V2 else min(known.epoch + 1, MAX_EPOCH)
-    last_epoch = known.last_epoch if version >= V2 else NO_EPOCH
-    fence = known._replace(state=State.PREPARE_EPOCH_FENCE, epoch=epoch, last_epoch=last_epoch)
+    epoch = transaction.epoch if version >= V2 else min(transaction.epoch + 1, MAX_EPOCH)
+    last_epoch = transaction.last_epoch if version >= V2 else NO_EPOCH
+    fence = transaction._replace(state=State.PREPARE_EPOCH_FENCE, epoch=epoch, last_epoch=last_epoch)
     version = version if version >= V2 else 0
     return prepared(
-        _step(known, fence),
+        _step(transaction, fence),
         committed=False,
         client_version=version,
         next_producer_id=next_producer_id,
@@ -179,11 +180,11 @@ def fenced(known: Transaction, version: int, next_producer_id: int, now_ms: int)
     )
 
 
-def completed(known: Transaction, now_ms: int) -> Transaction:
+def completed(transaction: Transaction, now_ms: int) -> Transaction:
     """Every partition has its marker."""
-    state = State.COMPLETE_COMMIT if known.state is State.PREPARE_COMMIT else State.COMPLETE_ABORT
-    producer_id, epoch = after_markers(known)
-    after = known._replace(
+    state = State.COMPLETE_COMMIT if transaction.state is State.PREPARE_COMMIT else State.COMPLETE_ABORT
+    producer_id, epoch = after_markers(transaction)
+    after = transaction._replace(
         state=state,
         producer_id=producer_id,
         epoch=epoch,
@@ -191,7 +192,7 @@ def completed(known: Transaction, now_ms: int) -> Transaction:
         partitions=frozenset(),
         updated_ms=now_ms,
     )
-    return _step(known, after)
+    return _step(transaction, after)
 
 
 def after_markers(ending: Transaction) -> Producer:

@@ -51,7 +51,7 @@ class Faulty:
         shard = self.shard if key == KEY else self.other
         return self.begin(lambda ticket, now_ms: shard.at_least(50, ticket, now_ms), key)
 
-    def refused(self, decision: Callable[[Ticket[int], int], Outcome[int]]) -> ErrorCode:
+    def error_of(self, decision: Callable[[Ticket[int], int], Outcome[int]]) -> ErrorCode:
         with pytest.raises(KafkaError) as caught:
             self.begin(decision)
         return caught.value.code
@@ -60,7 +60,7 @@ class Faulty:
 async def test_a_decision_that_fails_fails_for_its_own_request() -> None:
     world = await Faulty().loaded()
     parked = world.park()
-    assert world.refused(fail) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert world.error_of(fail) is ErrorCode.UNKNOWN_SERVER_ERROR
     assert world.faults == [(KEY, Fault)]
     assert not await soon(parked)
     world.clock.advance(500)
@@ -75,7 +75,7 @@ async def test_a_waiting_request_that_a_failing_decision_forgot_is_answered() ->
         world.shard.waiting.clear()
         raise Fault
 
-    world.refused(decide)
+    world.error_of(decide)
     with pytest.raises(KafkaError) as caught:
         await parked
     assert caught.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
@@ -121,7 +121,7 @@ async def test_an_expiry_that_refuses_is_no_end_of_time() -> None:
 
 async def test_a_record_that_cannot_be_encoded_changes_nothing() -> None:
     world = await Faulty().loaded()
-    assert world.refused(lambda ticket, _: Outcome([-1], [reply(ticket, 1)])) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert world.error_of(lambda ticket, _: Outcome([-1], [reply(ticket, 1)])) is ErrorCode.UNKNOWN_SERVER_ERROR
     assert world.faults == [(KEY, ValueError)]
     assert world.shard.total == 0
     assert world.runtime.status(KEY) is Status.ACTIVE
@@ -131,7 +131,7 @@ async def test_a_record_that_cannot_be_applied_costs_the_shard_its_place() -> No
     world = await Faulty().loaded()
     parked = world.park()
     world.shard.apply = fail  # type: ignore[assignment,method-assign]
-    assert world.refused(lambda ticket, _: Outcome([1], [reply(ticket, 1)])) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert world.error_of(lambda ticket, _: Outcome([1], [reply(ticket, 1)])) is ErrorCode.UNKNOWN_SERVER_ERROR
     assert world.faults == [(KEY, Fault)]
     assert world.failures == [(KEY, ErrorCode.NOT_COORDINATOR)]
     assert world.runtime.status(KEY) is Status.FAILED
@@ -142,7 +142,7 @@ async def test_a_record_that_cannot_be_applied_costs_the_shard_its_place() -> No
 
 async def test_a_storage_that_fails_as_none_should_costs_the_shard_its_place() -> None:
     world = await Faulty(BrokenMemory()).loaded()
-    assert world.refused(lambda ticket, _: world.shard.add(1, ticket)) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert world.error_of(lambda ticket, _: world.shard.add(1, ticket)) is ErrorCode.UNKNOWN_SERVER_ERROR
     assert world.failures == [(KEY, ErrorCode.NOT_COORDINATOR)]
     assert world.runtime.status(KEY) is Status.FAILED
 

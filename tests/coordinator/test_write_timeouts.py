@@ -18,7 +18,7 @@ async def never_committed(timeout_ms: int = TIMEOUT_MS) -> Setting:
     return await Setting(Memory(commit=False), lambda _: timeout_ms).loaded()
 
 
-async def refused(work: asyncio.Future[int]) -> ErrorCode:
+async def error_of(work: asyncio.Future[int]) -> ErrorCode:
     with pytest.raises(KafkaError) as caught:
         await work
     return caught.value.code
@@ -31,7 +31,7 @@ async def test_who_waits_too_long_for_a_commit_is_told_so() -> None:
     setting.clock.advance(TIMEOUT_MS - 1)
     assert not await soon(answer)
     setting.clock.advance(1)
-    assert await refused(answer) is ErrorCode.REQUEST_TIMED_OUT
+    assert await error_of(answer) is ErrorCode.REQUEST_TIMED_OUT
 
 
 async def test_what_timed_out_stays_decided_and_can_be_committed_later() -> None:
@@ -39,7 +39,7 @@ async def test_what_timed_out_stays_decided_and_can_be_committed_later() -> None
     late = asyncio.ensure_future(setting.add(3))
     await soon(late)
     setting.clock.advance(TIMEOUT_MS)
-    assert await refused(late) is ErrorCode.REQUEST_TIMED_OUT
+    assert await error_of(late) is ErrorCode.REQUEST_TIMED_OUT
     setting.storage.commit()
     setting.storage.commits_at_once = True
     assert await setting.read() == 3
@@ -66,7 +66,7 @@ async def test_each_waits_for_its_own_time() -> None:
     second = asyncio.ensure_future(setting.add(2))
     await soon(second)
     setting.clock.advance(2_000)
-    assert await refused(first) is ErrorCode.REQUEST_TIMED_OUT
+    assert await error_of(first) is ErrorCode.REQUEST_TIMED_OUT
     assert not await soon(second)
     setting.storage.commit()
     assert await second == 3
@@ -77,7 +77,7 @@ async def test_a_read_of_what_is_not_committed_waits_no_longer_than_a_write() ->
     answers = [asyncio.ensure_future(setting.add(3)), asyncio.ensure_future(setting.read())]
     await soon(answers[1])
     setting.clock.advance(TIMEOUT_MS)
-    assert [await refused(answer) for answer in answers] == [ErrorCode.REQUEST_TIMED_OUT] * 2
+    assert [await error_of(answer) for answer in answers] == [ErrorCode.REQUEST_TIMED_OUT] * 2
 
 
 async def test_a_request_that_waits_for_others_is_not_late_by_it() -> None:
@@ -97,8 +97,8 @@ async def test_those_whom_a_late_write_would_have_answered_are_told_with_it() ->
     answer = asyncio.ensure_future(setting.add(5))
     await soon(answer)
     setting.clock.advance(100)
-    assert await refused(answer) is ErrorCode.REQUEST_TIMED_OUT
-    assert await refused(parked) is ErrorCode.REQUEST_TIMED_OUT
+    assert await error_of(answer) is ErrorCode.REQUEST_TIMED_OUT
+    assert await error_of(parked) is ErrorCode.REQUEST_TIMED_OUT
 
 
 async def test_a_time_limit_is_that_of_the_records() -> None:
@@ -109,10 +109,10 @@ async def test_a_time_limit_is_that_of_the_records() -> None:
     long, short = asyncio.ensure_future(setting.add(9)), asyncio.ensure_future(setting.add(1))
     await soon(short)
     setting.clock.advance(100)
-    assert await refused(short) is ErrorCode.REQUEST_TIMED_OUT
+    assert await error_of(short) is ErrorCode.REQUEST_TIMED_OUT
     assert not await soon(long)
     setting.clock.advance(800)
-    assert await refused(long) is ErrorCode.REQUEST_TIMED_OUT
+    assert await error_of(long) is ErrorCode.REQUEST_TIMED_OUT
 
 
 async def test_without_a_limit_a_commit_may_take_as_long_as_it_takes() -> None:

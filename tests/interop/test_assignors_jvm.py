@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 import pytest
 
 from bench.jars import apache_kafka
-from coordinator.cluster.topics.topic import Partition, Topic
+from coordinator.cluster.topics.topic import PartitionRegistration, Topic
 from coordinator.group.assignment import Assignment, GroupSpec, MemberSpec
 from coordinator.group.assignors.builtin import ASSIGNORS
 from coordinator.group.subscription_metadata import TopicWatch, topic_hash
@@ -103,7 +103,7 @@ def a_topic(dice: random.Random, name: str) -> Topic:
     topic = Topic(name, dice.randbytes(16))
     for index in range(dice.choice([1, 3, 17, 60, 500])):
         replicas = tuple(dice.sample(range(5), dice.randint(1, 5)))
-        topic.partitions[index] = Partition(replicas=replicas, isr=replicas, leader=replicas[0])
+        topic.partitions[index] = PartitionRegistration(replicas=replicas, isr=replicas, leader=replicas[0])
     return topic
 
 

@@ -61,12 +61,12 @@ def _heartbeat(
 
 
 def match(scenario: Scenario, words: Words) -> None:
-    for request in scenario.asked:
+    for request in scenario.match_requests:
         found = match_all(request.patterns, scenario.topics.topic_names())
         version, now_ms = scenario.topics.version, scenario.now_ms
         result = Matched(request.group_id, {each: Resolved(names, version, now_ms) for each, names in found.items()})
         scenario.perform("broker", patterns_matched, result, request.client)
-    scenario.asked.clear()
+    scenario.match_requests.clear()
 
 
 def describe_consumer(scenario: Scenario, words: Words) -> None:

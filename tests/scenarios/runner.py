@@ -20,7 +20,7 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from coordinator.group.records import GroupOutcome, GroupRecord
-from coordinator.group.state import GroupState, World
+from coordinator.group.state import GroupEnvironment, GroupState
 from coordinator.outcome import Ticket
 from protocol.errors import KafkaError
 from tests.coordinator.group.consumer_world import Groups, through_bytes
@@ -66,7 +66,7 @@ class Scenario(Groups):
         """The member id that each client was last given."""
 
     @property
-    def world(self) -> World:
+    def world(self) -> GroupEnvironment:
         return super().world._replace(note=self._note)
 
     def _note(self, event: str, **fields: object) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from coordinator.cluster.brokers.features import SUPPORTED, elr_safety_records
-from coordinator.cluster.brokers.info import Controller, Endpoint
+from coordinator.cluster.brokers.info import ControllerRegistration, Endpoint
 from coordinator.cluster.image import ELR_VERSION, Image
 from coordinator.cluster.record import MetadataRecord
 from protocol.metadata_records.log import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
@@ -42,4 +42,4 @@ def controller_records(
     """The controller registers, where the metadata.version has a record for it."""
     if image.metadata_version < CONTROLLER_REGISTRATION_VERSION:
         return []
-    return [Controller(controller_id, incarnation_id, (endpoint,), SUPPORTED).to_record()]
+    return [ControllerRegistration(controller_id, incarnation_id, (endpoint,), SUPPORTED).to_record()]

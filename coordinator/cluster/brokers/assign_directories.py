@@ -6,11 +6,11 @@ Source: Kafka's ReplicationControlManager.handleAssignReplicasToDirs.
 from __future__ import annotations
 
 from coordinator.cluster.brokers.heartbeat import check_broker_epoch
-from coordinator.cluster.brokers.info import Broker
+from coordinator.cluster.brokers.info import BrokerRegistration
 from coordinator.cluster.configs.rules import ConfigRules
 from coordinator.cluster.decided import Decided
 from coordinator.cluster.image import Image
-from coordinator.cluster.partitions.change import DIRECTORIES_SINCE, Target
+from coordinator.cluster.partitions.change import DIRECTORIES_SINCE, PartitionTarget
 from coordinator.cluster.partitions.changes import Departure, PartitionChanges, Place
 from coordinator.cluster.record import MetadataRecord
 from protocol.errors import ErrorCode, KafkaError
@@ -43,7 +43,7 @@ def assign_replicas_to_dirs(
 class _Assigning:
     """The records of one request."""
 
-    def __init__(self, image: Image, broker: Broker, configs: ConfigRules) -> None:
+    def __init__(self, image: Image, broker: BrokerRegistration, configs: ConfigRules) -> None:
         self._image = image
         self._broker = broker
         self._changes = PartitionChanges(image, configs)
@@ -72,7 +72,7 @@ class _Assigning:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if broker_id not in topic.partitions[index].replicas:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        record = self._changes.change(topic, index, Target(directories={broker_id: directory.id}))
+        record = self._changes.change(topic, index, PartitionTarget(directories={broker_id: directory.id}))
         if record is not None:
             self.records.append(record)
         if not self._broker.has_online(directory.id):

@@ -115,8 +115,8 @@ def update_features(
 def _upgrade_type(update: FeatureUpdateKey) -> UpgradeType:
     if update.allow_downgrade:  # version 0 of the request knows no more
         return UpgradeType.SAFE_DOWNGRADE
-    known = 0 <= update.upgrade_type <= UpgradeType.UNSAFE_DOWNGRADE
-    return UpgradeType(update.upgrade_type) if known else UpgradeType.UNKNOWN
+    is_defined = 0 <= update.upgrade_type <= UpgradeType.UNSAFE_DOWNGRADE
+    return UpgradeType(update.upgrade_type) if is_defined else UpgradeType.UNKNOWN
 
 
 def _check(image: Image, update: FeatureUpdateKey, proposed: Mapping[str, int]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from enum import Enum
 
-from coordinator.cluster.brokers.info import Broker
+from coordinator.cluster.brokers.info import BrokerRegistration
 from coordinator.cluster.configs.rules import ConfigRules
 from coordinator.cluster.decided import Decided
 from coordinator.cluster.image import Image
@@ -32,7 +32,7 @@ class BrokerState(Enum):
     SHUTDOWN_NOW = "may stop"
 
 
-def check_broker_epoch(image: Image, broker_id: int, broker_epoch: int) -> Broker:
+def check_broker_epoch(image: Image, broker_id: int, broker_epoch: int) -> BrokerRegistration:
     """The broker. Raises KafkaError(STALE_BROKER_EPOCH) where it is not registered, or has registered anew since."""
     broker = image.brokers.get(broker_id)
     if broker is None:
@@ -65,14 +65,14 @@ def broker_heartbeat(
     return Decided(records, response)
 
 
-def state_of(broker: Broker) -> BrokerState:
+def state_of(broker: BrokerRegistration) -> BrokerState:
     """The state of a broker, as its registration has it."""
     if broker.fenced:
         return BrokerState.FENCED
     return BrokerState.CONTROLLED_SHUTDOWN if broker.in_controlled_shutdown else BrokerState.UNFENCED
 
 
-def next_state(image: Image, broker: Broker, request: BrokerHeartbeatRequest) -> BrokerState:
+def next_state(image: Image, broker: BrokerRegistration, request: BrokerHeartbeatRequest) -> BrokerState:
     """The state that the broker's wish leads to. Who wants to stop leads nothing any more before it may."""
     state = state_of(broker)
     if state is BrokerState.FENCED:
@@ -88,7 +88,7 @@ def next_state(image: Image, broker: Broker, request: BrokerHeartbeatRequest) ->
 
 
 def _transition(
-    image: Image, broker: Broker, after: BrokerState, changes: PartitionChanges
+    image: Image, broker: BrokerRegistration, after: BrokerState, changes: PartitionChanges
 ) -> Iterator[MetadataRecord]:
     broker_id = broker.broker_id
     change = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker.epoch)
@@ -107,7 +107,7 @@ def _transition(
 
 
 def _directories_offline(
-    image: Image, broker: Broker, offline: Collection[Uuid], changes: PartitionChanges
+    image: Image, broker: BrokerRegistration, offline: Collection[Uuid], changes: PartitionChanges
 ) -> Iterator[MetadataRecord]:
     """Log directories of the broker have failed: it leads nothing that is there, and is registered with the others."""
     failed = [directory for directory in broker.log_dirs if directory in offline]

@@ -41,7 +41,7 @@ class FeatureRange(NamedTuple):
         return str(self.min_level) if self.min_level == self.max_level else f"{self.min_level}-{self.max_level}"
 
 
-class Broker(NamedTuple):
+class BrokerRegistration(NamedTuple):
     """A registered broker. Its epoch is the offset of the record that registered it."""
 
     broker_id: int
@@ -90,7 +90,7 @@ class Broker(NamedTuple):
         )
 
 
-class Controller(NamedTuple):
+class ControllerRegistration(NamedTuple):
     """A registered controller."""
 
     controller_id: int
@@ -117,9 +117,9 @@ class Controller(NamedTuple):
         )
 
 
-def broker_from_record(record: RegisterBrokerRecord) -> Broker:
+def broker_from_record(record: RegisterBrokerRecord) -> BrokerRegistration:
     """The broker that a RegisterBrokerRecord makes."""
-    return Broker(
+    return BrokerRegistration(
         broker_id=record.broker_id,
         epoch=record.broker_epoch,
         incarnation_id=record.incarnation_id,
@@ -135,7 +135,7 @@ def broker_from_record(record: RegisterBrokerRecord) -> Broker:
     )
 
 
-def changed_broker(broker: Broker, record: BrokerRegistrationChangeRecord) -> Broker:
+def changed_broker(broker: BrokerRegistration, record: BrokerRegistrationChangeRecord) -> BrokerRegistration:
     """The broker after a change: each flag is 1, -1 or 0 for yes, no or as it was."""
     return broker._replace(
         fenced=broker.fenced if record.fenced == 0 else record.fenced > 0,
@@ -149,9 +149,9 @@ def changed_broker(broker: Broker, record: BrokerRegistrationChangeRecord) -> Br
     )
 
 
-def controller_from_record(record: RegisterControllerRecord) -> Controller:
+def controller_from_record(record: RegisterControllerRecord) -> ControllerRegistration:
     """The controller that a RegisterControllerRecord makes."""
-    return Controller(
+    return ControllerRegistration(
         controller_id=record.controller_id,
         incarnation_id=record.incarnation_id,
         endpoints=tuple(Endpoint(one.name, one.host, one.port, one.security_protocol) for one in record.end_points),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from coordinator.cluster.brokers.info import Broker, Endpoint, FeatureRange
+from coordinator.cluster.brokers.info import BrokerRegistration, Endpoint, FeatureRange
 from coordinator.cluster.configs.rules import ConfigRules
 from coordinator.cluster.decided import Decided
 from coordinator.cluster.image import METADATA_VERSION, Image
@@ -43,7 +43,7 @@ def register_broker(
     _check_features(image, features)
     existing = image.brokers.get(request.broker_id)
     is_same = existing is not None and existing.incarnation_id == request.incarnation_id
-    broker = Broker(
+    broker = BrokerRegistration(
         broker_id=request.broker_id,
         epoch=image.offset + 1,
         incarnation_id=request.incarnation_id,

@@ -15,7 +15,7 @@ import protocol.messages.incremental_alter_configs as incremental
 from coordinator.cluster.brokers.features import MIN_ISR
 from coordinator.cluster.configs.resource import ConfigResource, ResourceType
 from coordinator.cluster.configs.rules import ConfigRules
-from coordinator.cluster.decided import Decided, told
+from coordinator.cluster.decided import Decided, error_message
 from coordinator.cluster.image import Image
 from coordinator.cluster.record import MetadataRecord
 from protocol.errors import ErrorCode, KafkaError
@@ -29,7 +29,7 @@ MAX_VALUE_LENGTH = 0x7FFF
 NO_LOGGER = "Logger {} does not exist!"
 
 
-class Operation(IntEnum):
+class AlterOperation(IntEnum):
     """What IncrementalAlterConfigs does with a config (KIP-339)."""
 
     SET = 0
@@ -38,7 +38,7 @@ class Operation(IntEnum):
     SUBTRACT = 3
 
 
-class Asked(NamedTuple):
+class RequestedResource(NamedTuple):
     """A resource of a request: the names of its changes, and those of them that lack the value they need."""
 
     type_code: int
@@ -47,16 +47,18 @@ class Asked(NamedTuple):
     without_value: list[str]
 
 
-def _asked_incrementally(resource: incremental.AlterConfigsResource) -> Asked:
-    needing = (one.name for one in resource.configs if one.value is None and one.config_operation != Operation.DELETE)
+def _asked_incrementally(resource: incremental.AlterConfigsResource) -> RequestedResource:
+    needing = (
+        one.name for one in resource.configs if one.value is None and one.config_operation != AlterOperation.DELETE
+    )
     keys = [one.name for one in resource.configs]
-    return Asked(resource.resource_type, resource.resource_name, keys, list(needing))
+    return RequestedResource(resource.resource_type, resource.resource_name, keys, list(needing))
 
 
-def _asked_wholly(resource: legacy.AlterConfigsResource) -> Asked:
+def _asked_wholly(resource: legacy.AlterConfigsResource) -> RequestedResource:
     keys = [one.name for one in resource.configs]
     needing = [one.name for one in resource.configs if one.value is None]
-    return Asked(resource.resource_type, resource.resource_name, keys, needing)
+    return RequestedResource(resource.resource_type, resource.resource_name, keys, needing)
 
 
 class Result(NamedTuple):
@@ -72,7 +74,7 @@ def incremental_alter_configs(
 ) -> Decided[incremental.IncrementalAlterConfigsResponse]:
     """IncrementalAlterConfigs: only the named configs of each resource change."""
     alteration = _Alteration(image, rules)
-    results = alteration.each(
+    results = alteration.alter_all(
         [_asked_incrementally(one) for one in request.resources],
         lambda index, resource: alteration.incrementally(resource, request.resources[index].configs),
     )
@@ -86,7 +88,7 @@ def alter_configs(
 ) -> Decided[legacy.AlterConfigsResponse]:
     """AlterConfigs: the named configs of each resource are all that it has from now on."""
     alteration = _Alteration(image, rules, has_loggers=False)
-    results = alteration.each(
+    results = alteration.alter_all(
         [_asked_wholly(one) for one in request.resources],
         lambda index, resource: alteration.wholly(resource, request.resources[index].configs),
     )
@@ -102,7 +104,7 @@ def _answers(kind: type[_Answer], results: Iterable[Result]) -> list[_Answer]:
     return [
         kind(
             error_code=ErrorCode.NONE if error is None else error.code,
-            error_message=None if error is None else told(error),
+            error_message=None if error is None else error_message(error),
             resource_type=type_code,
             resource_name=name,
         )
@@ -120,37 +122,37 @@ class _Alteration:
         self._rules = rules
         self._records: list[ConfigRecord] = []
 
-    def each(
+    def alter_all(
         self,
-        resources: Sequence[Asked],
+        resources: Sequence[RequestedResource],
         alter: Callable[[int, ConfigResource], list[ConfigRecord]],
     ) -> list[Result]:
         """Alter every resource, and collect what became of each."""
-        counts = Counter((asked.type_code, asked.name) for asked in resources)
+        counts = Counter((requested.type_code, requested.name) for requested in resources)
         results = []
-        for index, asked in enumerate(resources):
+        for index, requested in enumerate(resources):
             try:
-                if counts[asked.type_code, asked.name] > 1:
+                if counts[requested.type_code, requested.name] > 1:
                     raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-                self._records += alter(index, self._resource(asked))
-                results.append(Result(asked.type_code, asked.name))
+                self._records += alter(index, self._resource(requested))
+                results.append(Result(requested.type_code, requested.name))
             except KafkaError as error:
-                results.append(Result(asked.type_code, asked.name, error))
+                results.append(Result(requested.type_code, requested.name, error))
         return results
 
-    def _resource(self, asked: Asked) -> ConfigResource:
+    def _resource(self, requested: RequestedResource) -> ConfigResource:
         """The resource, if its changes are well-formed and it can be altered here (Kafka's ConfigAdminManager)."""
-        if len(set(asked.keys)) < len(asked.keys):
+        if len(set(requested.keys)) < len(requested.keys):
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
-        if asked.without_value:
-            message = f"Null value not supported for : {', '.join(asked.without_value)}"
+        if requested.without_value:
+            message = f"Null value not supported for : {', '.join(requested.without_value)}"
             raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-        resource = ConfigResource(ResourceType.of(asked.type_code), asked.name)
+        resource = ConfigResource(ResourceType.of(requested.type_code), requested.name)
         is_logger = resource.type is ResourceType.BROKER_LOGGER
         if is_logger and self._has_loggers:
-            self._refuse_loggers(asked)
+            self._refuse_loggers(requested)
         if is_logger or resource.type is ResourceType.UNKNOWN:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {asked.type_code}")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {requested.type_code}")
         if resource.type is ResourceType.BROKER and resource.name:
             self._check_broker(resource.name)
         return resource
@@ -165,16 +167,18 @@ class _Alteration:
             message = f"Unexpected broker id, expected {self._image.controller_id}, but received {name}"
             raise KafkaError(ErrorCode.INVALID_REQUEST, message)
 
-    def _refuse_loggers(self, asked: Asked) -> None:
+    def _refuse_loggers(self, requested: RequestedResource) -> None:
         """Loggers are a JVM's, which is not here: no name is one's (RuntimeLoggerManager)."""
-        digits = asked.name[1:] if asked.name[:1] in ("+", "-") else asked.name
+        digits = requested.name[1:] if requested.name[:1] in ("+", "-") else requested.name
         if not digits.isdecimal():
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {asked.name}")
-        if int(asked.name) != self._image.controller_id:
-            message = f"Unexpected node id. Expected {self._image.controller_id}, but received {asked.name}"
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {requested.name}")
+        if int(requested.name) != self._image.controller_id:
+            message = f"Unexpected node id. Expected {self._image.controller_id}, but received {requested.name}"
             raise KafkaError(ErrorCode.INVALID_REQUEST, message)
         message = (
-            "There are no loggers whose levels could be set." if not asked.keys else NO_LOGGER.format(asked.keys[0])
+            "There are no loggers whose levels could be set."
+            if not requested.keys
+            else NO_LOGGER.format(requested.keys[0])
         )
         raise KafkaError(ErrorCode.INVALID_CONFIG, message)
 
@@ -205,33 +209,33 @@ class _Alteration:
     def _new_value(
         self, resource: ConfigResource, change: incremental.AlterableConfig, current: str | None
     ) -> str | None:
-        if change.config_operation == Operation.SET:
+        if change.config_operation == AlterOperation.SET:
             return change.value
-        if change.config_operation == Operation.DELETE:
+        if change.config_operation == AlterOperation.DELETE:
             return None
-        if change.config_operation not in (Operation.APPEND, Operation.SUBTRACT):
+        if change.config_operation not in (AlterOperation.APPEND, AlterOperation.SUBTRACT):
             message = f"Unknown operations type {change.config_operation}"
             raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-        operation = Operation(change.config_operation)
+        operation = AlterOperation(change.config_operation)
         default = self._rules.list_default(resource.type, change.name)
         if default is None:
             message = f"Can't {operation.name} to key {change.name} because its type is not LIST."
             raise KafkaError(ErrorCode.INVALID_CONFIG, message)
         parts = [part for part in (default if current is None else current).split(",") if part]
         given = (change.value or "").split(",")
-        if operation is Operation.APPEND:
+        if operation is AlterOperation.APPEND:
             return ",".join(dict.fromkeys([*parts, *given]))
         return ",".join(part for part in parts if part not in given)
 
     def wholly(self, resource: ConfigResource, configs: Iterable[legacy.AlterableConfig]) -> list[ConfigRecord]:
         current = self._image.configs(resource)
-        wanted = {one.name: one.value for one in configs}
+        new_values = {one.name: one.value for one in configs}
         changed = [
             _record(resource, name, value)
-            for name, value in wanted.items()
+            for name, value in new_values.items()
             if value != current.get(name) or resource.type is ResourceType.BROKER
         ]
-        dropped = [_record(resource, name, None) for name in current if name not in wanted]
+        dropped = [_record(resource, name, None) for name in current if name not in new_values]
         self._check(resource, changed, dropped)
         return [*changed, *dropped]
 

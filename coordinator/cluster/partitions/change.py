@@ -11,7 +11,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import NamedTuple
 
-from coordinator.cluster.topics.topic import LEADER_UNCHANGED, NO_LEADER, RECOVERING, Partition
+from coordinator.cluster.topics.topic import LEADER_UNCHANGED, NO_LEADER, RECOVERING, PartitionRegistration
 from protocol.metadata_records.topics import PartitionChangeRecord
 from protocol.types import NO_UUID, Uuid
 
@@ -30,7 +30,7 @@ class Election(Enum):
     UNCLEAN = "unclean"
 
 
-class Rules(NamedTuple):
+class ElectionRules(NamedTuple):
     """What a partition's change depends on, beside the partition."""
 
     is_acceptable: Callable[[int], bool]
@@ -44,7 +44,7 @@ class Rules(NamedTuple):
     """The directory of a replica that has none yet."""
 
 
-class Target(NamedTuple):
+class PartitionTarget(NamedTuple):
     """What the partition is to become; None stays as it is."""
 
     isr: Sequence[int] | None = None
@@ -65,7 +65,7 @@ class Elected(NamedTuple):
 
 
 def change_partition(
-    topic_id: Uuid, index: int, partition: Partition, target: Target, rules: Rules
+    topic_id: Uuid, index: int, partition: PartitionRegistration, target: PartitionTarget, rules: ElectionRules
 ) -> PartitionChangeRecord | None:
     """The record that makes `target` of the partition, with the election that it takes; None if nothing changes."""
     change = _Change(partition, target, rules)
@@ -77,7 +77,7 @@ def change_partition(
 class _Change:
     """A change in the making: what each list will be."""
 
-    def __init__(self, partition: Partition, target: Target, rules: Rules) -> None:
+    def __init__(self, partition: PartitionRegistration, target: PartitionTarget, rules: ElectionRules) -> None:
         self.partition = partition
         self.target = target
         self.rules = rules
@@ -183,7 +183,11 @@ def _or(new: Sequence[int] | None, old: tuple[int, ...]) -> list[int]:
 
 
 def elect(
-    partition: Partition, isr: Sequence[int], elr: Sequence[int], replicas: Sequence[int], rules: Rules
+    partition: PartitionRegistration,
+    isr: Sequence[int],
+    elr: Sequence[int],
+    replicas: Sequence[int],
+    rules: ElectionRules,
 ) -> Elected:
     """Who leads the partition when these are its replicas, in sync and eligible."""
     may_lead = isr or elr
@@ -204,5 +208,5 @@ def elect(
     return Elected(NO_LEADER)
 
 
-def _is_valid(broker_id: int, may_lead: Sequence[int], rules: Rules) -> bool:
+def _is_valid(broker_id: int, may_lead: Sequence[int], rules: ElectionRules) -> bool:
     return broker_id in may_lead and rules.is_acceptable(broker_id)

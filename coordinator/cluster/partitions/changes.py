@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from coordinator.cluster.configs.rules import ConfigRules
 from coordinator.cluster.image import Image
-from coordinator.cluster.partitions.change import Election, Rules, Target, change_partition
+from coordinator.cluster.partitions.change import Election, ElectionRules, PartitionTarget, change_partition
 from coordinator.cluster.topics.placement import Placer
-from coordinator.cluster.topics.topic import Partition, Topic
+from coordinator.cluster.topics.topic import PartitionRegistration, Topic
 from protocol.metadata_records.topics import PartitionChangeRecord
 
 NOBODY = -1
@@ -49,14 +49,14 @@ class PartitionChanges:
         self,
         topic: Topic,
         index: int,
-        target: Target,
+        target: PartitionTarget,
         election: Election | None = None,
         is_active: Callable[[int], bool] | None = None,
     ) -> PartitionChangeRecord | None:
         """The record that makes `target` of the partition; `election` is as the topic's configs say unless given."""
         partition = topic.partitions[index]
         min_isr, unclean = self._of_topic(topic)
-        rules = Rules(
+        rules = ElectionRules(
             is_acceptable=self._acceptor(partition, is_active or self._image.is_active),
             metadata_version=self._image.metadata_version,
             min_isr=min_isr,
@@ -78,7 +78,9 @@ class PartitionChanges:
         gone = {removed, unclean}
         for topic, index in places:
             isr = [one for one in topic.partitions[index].isr if one not in gone]
-            record = self.change(topic, index, Target(isr=isr, unclean_shutdowns=(unclean,)), is_active=is_active)
+            record = self.change(
+                topic, index, PartitionTarget(isr=isr, unclean_shutdowns=(unclean,)), is_active=is_active
+            )
             if record is not None:
                 yield record
 
@@ -86,7 +88,7 @@ class PartitionChanges:
         """Whether the topic would rather lose records than be offline."""
         return self._of_topic(topic)[1]
 
-    def _acceptor(self, partition: Partition, is_active: Callable[[int], bool]) -> Callable[[int], bool]:
+    def _acceptor(self, partition: PartitionRegistration, is_active: Callable[[int], bool]) -> Callable[[int], bool]:
         brokers = self._image.brokers
         return lambda broker_id: (
             is_active(broker_id) and brokers[broker_id].has_online(partition.directory_of(broker_id))
@@ -94,13 +96,13 @@ class PartitionChanges:
 
     def _of_topic(self, topic: Topic) -> tuple[int, bool]:
         """The topic's min ISR, no more than it has replicas, and whether its elections may be unclean."""
-        known = self._of_topics.get(topic.name)
-        if known is None:
+        options = self._of_topics.get(topic.name)
+        if options is None:
             own = self._image.topic_configs(topic.name)
             min_isr = int(self._configs.effective_topic_config(MIN_ISR, own, self._image))
             unclean = self._configs.effective_topic_config(UNCLEAN, own, self._image) == "true"
-            known = self._of_topics[topic.name] = min(min_isr, topic.replication_factor), unclean
-        return known
+            options = self._of_topics[topic.name] = min(min_isr, topic.replication_factor), unclean
+        return options
 
 
 def in_sync(image: Image, broker_id: int) -> Iterator[Place]:
@@ -123,7 +125,7 @@ def leads_any(image: Image, broker_id: int) -> bool:
     return next(_where(image, lambda partition: partition.leader == broker_id), None) is not None
 
 
-def _where(image: Image, chosen: Callable[[Partition], bool]) -> Iterator[Place]:
+def _where(image: Image, chosen: Callable[[PartitionRegistration], bool]) -> Iterator[Place]:
     for topic in image.topics():
         for index, partition in topic.partitions.items():
             if chosen(partition):

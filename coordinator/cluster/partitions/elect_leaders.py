@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from enum import IntEnum
 
 from coordinator.cluster.configs.rules import ConfigRules
-from coordinator.cluster.decided import Decided, out_of_time, told
+from coordinator.cluster.decided import Decided, error_message, out_of_time
 from coordinator.cluster.image import Image
-from coordinator.cluster.partitions.change import Election, Target
+from coordinator.cluster.partitions.change import Election, PartitionTarget
 from coordinator.cluster.partitions.changes import PartitionChanges
 from coordinator.cluster.record import MetadataRecord
 from coordinator.cluster.topics.topic import NO_LEADER
@@ -58,8 +58,8 @@ def elect_leaders(image: Image, request: ElectLeadersRequest, configs: ConfigRul
 
 def _all_refused(request: ElectLeadersRequest, error: KafkaError) -> ElectLeadersResponse:
     results = [
-        ReplicaElectionResult(topic=asked.topic, partition_result=[_result(index, error) for index in asked.partitions])
-        for asked in request.topic_partitions or ()
+        ReplicaElectionResult(topic=topic.topic, partition_result=[_result(index, error) for index in topic.partitions])
+        for topic in request.topic_partitions or ()
     ]
     return ElectLeadersResponse(error_code=error.code, replica_election_results=results)
 
@@ -67,7 +67,7 @@ def _all_refused(request: ElectLeadersRequest, error: KafkaError) -> ElectLeader
 def _asked_for(image: Image, request: ElectLeadersRequest) -> Iterable[tuple[str, Iterable[int]]]:
     if request.topic_partitions is None:
         return [(topic.name, topic.partitions) for topic in image.topics()]
-    return [(asked.topic, asked.partitions) for asked in request.topic_partitions]
+    return [(topic.topic, topic.partitions) for topic in request.topic_partitions]
 
 
 NOT_NEEDED = "Leader election not needed for topic partition."
@@ -80,7 +80,7 @@ def _is_news(error: KafkaError | None) -> bool:
 def _result(index: int, error: KafkaError | None) -> PartitionResult:
     if error is None:
         return PartitionResult(partition_id=index, error_code=ErrorCode.NONE, error_message=None)
-    return PartitionResult(partition_id=index, error_code=error.code, error_message=told(error))
+    return PartitionResult(partition_id=index, error_code=error.code, error_message=error_message(error))
 
 
 def _elect(
@@ -101,7 +101,7 @@ def _elect(
         return KafkaError(ErrorCode.ELECTION_NOT_NEEDED, NOT_NEEDED)
     if kind is ElectionType.UNCLEAN and partition.leader != NO_LEADER:
         return KafkaError(ErrorCode.ELECTION_NOT_NEEDED, NOT_NEEDED)
-    record = changes.change(topic, index, Target(), ELECTIONS[kind])
+    record = changes.change(topic, index, PartitionTarget(), ELECTIONS[kind])
     if record is None:
         return KafkaError(NOT_AVAILABLE[kind])
     records.append(record)

@@ -7,13 +7,13 @@ Source: Kafka's ReplicationControlManager and PartitionReassignmentReplicas.
 from __future__ import annotations
 
 from coordinator.cluster.configs.rules import ConfigRules
-from coordinator.cluster.decided import Decided, out_of_time, told
+from coordinator.cluster.decided import Decided, error_message, out_of_time
 from coordinator.cluster.image import Image
-from coordinator.cluster.partitions.change import Election, Target
+from coordinator.cluster.partitions.change import Election, PartitionTarget
 from coordinator.cluster.partitions.changes import PartitionChanges
 from coordinator.cluster.record import MetadataRecord
 from coordinator.cluster.topics.placement import check_assignment
-from coordinator.cluster.topics.topic import Partition, Topic
+from coordinator.cluster.topics.topic import PartitionRegistration, Topic
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -64,13 +64,17 @@ def _all_refused(request: AlterPartitionReassignmentsRequest, error: KafkaError)
         )
         for topic in request.topics
     ]
-    return AlterPartitionReassignmentsResponse(error_code=error.code, error_message=told(error), responses=responses)
+    return AlterPartitionReassignmentsResponse(
+        error_code=error.code, error_message=error_message(error), responses=responses
+    )
 
 
 def _result(index: int, error: KafkaError | None) -> ReassignablePartitionResponse:
     if error is None:
         return ReassignablePartitionResponse(partition_index=index, error_code=ErrorCode.NONE, error_message=None)
-    return ReassignablePartitionResponse(partition_index=index, error_code=error.code, error_message=told(error))
+    return ReassignablePartitionResponse(
+        partition_index=index, error_code=error.code, error_message=error_message(error)
+    )
 
 
 class _Reassignment:
@@ -104,7 +108,7 @@ class _Reassignment:
         else:
             self._change(topic, index, partition, replicas)
 
-    def _cancel(self, topic: Topic, index: int, partition: Partition) -> None:
+    def _cancel(self, topic: Topic, index: int, partition: PartitionRegistration) -> None:
         if not partition.reassigning:
             raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
         original = [one for one in partition.replicas if one not in partition.adding_replicas]
@@ -115,10 +119,10 @@ class _Reassignment:
                 "leader election."
             )
             raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
-        target = Target(isr=isr, replicas=original, adding_replicas=[], removing_replicas=[])
+        target = PartitionTarget(isr=isr, replicas=original, adding_replicas=[], removing_replicas=[])
         self._append(self._changes.change(topic, index, target))
 
-    def _change(self, topic: Topic, index: int, partition: Partition, target: list[int]) -> None:
+    def _change(self, topic: Topic, index: int, partition: PartitionRegistration, target: list[int]) -> None:
         check_assignment(self._image, target, None)
         if not self._may_change_factor:
             before = len(partition.replicas) - len(partition.adding_replicas)
@@ -127,7 +131,7 @@ class _Reassignment:
                 raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, message)
         adding = sorted(set(target) - set(partition.replicas))
         removing = sorted(set(partition.replicas) - set(target))
-        becoming = Target(
+        becoming = PartitionTarget(
             replicas=[*target, *removing], adding_replicas=adding or None, removing_replicas=removing or None
         )
         self._append(self._changes.change(topic, index, becoming, Election.ONLINE))
@@ -143,11 +147,11 @@ def list_partition_reassignments(
     """What is under way in the named partitions, or anywhere; topics without any are left out."""
     topics = []
     if request.topics is None:
-        asked = [(topic, list(topic.partitions)) for topic in image.topics()]
+        requested = [(topic, list(topic.partitions)) for topic in image.topics()]
     else:
         named = ((image.topic(one.name), one.partition_indexes) for one in request.topics)
-        asked = [(topic, indexes) for topic, indexes in named if topic is not None]
-    for topic, indexes in asked:
+        requested = [(topic, indexes) for topic, indexes in named if topic is not None]
+    for topic, indexes in requested:
         ongoing = [_ongoing(index, topic.partitions[index]) for index in indexes if _is_reassigning(topic, index)]
         if ongoing:
             topics.append(OngoingTopicReassignment(name=topic.name, partitions=ongoing))
@@ -158,7 +162,7 @@ def _is_reassigning(topic: Topic, index: int) -> bool:
     return index in topic.partitions and topic.partitions[index].reassigning
 
 
-def _ongoing(index: int, partition: Partition) -> OngoingPartitionReassignment:
+def _ongoing(index: int, partition: PartitionRegistration) -> OngoingPartitionReassignment:
     return OngoingPartitionReassignment(
         partition_index=index,
         replicas=list(partition.replicas),

@@ -10,13 +10,13 @@ from collections.abc import Callable, Container
 
 from coordinator.cluster.configs.resource import ConfigResource, ResourceType
 from coordinator.cluster.configs.rules import ConfigRules
-from coordinator.cluster.decided import MAX_RECORDS, Decided, out_of_time, told, too_large
+from coordinator.cluster.decided import MAX_RECORDS, Decided, error_message, out_of_time, too_large
 from coordinator.cluster.image import Image
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.record import MetadataRecord
 from coordinator.cluster.topics import names
 from coordinator.cluster.topics.placement import Placer, check_assignment, check_some_active
-from coordinator.cluster.topics.topic import Partition
+from coordinator.cluster.topics.topic import PartitionRegistration
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.create_topics import (
     CreatableTopic,
@@ -99,7 +99,7 @@ class TopicCreator:
             self._rules.check(ConfigResource(ResourceType.TOPIC, topic.name), configs, {})
         return configs
 
-    def _partitions_of(self, topic: CreatableTopic) -> list[Partition]:
+    def _partitions_of(self, topic: CreatableTopic) -> list[PartitionRegistration]:
         if topic.assignments:
             return self._assigned(topic)
         if topic.replication_factor < DEFAULT or topic.replication_factor == 0:
@@ -115,12 +115,12 @@ class TopicCreator:
             factor = max(1, min(factor, len(self._image.brokers)))
         return self._placer.place(count, factor)
 
-    def _assigned(self, topic: CreatableTopic) -> list[Partition]:
+    def _assigned(self, topic: CreatableTopic) -> list[PartitionRegistration]:
         for given, what in ((topic.replication_factor, "replication factor"), (topic.num_partitions, "numPartitions")):
             if given != DEFAULT:
                 message = f"A manual partition assignment was specified, but {what} was not set to -1."
                 raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-        partitions: dict[int, Partition] = {}
+        partitions: dict[int, PartitionRegistration] = {}
         replication_factor = None
         for assignment in topic.assignments:
             index, replicas = assignment.partition_index, tuple(assignment.broker_ids)
@@ -137,7 +137,7 @@ class TopicCreator:
         return [partitions[index] for index in range(len(partitions))]
 
     def _created(
-        self, name: str, topic_id: Uuid, configs: dict[str, str], partitions: list[Partition]
+        self, name: str, topic_id: Uuid, configs: dict[str, str], partitions: list[PartitionRegistration]
     ) -> CreatableTopicResult:
         if name not in self._describable:
             return CreatableTopicResult(
@@ -171,7 +171,7 @@ def _config_record(topic: str, name: str, value: str) -> ConfigRecord:
 
 
 def _failed(name: str, error: KafkaError) -> CreatableTopicResult:
-    return CreatableTopicResult(name=name, error_code=error.code, error_message=told(error), configs=[])
+    return CreatableTopicResult(name=name, error_code=error.code, error_message=error_message(error), configs=[])
 
 
 def _refused(request: CreateTopicsRequest, error: KafkaError) -> Decided[CreateTopicsResponse]:

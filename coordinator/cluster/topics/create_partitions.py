@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from coordinator.cluster.decided import MAX_RECORDS, Decided, out_of_time, told, too_large
+from coordinator.cluster.decided import MAX_RECORDS, Decided, error_message, out_of_time, too_large
 from coordinator.cluster.image import Image
 from coordinator.cluster.record import MetadataRecord
 from coordinator.cluster.topics.placement import Placer, check_assignment, check_some_active
-from coordinator.cluster.topics.topic import Partition, Topic
+from coordinator.cluster.topics.topic import PartitionRegistration, Topic
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
@@ -53,34 +53,35 @@ def create_partitions(image: Image, request: CreatePartitionsRequest) -> Decided
 def _result(name: str, error: KafkaError | None) -> CreatePartitionsTopicResult:
     if error is None:
         return CreatePartitionsTopicResult(name=name, error_code=ErrorCode.NONE, error_message=None)
-    return CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=told(error))
+    return CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=error_message(error))
 
 
-def _grow(image: Image, placer: Placer, wanted: CreatePartitionsTopic, room: int) -> list[MetadataRecord]:
+def _grow(image: Image, placer: Placer, requested: CreatePartitionsTopic, room: int) -> list[MetadataRecord]:
     """The records of the topic's new partitions, as many as `room` at most."""
-    topic = image.topic(wanted.name)
+    topic = image.topic(requested.name)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    if wanted.name in MAPPED_BY_COUNT:
-        message = FIXED.format(wanted.name, MAPPED_BY_COUNT[wanted.name])
+    if requested.name in MAPPED_BY_COUNT:
+        message = FIXED.format(requested.name, MAPPED_BY_COUNT[requested.name])
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, message)
     existing = len(topic.partitions)
-    if wanted.count == existing:
+    if requested.count == existing:
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {existing} partition(s).")
-    if wanted.count < existing:
+    if requested.count < existing:
         message = (
-            f"The topic {wanted.name} currently has {existing} partition(s); {wanted.count} would not be an increase."
+            f"The topic {requested.name} currently has {existing} partition(s); "
+            f"{requested.count} would not be an increase."
         )
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, message)
-    additional = wanted.count - existing
-    if wanted.assignments is not None:
-        _check_count(additional, wanted.assignments)
+    additional = requested.count - existing
+    if requested.assignments is not None:
+        _check_count(additional, requested.assignments)
     if additional > room:
         raise too_large()
-    if wanted.assignments is None:
+    if requested.assignments is None:
         partitions = placer.place(additional, topic.replication_factor, first=existing)
     else:
-        partitions = _assigned(image, placer, topic, wanted.assignments)
+        partitions = _assigned(image, placer, topic, requested.assignments)
     return [partition.to_record(topic.topic_id, existing + at) for at, partition in enumerate(partitions)]
 
 
@@ -95,7 +96,7 @@ def _check_count(additional: int, assignments: list[CreatePartitionsAssignment])
 
 def _assigned(
     image: Image, placer: Placer, topic: Topic, assignments: list[CreatePartitionsAssignment]
-) -> list[Partition]:
+) -> list[PartitionRegistration]:
     partitions = []
     for at, assignment in enumerate(assignments):
         check_assignment(image, assignment.broker_ids, topic.replication_factor)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container
 
-from coordinator.cluster.decided import Decided, out_of_time, told
+from coordinator.cluster.decided import Decided, error_message, out_of_time
 from coordinator.cluster.image import Image
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.record import MetadataRecord
@@ -73,7 +73,9 @@ class _Deletion:
 
     def refuse(self, name: str | None, topic_id: Uuid, error: KafkaError) -> None:
         self.results.append(
-            DeletableTopicResult(name=name, topic_id=topic_id, error_code=error.code, error_message=told(error))
+            DeletableTopicResult(
+                name=name, topic_id=topic_id, error_code=error.code, error_message=error_message(error)
+            )
         )
 
     def by_id(self, topic_id: Uuid, count: int) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 from coordinator.cluster.image import Image
 from coordinator.cluster.topics import names
-from coordinator.cluster.topics.topic import NO_LEADER, Partition, Topic
+from coordinator.cluster.topics.topic import NO_LEADER, PartitionRegistration, Topic
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_topic_partitions import (
     Cursor,
@@ -45,8 +45,8 @@ def describe_topic_partitions(
     if start is not None and not _is_cursor(start, request):
         refused = [_topic(topic.name, ErrorCode.INVALID_REQUEST) for topic in request.topics]
         return DescribeTopicPartitionsResponse(topics=refused)
-    asked = _asked_for(image, request)
-    allowed = [name for name in asked if may_describe(name)]
+    requested = _asked_for(image, request)
+    allowed = [name for name in requested if may_describe(name)]
     limit = max(min(max_partitions, request.response_partition_limit), 1)
     first_index = {start.topic_name: start.partition_index} if start is not None else {}
     response = _page(image, allowed, listener, first_index, limit, every)
@@ -54,7 +54,7 @@ def describe_topic_partitions(
         topic.topic_authorized_operations = operations
     if not every:
         response.topics += (
-            _topic(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for name in asked if name not in set(allowed)
+            _topic(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for name in requested if name not in set(allowed)
         )
     return response
 
@@ -66,16 +66,16 @@ def _is_cursor(cursor: Cursor, request: DescribeTopicPartitionsRequest) -> bool:
 
 
 def _asked_for(image: Image, request: DescribeTopicPartitionsRequest) -> list[str]:
-    wanted = image.topic_names() if not request.topics else sorted({topic.name for topic in request.topics})
+    names = image.topic_names() if not request.topics else sorted({topic.name for topic in request.topics})
     start = "" if request.cursor is None else request.cursor.topic_name
-    return [name for name in wanted if name >= start]
+    return [name for name in names if name >= start]
 
 
 def _page(
-    image: Image, wanted: Iterable[str], listener: str, first_index: dict[str, int], limit: int, every: bool
+    image: Image, names: Iterable[str], listener: str, first_index: dict[str, int], limit: int, every: bool
 ) -> DescribeTopicPartitionsResponse:
     response = DescribeTopicPartitionsResponse(topics=[])
-    for name in wanted:
+    for name in names:
         if limit <= 0:
             response.next_cursor = Cursor(topic_name=name, partition_index=0)
             break
@@ -132,12 +132,12 @@ def is_reachable(image: Image, broker_id: int, listener: str) -> bool:
     return broker is not None and not broker.fenced and broker.endpoint(listener) is not None
 
 
-def offline_replicas(image: Image, partition: Partition, listener: str) -> list[int]:
+def offline_replicas(image: Image, partition: PartitionRegistration, listener: str) -> list[int]:
     """The replicas on brokers that are fenced, gone or not on this listener, or in a directory that is offline."""
     return [broker_id for broker_id in partition.replicas if _is_offline(image, partition, broker_id, listener)]
 
 
-def _is_offline(image: Image, partition: Partition, broker_id: int, listener: str) -> bool:
+def _is_offline(image: Image, partition: PartitionRegistration, broker_id: int, listener: str) -> bool:
     if not is_reachable(image, broker_id, listener):
         return True
     directory = partition.directory_of(broker_id)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from coordinator.cluster.image import Image
-from coordinator.cluster.topics.topic import Partition
+from coordinator.cluster.topics.topic import PartitionRegistration
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import NO_UUID, Uuid
 
@@ -23,7 +23,7 @@ class Placer:
         self._stripe = stripe
         self._load: Counter[Uuid] = Counter(image.partitions_in)
 
-    def place(self, count: int, replication_factor: int, first: int = 0) -> list[Partition]:
+    def place(self, count: int, replication_factor: int, first: int = 0) -> list[PartitionRegistration]:
         """New partitions in order, from the index `first` on.
 
         Raises KafkaError(INVALID_REPLICATION_FACTOR) if there are not enough brokers.
@@ -46,10 +46,12 @@ class Placer:
         start = (self._stripe + index) % len(active)
         return tuple((active[start:] + active[:start] + fenced)[:replication_factor])
 
-    def build(self, replicas: tuple[int, ...]) -> Partition:
+    def build(self, replicas: tuple[int, ...]) -> PartitionRegistration:
         """A new partition on these brokers: the active ones are in sync, the first of them leads."""
         isr = tuple(broker_id for broker_id in replicas if self._image.is_active(broker_id))
-        return Partition(replicas=replicas, isr=isr, leader=isr[0], directories=tuple(map(self.directory, replicas)))
+        return PartitionRegistration(
+            replicas=replicas, isr=isr, leader=isr[0], directories=tuple(map(self.directory, replicas))
+        )
 
     def directory(self, broker_id: int) -> Uuid:
         """The broker's directory with the fewest replicas, counting those placed here; unassigned if none is known."""

@@ -17,7 +17,7 @@ RECOVERING = 1
 RECOVERY_UNCHANGED = -1
 
 
-class Partition(NamedTuple):
+class PartitionRegistration(NamedTuple):
     """One partition's assignment and leadership. `directories` goes by replica, as `replicas` does (KIP-858)."""
 
     replicas: tuple[int, ...]
@@ -66,9 +66,9 @@ class Partition(NamedTuple):
         )
 
 
-def from_record(record: PartitionRecord) -> Partition:
+def from_record(record: PartitionRecord) -> PartitionRegistration:
     """The partition that a PartitionRecord makes."""
-    return Partition(
+    return PartitionRegistration(
         replicas=tuple(record.replicas),
         isr=tuple(record.isr),
         leader=record.leader,
@@ -83,11 +83,11 @@ def from_record(record: PartitionRecord) -> Partition:
     )
 
 
-def changed(partition: Partition, record: PartitionChangeRecord) -> Partition:
+def changed(partition: PartitionRegistration, record: PartitionChangeRecord) -> PartitionRegistration:
     """The partition after a PartitionChangeRecord: what is null in it stays. A leader that is set, even to
     itself, gets a new epoch; every change gets a new partition epoch."""
     leads_anew = record.leader != LEADER_UNCHANGED
-    return Partition(
+    return PartitionRegistration(
         replicas=_or(record.replicas, partition.replicas),
         isr=_or(record.isr, partition.isr),
         leader=record.leader if leads_anew else partition.leader,
@@ -118,7 +118,7 @@ class Topic:
     def __init__(self, name: str, topic_id: Uuid) -> None:
         self.name = name
         self.topic_id = topic_id
-        self.partitions: dict[int, Partition] = {}
+        self.partitions: dict[int, PartitionRegistration] = {}
 
     def copy(self) -> Topic:
         """The topic of another image."""

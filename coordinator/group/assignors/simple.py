@@ -35,8 +35,8 @@ def assign(
     if alike:
         topics = next(iter(members.values())).topics
         partitions = [(topic_id, index) for topic_id in topics for index in sorted(assignable.get(topic_id, ()))]
-        spread = _Spread(list(members), partitions, {name: _owned(each) for name, each in members.items()})
-        return {name: _assignment(found) for name, found in spread.run().items()}
+        spread = _Spread(list(members), partitions, {name: _owned(subscriber) for name, subscriber in members.items()})
+        return {name: _assignment(given) for name, given in spread.run().items()}
     return _topic_by_topic(members, assignable)
 
 
@@ -44,13 +44,13 @@ def _topic_by_topic(
     members: Mapping[str, Subscriber], assignable: Mapping[Uuid, Collection[int]]
 ) -> dict[str, Assignment]:
     result: dict[str, set[TopicPartitionId]] = {name: set() for name in members}
-    for topic_id in dict.fromkeys(topic_id for each in members.values() for topic_id in each.topics):
-        names = [name for name, each in members.items() if topic_id in each.topics]
+    for topic_id in dict.fromkeys(topic_id for subscriber in members.values() for topic_id in subscriber.topics):
+        names = [name for name, subscriber in members.items() if topic_id in subscriber.topics]
         partitions = [(topic_id, index) for index in sorted(assignable.get(topic_id, ()))]
         owned = {name: {(topic_id, index) for index in members[name].assigned.get(topic_id, ())} for name in names}
-        for name, found in _Spread(names, partitions, owned).run().items():
-            result[name] |= found
-    return {name: _assignment(found) for name, found in result.items()}
+        for name, given in _Spread(names, partitions, owned).run().items():
+            result[name] |= given
+    return {name: _assignment(given) for name, given in result.items()}
 
 
 def _owned(member: Subscriber) -> set[TopicPartitionId]:
@@ -76,7 +76,7 @@ class _Spread:
         self.sharing = -(-len(names) // len(partitions)) if partitions else 0
         """How many members each partition is for."""
         places = self.sharing * len(partitions)
-        self.wanted = {
+        self.quotas = {
             name: -(-places * (index + 1) // len(names)) - -(-places * index // len(names))
             for index, name in enumerate(names)
         }
@@ -97,7 +97,7 @@ class _Spread:
 
     def _revoke_overfilled(self) -> None:
         for name, partitions in self.assigned.items():
-            while len(partitions) > self.wanted[name]:
+            while len(partitions) > self.quotas[name]:
                 self.members[partitions.pop(0)].remove(name)
 
     def _revoke_overshared(self) -> None:
@@ -107,20 +107,20 @@ class _Spread:
 
     def _fill(self) -> None:
         """Deals what is left round the members that have too little, in turn."""
-        unfilled = [name for name, partitions in self.assigned.items() if len(partitions) < self.wanted[name]]
+        unfilled = [name for name, partitions in self.assigned.items() if len(partitions) < self.quotas[name]]
         turn = 0
         for partition, names in self.members.items():
             for _ in range(self.sharing - len(names)):
-                found = self._next(unfilled, turn, names)
-                if found is None:
+                position = self._next(unfilled, turn, names)
+                if position is None:
                     break
-                name = unfilled[found]
+                name = unfilled[position]
                 names.append(name)
                 self.assigned[name].append(partition)
-                turn = found + 1
-                if len(self.assigned[name]) >= self.wanted[name]:
-                    del unfilled[found]
-                    turn = found
+                turn = position + 1
+                if len(self.assigned[name]) >= self.quotas[name]:
+                    del unfilled[position]
+                    turn = position
 
     @staticmethod
     def _next(unfilled: Sequence[str], turn: int, names: Collection[str]) -> int | None:

@@ -63,19 +63,19 @@ def _trimmed(
     assigned: Assignment, topics: Collection[Uuid], quota: int, free: list[TopicIdPartition]
 ) -> tuple[Assignment, int]:
     """What a member keeps, at most `quota`, and its room for more; what it gives up is added to `free`."""
-    kept: dict[Uuid, frozenset[int]] = {}
+    retained: dict[Uuid, frozenset[int]] = {}
     for topic_id, partitions in assigned.items():
         if topic_id not in topics:
             continue
         if len(partitions) <= quota:
-            kept[topic_id] = partitions
+            retained[topic_id] = partitions
         else:
             ordered = sorted(partitions)
             free.extend((topic_id, index) for index in ordered[quota:])
             if quota:
-                kept[topic_id] = frozenset(ordered[:quota])
-        quota -= len(kept.get(topic_id, ()))
-    return kept, quota
+                retained[topic_id] = frozenset(ordered[:quota])
+        quota -= len(retained.get(topic_id, ()))
+    return retained, quota
 
 
 def _joined(assigned: Assignment, added: Collection[TopicIdPartition] | islice[TopicIdPartition]) -> Assignment:

@@ -60,7 +60,7 @@ class Joining:
         self.client = client
         self.ticket = ticket
         self.now_ms = now_ms
-        self.strategies = tuple(Strategy(each.name, bytes(each.metadata)) for each in request.protocols)
+        self.strategies = tuple(Strategy(protocol.name, bytes(protocol.metadata)) for protocol in request.protocols)
         self.draft = Draft()
 
     def answer(self, response: JoinGroupResponse) -> None:

@@ -26,36 +26,36 @@ def leave(
 ) -> GroupOutcome:
     """Every member is answered on its own; those who stay rebalance."""
     draft = Draft()
-    results = [_leave_one(state, group, each, draft) for each in request.members]
+    results = [_leave_one(state, group, identity, draft) for identity in request.members]
     draft.answer(ticket, LeaveGroupResponse(error_code=0, members=results))
-    gone = [each.member_id or each.group_instance_id or "" for each in results if not each.error_code]
+    gone = [result.member_id or result.group_instance_id or "" for result in results if not result.error_code]
     if gone and group.state is not EMPTY:
         prepare_or_complete(state, group, draft, now_ms, f"{', '.join(gone)} left")
     return draft.outcome()
 
 
-def _leave_one(state: GroupState, group: ClassicGroup, each: MemberIdentity, draft: Draft) -> MemberResponse:
+def _leave_one(state: GroupState, group: ClassicGroup, identity: MemberIdentity, draft: Draft) -> MemberResponse:
     code = ErrorCode.NONE
     try:
-        member_id = _member_id(group, each)
+        member_id = _member_id(group, identity)
         if member_id in group.pending_joins:
             state.timers.cancel(session_key(group.group_id, member_id))
             group.remove(member_id)
         else:
             remove_member(state, group, group.members[member_id], draft)
-        state.note("member left", group=group.group_id, member=member_id, reason=each.reason or "not provided")
+        state.note("member left", group=group.group_id, member=member_id, reason=identity.reason or "not provided")
     except KafkaError as error:
         code = error.code
-    return MemberResponse(member_id=each.member_id, group_instance_id=each.group_instance_id, error_code=code)
+    return MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=code)
 
 
-def _member_id(group: ClassicGroup, each: MemberIdentity) -> str:
+def _member_id(group: ClassicGroup, identity: MemberIdentity) -> str:
     """Whom the request means; administrators know static members by their instance ids only."""
-    if not each.member_id:
-        owner = group.static_members.get(each.group_instance_id or "")
+    if not identity.member_id:
+        owner = group.static_members.get(identity.group_instance_id or "")
         if owner is None:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
         return owner
-    if each.member_id not in group.pending_joins:
-        group.check_member(each.member_id, each.group_instance_id)
-    return each.member_id
+    if identity.member_id not in group.pending_joins:
+        group.check_member(identity.member_id, identity.group_instance_id)
+    return identity.member_id

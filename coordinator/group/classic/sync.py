@@ -43,7 +43,7 @@ def sync(
         answer_sync(member, draft, _refused(ErrorCode.REBALANCE_IN_PROGRESS))  # its client has given that one up
         member.sync_ticket = ticket
         if group.is_leader(member.member_id):
-            given = {each.member_id: bytes(each.assignment) for each in request.assignments}
+            given = {assignment.member_id: bytes(assignment.assignment) for assignment in request.assignments}
             _assign(state, group, given, draft, now_ms)
     return draft.outcome()
 
@@ -52,8 +52,8 @@ def _check(group: ClassicGroup, request: SyncGroupRequest) -> None:
     group.check_member(request.member_id, request.group_instance_id)
     if request.generation_id != group.generation:
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
-    for said, known in ((request.protocol_type, group.protocol), (request.protocol_name, group.strategy)):
-        if said is not None and known is not None and said != known:
+    for claimed, expected in ((request.protocol_type, group.protocol), (request.protocol_name, group.strategy)):
+        if claimed is not None and expected is not None and claimed != expected:
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
 
 

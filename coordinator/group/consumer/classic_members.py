@@ -12,9 +12,9 @@ from coordinator.group.consumer.downgrade import can_downgrade_with, downgrade
 from coordinator.group.consumer.embedded import assignment_bytes, owned_by, subscription_of
 from coordinator.group.consumer.fencing import fence, keep_session, stop_sync_deadline, watch_join, watch_sync
 from coordinator.group.consumer.group import ConsumerGroup
+from coordinator.group.consumer.group_update import GroupUpdate
 from coordinator.group.consumer.member import Member, MemberState, without_epochs
 from coordinator.group.consumer.membership import check_instance, check_room, dynamic_member, static_member
-from coordinator.group.consumer.work import Work
 from coordinator.group.draft import Draft
 from coordinator.group.records import GroupOutcome
 from coordinator.group.state import Client, GroupState
@@ -43,7 +43,7 @@ def join(
     UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
     draft = Draft()
     unknown = not request.member_id
-    member_id = request.member_id or uuid_to_text(state.world.new_uuid())
+    member_id = request.member_id or uuid_to_text(state.environment.new_uuid())
     _check_join(state, group, request, member_id)
     if unknown and request.group_instance_id is None and client.version >= FIRST_VERSION_WITH_MEMBER_ID_REQUIRED:
         draft.answer(ticket, join_refused(member_id, ErrorCode.MEMBER_ID_REQUIRED))
@@ -53,8 +53,8 @@ def join(
         before = dynamic_member(group, member_id, joining=True)
     else:
         before = static_member(group, member_id, request.group_instance_id, draft, joining=unknown, classic=True)
-    work = Work(state, group, client, draft, now_ms)
-    after, downgraded = _advance(work, before, _changed(before, request, client, subscription), subscription)
+    update = GroupUpdate(state, group, client, draft, now_ms)
+    after, downgraded = _advance(update, before, _changed(before, request, client, subscription), subscription)
     if not downgraded:
         keep_session(state, group.group_id, after, now_ms)
         watch_sync(state, group.group_id, after, now_ms)
@@ -82,7 +82,7 @@ def _check_join(state: GroupState, group: ConsumerGroup, request: JoinGroupReque
             "is disabled.",
         )
     check_room(group, member_id, settings.group_consumer_max_size)
-    shared = any(group.classic_protocols[each.name] == group.classic_members for each in request.protocols)
+    shared = any(group.classic_protocols[protocol.name] == group.classic_members for protocol in request.protocols)
     if request.protocol_type != PROTOCOL_TYPE or not shared:
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"Member {member_id}'s protocols are not supported.")
 
@@ -100,7 +100,9 @@ def _changed(
     member: Member, request: JoinGroupRequest, client: Client, subscription: ConsumerProtocolSubscription
 ) -> Member:
     """The member as the request describes it."""
-    protocols = [ClassicProtocol(name=each.name, metadata=bytes(each.metadata)) for each in request.protocols]
+    protocols = [
+        ClassicProtocol(name=protocol.name, metadata=bytes(protocol.metadata)) for protocol in request.protocols
+    ]
     timeout_ms = request.rebalance_timeout_ms
     return member._replace(
         instance_id=request.group_instance_id or member.instance_id,
@@ -115,21 +117,21 @@ def _changed(
 
 
 def _advance(
-    work: Work, before: Member, after: Member, subscription: ConsumerProtocolSubscription
+    update: GroupUpdate, before: Member, after: Member, subscription: ConsumerProtocolSubscription
 ) -> tuple[Member, bool]:
     """The member once its join is applied, and whether it made the group classic: it was in the place of the last
     member that spoke the consumer protocol."""
-    group, now_ms = work.group, work.now_ms
-    claimed = owned_by(subscription, work.state.world.topics)
+    group, now_ms = update.group, update.now_ms
+    claimed = owned_by(subscription, update.state.environment.topics)
     replaced = group.static_member(after.instance_id)
-    if replaced is None or not can_downgrade_with(work.state, group, replaced):
-        return work.settle(before, after, claimed), False
-    changed, epoch = work.subscribe(before, after)
+    if replaced is None or not can_downgrade_with(update.state, group, replaced):
+        return update.settle(before, after, claimed), False
+    changed, epoch = update.subscribe(before, after)
     stale = group.assignment_epoch < epoch.number
     if not stale:
-        after = work.move(after, work.last_target(after), changed, claimed)
+        after = update.move(after, update.last_target(after), changed, claimed)
     reason = f"Downgrade group {group.group_id} from consumer to classic with stale assignment." if stale else None
-    downgrade(work.state, group, work.draft, now_ms, joining=after, rebalance=reason)
+    downgrade(update.state, group, update.draft, now_ms, joining=after, rebalance=reason)
     return after, True
 
 
@@ -145,8 +147,8 @@ def sync(
     INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS."""
     member = _classic_member(group, request.member_id, request.group_instance_id, request.generation_id)
     preferred = member.classic_protocols[0]
-    for said, known in ((request.protocol_type, PROTOCOL_TYPE), (request.protocol_name, preferred.name)):
-        if said is not None and said != known:
+    for claimed, expected in ((request.protocol_type, PROTOCOL_TYPE), (request.protocol_name, preferred.name)):
+        if claimed is not None and claimed != expected:
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if group.assignment_epoch > member.member_epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
         watch_join(state, group.group_id, member, now_ms)
@@ -160,7 +162,7 @@ def sync(
             error_code=0,
             protocol_type=request.protocol_type,
             protocol_name=request.protocol_name,
-            assignment=assignment_bytes(without_epochs(member.assigned), preferred.metadata, state.world.topics),
+            assignment=assignment_bytes(without_epochs(member.assigned), preferred.metadata, state.environment.topics),
         ),
     )
     return draft.outcome()
@@ -226,24 +228,24 @@ def leave(
     draft = Draft()
     leaving: dict[str, Member] = {}
     results: list[MemberResponse] = []
-    for each in request.members:
+    for identity in request.members:
         code = ErrorCode.NONE
         try:
-            member = _leaving_member(group, each)
+            member = _leaving_member(group, identity)
             leaving[member.member_id] = member
         except KafkaError as error:
             code = error.code
         results.append(
-            MemberResponse(member_id=each.member_id, group_instance_id=each.group_instance_id, error_code=code)
+            MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=code)
         )
     fence(state, group, list(leaving.values()), draft, now_ms)
     draft.answer(ticket, LeaveGroupResponse(error_code=0, members=results))
     return draft.outcome()
 
 
-def _leaving_member(group: ConsumerGroup, each: MemberIdentity) -> Member:
-    if each.group_instance_id is None:
-        return group.member(each.member_id)
-    present = group.static_member(each.group_instance_id)
-    member_id = each.member_id or (present.member_id if present else "")  # administrators don't know it
-    return check_instance(present, member_id, each.group_instance_id)
+def _leaving_member(group: ConsumerGroup, identity: MemberIdentity) -> Member:
+    if identity.group_instance_id is None:
+        return group.member(identity.member_id)
+    present = group.static_member(identity.group_instance_id)
+    member_id = identity.member_id or (present.member_id if present else "")  # administrators don't know it
+    return check_instance(present, member_id, identity.group_instance_id)

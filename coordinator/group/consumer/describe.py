@@ -13,7 +13,7 @@ from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.member import Member
 from coordinator.group.modern.describe import existing_topics, undescribed
 from coordinator.group.records import GroupOutcome
-from coordinator.group.state import Client, GroupState, Topics
+from coordinator.group.state import Client, GroupState, TopicLookup
 from coordinator.outcome import Outcome, Reply, Ticket
 from protocol.errors import KafkaError
 from protocol.messages import consumer_group_describe as messages
@@ -43,11 +43,11 @@ def described(state: GroupState, group_id: str) -> messages.DescribedGroup:
         group_epoch=group.epoch,
         assignment_epoch=group.assignment_epoch,
         assignor_name=group.preferred_assignor() or configured(state.settings.group_consumer_assignors)[0],
-        members=[_member(group, member, state.world.topics) for member in group.members.values()],
+        members=[_member(group, member, state.environment.topics) for member in group.members.values()],
     )
 
 
-def _member(group: ConsumerGroup, member: Member, topics: Topics) -> messages.Member:
+def _member(group: ConsumerGroup, member: Member, topics: TopicLookup) -> messages.Member:
     owned: dict[Uuid, list[int]] = {}
     for part in (member.assigned, member.pending_revocation):
         for topic_id, partitions in part.items():
@@ -67,7 +67,7 @@ def _member(group: ConsumerGroup, member: Member, topics: Topics) -> messages.Me
     )
 
 
-def _assignment(partitions: Mapping[Uuid, Iterable[int]], topics: Topics) -> messages.Assignment:
+def _assignment(partitions: Mapping[Uuid, Iterable[int]], topics: TopicLookup) -> messages.Assignment:
     """Partitions of topics that are there still."""
     return messages.Assignment(
         topic_partitions=[

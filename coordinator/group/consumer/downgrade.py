@@ -20,7 +20,7 @@ from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.member import Member
 from coordinator.group.draft import Draft
 from coordinator.group.records import GroupOutcome
-from coordinator.group.state import GroupState, Topics
+from coordinator.group.state import GroupState, TopicLookup
 from protocol.consumer_protocol import PROTOCOL_TYPE
 
 DOWNGRADE_POLICIES: Final = frozenset({"downgrade", "bidirectional"})
@@ -73,7 +73,7 @@ def downgrade(
     if joining is not None and replaced is not None:
         members.append(joining)
         targets[joining.member_id] = group.target(replaced.member_id)
-    classic = _classic_group(group, members, targets, state.world.topics, now_ms)
+    classic = _classic_group(group, members, targets, state.environment.topics, now_ms)
     if rebalance is not None:
         classic.leader = None
     draft.records.append(as_is(classic))
@@ -86,7 +86,7 @@ def _classic_group(
     group: ConsumerGroup,
     members: Collection[Member],
     targets: dict[str, Assignment],
-    topics: Topics,
+    topics: TopicLookup,
     now_ms: int,
 ) -> Rendezvous:
     classic = Rendezvous(group.group_id, STABLE, now_ms)
@@ -94,8 +94,10 @@ def _classic_group(
     for member in members:
         classic.add(_classic_member(member), PROTOCOL_TYPE)
     classic.strategy = strategy = classic.select_strategy()
-    for each in classic.members.values():
-        each.assignment = assignment_bytes(targets[each.member_id], each.metadata(strategy), topics)
+    for classic_member in classic.members.values():
+        classic_member.assignment = assignment_bytes(
+            targets[classic_member.member_id], classic_member.metadata(strategy), topics
+        )
     return classic
 
 

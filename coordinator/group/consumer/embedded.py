@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from coordinator.group.assignment import Assignment
-from coordinator.group.state import Topics
+from coordinator.group.state import TopicLookup
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -21,7 +21,7 @@ from protocol.consumer_protocol import (
 from protocol.types import Buffer, Uuid
 
 
-def assignment_bytes(partitions: Mapping[Uuid, Iterable[int]], metadata: Buffer, topics: Topics) -> bytes:
+def assignment_bytes(partitions: Mapping[Uuid, Iterable[int]], metadata: Buffer, topics: TopicLookup) -> bytes:
     """An assignment as a member understands it that sent `metadata` when it joined. ProtocolError if that is none."""
     assigned = []
     for topic_id, indexes in partitions.items():
@@ -31,7 +31,7 @@ def assignment_bytes(partitions: Mapping[Uuid, Iterable[int]], metadata: Buffer,
     return write(ConsumerProtocolAssignment(assigned_partitions=assigned, user_data=None), version_of(metadata))
 
 
-def assignment_of(data: Buffer, topics: Topics) -> tuple[Assignment, bool]:
+def assignment_of(data: Buffer, topics: TopicLookup) -> tuple[Assignment, bool]:
     """The assignment in `data`, and whether an assignor of the client's own has put more into it. ProtocolError if it
     is none."""
     if not data:
@@ -45,15 +45,15 @@ def subscription_of(data: Buffer) -> ConsumerProtocolSubscription:
     return read(ConsumerProtocolSubscription, data)
 
 
-def owned_by(subscription: ConsumerProtocolSubscription, topics: Topics) -> Assignment:
+def owned_by(subscription: ConsumerProtocolSubscription, topics: TopicLookup) -> Assignment:
     """The partitions that a member said it owns."""
     return _by_id(subscription.owned_partitions, topics)
 
 
-def _by_id(named: Iterable[TopicPartition], topics: Topics) -> Assignment:
+def _by_id(named: Iterable[TopicPartition], topics: TopicLookup) -> Assignment:
     result: dict[Uuid, frozenset[int]] = {}
-    for each in named:
-        topic = topics.topic(each.topic)
+    for topic_partitions in named:
+        topic = topics.topic(topic_partitions.topic)
         if topic is not None:
-            result[topic.topic_id] = frozenset(each.partitions)
+            result[topic.topic_id] = frozenset(topic_partitions.partitions)
     return result

@@ -15,7 +15,7 @@ from coordinator.group.consumer import records
 from coordinator.group.consumer.downgrade import can_downgrade_without, downgrade
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.member import Member, MemberState
-from coordinator.group.consumer.timers import Deadline, key
+from coordinator.group.consumer.timers import MemberDeadline, key
 from coordinator.group.draft import Draft
 from coordinator.group.records import GroupOutcome
 from coordinator.group.state import GroupState
@@ -47,7 +47,7 @@ def fence(state: GroupState, group: ConsumerGroup, members: Sequence[Member], dr
     draft.records.append(records.epoch(group.group_id, group.epoch + 1, metadata_hash))
 
 
-def expire(state: GroupState, deadline: Deadline, group_id: str, member_id: str, now_ms: int) -> GroupOutcome:
+def expire(state: GroupState, deadline: MemberDeadline, group_id: str, member_id: str, now_ms: int) -> GroupOutcome:
     """A member missed a deadline; nothing happens if it is gone already."""
     group = state.groups.get(group_id)
     member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
@@ -59,7 +59,7 @@ def expire(state: GroupState, deadline: Deadline, group_id: str, member_id: str,
     return draft.outcome()
 
 
-def _watch(state: GroupState, deadline: Deadline, group_id: str, member_id: str, deadline_ms: int) -> None:
+def _watch(state: GroupState, deadline: MemberDeadline, group_id: str, member_id: str, deadline_ms: int) -> None:
     timer = key(deadline, group_id, member_id)
     if not state.timers.postpone(timer, deadline_ms):
         state.timers.set(timer, deadline_ms, lambda now_ms: expire(state, deadline, group_id, member_id, now_ms))
@@ -69,8 +69,8 @@ def keep_session(state: GroupState, group_id: str, member: Member, now_ms: int) 
     """The member gave a sign of life. One that speaks the classic protocol said itself how long it may be silent."""
     timeout_ms = member.classic_session_timeout_ms
     if timeout_ms is None:
-        timeout_ms = state.world.group_config(group_id).consumer_session_timeout_ms
-    _watch(state, Deadline.SESSION, group_id, member.member_id, now_ms + timeout_ms)
+        timeout_ms = state.environment.group_config(group_id).consumer_session_timeout_ms
+    _watch(state, MemberDeadline.SESSION, group_id, member.member_id, now_ms + timeout_ms)
 
 
 def watch_rebalance(state: GroupState, group_id: str, member: Member, now_ms: int) -> None:
@@ -82,31 +82,31 @@ def watch_rebalance(state: GroupState, group_id: str, member: Member, now_ms: in
         late = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
         if late is None or late.member_epoch != epoch:
             return Draft().outcome()
-        return expire(state, Deadline.REBALANCE, group_id, member_id, then_ms)
+        return expire(state, MemberDeadline.REBALANCE, group_id, member_id, then_ms)
 
-    state.timers.set(key(Deadline.REBALANCE, group_id, member_id), now_ms + member.rebalance_timeout_ms, over)
+    state.timers.set(key(MemberDeadline.REBALANCE, group_id, member_id), now_ms + member.rebalance_timeout_ms, over)
 
 
 def stop_rebalance_deadline(state: GroupState, group_id: str, member_id: str) -> None:
     """It has given up what it had to."""
-    state.timers.cancel(key(Deadline.REBALANCE, group_id, member_id))
+    state.timers.cancel(key(MemberDeadline.REBALANCE, group_id, member_id))
 
 
 def watch_join(state: GroupState, group_id: str, member: Member, now_ms: int) -> None:
     """A member of the classic protocol was told to rejoin; told again, it has no more time for it."""
-    if key(Deadline.JOIN, group_id, member.member_id) not in state.timers:
-        _watch(state, Deadline.JOIN, group_id, member.member_id, now_ms + member.rebalance_timeout_ms)
+    if key(MemberDeadline.JOIN, group_id, member.member_id) not in state.timers:
+        _watch(state, MemberDeadline.JOIN, group_id, member.member_id, now_ms + member.rebalance_timeout_ms)
 
 
 def watch_sync(state: GroupState, group_id: str, member: Member, now_ms: int) -> None:
     """A member of the classic protocol has joined, and is to ask for its assignment."""
-    state.timers.cancel(key(Deadline.JOIN, group_id, member.member_id))
-    _watch(state, Deadline.SYNC, group_id, member.member_id, now_ms + member.rebalance_timeout_ms)
+    state.timers.cancel(key(MemberDeadline.JOIN, group_id, member.member_id))
+    _watch(state, MemberDeadline.SYNC, group_id, member.member_id, now_ms + member.rebalance_timeout_ms)
 
 
 def stop_sync_deadline(state: GroupState, group_id: str, member_id: str) -> None:
     """It has asked for its assignment."""
-    state.timers.cancel(key(Deadline.SYNC, group_id, member_id))
+    state.timers.cancel(key(MemberDeadline.SYNC, group_id, member_id))
 
 
 def activate(state: GroupState, now_ms: int) -> None:

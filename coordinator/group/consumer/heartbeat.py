@@ -9,6 +9,7 @@ from coordinator.group.assignors.builtin import configured
 from coordinator.group.consumer import records
 from coordinator.group.consumer.fencing import fence, keep_session
 from coordinator.group.consumer.group import ConsumerGroup
+from coordinator.group.consumer.group_update import GroupUpdate
 from coordinator.group.consumer.member import (
     JOINING,
     LEAVING,
@@ -28,7 +29,6 @@ from coordinator.group.consumer.membership import (
 from coordinator.group.consumer.reconciliation import Claimed
 from coordinator.group.consumer.requests import check
 from coordinator.group.consumer.upgrade import find_or_make
-from coordinator.group.consumer.work import Work
 from coordinator.group.draft import Draft
 from coordinator.group.records import GroupOutcome
 from coordinator.group.state import Client, GroupState
@@ -68,7 +68,7 @@ def _stay(
     check_room(group, request.member_id, state.settings.group_consumer_max_size)
     claimed = _claimed(request)
     before = _member(state, group, request, claimed, draft)
-    after = Work(state, group, client, draft, now_ms).settle(before, _changed(before, request, client), claimed)
+    after = GroupUpdate(state, group, client, draft, now_ms).settle(before, _changed(before, request, client), claimed)
     keep_session(state, group.group_id, after, now_ms)
     is_full = (
         request.rebalance_timeout_ms != -1
@@ -80,7 +80,7 @@ def _stay(
         error_code=0,
         member_id=after.member_id,
         member_epoch=after.member_epoch,
-        heartbeat_interval_ms=state.world.group_config(group.group_id).consumer_heartbeat_interval_ms,
+        heartbeat_interval_ms=state.environment.group_config(group.group_id).consumer_heartbeat_interval_ms,
         assignment=_assignment(after.assigned) if tells else None,
     )
 
@@ -88,7 +88,7 @@ def _stay(
 def _claimed(request: ConsumerGroupHeartbeatRequest) -> Claimed:
     if request.topic_partitions is None:
         return None
-    return {each.topic_id: each.partitions for each in request.topic_partitions}
+    return {topic.topic_id: topic.partitions for topic in request.topic_partitions}
 
 
 def _member(
@@ -96,7 +96,7 @@ def _member(
 ) -> Member:
     """The member as it was before this heartbeat."""
     joining = request.member_epoch == JOINING
-    member_id = request.member_id or uuid_to_text(state.world.new_uuid())
+    member_id = request.member_id or uuid_to_text(state.environment.new_uuid())
     if request.instance_id is None:
         member = dynamic_member(group, member_id, joining=joining)
     else:

@@ -114,11 +114,11 @@ class Member(NamedTuple):
 
     def moved_by(self, value: ConsumerGroupCurrentMemberAssignmentValue) -> Member:
         """The member after a record of its epoch and partitions."""
-        known = value.state in MemberState.__members__.values()
+        is_defined = value.state in MemberState.__members__.values()
         return self._replace(
             member_epoch=value.member_epoch,
             previous_member_epoch=value.previous_member_epoch,
-            state=MemberState(value.state) if known else MemberState.UNKNOWN,
+            state=MemberState(value.state) if is_defined else MemberState.UNKNOWN,
             assigned=_owned(value.assigned_partitions, value.member_epoch),
             pending_revocation=_owned(value.partitions_pending_revocation, value.member_epoch),
         )

@@ -24,8 +24,8 @@ def check_room(group: ConsumerGroup, member_id: str, max_size: int) -> None:
 
 def dynamic_member(group: ConsumerGroup, member_id: str, *, joining: bool) -> Member:
     """The member, or a new one if it joins; raises UNKNOWN_MEMBER_ID."""
-    known = group.members.get(member_id)
-    return Member(member_id) if known is None and joining else group.member(member_id)
+    member = group.members.get(member_id)
+    return Member(member_id) if member is None and joining else group.member(member_id)
 
 
 def static_member(

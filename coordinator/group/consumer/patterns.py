@@ -90,7 +90,7 @@ def _match_if_due(
     )
     if due and patterns:
         state.timers.set(key, now_ms + MATCHING_TIMEOUT_MS, lambda _now_ms: NOTHING)
-        state.world.match_topics(MatchRequest(group.group_id, after.member_id, patterns, client))
+        state.environment.match_topics(MatchRequest(group.group_id, after.member_id, patterns, client))
 
 
 class Matched(NamedTuple):
@@ -132,7 +132,7 @@ def _leaves_partitions_idle(state: GroupState, group: ConsumerGroup, result: Mat
     """Whether a member's new pattern leaves out topics of its target. It has given them up when it changed its pattern,
     and nobody gets them without another epoch, which other topics or another hash need not bring: its pattern may
     match nothing, and other members may name them. (Apache Kafka 4.3 leaves such partitions idle.)"""
-    topics = state.world.topics
+    topics = state.environment.topics
     for member in group.members.values():
         resolved = result.resolved.get(member.regex or "")
         if resolved is not None and member.regex not in group.resolved:

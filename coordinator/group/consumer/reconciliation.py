@@ -88,11 +88,11 @@ def _drop_unsubscribed(member: Member, step: Step) -> Member:
     dropped = {topic_id: partitions for topic_id, partitions in member.assigned.items() if topic_id not in step.topics}
     if not dropped:
         return member
-    kept = {topic_id: partitions for topic_id, partitions in member.assigned.items() if topic_id not in dropped}
+    retained = {topic_id: partitions for topic_id, partitions in member.assigned.items() if topic_id not in dropped}
     pending = dict(member.pending_revocation)
     for topic_id, partitions in dropped.items():
         pending[topic_id] = {**pending.get(topic_id, {}), **partitions}
-    moved = member.at(member.member_epoch)._replace(assigned=kept)
+    moved = member.at(member.member_epoch)._replace(assigned=retained)
     if not _claims(step.claimed, pending):
         return moved
     return moved._replace(state=MemberState.UNREVOKED_PARTITIONS, pending_revocation=pending)
@@ -101,7 +101,7 @@ def _drop_unsubscribed(member: Member, step: Step) -> Member:
 class _Difference(NamedTuple):
     """What stays, goes and comes, and whether some that shall come is not free."""
 
-    kept: dict[Uuid, Mapping[int, int]]
+    retained: dict[Uuid, Mapping[int, int]]
     revoked: dict[Uuid, Mapping[int, int]]
     added: dict[Uuid, list[int]]
     waits: bool
@@ -113,10 +113,10 @@ def _advance(member: Member, member_epoch: int, step: Step) -> Member:
     if difference.revoked and _claims(step.claimed, difference.revoked):
         return member.at(member_epoch)._replace(
             state=MemberState.UNREVOKED_PARTITIONS,
-            assigned=difference.kept,
+            assigned=difference.retained,
             pending_revocation=difference.revoked,
         )
-    assigned = dict(difference.kept)
+    assigned = dict(difference.retained)
     for topic_id, partitions in difference.added.items():
         assigned[topic_id] = {**assigned.get(topic_id, {}), **dict.fromkeys(partitions, step.target_epoch)}
     return member.at(step.target_epoch)._replace(
@@ -131,14 +131,14 @@ def _compare(member: Member, step: Step) -> _Difference:
     for topic_id in {**step.target, **member.assigned}:
         target = step.target.get(topic_id, frozenset()) if topic_id in step.topics else frozenset()
         owned = member.assigned.get(topic_id, {})
-        kept = {index: epoch for index, epoch in owned.items() if index in target}
+        retained = {index: epoch for index, epoch in owned.items() if index in target}
         revoked = {index: epoch for index, epoch in owned.items() if index not in target}
-        missing = sorted(target - kept.keys())
+        missing = sorted(target - retained.keys())
         own_leftovers = member.pending_revocation.get(topic_id, {})
         added = [index for index in missing if index in own_leftovers or not step.is_owned(topic_id, index)]
         if len(added) < len(missing):
             difference = difference._replace(waits=True)
-        for part, partitions in ((difference.kept, kept), (difference.revoked, revoked)):
+        for part, partitions in ((difference.retained, retained), (difference.revoked, revoked)):
             if partitions:
                 part[topic_id] = partitions
         if added:

@@ -51,20 +51,20 @@ current_gone: Final = _shared.current_gone
 all_of_member_gone: Final = _shared.all_of_member_gone
 
 
-def member(group_id: str, said: Member) -> GroupRecord:
+def member(group_id: str, described: Member) -> GroupRecord:
     """What a member says of itself."""
     value = ConsumerGroupMemberMetadataValue(
-        instance_id=said.instance_id,
-        rack_id=said.rack_id,
-        client_id=said.client_id,
-        client_host=said.client_host,
-        subscribed_topic_names=sorted(said.topic_names),
-        subscribed_topic_regex=said.topic_regex,
-        rebalance_timeout_ms=said.rebalance_timeout_ms,
-        server_assignor=said.server_assignor,
-        classic_member_metadata=said.classic,
+        instance_id=described.instance_id,
+        rack_id=described.rack_id,
+        client_id=described.client_id,
+        client_host=described.client_host,
+        subscribed_topic_names=sorted(described.topic_names),
+        subscribed_topic_regex=described.topic_regex,
+        rebalance_timeout_ms=described.rebalance_timeout_ms,
+        server_assignor=described.server_assignor,
+        classic_member_metadata=described.classic,
     )
-    return GroupRecord(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=said.member_id), value)
+    return GroupRecord(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=described.member_id), value)
 
 
 def target(group_id: str, member_id: str, assignment: Assignment) -> GroupRecord:

@@ -15,7 +15,7 @@ from coordinator.group.modern.topic_ids import TopicIds
 from coordinator.group.subscription_metadata import TopicTable
 
 
-class Target(NamedTuple):
+class MemberTarget(NamedTuple):
     """A member's target, and the group epoch it is for."""
 
     epoch: int

@@ -15,7 +15,7 @@ from enum import Enum
 from coordinator.group.timers import Timers
 
 
-class Deadline(Enum):
+class MemberDeadline(Enum):
     """What a member can miss: its timer's name, and what completes "Member … was fenced because …"."""
 
     SESSION = "member session", "the member session expired"
@@ -28,12 +28,12 @@ class Deadline(Enum):
         self.reason = reason
 
 
-def key(deadline: Deadline, group_id: str, member_id: str) -> tuple[str, str, str]:
+def key(deadline: MemberDeadline, group_id: str, member_id: str) -> tuple[str, str, str]:
     """What the timer is set under."""
     return deadline.timer, group_id, member_id
 
 
 def cancel_all(timers: Timers, group_id: str, member_id: str) -> None:
     """The member is gone."""
-    for deadline in Deadline:
+    for deadline in MemberDeadline:
         timers.cancel(key(deadline, group_id, member_id))

@@ -90,9 +90,9 @@ def _consumer_group(state: GroupState, classic: ClassicGroup) -> ConsumerGroup:
     """The group as its records are about to tell it. ProtocolError where a member's bytes can't be understood."""
     group = ConsumerGroup(classic.group_id)
     group.epoch = group.assignment_epoch = classic.generation
-    topics = state.world.topics
-    for each in classic.members.values():
-        target, has_more = assignment_of(each.assignment, topics)
+    topics = state.environment.topics
+    for member in classic.members.values():
+        target, has_more = assignment_of(member.assignment, topics)
         if has_more:
             raise _not_upgraded(
                 state,
@@ -100,29 +100,29 @@ def _consumer_group(state: GroupState, classic: ClassicGroup) -> ConsumerGroup:
                 "because an unsupported custom assignor is in use. Please refer to the documentation or switch to a "
                 "default assignor before re-attempting the upgrade",
             )
-        group.put_target(each.member_id, target)
-        group.put(_member(each, classic)._replace(assigned=at_epoch(target, classic.generation)))
+        group.put_target(member.member_id, target)
+        group.put(_member(member, classic)._replace(assigned=at_epoch(target, classic.generation)))
     group.metadata_hash = state.watch.group_hash(group.subscriptions.topics)
     return group
 
 
-def _member(each: ClassicMember, classic: ClassicGroup) -> Member:
+def _member(member: ClassicMember, classic: ClassicGroup) -> Member:
     """A member that goes on with the classic protocol. Before the first generation there is no strategy yet, and one
     that has joined the next may have given the present one up: then what it likes best tells what it reads."""
-    names = [name for name, _ in each.strategies]
-    subscription = subscription_of(each.metadata(classic.strategy if classic.strategy in names else names[0]))
-    protocols = [ClassicProtocol(name=name, metadata=metadata) for name, metadata in each.strategies]
+    names = [name for name, _ in member.strategies]
+    subscription = subscription_of(member.metadata(classic.strategy if classic.strategy in names else names[0]))
+    protocols = [ClassicProtocol(name=name, metadata=metadata) for name, metadata in member.strategies]
     return Member(
-        each.member_id,
+        member.member_id,
         member_epoch=classic.generation,
         previous_member_epoch=classic.generation,
-        instance_id=each.instance_id,
+        instance_id=member.instance_id,
         rack_id=subscription.rack_id or None,
-        rebalance_timeout_ms=each.rebalance_timeout_ms,
-        client_id=each.client_id,
-        client_host=each.client_host,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        client_id=member.client_id,
+        client_host=member.client_host,
         topic_names=frozenset(subscription.topics),
-        classic=ClassicMemberMetadata(session_timeout_ms=each.session_timeout_ms, supported_protocols=protocols),
+        classic=ClassicMemberMetadata(session_timeout_ms=member.session_timeout_ms, supported_protocols=protocols),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from coordinator.cluster.topics.topic import Topic
-from coordinator.group.state import Topics
+from coordinator.group.state import TopicLookup
 from protocol.errors import KafkaError
 from protocol.messages import consumer_group_describe, share_group_describe
 from protocol.types import Uuid
@@ -28,7 +28,7 @@ def undescribed(described_group: type[D], group_id: str, error: KafkaError) -> D
     )
 
 
-def existing_topics(partitions: Mapping[Uuid, Iterable[int]], topics: Topics) -> Iterator[tuple[Topic, list[int]]]:
+def existing_topics(partitions: Mapping[Uuid, Iterable[int]], topics: TopicLookup) -> Iterator[tuple[Topic, list[int]]]:
     """Yields each topic that still exists, with its partitions in order."""
     for topic_id, indexes in partitions.items():
         topic = topics.topic_by_id(topic_id)

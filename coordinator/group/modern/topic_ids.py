@@ -17,11 +17,11 @@ class TopicIds:
 
     def of(self, names: frozenset[str]) -> frozenset[Uuid]:
         """The ids of those of the names that are topics."""
-        found = self._of_subscription.get(names)
-        if found is None:
+        topic_ids = self._of_subscription.get(names)
+        if topic_ids is None:
             ids = (self._id_of(name) for name in names)
-            found = self._of_subscription[names] = frozenset(topic_id for topic_id in ids if topic_id is not None)
-        return found
+            topic_ids = self._of_subscription[names] = frozenset(topic_id for topic_id in ids if topic_id is not None)
+        return topic_ids
 
     def _id_of(self, name: str) -> Uuid | None:
         if name not in self._ids:

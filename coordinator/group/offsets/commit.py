@@ -87,8 +87,8 @@ def _check_member(state: GroupState, request: OffsetCommitRequest, version: int,
 
 def _unknown_group(version: int) -> ErrorCode:
     """What a member hears of a group that is not there."""
-    known = version >= FIRST_GROUP_ID_NOT_FOUND_VERSION
-    return ErrorCode.GROUP_ID_NOT_FOUND if known else ErrorCode.ILLEGAL_GENERATION
+    knows_not_found = version >= FIRST_GROUP_ID_NOT_FOUND_VERSION
+    return ErrorCode.GROUP_ID_NOT_FOUND if knows_not_found else ErrorCode.ILLEGAL_GENERATION
 
 
 def _too_large(metadata: str | None, max_size: int) -> int:
@@ -170,5 +170,5 @@ def _as_generation(error: KafkaError) -> KafkaError:
 
 
 def _topic_id(state: GroupState, name: str) -> Uuid:
-    topic = state.world.topics.topic(name)
+    topic = state.environment.topics.topic(name)
     return NO_UUID if topic is None else topic.topic_id

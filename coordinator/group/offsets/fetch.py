@@ -70,10 +70,10 @@ def _named(
     offsets: ByTopic = state.offsets.of_group(request.group_id) if group is not None else NO_OFFSETS
     answers = []
     for topic in request.topics or ():
-        known = offsets.get(topic.name, {})
+        committed = offsets.get(topic.name, {})
         partitions = [
             _answer(
-                state, request.group_id, topic.name, index, _valid(known.get(index), topic.topic_id), require_stable
+                state, request.group_id, topic.name, index, _valid(committed.get(index), topic.topic_id), require_stable
             )
             for index in topic.partition_indexes
         ]

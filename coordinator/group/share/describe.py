@@ -10,7 +10,7 @@ from coordinator.group.modern.describe import existing_topics, undescribed
 from coordinator.group.records import GroupOutcome
 from coordinator.group.share.group import ShareGroup
 from coordinator.group.share.member import ShareMember
-from coordinator.group.state import Client, GroupState, Topics
+from coordinator.group.state import Client, GroupState, TopicLookup
 from coordinator.outcome import Outcome, Reply, Ticket
 from protocol.errors import KafkaError
 from protocol.messages import share_group_describe as messages
@@ -36,11 +36,11 @@ def described(state: GroupState, group_id: str) -> messages.DescribedGroup:
         group_epoch=group.epoch,
         assignment_epoch=group.assignment_epoch,
         assignor_name=NAME,
-        members=[_member(member, state.world.topics) for member in group.members.values()],
+        members=[_member(member, state.environment.topics) for member in group.members.values()],
     )
 
 
-def _member(member: ShareMember, topics: Topics) -> messages.Member:
+def _member(member: ShareMember, topics: TopicLookup) -> messages.Member:
     return messages.Member(
         member_id=member.member_id,
         rack_id=member.rack_id,

@@ -27,7 +27,7 @@ from protocol.messages import share_group_heartbeat as messages
 from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 
 
-class Heard(NamedTuple):
+class HeartbeatResult(NamedTuple):
     """The answer to a heartbeat, and the state that is to be made after it."""
 
     response: ShareGroupHeartbeatResponse
@@ -37,7 +37,7 @@ class Heard(NamedTuple):
 
 
 def heartbeat(
-    state: GroupState, request: ShareGroupHeartbeatRequest, client: Client, ticket: Ticket[Heard], now_ms: int
+    state: GroupState, request: ShareGroupHeartbeatRequest, client: Client, ticket: Ticket[HeartbeatResult], now_ms: int
 ) -> GroupOutcome:
     """Raises KafkaError: INVALID_REQUEST, GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID,
     FENCED_MEMBER_EPOCH."""
@@ -65,22 +65,24 @@ def _require(condition: bool, message: str) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
 
 
-def _leave(state: GroupState, request: ShareGroupHeartbeatRequest, draft: Draft) -> Heard:
+def _leave(state: GroupState, request: ShareGroupHeartbeatRequest, draft: Draft) -> HeartbeatResult:
     group = state.group_of(request.group_id, ShareGroup)
     fence(state, group, group.member(request.member_id), draft)
-    return Heard(
+    return HeartbeatResult(
         ShareGroupHeartbeatResponse(
             error_code=0, member_id=request.member_id, member_epoch=request.member_epoch, heartbeat_interval_ms=0
         )
     )
 
 
-def _stay(state: GroupState, request: ShareGroupHeartbeatRequest, client: Client, draft: Draft, now_ms: int) -> Heard:
+def _stay(
+    state: GroupState, request: ShareGroupHeartbeatRequest, client: Client, draft: Draft, now_ms: int
+) -> HeartbeatResult:
     joining = request.member_epoch == JOINING
     group = _group(state, request.group_id, joining=joining)
     _check_room(group, request.member_id, state.settings.group_share_max_size)
-    known = group.members.get(request.member_id)
-    before = ShareMember(request.member_id) if known is None and joining else group.member(request.member_id)
+    present = group.members.get(request.member_id)
+    before = ShareMember(request.member_id) if present is None and joining else group.member(request.member_id)
     _check_epoch(before, request.member_epoch)
     names = request.subscribed_topic_names
     after = before._replace(
@@ -92,7 +94,7 @@ def _stay(state: GroupState, request: ShareGroupHeartbeatRequest, client: Client
     epoch, bumped = _epoch(state, group, before, after, draft)
     moved = _move(state, group, after, epoch, bumped, draft, now_ms)
     keep_session(state, group.group_id, moved.member_id, now_ms)
-    config = state.world.group_config(group.group_id)
+    config = state.environment.group_config(group.group_id)
     tells = joining or names is not None or moved.assigned != before.assigned
     response = ShareGroupHeartbeatResponse(
         error_code=0,
@@ -103,7 +105,7 @@ def _stay(state: GroupState, request: ShareGroupHeartbeatRequest, client: Client
     )
     topics = missing(state, group, group.subscriptions_with(before, after), now_ms)
     due_ms = None if moved.member_epoch == epoch else group.assigned_at_ms + config.share_assignment_interval_ms
-    return Heard(response, initialize(state, group, epoch, topics, draft, now_ms), due_ms)
+    return HeartbeatResult(response, initialize(state, group, epoch, topics, draft, now_ms), due_ms)
 
 
 def _group(state: GroupState, group_id: str, *, joining: bool) -> ShareGroup:
@@ -181,7 +183,7 @@ def _move(
         target_epoch, target = epoch, _assign(state, group, member, epoch, draft, now_ms)
     if not subscription_changed and member.member_epoch == target_epoch:
         return member
-    topics = TopicIds(state.world.topics).of(member.topic_names)
+    topics = TopicIds(state.environment.topics).of(member.topic_names)
     assigned = {topic_id: partitions for topic_id, partitions in target.items() if topic_id in topics}
     moved = member._replace(assigned=assigned)
     if member.member_epoch != target_epoch:
@@ -193,7 +195,7 @@ def _move(
 
 def _may_assign(state: GroupState, group: ShareGroup, now_ms: int) -> bool:
     """Not too often, except that the first state to be made of a group's topics is assigned at once."""
-    interval_ms = state.world.group_config(group.group_id).share_assignment_interval_ms
+    interval_ms = state.environment.group_config(group.group_id).share_assignment_interval_ms
     if not group.assigned_at_ms or not interval_ms or now_ms >= group.assigned_at_ms + interval_ms:
         return True
     return not any(group.targets.values()) and is_assignment_pending(group)
@@ -203,7 +205,7 @@ def _assign(
     state: GroupState, group: ShareGroup, changed: ShareMember, epoch: int, draft: Draft, now_ms: int
 ) -> Assignment:
     """A new target assignment; the target of the member that changed."""
-    ids = TopicIds(state.world.topics)
+    ids = TopicIds(state.environment.topics)
     members = {**group.members, changed.member_id: changed}
     subscribers = {
         member_id: Subscriber(ids.of(member.topic_names), group.target(member_id))

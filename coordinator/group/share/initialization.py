@@ -38,17 +38,17 @@ def missing(state: GroupState, group: ShareGroup, topic_names: Iterable[str], no
     retry_ms = state.settings.group_share_initialize_retry_interval_ms
     result = {}
     for name in sorted(topic_names):
-        topic = state.world.topics.topic(name)
+        topic = state.environment.topics.topic(name)
         if topic is None:
             continue
-        known: set[int] = set()
+        covered: set[int] = set()
         if topic.topic_id in group.topics.initialized:
-            known |= group.topics.initialized[topic.topic_id].partitions
+            covered |= group.topics.initialized[topic.topic_id].partitions
         since_ms = state.state_asked_ms.get((group.group_id, topic.topic_id))
         if since_ms is not None and now_ms - since_ms < retry_ms and topic.topic_id in group.topics.initializing:
-            known |= group.topics.initializing[topic.topic_id].partitions
-        if len(known) < len(topic.partitions):
-            result[topic.topic_id] = InitTopic(name, frozenset(topic.partitions) - known)
+            covered |= group.topics.initializing[topic.topic_id].partitions
+        if len(covered) < len(topic.partitions):
+            result[topic.topic_id] = InitTopic(name, frozenset(topic.partitions) - covered)
     return result
 
 
@@ -74,7 +74,7 @@ def initialize(
 def _named(state: GroupState, offsets: Offsets) -> dict[Uuid, InitTopic]:
     result = {}
     for topic_id, partitions in offsets.items():
-        topic = state.world.topics.topic_by_id(topic_id)
+        topic = state.environment.topics.topic_by_id(topic_id)
         result[topic_id] = InitTopic("<UNKNOWN>" if topic is None else topic.name, frozenset(partitions))
     return result
 
@@ -120,9 +120,9 @@ def is_assignment_pending(group: ShareGroup) -> bool:
 def topics_deleted(state: GroupState, topics: Mapping[str, Uuid], now_ms: int) -> GroupOutcome:
     """Topics are gone, and the share coordinator forgets their state by itself."""
     gone = frozenset(topics.values())
-    found: list[AnyRecord] = [
+    written: list[AnyRecord] = [
         records.state_topics(group.group_id, group.topics.without(gone))
         for group in state.groups.values()
         if isinstance(group, ShareGroup) and any(map(group.topics.has, gone))
     ]
-    return Outcome(found)
+    return Outcome(written)

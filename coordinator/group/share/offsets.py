@@ -39,7 +39,7 @@ class Deletion(NamedTuple):
     errors: Mapping[str, KafkaError]
 
 
-def alter(state: GroupState, group_id: str, wanted: Wanted, ticket: Ticket[Altered], now_ms: int) -> GroupOutcome:
+def alter(state: GroupState, group_id: str, requested: Wanted, ticket: Ticket[Altered], now_ms: int) -> GroupOutcome:
     """Notes that state is being made anew, in a group that may not be there yet; of a topic without partitions, only
     that the group is there. Raises NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND for a group of another type."""
     group = state.groups.get(group_id) or ShareGroup(group_id)
@@ -49,8 +49,8 @@ def alter(state: GroupState, group_id: str, wanted: Wanted, ticket: Ticket[Alter
     offsets: dict[Uuid, dict[int, int]] = {}
     topics: dict[Uuid, InitTopic] = {}
     errors: dict[tuple[str, int], KafkaError] = {}
-    for name, starts in wanted.items():
-        topic = state.world.topics.topic(name)
+    for name, starts in requested.items():
+        topic = state.environment.topics.topic(name)
         there = () if topic is None else topic.partitions
         for partition in starts.keys() - there:
             errors[name, partition] = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -75,7 +75,7 @@ def begin_delete(
     names: dict[Uuid, str] = {}
     errors: dict[str, KafkaError] = {}
     for name in topic_names:
-        topic = state.world.topics.topic(name)
+        topic = state.environment.topics.topic(name)
         if topic is None:
             errors[name] = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             continue
@@ -106,7 +106,7 @@ def begin_delete_all(
     partitions: dict[Uuid, frozenset[int]] = {}
     names: dict[Uuid, str] = {}
     for topic_id in (*group.topics.initializing, *group.topics.initialized, *group.topics.deleting):
-        topic = state.world.topics.topic_by_id(topic_id)
+        topic = state.environment.topics.topic_by_id(topic_id)
         if topic is not None:
             partitions[topic_id], names[topic_id] = frozenset(topic.partitions), topic.name
     record = records.state_topics(group_id, group.topics._replace(initializing={}, initialized={}, deleting=names))
@@ -128,5 +128,5 @@ def initialized_partitions(
 ) -> GroupOutcome:
     """The share partitions that have state; none of a group that is not there."""
     group = state.groups.get(group_id)
-    found = group.topics.partitions if isinstance(group, ShareGroup) else {}
-    return Outcome((), (Reply(ticket, found),))
+    partitions = group.topics.partitions if isinstance(group, ShareGroup) else {}
+    return Outcome((), (Reply(ticket, partitions),))

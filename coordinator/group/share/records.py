@@ -53,15 +53,15 @@ current_gone: Final = _shared.current_gone
 all_of_member_gone: Final = _shared.all_of_member_gone
 
 
-def member(group_id: str, said: ShareMember) -> GroupRecord:
+def member(group_id: str, described: ShareMember) -> GroupRecord:
     """What a member says of itself."""
     value = ShareGroupMemberMetadataValue(
-        rack_id=said.rack_id,
-        client_id=said.client_id,
-        client_host=said.client_host,
-        subscribed_topic_names=sorted(said.topic_names),
+        rack_id=described.rack_id,
+        client_id=described.client_id,
+        client_host=described.client_host,
+        subscribed_topic_names=sorted(described.topic_names),
     )
-    return GroupRecord(ShareGroupMemberMetadataKey(group_id=group_id, member_id=said.member_id), value)
+    return GroupRecord(ShareGroupMemberMetadataKey(group_id=group_id, member_id=described.member_id), value)
 
 
 def target(group_id: str, member_id: str, assignment: Assignment) -> GroupRecord:

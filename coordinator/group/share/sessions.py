@@ -27,7 +27,7 @@ def fence(state: GroupState, group: ShareGroup, member: ShareMember, draft: Draf
 
 def keep_session(state: GroupState, group_id: str, member_id: str, now_ms: int) -> None:
     """The member gave a sign of life."""
-    _watch(state, group_id, member_id, now_ms + state.world.group_config(group_id).share_session_timeout_ms)
+    _watch(state, group_id, member_id, now_ms + state.environment.group_config(group_id).share_session_timeout_ms)
 
 
 def _watch(state: GroupState, group_id: str, member_id: str, deadline_ms: int) -> None:

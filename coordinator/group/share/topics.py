@@ -56,8 +56,8 @@ class StateTopics(NamedTuple):
 
     def with_deleting(self, topics: Mapping[Uuid, str]) -> StateTopics:
         """State of whole topics is being deleted."""
-        kept = {topic_id: topic for topic_id, topic in self.initialized.items() if topic_id not in topics}
-        return StateTopics(self.initializing, kept, {**self.deleting, **topics})
+        remaining = {topic_id: topic for topic_id, topic in self.initialized.items() if topic_id not in topics}
+        return StateTopics(self.initializing, remaining, {**self.deleting, **topics})
 
     def without(self, topic_ids: frozenset[Uuid]) -> StateTopics:
         """Topics are gone, or their state is."""
@@ -80,19 +80,19 @@ class StateTopics(NamedTuple):
 NO_STATE: Final = StateTopics()
 
 
-def merged(known: Mapping[Uuid, InitTopic], new: Mapping[Uuid, InitTopic]) -> Mapping[Uuid, InitTopic]:
+def merged(present: Mapping[Uuid, InitTopic], new: Mapping[Uuid, InitTopic]) -> Mapping[Uuid, InitTopic]:
     """Partitions of both; the name of what is newer."""
-    result = dict(known)
+    result = dict(present)
     for topic_id, topic in new.items():
-        before = known.get(topic_id)
+        before = present.get(topic_id)
         partitions = topic.partitions if before is None else before.partitions | topic.partitions
         result[topic_id] = topic._replace(partitions=partitions)
     return result
 
 
-def _without(known: Mapping[Uuid, InitTopic], gone: Mapping[Uuid, InitTopic]) -> Mapping[Uuid, InitTopic]:
+def _without(present: Mapping[Uuid, InitTopic], gone: Mapping[Uuid, InitTopic]) -> Mapping[Uuid, InitTopic]:
     result = {}
-    for topic_id, topic in known.items():
+    for topic_id, topic in present.items():
         left = topic.partitions - gone[topic_id].partitions if topic_id in gone else topic.partitions
         if left:
             result[topic_id] = topic._replace(partitions=left)
@@ -103,10 +103,10 @@ def from_record(value: ShareGroupStatePartitionMetadataValue) -> StateTopics:
     """What a record says."""
 
     def topics(infos: list[TopicPartitionsInfo]) -> dict[Uuid, InitTopic]:
-        return {each.topic_id: InitTopic(each.topic_name, frozenset(each.partitions)) for each in infos}
+        return {topic.topic_id: InitTopic(topic.topic_name, frozenset(topic.partitions)) for topic in infos}
 
     return StateTopics(
         topics(value.initializing_topics),
         topics(value.initialized_topics),
-        {each.topic_id: each.topic_name for each in value.deleting_topics},
+        {topic.topic_id: topic.topic_name for topic in value.deleting_topics},
     )

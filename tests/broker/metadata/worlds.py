@@ -12,7 +12,7 @@ from broker.metadata.opening import Metadata, Settings, open_metadata
 from broker.metadata.snapshots import SnapshotRules
 from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.options import ClusterOptions
-from coordinator.runtime import Timer
+from coordinator.runtime import Alarm
 from protocol.errors import KafkaError
 from storage.checkpoint import write_clean_shutdown
 from storage.config import LogConfig
@@ -33,7 +33,7 @@ class HandClock:
     def now_ms(self) -> int:
         return self.time_ms
 
-    def call_at(self, when_ms: int, then: Callable[[], None]) -> Timer:
+    def call_at(self, when_ms: int, then: Callable[[], None]) -> Alarm:
         raise AssertionError("cluster metadata has no deadlines")
 
 

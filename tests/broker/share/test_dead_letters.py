@@ -10,7 +10,7 @@ import pytest
 
 from coordinator.share.batches import StateBatch
 from coordinator.share.records import ShareKey
-from coordinator.share.shard import Written
+from coordinator.share.shard import StateWrite
 from protocol.errors import ErrorCode
 from protocol.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -139,7 +139,7 @@ def test_a_letter_that_a_crash_kept_from_being_written_is_written_later(tmp_path
         async with InProcess(tmp_path, DLQ_OPTIONS) as broker:
             fetching = await begin(broker)
             fetching.append(2)
-            archiving = Written(1, 0, 0, 0, [StateBatch(0, 0, 3, 4)])
+            archiving = StateWrite(1, 0, 0, 0, [StateBatch(0, 0, 3, 4)])
             key = ShareKey(GROUP, fetching.topic_id, 0)
             await broker.server.broker.share_groups.persister.write(key, archiving)
             _, response = await eventually(fetching, 0)

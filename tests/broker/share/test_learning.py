@@ -16,7 +16,7 @@ from broker.share.learning import Learning, due_ms, read_facts
 from broker.workers import Workers
 from coordinator.group.config import GroupConfig
 from coordinator.share_partition.acquire import Acquired
-from coordinator.share_partition.holdback import Rules
+from coordinator.share_partition.holdback import HoldbackRules
 from protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -76,7 +76,7 @@ def test_keys_and_times_are_read_by_offset(compression: Compression) -> None:
         Record(0, NOW_MS, b"b", b"value", [(HEADER, None)]),
     ]
     view = memoryview(batch.build(records, base_offset=10, compression=compression))
-    found = read_facts(view, 8, reading.scan(view, 100), Rules(HEADER, DAY_MS, True), NOW_MS)
+    found = read_facts(view, 8, reading.scan(view, 100), HoldbackRules(HEADER, DAY_MS, True), NOW_MS)
     assert found.facts[:3] == (8, 13, [(10, 13)])
     assert found.facts.times == {10: NOW_MS + 7}
     keys = found.facts.keys
@@ -89,7 +89,7 @@ def test_a_batch_that_cannot_be_read_says_nothing() -> None:
     data = batch.build([Record(0, NOW_MS, b"a", b"v")], compression=Compression.GZIP)
     data[-5:] = b"\xff\xff\xff\xff\xff"
     view = memoryview(data)
-    facts = read_facts(view, 0, reading.scan(view, 100), Rules(HEADER, DAY_MS, True), NOW_MS).facts
+    facts = read_facts(view, 0, reading.scan(view, 100), HoldbackRules(HEADER, DAY_MS, True), NOW_MS).facts
     assert (facts.first, facts.last, facts.keys, facts.times) == (0, 0, {}, {})
 
 

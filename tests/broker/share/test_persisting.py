@@ -10,7 +10,7 @@ import pytest
 
 from broker.share.persister import CoordinatorPersister
 from coordinator.share.records import ShareKey
-from coordinator.share.shard import Written
+from coordinator.share.shard import StateWrite
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from protocol.messages.share_acknowledge import ShareAcknowledgeResponse
@@ -62,7 +62,7 @@ def test_what_could_not_be_written_is_still_the_members(directory: Path, monkeyp
         fetching.append(3)
         epoch, _ = await eventually(fetching, 0)
 
-        def write(self: CoordinatorPersister, key: ShareKey, written: Written) -> asyncio.Future[None]:
+        def write(self: CoordinatorPersister, key: ShareKey, written: StateWrite) -> asyncio.Future[None]:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
         with monkeypatch.context() as failing:

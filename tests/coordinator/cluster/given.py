@@ -13,7 +13,7 @@ from coordinator.cluster.configs.rules import ConfigRules
 from coordinator.cluster.image import Image
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.record import MetadataRecord
-from coordinator.cluster.topics.topic import Partition
+from coordinator.cluster.topics.topic import PartitionRegistration
 from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from protocol.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
 from protocol.messages.create_topics import CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig
@@ -90,7 +90,7 @@ def partition(index: int, topic_id: Uuid = TOPIC_ID, **state: object) -> Partiti
     """A partition's record on the one broker."""
     if "replicas" in state:
         state = {"directories": (), **state}
-    alone = Partition(replicas=(NODE,), isr=(NODE,), leader=NODE, directories=(DIRECTORY,))
+    alone = PartitionRegistration(replicas=(NODE,), isr=(NODE,), leader=NODE, directories=(DIRECTORY,))
     return alone._replace(**state).to_record(topic_id, index)  # type: ignore[arg-type]  # fields by their names
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import protocol.messages.alter_configs as legacy
 import protocol.messages.incremental_alter_configs as incremental
-from coordinator.cluster.configs.alter import Operation, alter_configs, incremental_alter_configs
+from coordinator.cluster.configs.alter import AlterOperation, alter_configs, incremental_alter_configs
 from coordinator.cluster.configs.resource import ResourceType
 from coordinator.cluster.image import Image
 from coordinator.cluster.record import MetadataRecord
@@ -17,8 +17,8 @@ from tests.coordinator.cluster import given
 from tests.coordinator.cluster.given import RULES, broker_config, topic_config
 
 Result = tuple[int, str | None]
-Change = tuple[Operation, str, str | None]
-SET, DELETE, APPEND, SUBTRACT = Operation
+Change = tuple[AlterOperation, str, str | None]
+SET, DELETE, APPEND, SUBTRACT = AlterOperation
 
 
 def orders(**configs: str) -> Image:
@@ -46,8 +46,8 @@ def alter(
 
 
 def replace(image: Image, name: str, **configs: str) -> tuple[list[MetadataRecord], list[Result]]:
-    wanted = [legacy.AlterableConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()]
-    whole = legacy.AlterConfigsResource(resource_type=ResourceType.TOPIC, resource_name=name, configs=wanted)
+    alterable = [legacy.AlterableConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()]
+    whole = legacy.AlterConfigsResource(resource_type=ResourceType.TOPIC, resource_name=name, configs=alterable)
     decided = alter_configs(image, legacy.AlterConfigsRequest(resources=[whole], validate_only=False), RULES)
     return list(decided.records), [(one.error_code, one.error_message) for one in decided.response.responses]
 
@@ -173,7 +173,7 @@ def test_a_new_minimum_of_in_sync_replicas_clears_who_was_eligible_by_the_old_on
 
 
 @pytest.mark.parametrize(("broker", "operation"), [("1", SET), ("1", DELETE), ("", DELETE)])
-def test_the_minimum_of_in_sync_replicas_stays_the_clusters(broker: str, operation: Operation) -> None:
+def test_the_minimum_of_in_sync_replicas_stays_the_clusters(broker: str, operation: AlterOperation) -> None:
     change = resource(broker, (operation, "min.insync.replicas", "2"), kind=ResourceType.BROKER)
     image = given.image(broker_config("", "min.insync.replicas", "1"))
     records, results = alter(image, change)

@@ -18,10 +18,10 @@ from tests.coordinator.cluster.given import NODE, partition
 
 
 def grow(
-    *wanted: CreatePartitionsTopic, validate_only: bool = False
+    *topics: CreatePartitionsTopic, validate_only: bool = False
 ) -> tuple[Decided[CreatePartitionsResponse], list[tuple[int, str | None]]]:
     image = given.image(*given.topic("orders", 2), *given.topic("payments", 2, b"another topic's-"))
-    request = CreatePartitionsRequest(topics=list(wanted), timeout_ms=1000, validate_only=validate_only)
+    request = CreatePartitionsRequest(topics=list(topics), timeout_ms=1000, validate_only=validate_only)
     decided = create_partitions(image, request)
     return decided, [(result.error_code, result.error_message) for result in decided.response.results]
 
@@ -47,7 +47,7 @@ def test_a_validation_leaves_no_records() -> None:
     assert (decided.records, results) == ((), [(ErrorCode.NONE, None)])
 
 
-@pytest.mark.parametrize(("wanted", "code", "message"), [
+@pytest.mark.parametrize(("topic", "code", "message"), [
     (orders(2), ErrorCode.INVALID_PARTITIONS, "Topic already has 2 partition(s)."),
     (orders(1), ErrorCode.INVALID_PARTITIONS,
      "The topic orders currently has 2 partition(s); 1 would not be an increase."),
@@ -58,8 +58,8 @@ def test_a_validation_leaves_no_records() -> None:
     (CreatePartitionsTopic(name="absent", count=3, assignments=None), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
      None),
 ])  # fmt: skip
-def test_what_does_not_grow_is_told_why(wanted: CreatePartitionsTopic, code: ErrorCode, message: str | None) -> None:
-    decided, results = grow(wanted)
+def test_what_does_not_grow_is_told_why(topic: CreatePartitionsTopic, code: ErrorCode, message: str | None) -> None:
+    decided, results = grow(topic)
     assert (decided.records, results) == ([], [(code, message)])
 
 
@@ -80,13 +80,13 @@ TOO_LARGE = (ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large ba
 
 
 @pytest.mark.parametrize("validate_only", [False, True])
-@pytest.mark.parametrize("wanted", [
+@pytest.mark.parametrize("topic", [
     orders(10_003),
     orders(2**31 - 1),
     orders(10_003, *[[NODE]] * 10_001),
 ])  # fmt: skip
-def test_more_than_ten_thousand_partitions_are_refused(wanted: CreatePartitionsTopic, validate_only: bool) -> None:
-    decided, results = grow(wanted, validate_only=validate_only)
+def test_more_than_ten_thousand_partitions_are_refused(topic: CreatePartitionsTopic, validate_only: bool) -> None:
+    decided, results = grow(topic, validate_only=validate_only)
     assert (list(decided.records), results) == ([], [TOO_LARGE])
 
 
@@ -104,8 +104,8 @@ def test_a_topic_for_which_there_is_no_room_left_in_the_request_does_not_grow() 
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_a_coordinators_topic_keeps_its_number_of_partitions(name: str, count: int) -> None:
     image = given.image(*given.topic(name, 2))
-    asked = CreatePartitionsRequest(topics=[orders(count, name=name)], timeout_ms=1000, validate_only=False)
-    decided = create_partitions(image, asked)
+    request = CreatePartitionsRequest(topics=[orders(count, name=name)], timeout_ms=1000, validate_only=False)
+    decided = create_partitions(image, request)
     (result,) = decided.response.results
     assert (decided.records, result.error_code) == ([], ErrorCode.INVALID_PARTITIONS)
     assert f"{name} keeps the number of its partitions" in str(result.error_message)

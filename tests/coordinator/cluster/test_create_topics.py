@@ -50,10 +50,10 @@ def test_a_topic_is_its_record_then_its_configs_then_its_partitions() -> None:
 def test_the_result_tells_id_counts_and_effective_configs() -> None:
     (result,) = create(creatable("orders", 2, 1, {"retention.ms": "1000"})).response.topics
     assert (result.topic_id, result.error_code, result.num_partitions, result.replication_factor) == (A, 0, 2, 1)
-    told = {config.name: (config.value, config.config_source) for config in result.configs or ()}
-    assert told["retention.ms"] == ("1000", ConfigSource.TOPIC)
-    assert told["segment.bytes"] == ("1073741824", ConfigSource.DEFAULT)
-    assert list(told) == sorted(told)
+    configs = {config.name: (config.value, config.config_source) for config in result.configs or ()}
+    assert configs["retention.ms"] == ("1000", ConfigSource.TOPIC)
+    assert configs["segment.bytes"] == ("1073741824", ConfigSource.DEFAULT)
+    assert list(configs) == sorted(configs)
 
 
 def test_effective_configs_fall_back_to_the_brokers_in_their_units() -> None:
@@ -61,10 +61,10 @@ def test_effective_configs_fall_back_to_the_brokers_in_their_units() -> None:
     image.apply(given.broker_config(str(NODE), "log.flush.interval.ms", "7"))
     rules = ConfigRules(NODE, {"log.retention.hours": "2", "log.segment.bytes": "9999999"})
     (result,) = create(creatable("orders"), image=image, rules=rules).response.topics
-    told = {config.name: (config.value, config.config_source) for config in result.configs or ()}
-    assert told["retention.ms"] == ("7200000", ConfigSource.STATIC_BROKER)
-    assert told["segment.bytes"] == ("2000000", ConfigSource.DEFAULT_BROKER)
-    assert told["flush.ms"] == ("7", ConfigSource.BROKER)
+    configs = {config.name: (config.value, config.config_source) for config in result.configs or ()}
+    assert configs["retention.ms"] == ("7200000", ConfigSource.STATIC_BROKER)
+    assert configs["segment.bytes"] == ("2000000", ConfigSource.DEFAULT_BROKER)
+    assert configs["flush.ms"] == ("7", ConfigSource.BROKER)
 
 
 def test_configs_are_not_told_to_who_may_not_describe_them() -> None:
@@ -221,8 +221,8 @@ def test_a_request_for_too_much_is_refused_whole(
 ) -> None:
     decided = create(*topics, validate_only=validate_only)
     assert not decided.records
-    told = [(result.name, (result.error_code, result.error_message)) for result in decided.response.topics]
-    assert told == [(topic.name, error) for topic in topics]
+    answers = [(result.name, (result.error_code, result.error_message)) for result in decided.response.topics]
+    assert answers == [(topic.name, error) for topic in topics]
 
 
 @pytest.mark.parametrize("topics", [

@@ -20,8 +20,8 @@ GONE = 2
 def elect(
     image: Image, kind: int, partitions: list[int] | None = None, topic: str = "orders"
 ) -> tuple[list[MetadataRecord], list[tuple[int, int]]]:
-    asked = None if partitions is None else [TopicPartitions(topic=topic, partitions=partitions)]
-    decided = elect_leaders(image, ElectLeadersRequest(election_type=kind, topic_partitions=asked), given.RULES)
+    topics = None if partitions is None else [TopicPartitions(topic=topic, partitions=partitions)]
+    decided = elect_leaders(image, ElectLeadersRequest(election_type=kind, topic_partitions=topics), given.RULES)
     (result,) = decided.response.replica_election_results
     return list(decided.records), [(one.partition_id, one.error_code) for one in result.partition_result]
 

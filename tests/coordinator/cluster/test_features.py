@@ -66,10 +66,10 @@ def test_eligible_leader_replicas_bring_one_minimum_for_the_whole_cluster() -> N
      "either safe or unsafe downgrade."),
 ])  # fmt: skip
 def test_a_level_that_cannot_be_is_told_why(name: str, at: int, kind: UpgradeType, message: str) -> None:
-    records, code, told = update(older(), (name, at, kind))
+    records, code, message_told = update(older(), (name, at, kind))
     assert (records, code) == ([], ErrorCode.INVALID_UPDATE_VERSION)
-    assert told is not None
-    assert told.endswith(f"Invalid update version {at} for feature {name}. {message}")
+    assert message_told is not None
+    assert message_told.endswith(f"Invalid update version {at} for feature {name}. {message}")
 
 
 def test_one_bad_update_keeps_the_others() -> None:
@@ -80,6 +80,6 @@ def test_one_bad_update_keeps_the_others() -> None:
 def test_a_metadata_version_goes_down_only_where_no_record_would_be_lost() -> None:
     assert update(older(), ("metadata.version", 24, SAFE)) == ([level("metadata.version", 24)], ErrorCode.NONE, None)
     for kind, why in ((SAFE, "it might delete metadata information"), (UNSAFE, "is not supported in this version")):
-        records, code, told = update(older(), ("metadata.version", 22, kind))
+        records, code, message_told = update(older(), ("metadata.version", 22, kind))
         assert (records, code) == ([], ErrorCode.INVALID_UPDATE_VERSION)
-        assert why in (told or "")
+        assert why in (message_told or "")

@@ -59,9 +59,9 @@ def test_every_change_of_a_leader_is_an_epoch_and_every_change_a_partition_epoch
     image.apply(change)
     change.leader = NODE
     image.apply(change)
-    found = image.partition(TopicPartition("orders", 0))
-    assert found is not None
-    assert (found.leader_epoch, found.partition_epoch) == (1, 2)
+    partition = image.partition(TopicPartition("orders", 0))
+    assert partition is not None
+    assert (partition.leader_epoch, partition.partition_epoch) == (1, 2)
 
 
 def test_a_replica_that_moves_is_counted_where_it_is() -> None:
@@ -106,9 +106,9 @@ def test_records_of_other_rooms_are_kept_until_they_are_removed() -> None:
     )
     key = ("acl", entry.id)
     assert image.apply(entry) == KeptChanged(key)
-    assert image.kept == {key: entry}
+    assert image.other_records == {key: entry}
     assert image.apply(RemoveAccessControlEntryRecord(id=entry.id)) == KeptChanged(key)
-    assert image.kept == {}
+    assert image.other_records == {}
 
 
 def test_a_quota_is_replaced_by_entity_and_key_and_taken_away() -> None:
@@ -117,11 +117,11 @@ def test_a_quota_is_replaced_by_entity_and_key_and_taken_away() -> None:
     for value in (1.0, 2.0):
         image.apply(ClientQuotaRecord(entity=entity, key="producer_byte_rate", value=value, remove=False))
         entity.reverse()
-    (kept,) = image.kept.values()
-    assert isinstance(kept, ClientQuotaRecord)
-    assert kept.value == 2.0
+    (record,) = image.other_records.values()
+    assert isinstance(record, ClientQuotaRecord)
+    assert record.value == 2.0
     image.apply(ClientQuotaRecord(entity=entity, key="producer_byte_rate", value=0.0, remove=True))
-    assert image.kept == {}
+    assert image.other_records == {}
 
 
 def test_producer_ids_go_on_where_the_last_block_ended() -> None:

@@ -32,7 +32,7 @@ def everything(image: Image) -> dict[str, object]:
         "brokers": image.brokers,
         "controllers": image.controllers,
         "producer ids": image.producer_ids,
-        "kept": image.kept,
+        "kept": image.other_records,
         "directories": +image.partitions_in,
         "collisions": {name: image.colliding(name) is None for name in NAMES},
     }

@@ -55,8 +55,8 @@ def test_no_topic_is_deleted(timeout_ms: int) -> None:
 @no_time
 def test_no_leader_is_elected(timeout_ms: int) -> None:
     image = given.image(*given.topic("orders", replicas=(NODE, 2), isr=(NODE, 2), leader=2))
-    for asked in (None, [TopicPartitions(topic="orders", partitions=[0])]):
-        decided = elect_leaders(image, ElectLeadersRequest(topic_partitions=asked, timeout_ms=timeout_ms), RULES)
+    for topics in (None, [TopicPartitions(topic="orders", partitions=[0])]):
+        decided = elect_leaders(image, ElectLeadersRequest(topic_partitions=topics, timeout_ms=timeout_ms), RULES)
         assert decided.response.error_code == TOO_LATE
         assert not decided.records
 

@@ -6,8 +6,15 @@ from collections.abc import Sequence
 
 import pytest
 
-from coordinator.cluster.partitions.change import Elected, Election, Rules, Target, change_partition, elect
-from coordinator.cluster.topics.topic import NO_LEADER, RECOVERED, RECOVERING, Partition
+from coordinator.cluster.partitions.change import (
+    Elected,
+    Election,
+    ElectionRules,
+    PartitionTarget,
+    change_partition,
+    elect,
+)
+from coordinator.cluster.topics.topic import NO_LEADER, RECOVERED, RECOVERING, PartitionRegistration
 from protocol.metadata_records.topics import PartitionChangeRecord
 from protocol.types import NO_UUID, Uuid
 
@@ -20,9 +27,9 @@ def directory(broker_id: int) -> Uuid:
     return bytes([broker_id]) * 16
 
 
-def partition(replicas: Sequence[int], isr: Sequence[int], leader: int, **state: object) -> Partition:
+def partition(replicas: Sequence[int], isr: Sequence[int], leader: int, **state: object) -> PartitionRegistration:
     directories = tuple(map(directory, replicas))
-    made = Partition(
+    made = PartitionRegistration(
         tuple(replicas), tuple(isr), leader, leader_epoch=100, partition_epoch=200, directories=directories
     )
     return made._replace(**state)  # type: ignore[arg-type]  # fields by their names
@@ -35,9 +42,9 @@ OFFLINE = partition([2, 1, 3], [3], NO_LEADER)
 OFFLINE_WITH_ELR = partition([2, 1, 3], [], NO_LEADER, elr=(3,), last_known_elr=(2,))
 
 
-def rules(*up: int, **fields: object) -> Rules:
+def rules(*up: int, **fields: object) -> ElectionRules:
     """Rules under which these brokers are up."""
-    made = Rules(is_acceptable=lambda broker_id: broker_id in up, metadata_version=LATEST, elr_enabled=True)
+    made = ElectionRules(is_acceptable=lambda broker_id: broker_id in up, metadata_version=LATEST, elr_enabled=True)
     return made._replace(**fields)  # type: ignore[arg-type]  # fields by their names
 
 
@@ -45,7 +52,7 @@ NOT_3 = (1, 2)
 ALL = (1, 2, 3, 4)
 
 
-def changed(before: Partition, target: Target, by: Rules) -> PartitionChangeRecord | None:
+def changed(before: PartitionRegistration, target: PartitionTarget, by: ElectionRules) -> PartitionChangeRecord | None:
     return change_partition(TOPIC_ID, 0, before, target, by)
 
 
@@ -108,17 +115,17 @@ def test_where_nobody_is_eligible_either_the_last_known_leader_leads(
 
 
 def test_a_replica_that_is_neither_in_sync_nor_eligible_is_never_elected_cleanly() -> None:
-    assert changed(OFFLINE, Target(), rules(1, 2)) is None
-    assert changed(OFFLINE, Target(), rules(1, 2, elr_enabled=False)) is None
+    assert changed(OFFLINE, PartitionTarget(), rules(1, 2)) is None
+    assert changed(OFFLINE, PartitionTarget(), rules(1, 2, elr_enabled=False)) is None
 
 
 @pytest.mark.parametrize(("before", "election"), [
     (FOO, Election.ONLINE), (FOO, Election.UNCLEAN), (BAR, Election.ONLINE), (BAR, Election.UNCLEAN),
     (BAZ, Election.PREFERRED), (OFFLINE, Election.ONLINE),
 ])  # fmt: skip
-def test_what_is_as_it_should_be_does_not_change(before: Partition, election: Election) -> None:
+def test_what_is_as_it_should_be_does_not_change(before: PartitionRegistration, election: Election) -> None:
     up = ALL if before is not OFFLINE else (1, 2)
-    assert changed(before, Target(), rules(*up, election=election)) is None
+    assert changed(before, PartitionTarget(), rules(*up, election=election)) is None
 
 
 @pytest.mark.parametrize(("version", "isr", "leader"), [
@@ -127,28 +134,32 @@ def test_what_is_as_it_should_be_does_not_change(before: Partition, election: El
     (OLD, [2, 1], 1),  # KAFKA-15021
 ])  # fmt: skip
 def test_an_isr_that_shrinks_takes_a_new_leader_epoch_of_old_only(version: int, isr: list[int], leader: int) -> None:
-    assert changed(FOO, Target(isr=isr), rules(*ALL, metadata_version=version)) == record(isr=isr, leader=leader)
+    assert changed(FOO, PartitionTarget(isr=isr), rules(*ALL, metadata_version=version)) == record(
+        isr=isr, leader=leader
+    )
 
 
 def test_an_isr_that_grows_takes_no_new_leader_epoch() -> None:
-    assert changed(BAZ, Target(isr=[1, 3, 2]), rules(*ALL, metadata_version=OLD)) == record(isr=[1, 3, 2])
+    assert changed(BAZ, PartitionTarget(isr=[1, 3, 2]), rules(*ALL, metadata_version=OLD)) == record(isr=[1, 3, 2])
 
 
 def test_a_leader_that_is_not_in_sync_any_more_is_replaced() -> None:
-    assert changed(FOO, Target(isr=[2, 3]), rules(*ALL)) == record(isr=[2, 3], leader=2)
+    assert changed(FOO, PartitionTarget(isr=[2, 3]), rules(*ALL)) == record(isr=[2, 3], leader=2)
 
 
 def test_an_assignment_that_only_changes_its_order_keeps_its_leader() -> None:
     expected = record(replicas=[3, 2, 1], directories=[directory(3), directory(2), directory(1)])
-    assert changed(FOO, Target(replicas=[3, 2, 1]), rules(*ALL)) == expected
+    assert changed(FOO, PartitionTarget(replicas=[3, 2, 1]), rules(*ALL)) == expected
 
 
 def test_a_metadata_without_directories_gets_none() -> None:
-    assert changed(FOO, Target(replicas=[3, 2, 1]), rules(*ALL, metadata_version=16)) == record(replicas=[3, 2, 1])
+    assert changed(FOO, PartitionTarget(replicas=[3, 2, 1]), rules(*ALL, metadata_version=16)) == record(
+        replicas=[3, 2, 1]
+    )
 
 
 def test_a_reassignment_is_complete_when_all_that_stay_are_in_sync() -> None:
-    assert changed(BAR, Target(isr=[1, 2, 3, 4]), rules(*ALL)) == record(
+    assert changed(BAR, PartitionTarget(isr=[1, 2, 3, 4]), rules(*ALL)) == record(
         replicas=[2, 3, 4],
         isr=[2, 3, 4],
         leader=2,
@@ -159,7 +170,7 @@ def test_a_reassignment_is_complete_when_all_that_stay_are_in_sync() -> None:
 
 
 def test_a_reassignment_that_is_reverted_raises_the_leader_epoch() -> None:
-    target = Target(isr=[1, 2, 3], replicas=[1, 2, 3], adding_replicas=[], removing_replicas=[])
+    target = PartitionTarget(isr=[1, 2, 3], replicas=[1, 2, 3], adding_replicas=[], removing_replicas=[])
     assert changed(BAR, target, rules(*ALL)) == record(
         replicas=[1, 2, 3],
         leader=1,
@@ -170,14 +181,14 @@ def test_a_reassignment_that_is_reverted_raises_the_leader_epoch() -> None:
 
 
 def test_a_replica_that_is_only_removed_goes_at_once() -> None:
-    assert changed(FOO, Target(replicas=[1, 2, 3], removing_replicas=[3]), rules(*ALL)) == record(
+    assert changed(FOO, PartitionTarget(replicas=[1, 2, 3], removing_replicas=[3]), rules(*ALL)) == record(
         replicas=[1, 2], isr=[2, 1], leader=1, directories=[directory(1), directory(2)]
     )
 
 
 def test_a_replica_that_is_added_waits_for_its_copy_in_the_directory_it_is_given() -> None:
     by = rules(*ALL, default_directory=directory)
-    assert changed(FOO, Target(replicas=[1, 2, 3, 4], adding_replicas=[4]), by) == record(
+    assert changed(FOO, PartitionTarget(replicas=[1, 2, 3, 4], adding_replicas=[4]), by) == record(
         replicas=[1, 2, 3, 4],
         adding_replicas=[4],
         directories=[directory(1), directory(2), directory(3), directory(4)],
@@ -186,7 +197,7 @@ def test_a_replica_that_is_added_waits_for_its_copy_in_the_directory_it_is_given
 
 def test_a_leader_that_stops_is_demoted_even_if_a_completed_reassignment_leaves_no_other() -> None:
     before = partition([2, 3, 0, 1], [0, 1], 1, removing_replicas=(0, 1), adding_replicas=(2, 3))
-    assert changed(before, Target(isr=[0, 1, 2, 3]), rules()) == record(
+    assert changed(before, PartitionTarget(isr=[0, 1, 2, 3]), rules()) == record(
         replicas=[2, 3],
         isr=[2, 3],
         leader=NO_LEADER,
@@ -199,13 +210,13 @@ def test_a_leader_that_stops_is_demoted_even_if_a_completed_reassignment_leaves_
 def test_an_unclean_leader_is_alone_in_sync_and_recovers() -> None:
     unclean = rules(*NOT_3, election=Election.UNCLEAN)
     expected = record(isr=[2], leader=2, leader_recovery_state=RECOVERING)
-    assert changed(FOO, Target(isr=[3]), unclean) == expected
-    assert changed(OFFLINE, Target(), unclean) == expected
+    assert changed(FOO, PartitionTarget(isr=[3]), unclean) == expected
+    assert changed(OFFLINE, PartitionTarget(), unclean) == expected
 
 
 def test_an_unclean_election_ends_what_was_eligible() -> None:
     unclean = rules(*NOT_3, election=Election.UNCLEAN)
-    assert changed(OFFLINE_WITH_ELR, Target(), unclean) == record(
+    assert changed(OFFLINE_WITH_ELR, PartitionTarget(), unclean) == record(
         isr=[2], leader=2, leader_recovery_state=RECOVERING, eligible_leader_replicas=[], last_known_elr=[]
     )
 
@@ -214,13 +225,13 @@ def test_an_unclean_election_ends_what_was_eligible() -> None:
 def test_a_clean_election_leaves_the_recovery_state_as_it_is(state: int) -> None:
     before = partition([1, 2, 3], [1], 1, leader_recovery_state=state)
     offline = rules(2, 3, elr_enabled=False)
-    assert changed(before, Target(), offline) == record(leader=NO_LEADER)
-    assert changed(before._replace(leader=NO_LEADER), Target(), rules(1)) == record(leader=1)
+    assert changed(before, PartitionTarget(), offline) == record(leader=NO_LEADER)
+    assert changed(before._replace(leader=NO_LEADER), PartitionTarget(), rules(1)) == record(leader=1)
 
 
 def test_a_leader_says_that_it_has_recovered() -> None:
     before = partition([1, 2, 3], [1], 1, leader_recovery_state=RECOVERING)
-    assert changed(before, Target(leader_recovery_state=RECOVERED), rules(*ALL)) == record(
+    assert changed(before, PartitionTarget(leader_recovery_state=RECOVERED), rules(*ALL)) == record(
         leader_recovery_state=RECOVERED
     )
 
@@ -235,45 +246,47 @@ FOUR = partition([1, 2, 3, 4], [1, 2, 3, 4], 1)
     (FOUR._replace(isr=(1,), elr=(3,)), [1, 4], None),
 ])  # fmt: skip
 def test_who_leaves_the_isr_below_min_isr_stays_eligible(
-    before: Partition, isr: list[int], elr: list[int] | None
+    before: PartitionRegistration, isr: list[int], elr: list[int] | None
 ) -> None:
-    assert changed(before, Target(isr=isr), rules(*ALL, min_isr=3)) == record(isr=isr, eligible_leader_replicas=elr)
+    assert changed(before, PartitionTarget(isr=isr), rules(*ALL, min_isr=3)) == record(
+        isr=isr, eligible_leader_replicas=elr
+    )
 
 
 def test_enough_in_sync_end_the_eligibility_of_others() -> None:
     before = FOUR._replace(isr=(1, 2), elr=(3,), last_known_elr=(4,))
-    assert changed(before, Target(isr=[1, 2, 3]), rules(*ALL, min_isr=3)) == record(
+    assert changed(before, PartitionTarget(isr=[1, 2, 3]), rules(*ALL, min_isr=3)) == record(
         isr=[1, 2, 3], eligible_leader_replicas=[], last_known_elr=[]
     )
 
 
 def test_without_the_feature_nobody_is_eligible_and_the_last_one_stays_in_sync() -> None:
     off = rules(*ALL, min_isr=3, elr_enabled=False)
-    assert changed(FOUR, Target(isr=[1, 2]), off) == record(isr=[1, 2])
-    assert changed(FOUR._replace(elr=(3,)), Target(), off) == record(eligible_leader_replicas=[])
+    assert changed(FOUR, PartitionTarget(isr=[1, 2]), off) == record(isr=[1, 2])
+    assert changed(FOUR._replace(elr=(3,)), PartitionTarget(), off) == record(eligible_leader_replicas=[])
     alone = partition([1], [1], 1)
-    assert changed(alone, Target(isr=[]), rules(elr_enabled=False)) == record(leader=NO_LEADER)
+    assert changed(alone, PartitionTarget(isr=[]), rules(elr_enabled=False)) == record(leader=NO_LEADER)
 
 
 def test_a_broker_that_may_have_lost_records_is_not_eligible() -> None:
     before = FOUR._replace(isr=(1,), elr=(2, 3))
-    unclean = Target(isr=[1], unclean_shutdowns=(3,))
+    unclean = PartitionTarget(isr=[1], unclean_shutdowns=(3,))
     assert changed(before, unclean, rules(*ALL, min_isr=3)) == record(eligible_leader_replicas=[2])
 
 
 def test_the_last_known_leader_is_noted_when_nobody_is_in_sync_and_forgotten_when_somebody_leads() -> None:
     alone = partition([1, 2], [1], 1, elr=(2,))
-    lost = changed(alone, Target(isr=[]), rules(min_isr=2))
+    lost = changed(alone, PartitionTarget(isr=[]), rules(min_isr=2))
     assert lost == record(isr=[], leader=NO_LEADER, eligible_leader_replicas=[2, 1], last_known_elr=[1])
     offline = partition([1, 2], [], NO_LEADER, elr=(1, 2), last_known_elr=(1,))
-    assert changed(offline, Target(), rules(2, min_isr=2)) == record(
+    assert changed(offline, PartitionTarget(), rules(2, min_isr=2)) == record(
         isr=[2], leader=2, eligible_leader_replicas=[1], last_known_elr=[]
     )
-    assert changed(offline, Target(), rules(min_isr=2)) is None
+    assert changed(offline, PartitionTarget(), rules(min_isr=2)) is None
 
 
 def test_a_partition_without_directories_is_not_given_any_by_a_change_of_its_isr() -> None:
     before = FOO._replace(directories=())
-    assert changed(before, Target(isr=[1, 2]), rules(*ALL)) == record(isr=[1, 2])
-    moved = Target(directories={1: directory(1)})
+    assert changed(before, PartitionTarget(isr=[1, 2]), rules(*ALL)) == record(isr=[1, 2])
+    moved = PartitionTarget(directories={1: directory(1)})
     assert changed(before, moved, rules(*ALL)) == record(directories=[NO_UUID, directory(1), NO_UUID])

@@ -35,7 +35,7 @@ class ClassicGroups(Groups):
 
     def __init__(self, **settings: object) -> None:
         super().__init__(**{"group_initial_rebalance_delay_ms": 3_000, **settings})
-        self.asked: dict[object, Asked] = {}  # type: ignore[assignment]
+        self.pending: dict[object, Asked] = {}  # type: ignore[assignment]
 
     @property
     def classic(self) -> ClassicGroup:
@@ -44,16 +44,16 @@ class ClassicGroups(Groups):
         return group
 
     def ask(self, decide: Any, request: object, client: Client) -> Asked:
-        asked, ticket = Asked(), Ticket[object]()
-        self.asked[ticket] = asked
+        pending, ticket = Asked(), Ticket[object]()
+        self.pending[ticket] = pending
         self.written = []
         try:
             self.take(partial(decide, self.shard.state, request, client)(ticket, self.now_ms))
         except KafkaError as error:
-            asked.answer = error.code
-        asked.records = list(self.written)
+            pending.answer = error.code
+        pending.records = list(self.written)
         self._hand_out()
-        return asked
+        return pending
 
     def sleep(self, by_ms: int) -> list[AnyRecord]:
         """What is written by deadlines that pass, each at its time."""
@@ -67,7 +67,7 @@ class ClassicGroups(Groups):
 
     def _hand_out(self) -> None:
         for ticket, answer in self.replies.items():
-            self.asked.pop(ticket).answer = answer
+            self.pending.pop(ticket).answer = answer
         self.replies.clear()
 
     # Requests.
@@ -125,30 +125,32 @@ class ClassicGroups(Groups):
         return self.ask(requests.heartbeat, request, Client(4))
 
     def leave(self, *member_ids: str) -> Asked:
-        request = LeaveGroupRequest(group_id=GROUP, members=[MemberIdentity(member_id=each) for each in member_ids])
+        request = LeaveGroupRequest(
+            group_id=GROUP, members=[MemberIdentity(member_id=member_id) for member_id in member_ids]
+        )
         return self.ask(requests.leave_group, request, Client(5))
 
     def stable(self, count: int = 1, **fields: Any) -> list[str]:
         """A group of so many members, stable in generation 1; their ids, the leader's first."""
         joined = [self.join(client_id=f"client-{number}", **fields) for number in range(count)]
         self.sleep(10_000)
-        ids = [asked.answer.member_id for asked in joined]
+        ids = [pending.answer.member_id for pending in joined]
         assignments = {member_id: f"assignment of {member_id}".encode() for member_id in ids}
         for member_id in ids:
             self.sync(member_id, 1, assignments if member_id == ids[0] else None)
         return ids
 
 
-def joined(asked: Asked) -> JoinGroupResponse:
-    assert isinstance(asked.answer, JoinGroupResponse)
-    return asked.answer
+def joined(pending: Asked) -> JoinGroupResponse:
+    assert isinstance(pending.answer, JoinGroupResponse)
+    return pending.answer
 
 
-def synced(asked: Asked) -> SyncGroupResponse:
-    assert isinstance(asked.answer, SyncGroupResponse), asked.answer
-    return asked.answer
+def synced(pending: Asked) -> SyncGroupResponse:
+    assert isinstance(pending.answer, SyncGroupResponse), pending.answer
+    return pending.answer
 
 
-def left(asked: Asked) -> LeaveGroupResponse:
-    assert isinstance(asked.answer, LeaveGroupResponse)
-    return asked.answer
+def left(pending: Asked) -> LeaveGroupResponse:
+    assert isinstance(pending.answer, LeaveGroupResponse)
+    return pending.answer

@@ -99,7 +99,7 @@ class MixedGroups(Groups):
         answer = self.classic_sync(member_id, generation)
         assert answer is not None
         partitions = read(ConsumerProtocolAssignment, answer.assignment).assigned_partitions
-        return {each.topic: each.partitions for each in partitions}
+        return {topic.topic: topic.partitions for topic in partitions}
 
     @property
     def classic(self) -> ClassicGroup:

@@ -82,7 +82,7 @@ class ClassicConsumer:
         try:
             groups.take(decide(groups.shard.state, request, client, ticket, groups.now_ms))
         except KafkaError as error:
-            self.refused(error.code)
+            self.on_error(error.code)
             return
         answer = groups.replies.pop(ticket, None)
         if answer is None:
@@ -92,19 +92,19 @@ class ClassicConsumer:
 
     def take(self, answer: Any) -> None:
         if isinstance(answer, KafkaError):
-            self.refused(answer.code)
+            self.on_error(answer.code)
             return
         self.heard_ms = self.simulation.groups.now_ms
         if isinstance(answer, JoinGroupResponse) and answer.member_id:
             self.member_id = answer.member_id
         if answer.error_code:
-            self.refused(ErrorCode(answer.error_code))  # type: ignore[call-arg]
+            self.on_error(ErrorCode(answer.error_code))  # type: ignore[call-arg]
         elif isinstance(answer, JoinGroupResponse):
             self.sync(answer)
         elif isinstance(answer, SyncGroupResponse):
             self.own(answer)
 
-    def refused(self, code: ErrorCode) -> None:
+    def on_error(self, code: ErrorCode) -> None:
         self.joined, self.owned = False, {}
         if code in LOST:
             self.member_id = ""
@@ -141,8 +141,10 @@ class ClassicConsumer:
     def lead(self, joined: JoinGroupResponse) -> list[SyncGroupRequestAssignment]:
         """Deal the partitions out among those who subscribe."""
         self.dealt = self.partition_count
-        given: dict[str, dict[str, list[int]]] = {each.member_id: {} for each in joined.members}
-        readers = {each.member_id: read(ConsumerProtocolSubscription, each.metadata).topics for each in joined.members}
+        given: dict[str, dict[str, list[int]]] = {member.member_id: {} for member in joined.members}
+        readers = {
+            member.member_id: read(ConsumerProtocolSubscription, member.metadata).topics for member in joined.members
+        }
         for name, topic in self.simulation.groups.topics.by_name.items():
             subscribed = [member_id for member_id, topics in readers.items() if name in topics]
             for index in topic.partitions:
@@ -153,7 +155,9 @@ class ClassicConsumer:
         topics = self.simulation.groups.topics.by_name
         self.joined = True
         assigned = read(ConsumerProtocolAssignment, answer.assignment).assigned_partitions if answer.assignment else []
-        self.owned = {topics[each.topic].topic_id: set(each.partitions) for each in assigned if each.topic in topics}
+        self.owned = {
+            topics[topic.topic].topic_id: set(topic.partitions) for topic in assigned if topic.topic in topics
+        }
 
     def leave(self, epoch: int) -> None:
         if self.member_id:

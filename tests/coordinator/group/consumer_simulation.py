@@ -65,7 +65,7 @@ class Consumer:
         try:
             response = self.heartbeat()
         except KafkaError as error:
-            self.refused(error.code)
+            self.on_error(error.code)
             return
         if dice.random() < self.simulation.loss:
             self.full = True
@@ -84,7 +84,7 @@ class Consumer:
             instance_id=self.instance_id,
         )
 
-    def refused(self, code: ErrorCode) -> None:
+    def on_error(self, code: ErrorCode) -> None:
         if code in START_OVER:
             self.epoch, self.owned, self.to_own = 0, {}, None
         else:
@@ -94,11 +94,11 @@ class Consumer:
         self.heard_ms = self.simulation.groups.now_ms
         self.epoch = response.member_epoch
         self.full = False
-        told = assigned(response)
-        if told is not None:
-            self.to_own = {topic_id: set(partitions) for topic_id, partitions in told.items()}
-            kept = {one: partitions & self.to_own.get(one, set()) for one, partitions in self.owned.items()}
-            self.owned = {one: partitions for one, partitions in kept.items() if partitions}
+        target = assigned(response)
+        if target is not None:
+            self.to_own = {topic_id: set(partitions) for topic_id, partitions in target.items()}
+            retained = {one: partitions & self.to_own.get(one, set()) for one, partitions in self.owned.items()}
+            self.owned = {one: partitions for one, partitions in retained.items() if partitions}
 
     def leave(self, epoch: int) -> None:
         """It says good-bye, if it is a member; a refusal is as good."""
@@ -131,7 +131,7 @@ class Simulation:
         for consumer in self.consumers:
             consumer.step()
             self.check()
-        if self.groups.asked and self.dice.random() < 0.5:
+        if self.groups.match_requests and self.dice.random() < 0.5:
             self.groups.match_patterns()
         self.check()
 
@@ -198,7 +198,7 @@ class Simulation:
 
     def kill_broker(self) -> None:
         before = self.durable_state()
-        self.groups.asked.clear()
+        self.groups.match_requests.clear()
         self.groups.reload()
         assert self.durable_state() == before
         for consumer in self.consumers:  # a new coordinator gives them time

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from coordinator.cluster.changes import PartitionCreated, TopicCreated, TopicDeleted
-from coordinator.cluster.topics.topic import Partition, Topic
+from coordinator.cluster.topics.topic import PartitionRegistration, Topic
 from coordinator.group.config import GroupConfig
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.heartbeat import heartbeat
@@ -16,7 +16,7 @@ from coordinator.group.records import AnyRecord, GroupOutcome, GroupRecord
 from coordinator.group.regex import Resolved, match_all
 from coordinator.group.settings import GroupSettings
 from coordinator.group.shard import GroupShard
-from coordinator.group.state import Client, MatchRequest, World
+from coordinator.group.state import Client, GroupEnvironment, MatchRequest
 from coordinator.group.subscription_metadata import TopicWatch
 from coordinator.outcome import Ticket
 from protocol.coordinator_records import CONSUMER_OFFSETS, decode_record, encode_key, encode_value
@@ -62,7 +62,7 @@ class Groups:
         self.config = GroupConfig()
         self.topics = FakeTopics()
         self.watch = TopicWatch(self.topics, version=lambda: self.topics.version)
-        self.asked: list[MatchRequest] = []
+        self.match_requests: list[MatchRequest] = []
         self.log: list[GroupRecord] = []
         self.written: list[GroupRecord] = []
         """What the last request, or the last advance of the clock, has written."""
@@ -71,13 +71,13 @@ class Groups:
         self.shard = GroupShard(self.world)
 
     @property
-    def world(self) -> World:
-        return World(
+    def world(self) -> GroupEnvironment:
+        return GroupEnvironment(
             settings=lambda: self.settings,
             group_config=lambda _group_id: self.config,
             topics=self.topics,
             new_uuid=self._new_uuid,
-            match_topics=self.asked.append,
+            match_topics=self.match_requests.append,
             watch=self.watch,
         )
 
@@ -100,7 +100,7 @@ class Groups:
         for _ in range(count):
             self.topics.version += 1
             index = len(topic.partitions)
-            topic.partitions[index] = Partition(replicas=(1,), isr=(1,), leader=1)
+            topic.partitions[index] = PartitionRegistration(replicas=(1,), isr=(1,), leader=1)
             self.watch.note(PartitionCreated(topic, index, topic.partitions[index]))
 
     def delete_topic(self, name: str) -> None:
@@ -194,14 +194,14 @@ class Groups:
     def match_patterns(self) -> list[GroupRecord]:
         """Do what the broker does with the requests for matches."""
         written: list[GroupRecord] = []
-        for request in list(self.asked):
+        for request in list(self.match_requests):
             matched = match_all(request.patterns, self.topics.topic_names())
             resolved = {
                 pattern: Resolved(names, self.topics.version, self.now_ms) for pattern, names in matched.items()
             }
             self._bring(Matched(request.group_id, resolved))
             written += self.written
-        self.asked.clear()
+        self.match_requests.clear()
         return written
 
     def _bring(self, result: Matched) -> None:
@@ -233,4 +233,4 @@ def assigned(response: ConsumerGroupHeartbeatResponse) -> dict[Uuid, list[int]] 
     """The partitions that an answer tells."""
     if response.assignment is None:
         return None
-    return {each.topic_id: each.partitions for each in response.assignment.topic_partitions}
+    return {topic.topic_id: topic.partitions for topic in response.assignment.topic_partitions}

@@ -13,17 +13,17 @@ from coordinator.group import requests as classic
 from coordinator.group.consumer import describe as consumer_describe
 from coordinator.group.consumer import heartbeat as consumer_heartbeat
 from coordinator.group.consumer.member import Member
-from coordinator.group.form import GroupForm
 from coordinator.group.offsets import commit as offset_commit
 from coordinator.group.offsets import delete as offset_delete
 from coordinator.group.offsets import fetch as offset_fetch
 from coordinator.group.records import AnyRecord, EndTransaction, GroupOutcome
+from coordinator.group.serde import GroupSerde
 from coordinator.group.shard import GroupShard
 from coordinator.group.share import describe as share_describe
 from coordinator.group.share import heartbeat as share_heartbeat
 from coordinator.group.share import initialization as share_initialization
 from coordinator.group.share import offsets as share_offsets
-from coordinator.group.share.heartbeat import Heard
+from coordinator.group.share.heartbeat import HeartbeatResult
 from coordinator.group.share.initialization import Initialize
 from coordinator.group.share.offsets import Wanted
 from coordinator.group.state import Client, GroupState
@@ -115,8 +115,8 @@ class Hostile:
             },
         )
         self.random: Random = self.any.random
-        self.form = GroupForm(lambda: 1_048_588, lambda: Compression.NONE)
-        self.asked = ""
+        self.serde = GroupSerde(lambda: 1_048_588, lambda: Compression.NONE)
+        self.requested = ""
         self.written: list[AnyRecord] = []
 
     @property
@@ -180,7 +180,7 @@ class Hostile:
         group_id, random = self.random.choice(GROUPS), self.random
         client = Client(1, "client", "/host")
         topic_ids = frozenset(random.sample(self.topic_ids, random.randint(0, 2)))
-        wanted = Initialize(group_id, 1, {topic_id: {0: -1} for topic_id in topic_ids})
+        initialize = Initialize(group_id, 1, {topic_id: {0: -1} for topic_id in topic_ids})
         names = random.choices(("t", "u", "absent"), k=random.randint(0, 3))
         fetch = self.any.make(OffsetFetchRequestGroup)
         marker = EndTransaction(random.randint(1, 2), random.randint(0, 1), random.random() < 0.5, 0)
@@ -190,24 +190,24 @@ class Hostile:
             lambda t, now: consumer_describe.describe(self.state, group_id, client, t, now),
             lambda t, now: share_describe.describe(self.state, group_id, client, t, now),
             lambda t, now: offset_fetch.fetch(self.state, fetch, random.random() < 0.5, t, now),
-            lambda t, now: share_initialization.initialized(self.state, wanted, None, t, now),
-            lambda t, now: share_initialization.uninitialized(self.state, wanted, None, t, now),
+            lambda t, now: share_initialization.initialized(self.state, initialize, None, t, now),
+            lambda t, now: share_initialization.uninitialized(self.state, initialize, None, t, now),
             lambda t, now: share_offsets.begin_delete(self.state, group_id, names, t, now),
             lambda t, now: share_offsets.begin_delete_all(self.state, group_id, None, t, now),
             lambda t, now: share_offsets.deleted(self.state, group_id, topic_ids, t, now),
             lambda t, now: share_offsets.initialized_partitions(self.state, group_id, None, t, now),
-            lambda t, now: share_offsets.alter(self.state, group_id, self.wanted(names), t, now),
+            lambda t, now: share_offsets.alter(self.state, group_id, self.starts(names), t, now),
             lambda t, now: Outcome((marker,), (Reply(t, None),)),
             lambda t, now: self.world.shard.topics_deleted({"u": self.topic_ids[1]}, t, now),
         )
         index = random.randrange(len(work))
         self.decide(f"work {index} of {group_id}", work[index])
 
-    def wanted(self, names: list[str]) -> Wanted:
+    def starts(self, names: list[str]) -> Wanted:
         return {name: {} if self.random.random() < 0.2 else {self.random.choice((0, 1, -1)): 5} for name in names}
 
     def pass_time(self) -> None:
-        self.asked = "time"
+        self.requested = "time"
         self.world.now_ms += self.random.choice((1, 1_000, 1_000, 3_000, 6_000, 60_000, 3_600_000))
         if self.random.random() < 0.1:
             self.reload()
@@ -226,8 +226,8 @@ class Hostile:
             self.world.shard.apply(record)
         self.world.shard.activate(self.world.now_ms)
 
-    def decide(self, asked: object, decision: Callable[[Any, int], GroupOutcome]) -> None:
-        self.asked = str(asked)
+    def decide(self, requested: object, decision: Callable[[Any, int], GroupOutcome]) -> None:
+        self.requested = str(requested)
         try:
             self.take(decision(Ticket(), self.world.now_ms))
         except KafkaError:
@@ -235,8 +235,8 @@ class Hostile:
 
     def take(self, outcome: GroupOutcome) -> None:
         if outcome.records:
-            encoded = self.form.encode(outcome.records, self.world.now_ms)
-            for record in self.form.decode(self.form.batches(encoded)):
+            encoded = self.serde.encode(outcome.records, self.world.now_ms)
+            for record in self.serde.decode(self.serde.batches(encoded)):
                 self.written.append(record)
             for record in outcome.records:
                 self.world.shard.apply(record)
@@ -246,7 +246,7 @@ class Hostile:
             self.take(outcome.then(self.world.now_ms))
 
     def learn(self, answer: object) -> None:
-        if isinstance(answer, Heard):
+        if isinstance(answer, HeartbeatResult):
             answer = answer.response
         for name in ("member_id", "generation_id", "member_epoch"):
             value = getattr(answer, name, None)
@@ -263,4 +263,4 @@ def test_a_shard_of_groups_answers_or_refuses_whatever_is_asked(seed: int) -> No
         try:
             hostile.step()
         except Exception as error:
-            raise AssertionError(f"seed {seed}, step {step}: {hostile.asked}") from error
+            raise AssertionError(f"seed {seed}, step {step}: {hostile.requested}") from error

@@ -91,8 +91,8 @@ def test_every_partition_has_one_owner_who_subscribes_to_it(
 ) -> None:
     assigned: Mapping[str, Assignment] = {}
     counts: Counts = {}
-    for subscriptions, wanted in life:
-        counts = grown(wanted, counts)
+    for subscriptions, sizes in life:
+        counts = grown(sizes, counts)
         group = spec(subscriptions, counts, assigned)
         assigned = assignor(group)
         check_valid(group, assigned)
@@ -103,8 +103,8 @@ def test_every_partition_has_one_owner_who_subscribes_to_it(
 def test_uniform_loads_differ_by_one_at_most(life: list[tuple[Subscriptions, Counts]]) -> None:
     assigned: Mapping[str, Assignment] = {}
     counts: Counts = {}
-    for subscriptions, wanted in life:
-        counts = grown(wanted, counts)
+    for subscriptions, sizes in life:
+        counts = grown(sizes, counts)
         assigned = assign_uniformly(spec(subscriptions, counts, assigned))
         loads = [partition_total(assigned[member_id]) for member_id in subscriptions]
         assert max(loads) - min(loads) <= 1
@@ -115,8 +115,8 @@ def test_uniform_loads_differ_by_one_at_most(life: list[tuple[Subscriptions, Cou
 def test_uniform_leaves_nothing_that_one_move_would_even_out(life: list[tuple[Subscriptions, Counts]]) -> None:
     assigned: Mapping[str, Assignment] = {}
     counts: Counts = {}
-    for subscriptions, wanted in life:
-        counts = grown(wanted, counts)
+    for subscriptions, sizes in life:
+        counts = grown(sizes, counts)
         group = spec(subscriptions, counts, assigned)
         assigned = assign_uniformly(group)
         loads = {member_id: partition_total(assigned[member_id]) for member_id in subscriptions}

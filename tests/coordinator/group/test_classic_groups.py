@@ -43,14 +43,14 @@ def test_a_group_is_written_as_its_first_member_comes() -> None:
 
 def test_the_leaders_assignment_writes_the_generation_and_ends_everyones_wait() -> None:
     groups = ClassicGroups()
-    asked = [groups.join(client_id="one"), groups.join(client_id="two", rebalance_ms=20_000)]
+    requests = [groups.join(client_id="one"), groups.join(client_id="two", rebalance_ms=20_000)]
     assert groups.sleep(6_000) == []
-    one, two = (joined(each).member_id for each in asked)
-    assert joined(asked[0]).members == [
+    one, two = (joined(request).member_id for request in requests)
+    assert joined(requests[0]).members == [
         JoinGroupResponseMember(member_id=one, metadata=b"metadata"),
         JoinGroupResponseMember(member_id=two, metadata=b"metadata"),
     ]
-    assert (joined(asked[1]).leader, joined(asked[1]).members) == (one, [])
+    assert (joined(requests[1]).leader, joined(requests[1]).members) == (one, [])
     follower = groups.sync(two)
     assert follower.waits
     assert follower.records == []
@@ -93,9 +93,9 @@ def test_the_leaders_assignment_writes_the_generation_and_ends_everyones_wait() 
 
 def test_a_member_without_assignment_gets_an_empty_one() -> None:
     groups = ClassicGroups()
-    asked = [groups.join(), groups.join()]
+    requests = [groups.join(), groups.join()]
     groups.sleep(6_000)
-    one, two = (joined(each).member_id for each in asked)
+    one, two = (joined(request).member_id for request in requests)
     written = groups.sync(one, 1, {one: b"a"}).records
     value = written[0].value  # type: ignore[union-attr]
     assert isinstance(value, GroupMetadataValue)
@@ -105,22 +105,22 @@ def test_a_member_without_assignment_gets_an_empty_one() -> None:
 
 def test_assignments_too_large_for_a_record_are_refused_and_the_members_rebalance() -> None:
     groups = ClassicGroups(max_record_bytes=1_000)
-    asked = [groups.join(), groups.join()]
+    requests = [groups.join(), groups.join()]
     groups.sleep(6_000)
-    one, two = (joined(each).member_id for each in asked)
+    one, two = (joined(request).member_id for request in requests)
     follower = groups.sync(two)
     leader = groups.sync(one, 1, {one: b"a" * 1_000, two: b""})
     assert leader.records == []
-    assert {synced(each).error_code for each in (leader, follower)} == {ErrorCode.UNKNOWN_SERVER_ERROR}
+    assert {synced(request).error_code for request in (leader, follower)} == {ErrorCode.UNKNOWN_SERVER_ERROR}
     assert groups.classic.state is PREPARING_REBALANCE
 
 
 def test_the_group_is_written_empty_when_the_last_member_leaves() -> None:
     groups = ClassicGroups()
     one, two = groups.stable(2)
-    asked = groups.leave(one, two)
-    assert asked.records == [empty(2, groups.now_ms)]
-    assert [each.error_code for each in left(asked).members] == [0, 0]
+    requests = groups.leave(one, two)
+    assert requests.records == [empty(2, groups.now_ms)]
+    assert [member.error_code for member in left(requests).members] == [0, 0]
     assert groups.classic.state is EMPTY
     assert groups.classic.protocol == "consumer"
 
@@ -155,13 +155,13 @@ def test_the_delay_is_no_longer_than_the_rebalance_timeout() -> None:
 
 def test_the_strategy_most_like_best_is_chosen_among_those_all_can_follow() -> None:
     groups = ClassicGroups()
-    asked = [
+    requests = [
         groups.join(strategies=("sticky", "range")),
         groups.join(strategies=("range", "sticky", "custom")),
         groups.join(strategies=("range", "sticky")),
     ]
     groups.sleep(6_000)
-    assert {joined(each).protocol_name for each in asked} == {"range"}
+    assert {joined(request).protocol_name for request in requests} == {"range"}
 
 
 def test_a_request_that_is_sent_again_takes_the_place_of_the_one_that_waits() -> None:
@@ -208,7 +208,7 @@ def test_a_rebalance_leaves_the_stored_generation_as_it_was() -> None:
     groups.join()
     assert groups.classic.state is PREPARING_REBALANCE
     assert groups.classic.stored is stored
-    loaded = GroupShard(groups.shard.state.world)
+    loaded = GroupShard(groups.shard.state.environment)
     for written in groups.log:
         loaded.apply(written)
     loaded.activate(groups.now_ms)

@@ -67,8 +67,8 @@ def test_a_second_member_gets_partitions_once_the_first_has_given_them_up(groups
     assert (joined.member_epoch, assigned(joined)) == (3, {})
     assert groups.member("b").state is MemberState.UNRELEASED_PARTITIONS
 
-    told = groups.heartbeat("a", 2, owned={foo: [0, 1]})
-    assert (told.member_epoch, assigned(told)) == (2, {foo: [0]})
+    response = groups.heartbeat("a", 2, owned={foo: [0, 1]})
+    assert (response.member_epoch, assigned(response)) == (2, {foo: [0]})
     revoking = groups.member("a")
     assert revoking.state is MemberState.UNREVOKED_PARTITIONS
     assert groups.written == [records.current(GROUP, revoking)]
@@ -307,8 +307,8 @@ def test_a_record_of_kafka_4_0_is_deleted(groups: Groups) -> None:
     ],
 )
 def test_a_join_that_makes_no_sense_is_refused(groups: Groups, fields: dict[str, object], message: str) -> None:
-    asked = {"member_id": "a", "topics": ["foo"], **fields}
-    assert groups.refusal(lambda: groups.join(**asked)) == (ErrorCode.INVALID_REQUEST, message)  # type: ignore[arg-type]
+    fields_sent = {"member_id": "a", "topics": ["foo"], **fields}
+    assert groups.refusal(lambda: groups.join(**fields_sent)) == (ErrorCode.INVALID_REQUEST, message)  # type: ignore[arg-type]
 
 
 def test_other_requests_that_make_no_sense_are_refused(groups: Groups) -> None:

@@ -59,9 +59,9 @@ def test_a_classic_member_rebalances_inside_the_consumer_group(groups: MixedGrou
     groups.join("b", ["foo"])
     assert groups.classic_heartbeat(old, 1) is ErrorCode.REBALANCE_IN_PROGRESS
 
-    told = groups.classic_join(old, {"foo": [0, 1]})
-    assert told is not None
-    assert (told.generation_id, told.protocol_name, told.leader, told.members) == (1, "range", "", [])
+    response = groups.classic_join(old, {"foo": [0, 1]})
+    assert response is not None
+    assert (response.generation_id, response.protocol_name, response.leader, response.members) == (1, "range", "", [])
     assert groups.own(old, 1) == {"foo": [0]}
     assert groups.member(old).state is MemberState.UNREVOKED_PARTITIONS
     assert groups.classic_heartbeat(old, 1) is ErrorCode.REBALANCE_IN_PROGRESS
@@ -121,10 +121,10 @@ def test_a_classic_member_that_waits_for_the_others_is_told_to_join_again(groups
 def test_a_classic_member_joins_a_consumer_group(groups: MixedGroups, foo: Uuid) -> None:
     groups.join("a", ["foo"])
     groups.advance(SOON_MS)
-    asked = groups.classic_join("")
-    assert asked is not None
-    assert asked.error_code == ErrorCode.MEMBER_ID_REQUIRED
-    joined = groups.classic_join(asked.member_id)
+    refused = groups.classic_join("")
+    assert refused is not None
+    assert refused.error_code == ErrorCode.MEMBER_ID_REQUIRED
+    joined = groups.classic_join(refused.member_id)
     assert joined is not None
     assert (joined.error_code, joined.generation_id) == (0, 3)
     assert groups.own(joined.member_id, 3) == {}
@@ -295,7 +295,7 @@ def test_an_administrator_removes_members_of_either_protocol(groups: MixedGroups
         MemberIdentity(member_id="c", group_instance_id="one"),
         MemberIdentity(member_id="", group_instance_id="two"),
     )
-    assert [each.error_code for each in answer.members] == [
+    assert [member.error_code for member in answer.members] == [
         ErrorCode.NONE,
         ErrorCode.NONE,
         ErrorCode.UNKNOWN_MEMBER_ID,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator.cluster.changes import FeatureChanged, PartitionChanged
-from coordinator.cluster.topics.topic import Partition
+from coordinator.cluster.topics.topic import PartitionRegistration
 from coordinator.group.consumer import records
 from coordinator.group.consumer.describe import described
 from coordinator.group.consumer.group import ConsumerGroup
@@ -225,7 +225,7 @@ def test_only_what_a_hash_covers_is_a_change() -> None:
     groups.watch.note(PartitionChanged(topic, 0, topic.partitions[0], moved))
     groups.watch.note(FeatureChanged("group.version", 1))
     assert groups.watch.changes == before
-    groups.watch.note(PartitionChanged(topic, 0, moved, Partition(replicas=(2,), isr=(), leader=2)))
+    groups.watch.note(PartitionChanged(topic, 0, moved, PartitionRegistration(replicas=(2,), isr=(), leader=2)))
     assert groups.watch.changes == before + 1
     assert groups.watch.group_hash(["foo"]) == hashed  # no broker has a rack
     groups.add_partitions("foo", 1)
@@ -283,8 +283,8 @@ def test_the_end_of_a_group_takes_all_of_it() -> None:
 
 def test_a_group_that_is_not_there_is_described_so() -> None:
     groups = Groups()
-    told = described(groups.shard.state, GROUP)
-    assert (told.error_code, told.error_message) == (ErrorCode.GROUP_ID_NOT_FOUND, f"Group {GROUP} not found.")
+    answer = described(groups.shard.state, GROUP)
+    assert (answer.error_code, answer.error_message) == (ErrorCode.GROUP_ID_NOT_FOUND, f"Group {GROUP} not found.")
 
 
 def test_deleted_topics_are_not_described() -> None:

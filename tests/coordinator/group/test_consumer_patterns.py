@@ -25,12 +25,12 @@ def test_a_pattern_gets_its_topics_once_it_is_matched(groups: Groups) -> None:
     groups.create_topic("bar", 1)
     join(groups, "a", "fo+")
     assert groups.group.subscriptions.patterns == {"fo+": 1}
-    assert [(one.group_id, one.member_id, one.patterns) for one in groups.asked] == [(GROUP, "a", ("fo+",))]
+    assert [(one.group_id, one.member_id, one.patterns) for one in groups.match_requests] == [(GROUP, "a", ("fo+",))]
     assert groups.group.epoch == 1  # there is nothing to assign yet
 
-    found = Resolved(frozenset({"foo"}), groups.topics.version, START_MS)
+    resolved = Resolved(frozenset({"foo"}), groups.topics.version, START_MS)
     assert groups.match_patterns() == [
-        records.regex(GROUP, "fo+", found),
+        records.regex(GROUP, "fo+", resolved),
         records.epoch(GROUP, 2, groups.watch.group_hash(["foo"])),
     ]
     response = groups.heartbeat("a", 1)
@@ -44,7 +44,7 @@ def test_a_pattern_that_others_have_is_known_at_once(groups: Groups) -> None:
     groups.heartbeat("a", 1)
     groups.advance(SOON_MS)
     join(groups, "b", "fo+")
-    assert groups.asked == []
+    assert groups.match_requests == []
     assert groups.group.epoch == 3
     assert groups.group.subscriptions.are_alike(2)
 
@@ -57,7 +57,7 @@ def test_a_new_topic_is_found_by_the_next_heartbeat_after_a_while(groups: Groups
     fooo = groups.create_topic("fooo", 1)
     groups.advance(MIN_REFRESH_INTERVAL_MS)
     groups.heartbeat("a", 2)
-    assert groups.asked == []
+    assert groups.match_requests == []
     groups.advance(1)
     groups.heartbeat("a", 2)
     groups.match_patterns()
@@ -72,7 +72,7 @@ def test_without_new_topics_patterns_are_matched_again_much_later(groups: Groups
     groups.heartbeat("a", 1)
     groups.advance(20_000)
     groups.heartbeat("a", 2)
-    assert groups.asked == []
+    assert groups.match_requests == []
     groups.advance(1)
     groups.heartbeat("a", 2)
     written = groups.match_patterns()
@@ -83,14 +83,14 @@ def test_one_match_at_a_time_and_another_if_it_is_lost(groups: Groups) -> None:
     groups.create_topic("foo", 1)
     join(groups, "a", "fo+")
     groups.heartbeat("a", 1)
-    assert len(groups.asked) == 1
+    assert len(groups.match_requests) == 1
     groups.advance(20_000)
     groups.heartbeat("a", 1)
     groups.advance(20_000)
     groups.heartbeat("a", 1)
     groups.advance(MATCHING_TIMEOUT_MS - 40_000)
     groups.heartbeat("a", 1)
-    assert len(groups.asked) == 2
+    assert len(groups.match_requests) == 2
 
 
 def test_the_last_to_have_a_pattern_takes_it_along(groups: Groups) -> None:

@@ -21,7 +21,7 @@ def test_a_strategy_that_is_named_twice_counts_once() -> None:
     second = world.join(instance_id="two", strategies=("sticky", "range"))
     again = world.join(first.answer.member_id, instance_id="one", strategies=("range", "sticky"))
     world.sleep(10_000)
-    assert [joined(asked).error_code for asked in (second, again)] == [0, 0]
+    assert [joined(join).error_code for join in (second, again)] == [0, 0]
 
 
 def test_a_strategy_that_is_named_twice_comes_behind_one_that_is_named_once() -> None:
@@ -68,7 +68,7 @@ def test_a_group_that_changed_its_strategy_is_loaded() -> None:
     world.join(member, instance_id="one", strategies=("range", "sticky"), metadata=b"other")
     again = world.join(member, instance_id="one", strategies=("sticky",), metadata=b"other")
     world.sync(member, joined(again).generation_id, {member: b""}, instance_id="one", strategy="sticky")
-    loaded = GroupShard(ClassicGroups().shard.state.world)
+    loaded = GroupShard(ClassicGroups().shard.state.environment)
     for record in world.log:
         loaded.apply(record)
     loaded.activate(world.now_ms)

@@ -26,8 +26,8 @@ def value(offset: int) -> OffsetCommitValue:
 
 
 def stored(offsets: Offsets) -> int | None:
-    found = offsets.get("g", "t", 0)
-    return None if found is None else found.offset
+    offset = offsets.get("g", "t", 0)
+    return None if offset is None else offset.offset
 
 
 def test_the_last_offset_counts_and_a_tombstone_takes_it_away() -> None:
@@ -87,9 +87,9 @@ def test_one_producers_end_leaves_anothers_offset_pending() -> None:
 def test_an_offset_is_of_a_topic_by_id_as_far_as_ids_are_known() -> None:
     offsets = Offsets()
     offsets.apply(KEY, committed(1, 0, "", START_MS, topic_id=ID))
-    found = offsets.get("g", "t", 0)
-    assert found is not None
-    assert [found.is_of(each) for each in (ID, NO_UUID, OTHER_ID)] == [True, True, False]
+    offset = offsets.get("g", "t", 0)
+    assert offset is not None
+    assert [offset.is_of(topic_id) for topic_id in (ID, NO_UUID, OTHER_ID)] == [True, True, False]
 
 
 def commit_of_version(version: int, **fields: object) -> OffsetCommitValue:

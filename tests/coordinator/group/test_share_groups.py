@@ -11,7 +11,7 @@ from coordinator.group.group import GroupType
 from coordinator.group.records import GroupOutcome, GroupRecord
 from coordinator.group.share.describe import described
 from coordinator.group.share.group import ShareGroup
-from coordinator.group.share.heartbeat import Heard, heartbeat
+from coordinator.group.share.heartbeat import HeartbeatResult, heartbeat
 from coordinator.group.share.initialization import initialized, topics_deleted, uninitialized
 from coordinator.group.share.offsets import Altered, Deletion, alter, begin_delete, begin_delete_all, deleted
 from coordinator.group.state import Client
@@ -52,7 +52,7 @@ class ShareGroups:
             self.written.append(name if record.value is not None else f"-{name}")
             self.world.shard.apply(record)
 
-    def beat(self, member: str, epoch: int, *topics: str, rack: str | None = None) -> Heard:
+    def beat(self, member: str, epoch: int, *topics: str, rack: str | None = None) -> HeartbeatResult:
         request = ShareGroupHeartbeatRequest(
             group_id=GROUP, member_id=member, member_epoch=epoch, rack_id=rack,
             subscribed_topic_names=list(topics) or None,
@@ -60,24 +60,24 @@ class ShareGroups:
         state, now_ms = self.world.shard.state, self.world.now_ms
         return self.decide(lambda ticket: heartbeat(state, request, Client(1, "client", "/host"), ticket, now_ms))
 
-    def refused(self, member: str, epoch: int, *topics: str) -> ErrorCode:
+    def refusal_of(self, member: str, epoch: int, *topics: str) -> ErrorCode:
         with pytest.raises(KafkaError) as error:
             self.beat(member, epoch, *topics)
         return error.value.code
 
-    def join(self, member: str, *topics: str) -> Heard:
+    def join(self, member: str, *topics: str) -> HeartbeatResult:
         """Joins, has its state made if that is asked for, and comes back when an assignment may be made."""
         heard = self.beat(member, 0, *topics)
-        wanted = heard.initialize
-        if wanted is not None:
-            self.decide(lambda ticket: initialized(self.world.shard.state, wanted, None, ticket, self.world.now_ms))
+        initialize = heard.initialize
+        if initialize is not None:
+            self.decide(lambda ticket: initialized(self.world.shard.state, initialize, None, ticket, self.world.now_ms))
         self.world.now_ms += SOON_MS
         return self.beat(member, heard.response.member_epoch)
 
 
-def partitions(heard: Heard) -> dict[Uuid, list[int]] | None:
+def partitions(heard: HeartbeatResult) -> dict[Uuid, list[int]] | None:
     assignment = heard.response.assignment
-    return None if assignment is None else {each.topic_id: each.partitions for each in assignment.topic_partitions}
+    return None if assignment is None else {topic.topic_id: topic.partitions for topic in assignment.topic_partitions}
 
 
 def test_a_member_joins_and_state_is_asked_for() -> None:
@@ -100,7 +100,7 @@ def test_once_the_state_is_there_its_partitions_are_assigned() -> None:
         "Metadata", "TargetAssignmentMember", "TargetAssignmentMetadata", "CurrentMemberAssignment",
     ]  # fmt: skip
     assert (heard.response.member_epoch, partitions(heard)) == (3, {groups.topic_id: [0, 1]})
-    assert groups.beat("m1", 3) == Heard(heard.response.__class__(
+    assert groups.beat("m1", 3) == HeartbeatResult(heard.response.__class__(
         error_code=0, member_id="m1", member_epoch=3, heartbeat_interval_ms=5000,
     ))  # fmt: skip
     assert groups.written == []
@@ -108,10 +108,10 @@ def test_once_the_state_is_there_its_partitions_are_assigned() -> None:
 
 def test_state_that_could_not_be_made_is_asked_for_again() -> None:
     groups = ShareGroups()
-    wanted = groups.beat("m1", 0, "topic").initialize
-    assert wanted is not None
+    initialize = groups.beat("m1", 0, "topic").initialize
+    assert initialize is not None
     assert groups.beat("m1", 2).initialize is None
-    groups.decide(lambda ticket: uninitialized(groups.world.shard.state, wanted, None, ticket, groups.world.now_ms))
+    groups.decide(lambda ticket: uninitialized(groups.world.shard.state, initialize, None, ticket, groups.world.now_ms))
     assert groups.written == ["StatePartitionMetadata"]
     assert groups.beat("m1", 2).initialize is not None
 
@@ -137,20 +137,20 @@ def test_members_share_partitions_where_there_are_too_few() -> None:
 def test_epochs_that_are_not_the_members_are_fenced() -> None:
     groups = ShareGroups()
     groups.join("m1", "topic")
-    assert groups.refused("m1", 4) is ErrorCode.FENCED_MEMBER_EPOCH
-    assert groups.refused("m1", 1) is ErrorCode.FENCED_MEMBER_EPOCH
+    assert groups.refusal_of("m1", 4) is ErrorCode.FENCED_MEMBER_EPOCH
+    assert groups.refusal_of("m1", 1) is ErrorCode.FENCED_MEMBER_EPOCH
     assert groups.beat("m1", 2).response.member_epoch == 3
-    assert groups.refused("m2", 3) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert groups.refusal_of("m2", 3) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_requests_that_make_no_sense_are_refused() -> None:
     groups = ShareGroups(group_share_max_size=1)
-    assert groups.refused("m1", 0) is ErrorCode.INVALID_REQUEST
-    assert groups.refused("", 0, "topic") is ErrorCode.INVALID_REQUEST
-    assert groups.refused("m1", -2) is ErrorCode.INVALID_REQUEST
-    assert groups.refused("m1", 1) is ErrorCode.GROUP_ID_NOT_FOUND
+    assert groups.refusal_of("m1", 0) is ErrorCode.INVALID_REQUEST
+    assert groups.refusal_of("", 0, "topic") is ErrorCode.INVALID_REQUEST
+    assert groups.refusal_of("m1", -2) is ErrorCode.INVALID_REQUEST
+    assert groups.refusal_of("m1", 1) is ErrorCode.GROUP_ID_NOT_FOUND
     groups.join("m1", "topic")
-    assert groups.refused("m2", 0, "topic") is ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert groups.refusal_of("m2", 0, "topic") is ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
 def test_a_member_leaves() -> None:
@@ -175,24 +175,24 @@ def test_a_member_that_is_silent_for_too_long_is_gone() -> None:
 def test_a_group_is_described() -> None:
     groups = ShareGroups()
     groups.join("m1", "topic")
-    found = described(groups.world.shard.state, GROUP)
-    assert (found.group_state, found.group_epoch, found.assignment_epoch, found.assignor_name) == (
+    answer = described(groups.world.shard.state, GROUP)
+    assert (answer.group_state, answer.group_epoch, answer.assignment_epoch, answer.assignor_name) == (
         "Stable", 3, 3, "simple",
     )  # fmt: skip
-    assert [each.topic_name for each in found.members[0].assignment.topic_partitions] == ["topic"]
+    assert [topic.topic_name for topic in answer.members[0].assignment.topic_partitions] == ["topic"]
     assert described(groups.world.shard.state, "other").error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def test_offsets_of_a_group_without_members_are_altered() -> None:
     groups = ShareGroups()
     groups.join("m1", "topic")
-    wanted = {"topic": {1: 7, 9: 7}, "nothing": {0: 7}}
+    starts = {"topic": {1: 7, 9: 7}, "nothing": {0: 7}}
     state, now_ms = groups.world.shard.state, groups.world.now_ms
     with pytest.raises(KafkaError) as refused:
-        alter(state, GROUP, wanted, Ticket(), now_ms)
+        alter(state, GROUP, starts, Ticket(), now_ms)
     assert refused.value.code is ErrorCode.NON_EMPTY_GROUP
     groups.beat("m1", -1)
-    altered: Altered = groups.decide(lambda ticket: alter(state, GROUP, wanted, ticket, now_ms))
+    altered: Altered = groups.decide(lambda ticket: alter(state, GROUP, starts, ticket, now_ms))
     assert groups.written == ["StatePartitionMetadata"]
     assert altered.initialize.offsets == {groups.topic_id: {1: 7}}
     assert {key: error.code for key, error in altered.errors.items()} == {

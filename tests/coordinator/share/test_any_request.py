@@ -8,8 +8,8 @@ import pytest
 
 from coordinator.outcome import Ticket
 from coordinator.share.batches import StateBatch
-from coordinator.share.records import ShareForm, ShareKey, ShareOutcome
-from coordinator.share.shard import ShareSettings, ShareShard, Written
+from coordinator.share.records import ShareKey, ShareOutcome, ShareSerde
+from coordinator.share.shard import ShareSettings, ShareShard, StateWrite
 from protocol.errors import KafkaError
 from protocol.records.compression import Compression
 from tests.coordinator.group.consumer_world import Groups
@@ -32,9 +32,9 @@ class Hostile:
         ]
         self.shard = ShareShard(lambda: ShareSettings(3, 10_000), world.topics)
         self.shard.activate(1_000, 0)
-        self.form = ShareForm(lambda: Compression.NONE)
+        self.serde = ShareSerde(lambda: Compression.NONE)
         self.now_ms = 1_000
-        self.asked = ""
+        self.requested = ""
 
     def batch(self) -> StateBatch:
         random = self.random
@@ -49,7 +49,7 @@ class Hostile:
     def step(self) -> None:
         random, shard = self.random, self.shard
         key = random.choice(self.keys[:2] if random.random() < 0.7 else self.keys)
-        written = Written(
+        written = StateWrite(
             self.epoch(), self.epoch(), random.choice(OFFSETS), random.choice(NUMBERS),
             [self.batch() for _ in range(random.randint(0, 5))],
         )  # fmt: skip
@@ -65,7 +65,7 @@ class Hostile:
             "time": lambda: shard.expire(now_ms),
         }
         (kind,) = random.choices(tuple(steps), (2, 6, 2, 1, 0.5, 1))
-        self.asked = f"{kind} {key} {written}"
+        self.requested = f"{kind} {key} {written}"
         try:
             outcome = steps[kind]()
         except KafkaError:
@@ -74,7 +74,7 @@ class Hostile:
 
     def take(self, outcome: ShareOutcome) -> None:
         if outcome.records:
-            for record in self.form.decode(self.form.batches(self.form.encode(outcome.records, self.now_ms))):
+            for record in self.serde.decode(self.serde.batches(self.serde.encode(outcome.records, self.now_ms))):
                 assert record
             for record in outcome.records:
                 self.shard.apply(record)
@@ -87,4 +87,4 @@ def test_a_shard_of_share_states_answers_or_refuses_whatever_is_asked(seed: int)
         try:
             hostile.step()
         except Exception as error:
-            raise AssertionError(f"seed {seed}, step {step}: {hostile.asked}") from error
+            raise AssertionError(f"seed {seed}, step {step}: {hostile.requested}") from error

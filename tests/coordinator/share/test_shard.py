@@ -7,8 +7,8 @@ import pytest
 from coordinator.cluster.topics.topic import Topic
 from coordinator.outcome import Ticket
 from coordinator.share.batches import StateBatch
-from coordinator.share.records import ShareForm, ShareKey, ShareOutcome, ShareRecord, ShareState, Update
-from coordinator.share.shard import ShareSettings, ShareShard, Summary, Written
+from coordinator.share.records import ShareKey, ShareOutcome, ShareRecord, ShareSerde, ShareState, Update
+from coordinator.share.shard import ShareSettings, ShareShard, StateWrite, Summary
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.compression import Compression
 from protocol.types import Uuid
@@ -42,15 +42,15 @@ def initialize(shard: ShareShard, key: ShareKey = KEY, epoch: int = 1, start: in
 
 def written(
     *batches: StateBatch, start: int = 0, state_epoch: int = 1, leader_epoch: int = 0, done: int = 0
-) -> Written:
-    return Written(state_epoch, leader_epoch, start, done, batches)
+) -> StateWrite:
+    return StateWrite(state_epoch, leader_epoch, start, done, batches)
 
 
-def write(shard: ShareShard, what: Written, now_ms: int = NOW_MS, key: ShareKey = KEY) -> list[ShareRecord]:
+def write(shard: ShareShard, what: StateWrite, now_ms: int = NOW_MS, key: ShareKey = KEY) -> list[ShareRecord]:
     return applied(shard, shard.write(key, what, Ticket(), now_ms))
 
 
-def refusal(shard: ShareShard, what: Written, key: ShareKey = KEY) -> ErrorCode:
+def refusal(shard: ShareShard, what: StateWrite, key: ShareKey = KEY) -> ErrorCode:
     with pytest.raises(KafkaError) as refused:
         shard.write(key, what, Ticket(), NOW_MS)
     return refused.value.code
@@ -164,23 +164,23 @@ def test_what_lies_before_all_newest_snapshots_may_go() -> None:
     coordinator = shard(updates=0)
     initialize(coordinator)
     initialize(coordinator, OTHER)
-    found = [coordinator.redundant.before]
+    befores = [coordinator.redundant.before]
     for key in (KEY, OTHER):
         write(coordinator, written(), key=key)
-        found.append(coordinator.redundant.before)
-    assert found == [None, 1, 2]
+        befores.append(coordinator.redundant.before)
+    assert befores == [None, 1, 2]
 
 
 def test_records_come_back_from_the_log_as_they_were() -> None:
-    form = ShareForm(lambda: Compression.NONE)
+    serde = ShareSerde(lambda: Compression.NONE)
     batches = [StateBatch(0, 9, 2, 1), StateBatch(10, 10, 4, 5)]
     records = [
         ShareRecord(KEY, ShareState(3, 1, 2, 7, 5, 10, 20, batches)),
         ShareRecord(KEY, Update(3, 2, -1, 6, batches)),
         ShareRecord(KEY, None),
     ]
-    encoded = form.batches(form.encode(records, NOW_MS))
-    assert [record._replace(offset=-1) for record in form.decode(memoryview(encoded))] == records
+    encoded = serde.batches(serde.encode(records, NOW_MS))
+    assert [record._replace(offset=-1) for record in serde.decode(memoryview(encoded))] == records
 
 
 def test_a_batch_that_ends_before_it_begins_is_refused() -> None:

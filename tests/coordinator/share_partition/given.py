@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from coordinator.share.batches import StateBatch
 from coordinator.share_partition.acknowledge import Said, acknowledge
-from coordinator.share_partition.acquire import BATCH_OPTIMIZED, Acquired, Fetched, Wish, acquire
+from coordinator.share_partition.acquire import BATCH_OPTIMIZED, Acquired, AcquireRequest, FetchedBatch, acquire
 from coordinator.share_partition.run import Change, Limits
 from coordinator.share_partition.share_partition import SharePartition
 from coordinator.share_partition.states import AcknowledgeType, Lifecycle
@@ -41,8 +41,13 @@ def fetch(
 ) -> list[tuple[int, int, int]]:
     """Acquires of the log's batches; what was acquired, as (first, last, delivery count)."""
     at = partition.next_fetch_offset() if offset is None else offset
-    wish = Wish(member, max_records, batch_size, mode)
-    return [tuple(each) for each in acquire(partition, wish, at, [Fetched(*each) for each in batches], now_ms)]  # type: ignore[misc]
+    request = AcquireRequest(member, max_records, batch_size, mode)
+    return [
+        tuple(acquired_range)
+        for acquired_range in acquire(
+            partition, request, at, [FetchedBatch(*acquired_range) for acquired_range in batches], now_ms
+        )
+    ]  # type: ignore[misc]
 
 
 def say(
@@ -56,7 +61,7 @@ def write(partition: SharePartition, change: Change | None, now_ms: int = NOW_MS
     """The write succeeds; what it had."""
     assert change is not None
     partition.complete(change, True, now_ms)
-    return [tuple(each) for each in change.batches]  # type: ignore[misc]
+    return [tuple(batch) for batch in change.batches]  # type: ignore[misc]
 
 
 def fail(partition: SharePartition, change: Change | None, now_ms: int = NOW_MS) -> None:
@@ -77,4 +82,4 @@ def states(partition: SharePartition) -> list[str]:
 
 
 def acquired(*ranges: tuple[int, int, int]) -> list[Acquired]:
-    return [Acquired(*each) for each in ranges]
+    return [Acquired(*one) for one in ranges]

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from coordinator.share_partition.acknowledge import Said, acknowledge
-from coordinator.share_partition.acquire import BATCH_OPTIMIZED, RECORD_LIMIT, Fetched, Wish, acquire
-from coordinator.share_partition.holdback import Facts, Rules, hold_back
-from coordinator.share_partition.lapse import expire, move_log_start, release
+from coordinator.share_partition.acquire import BATCH_OPTIMIZED, RECORD_LIMIT, AcquireRequest, FetchedBatch, acquire
+from coordinator.share_partition.expiry import expire, move_log_start, release
+from coordinator.share_partition.holdback import Facts, HoldbackRules, hold_back
 from coordinator.share_partition.share_partition import SharePartition
 from coordinator.share_partition.states import ACQUIRED, TERMINAL
 from tests.coordinator.share_partition.simulation import LARGEST_BATCH, LOCK_MS, MEMBERS, Simulation
@@ -19,9 +19,9 @@ from tests.coordinator.share_partition.simulation import LARGEST_BATCH, LOCK_MS,
 KEYS = 6
 LONGEST_DELAY_MS = 3 * LOCK_MS
 
-BY_TIME = Rules("due", 10**9)
-BY_KEY = Rules(by_key=True)
-BY_BOTH = Rules("due", 10**9, True)
+BY_TIME = HoldbackRules("due", 10**9)
+BY_KEY = HoldbackRules(by_key=True)
+BY_BOTH = HoldbackRules("due", 10**9, True)
 
 
 class HoldbackSimulation(Simulation):
@@ -30,7 +30,7 @@ class HoldbackSimulation(Simulation):
     SLACK = 3 * LARGEST_BATCH
     """What was learned with a start offset that is not stored yet is in flight again after a restart."""
 
-    def __init__(self, seed: int, rules: Rules, *, is_steady: bool = True) -> None:
+    def __init__(self, seed: int, rules: HoldbackRules, *, is_steady: bool = True) -> None:
         self.rules = rules
         self.is_steady = is_steady
         self.keys: dict[int, int] = {}
@@ -56,17 +56,17 @@ class HoldbackSimulation(Simulation):
             if self.random.random() < 0.2:
                 self.times[offset] = self.now_ms + self.random.randint(-100, LONGEST_DELAY_MS)
 
-    def learn(self, offset: int, read: list[Fetched]) -> None:
+    def learn(self, offset: int, read: list[FetchedBatch]) -> None:
         """As much as there is room for."""
         partition = self.partition
         assert partition.holdback is not None
         batches = partition.holdback.learnable(partition, read)
         if not batches:
             return
-        there = [at for each in batches for at in range(each.first, each.last + 1)]
+        there = [at for batch in batches for at in range(batch.first, batch.last + 1)]
         keys = {at: self.keys[at] for at in there if at in self.keys}
         times = {at: self.times[at] for at in there if at in self.times}
-        places = [(each.first, each.last) for each in batches]
+        places = [(batch.first, batch.last) for batch in batches]
         partition.holdback.learn(partition, Facts(offset, batches[-1].last, places, keys, times), self.now_ms)
 
     # Members.
@@ -74,34 +74,36 @@ class HoldbackSimulation(Simulation):
     def fetch(self) -> None:
         member = self.random.choice(MEMBERS)
         mode = self.random.choice([BATCH_OPTIMIZED, RECORD_LIMIT])
-        wish = Wish(member, self.random.randint(1, 20), self.random.randint(1, 20), mode)
-        for first, last, _ in self.take(wish, self.random.randint(1, 4)):
+        request = AcquireRequest(member, self.random.randint(1, 20), self.random.randint(1, 20), mode)
+        for first, last, _ in self.take(request, self.random.randint(1, 4)):
             self.held[member].append((first, last))
 
-    def take(self, wish: Wish, batches: int) -> list[tuple[int, int, int]]:
+    def take(self, request: AcquireRequest, batches: int) -> list[tuple[int, int, int]]:
         partition = self.partition
         if partition.holdback is None:
             offset = partition.next_fetch_offset() if partition.can_acquire else None
         else:
-            offset = partition.holdback.next_offset(partition, wish.member_id)
+            offset = partition.holdback.next_offset(partition, request.member_id)
         if offset is None:
             return []
         if offset < self.log_start:
             move_log_start(partition, self.log_start)
             return []
-        read = [Fetched(*batch) for batch in self.batches if batch[1] >= offset][:batches]
+        read = [FetchedBatch(*batch) for batch in self.batches if batch[1] >= offset][:batches]
         if not read:
             return []
         if partition.holdback is not None:
             self.learn(offset, read)
-        acquired = acquire(partition, wish, offset, read, self.now_ms)
+        acquired = acquire(partition, request, offset, read, self.now_ms)
         for first, last, count in acquired:
             assert read[-1].last >= last >= first >= offset
             assert 1 <= count <= self.limits.max_delivery_count
             for at in range(first, last + 1):
                 self.delivered(at, count)
-        assert partition.holdback is None or sum(each.size for each in acquired) <= wish.max_records
-        return [tuple(each) for each in acquired]  # type: ignore[misc]
+        assert (
+            partition.holdback is None or sum(acquired_range.size for acquired_range in acquired) <= request.max_records
+        )
+        return [tuple(acquired_range) for acquired_range in acquired]  # type: ignore[misc]
 
     def delivered(self, offset: int, count: int) -> None:
         """An offset was; what has gone from the log is acquired as well, for its member to find a gap."""
@@ -123,7 +125,9 @@ class HoldbackSimulation(Simulation):
     def configure(self) -> None:
         """The group's options change."""
         if not self.is_steady:
-            self.rules = self.random.choice([Rules(), BY_TIME, BY_KEY, BY_BOTH, Rules("other", 1, True)])
+            self.rules = self.random.choice(
+                [HoldbackRules(), BY_TIME, BY_KEY, BY_BOTH, HoldbackRules("other", 1, True)]
+            )
             hold_back(self.partition, self.rules)
 
     # What must hold.
@@ -162,7 +166,7 @@ class HoldbackSimulation(Simulation):
                 self.writing.append(change)
                 continue
             member = MEMBERS[turn % 2]
-            acquired = self.take(Wish(member, 1000, 1000), 1 + turn % 3)
+            acquired = self.take(AcquireRequest(member, 1000, 1000), 1 + turn % 3)
             for first, last, _ in acquired:
                 change = acknowledge(self.partition, member, [Said(first, last, [1])], self.now_ms)
                 if change is not None:
@@ -170,7 +174,7 @@ class HoldbackSimulation(Simulation):
             self.check()
             if self.is_drained():
                 break
-        left = [each for each in self.partition.cache.batches if each.last >= self.partition.start_offset]
+        left = [batch for batch in self.partition.cache.batches if batch.last >= self.partition.start_offset]
         assert not left, f"left behind: {left}"
         there = {at for first, last in self.batches for at in range(first, last + 1)}
         assert there <= self.seen, f"never delivered: {sorted(there - self.seen)}"

@@ -13,11 +13,11 @@ from collections.abc import Callable
 from coordinator.cluster.topics.topic import Topic
 from coordinator.outcome import Ticket
 from coordinator.share.batches import NO_START_OFFSET
-from coordinator.share.records import ShareForm, ShareKey, ShareOutcome, ShareState
-from coordinator.share.shard import ShareSettings, ShareShard, Written
+from coordinator.share.records import ShareKey, ShareOutcome, ShareSerde, ShareState
+from coordinator.share.shard import ShareSettings, ShareShard, StateWrite
 from coordinator.share_partition.acknowledge import Said, acknowledge
-from coordinator.share_partition.acquire import BATCH_OPTIMIZED, RECORD_LIMIT, Fetched, Wish, acquire
-from coordinator.share_partition.lapse import expire, move_log_start, release
+from coordinator.share_partition.acquire import BATCH_OPTIMIZED, RECORD_LIMIT, AcquireRequest, FetchedBatch, acquire
+from coordinator.share_partition.expiry import expire, move_log_start, release
 from coordinator.share_partition.run import Change, Limits
 from coordinator.share_partition.share_partition import SharePartition
 from coordinator.share_partition.states import ACQUIRED, TERMINAL, AcknowledgeType, Lifecycle
@@ -59,7 +59,7 @@ class Simulation:
         self.end = 0
         self.log_start = 0
         self.shard = ShareShard(lambda: ShareSettings(self.random.choice([0, 3, 10]), 10**9), Topics())
-        self.form = ShareForm(lambda: Compression.NONE)
+        self.serde = ShareSerde(lambda: Compression.NONE)
         self.log: list[bytes] = []
         self.leader_epoch = 0
         self.writing: list[Change] = []
@@ -76,7 +76,7 @@ class Simulation:
 
     def _apply(self, outcome: ShareOutcome) -> None:
         for record in outcome.records:
-            self.log.append(bytes(self.form.batches(self.form.encode([record], self.now_ms))))
+            self.log.append(bytes(self.serde.batches(self.serde.encode([record], self.now_ms))))
             self.shard.apply(record)
 
     def _load(self) -> SharePartition:
@@ -84,7 +84,7 @@ class Simulation:
         if self.random.random() < 0.5:
             self.shard = ShareShard(lambda: ShareSettings(5, 10**9), Topics())
             for batch in self.log:
-                for record in self.form.decode(memoryview(batch)):
+                for record in self.serde.decode(memoryview(batch)):
                     self.shard.apply(record._replace(offset=-1))
         self.leader_epoch += 1
         outcome = self.shard.read(KEY, self.leader_epoch, Ticket(), self.now_ms)
@@ -111,7 +111,9 @@ class Simulation:
         change = self.writing.pop(0)
         is_written = self.random.random() < 0.8
         if is_written:
-            written = Written(1, self.leader_epoch, change.start_offset, change.delivery_complete_count, change.batches)
+            written = StateWrite(
+                1, self.leader_epoch, change.start_offset, change.delivery_complete_count, change.batches
+            )
             self._apply(self.shard.write(KEY, written, Ticket(), self.now_ms))
         self.partition.complete(change, is_written, self.now_ms)
         if is_written:
@@ -151,10 +153,10 @@ class Simulation:
         if offset < self.log_start:
             move_log_start(self.partition, self.log_start)
             return
-        read = [Fetched(*batch) for batch in self.batches if batch[1] >= offset][: self.random.randint(1, 4)]
+        read = [FetchedBatch(*batch) for batch in self.batches if batch[1] >= offset][: self.random.randint(1, 4)]
         mode = self.random.choice([BATCH_OPTIMIZED, RECORD_LIMIT])
-        wish = Wish(member, self.random.randint(1, 20), self.random.randint(1, 20), mode)
-        for first, last, count in acquire(self.partition, wish, offset, read, self.now_ms):
+        request = AcquireRequest(member, self.random.randint(1, 20), self.random.randint(1, 20), mode)
+        for first, last, count in acquire(self.partition, request, offset, read, self.now_ms):
             assert not self.done.intersection(range(first, last + 1)), f"{first}-{last} was done with"
             assert 1 <= count <= self.limits.max_delivery_count
             for at in range(first, last + 1):
@@ -264,16 +266,16 @@ class Simulation:
                 self.writing.append(change)
                 continue
             offset = self.partition.next_fetch_offset()
-            read = [Fetched(*batch) for batch in self.batches if batch[1] >= offset]
+            read = [FetchedBatch(*batch) for batch in self.batches if batch[1] >= offset]
             if not read:
                 break
-            wish = Wish("m1", 1000, 1000)
-            for first, last, _ in acquire(self.partition, wish, offset, read, self.now_ms):
+            request = AcquireRequest("m1", 1000, 1000)
+            for first, last, _ in acquire(self.partition, request, offset, read, self.now_ms):
                 change = acknowledge(self.partition, "m1", [Said(first, last, [1])], self.now_ms)
                 if change is not None:
                     self.writing.append(change)
             self.check()
-        left = [each for each in self.partition.cache.batches if each.last >= self.partition.start_offset]
+        left = [batch for batch in self.partition.cache.batches if batch.last >= self.partition.start_offset]
         assert not left, f"left behind: {left}"
         assert self.partition.start_offset >= (self.batches[-1][1] + 1 if self.batches else 0)
 

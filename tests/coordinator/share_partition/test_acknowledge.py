@@ -24,7 +24,7 @@ from tests.coordinator.share_partition.given import (
 )
 
 
-def refused(partition: SharePartition, member: str, first: int, last: int, *types: int) -> ErrorCode:
+def error_of(partition: SharePartition, member: str, first: int, last: int, *types: int) -> ErrorCode:
     before = states(partition), partition.delivery_complete_count
     with pytest.raises(KafkaError) as error:
         say(partition, member, first, last, *types)
@@ -119,8 +119,8 @@ def test_a_second_acknowledgement_is_refused_while_the_first_is_written() -> Non
     partition = share_partition()
     fetch(partition, "m1", (0, 9))
     first = say(partition, "m1", 0, 9, ACCEPT)
-    assert refused(partition, "m1", 0, 9, RELEASE) is ErrorCode.INVALID_RECORD_STATE
-    assert refused(partition, "m1", 2, 3, RELEASE) is ErrorCode.INVALID_RECORD_STATE
+    assert error_of(partition, "m1", 0, 9, RELEASE) is ErrorCode.INVALID_RECORD_STATE
+    assert error_of(partition, "m1", 2, 3, RELEASE) is ErrorCode.INVALID_RECORD_STATE
     write(partition, first)
     assert partition.start_offset == 10
 
@@ -129,24 +129,24 @@ def test_only_who_has_a_record_may_speak_of_it() -> None:
     partition = share_partition()
     fetch(partition, "m1", (0, 4))
     fetch(partition, "m2", (5, 9))
-    assert refused(partition, "m2", 0, 4, ACCEPT) is ErrorCode.INVALID_RECORD_STATE
-    assert refused(partition, "m2", 0, 9, ACCEPT) is ErrorCode.INVALID_RECORD_STATE
-    assert refused(partition, "m1", 0, 9, ACCEPT) is ErrorCode.INVALID_RECORD_STATE
+    assert error_of(partition, "m2", 0, 4, ACCEPT) is ErrorCode.INVALID_RECORD_STATE
+    assert error_of(partition, "m2", 0, 9, ACCEPT) is ErrorCode.INVALID_RECORD_STATE
+    assert error_of(partition, "m1", 0, 9, ACCEPT) is ErrorCode.INVALID_RECORD_STATE
 
 
 def test_what_was_released_is_nobodys() -> None:
     partition = share_partition()
     fetch(partition, "m1", (0, 4))
     write(partition, say(partition, "m1", 0, 4, RELEASE))
-    assert refused(partition, "m1", 0, 4, ACCEPT) is ErrorCode.INVALID_RECORD_STATE
+    assert error_of(partition, "m1", 0, 4, ACCEPT) is ErrorCode.INVALID_RECORD_STATE
 
 
 def test_offsets_that_are_not_in_flight_are_refused() -> None:
     partition = share_partition()
-    assert refused(partition, "m1", 0, 4, ACCEPT) is ErrorCode.INVALID_RECORD_STATE
+    assert error_of(partition, "m1", 0, 4, ACCEPT) is ErrorCode.INVALID_RECORD_STATE
     fetch(partition, "m1", (0, 4))
-    assert refused(partition, "m1", 5, 9, ACCEPT) is ErrorCode.INVALID_REQUEST
-    assert refused(partition, "m1", 2, 9, ACCEPT) is ErrorCode.INVALID_REQUEST
+    assert error_of(partition, "m1", 5, 9, ACCEPT) is ErrorCode.INVALID_REQUEST
+    assert error_of(partition, "m1", 2, 9, ACCEPT) is ErrorCode.INVALID_REQUEST
 
 
 def test_one_bad_acknowledgement_undoes_the_good_ones_of_the_request() -> None:
@@ -182,4 +182,4 @@ def test_a_part_is_renewed_alone() -> None:
 def test_no_lock_is_renewed_where_the_group_does_not_allow_it() -> None:
     partition = share_partition(limits=Limits(renew_enabled=False))
     fetch(partition, "m1", (0, 9))
-    assert refused(partition, "m1", 0, 9, RENEW) is ErrorCode.INVALID_RECORD_STATE
+    assert error_of(partition, "m1", 0, 9, RENEW) is ErrorCode.INVALID_RECORD_STATE

@@ -9,8 +9,8 @@ import pytest
 
 from broker.share.acknowledging import Rules, check
 from coordinator.share_partition.acknowledge import acknowledge
-from coordinator.share_partition.acquire import BATCH_OPTIMIZED, RECORD_LIMIT, Fetched, Wish, acquire
-from coordinator.share_partition.lapse import expire, move_log_start, release
+from coordinator.share_partition.acquire import BATCH_OPTIMIZED, RECORD_LIMIT, AcquireRequest, FetchedBatch, acquire
+from coordinator.share_partition.expiry import expire, move_log_start, release
 from coordinator.share_partition.run import Change, Limits
 from coordinator.share_partition.states import ACQUIRED
 from protocol.errors import KafkaError
@@ -45,7 +45,17 @@ class Hunt:
         return self.random.randint(self.partition.start_offset - 2, self.partition.end_offset + 3)
 
     def step(self) -> None:
-        ways = (self.fetch, self.fetch, self.say, self.say, self.say, self.let_go, self.lapse, self.write, self.retain)
+        ways = (
+            self.fetch,
+            self.fetch,
+            self.say,
+            self.say,
+            self.say,
+            self.let_go,
+            self.let_time_pass,
+            self.write,
+            self.retain,
+        )
         try:
             self.random.choice(ways)()
         except KafkaError:
@@ -57,17 +67,17 @@ class Hunt:
         batches = []
         for _ in range(self.random.randint(0, 3)):
             last = at + self.random.randrange(LARGEST_BATCH)
-            batches.append(Fetched(at, last))
+            batches.append(FetchedBatch(at, last))
             at = last + 1
         self.end = max(self.end, at)
         counts = (*EXTREMES, 3, 500)
-        wish = Wish(
+        request = AcquireRequest(
             self.random.choice(MEMBERS), self.random.choice(counts), self.random.choice(counts),
             self.random.choice((BATCH_OPTIMIZED, RECORD_LIMIT)),
         )  # fmt: skip
-        if wish.max_records <= 0:
+        if request.max_records <= 0:
             return  # such a fetch does not get here: ShareFetch takes it for one without records
-        acquire(self.partition, wish, self.partition.next_fetch_offset(), batches, self.now_ms)
+        acquire(self.partition, request, self.partition.next_fetch_offset(), batches, self.now_ms)
 
     def say(self) -> None:
         raw = [
@@ -84,15 +94,15 @@ class Hunt:
             run = self.random.choice(runs)
             member = run.member_id
             raw = [AcknowledgementBatch(first_offset=run.first, last_offset=run.last, acknowledge_types=[1])]
-        said = check(raw, Rules(2, self.random.random() < 0.2))
-        change = acknowledge(self.partition, member, said, self.now_ms)
+        acknowledgements = check(raw, Rules(2, self.random.random() < 0.2))
+        change = acknowledge(self.partition, member, acknowledgements, self.now_ms)
         self.taken += 1
         self.keep(change)
 
     def let_go(self) -> None:
         self.keep(release(self.partition, self.random.choice(MEMBERS)))
 
-    def lapse(self) -> None:
+    def let_time_pass(self) -> None:
         self.now_ms += self.random.choice((1, LOCK_MS // 2, LOCK_MS, 10 * LOCK_MS))
         self.keep(expire(self.partition, self.now_ms))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.share_partition.lapse import expire, move_log_start
+from coordinator.share_partition.expiry import expire, move_log_start
 from coordinator.share_partition.run import Limits
 from protocol.errors import ErrorCode, KafkaError
 from tests.coordinator.share_partition.given import ACCEPT, NOW_MS, RELEASE, fetch, say, share_partition, states, write

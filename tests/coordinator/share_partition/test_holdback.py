@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from coordinator.share.batches import StateBatch
-from coordinator.share_partition.acquire import Fetched
-from coordinator.share_partition.holdback import LARGEST_BATCH, Facts, Rules, hold_back
-from coordinator.share_partition.lapse import buried, expire, move_log_start, release
+from coordinator.share_partition.acquire import FetchedBatch
+from coordinator.share_partition.expiry import buried, expire, move_log_start, release
+from coordinator.share_partition.holdback import LARGEST_BATCH, Facts, HoldbackRules, hold_back
 from coordinator.share_partition.run import Limits
 from coordinator.share_partition.share_partition import SharePartition
 from tests.coordinator.share_partition.given import (
@@ -26,14 +26,14 @@ from tests.coordinator.share_partition.given import (
 )
 
 LIMITS = Limits(max_delivery_count=3, lock_duration_ms=1_000)
-BY_KEY = Rules(by_key=True)
-BY_TIME = Rules("due", 10**9)
-BY_BOTH = Rules("due", 10**9, True)
+BY_KEY = HoldbackRules(by_key=True)
+BY_TIME = HoldbackRules("due", 10**9)
+BY_BOTH = HoldbackRules("due", 10**9, True)
 LATER_MS = NOW_MS + 1_000
 
 
 def held_back(
-    rules: Rules,
+    rules: HoldbackRules,
     *batches: tuple[int, int],
     stored: tuple[StateBatch, ...] = (),
     limits: Limits = LIMITS,
@@ -178,12 +178,12 @@ def test_no_more_is_learned_than_there_is_room_for() -> None:
     partition = held_back(BY_TIME, (0, 5), times={0: NOW_MS + 500}, limits=limits)
     assert partition.holdback is not None
     learnable = partition.holdback.learnable
-    assert learnable(partition, [Fetched(0, 5), Fetched(6, 9), Fetched(10, 11)]) == [Fetched(6, 9)]
-    assert learnable(partition, [Fetched(6, 12), Fetched(13, 14)]) == [Fetched(6, 12)]
-    assert learnable(partition, [Fetched(6, 1_000)]) == []
+    assert learnable(partition, [FetchedBatch(0, 5), FetchedBatch(6, 9), FetchedBatch(10, 11)]) == [FetchedBatch(6, 9)]
+    assert learnable(partition, [FetchedBatch(6, 12), FetchedBatch(13, 14)]) == [FetchedBatch(6, 12)]
+    assert learnable(partition, [FetchedBatch(6, 1_000)]) == []
     with_more_room = held_back(BY_TIME, (0, 4), limits=limits)
     assert with_more_room.holdback is not None
-    assert with_more_room.holdback.learnable(with_more_room, [Fetched(5, 1_000)]) == [Fetched(5, 9)]
+    assert with_more_room.holdback.learnable(with_more_room, [FetchedBatch(5, 1_000)]) == [FetchedBatch(5, 9)]
     learn(partition, (6, 9))
     assert take(partition, "m1") == [(1, 9, 1)]
     assert partition.holdback.next_offset(partition, "m1") is None
@@ -228,7 +228,7 @@ def test_records_that_fail_again_and_again_come_alone() -> None:
 def test_options_that_go_leave_everything_to_be_had() -> None:
     partition = held_back(BY_BOTH, (0, 3), keys={0: 7, 1: 7}, times={2: NOW_MS + 500})
     assert take(partition, "m1", most=1) == [(0, 0, 1)]
-    hold_back(partition, Rules())
+    hold_back(partition, HoldbackRules())
     assert partition.holdback is None
     assert partition.next_fetch_offset() == 1
     assert fetch(partition, "m2", (0, 3)) == [(1, 3, 1)]

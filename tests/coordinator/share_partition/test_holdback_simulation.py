@@ -59,8 +59,8 @@ FAULTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], str]] = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    plant, found = FAULTS[fault]
+    plant, invariant = FAULTS[fault]
     plant(monkeypatch)
-    with pytest.raises(AssertionError, match=found):
+    with pytest.raises(AssertionError, match=invariant):
         for seed in range(12):
             HoldbackSimulation(seed, BY_BOTH).run(400)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.coordinator.share_partition.world import World
+from tests.coordinator.share_partition.world import SharePartitionWorld
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_what_must_hold_does(seed: int) -> None:
-    World(seed).run(250)
+    SharePartitionWorld(seed).run(250)

@@ -70,7 +70,7 @@ def test_acknowledgements_mean_what_kafka_has_them_mean() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "count", "dead_letters", "result"),
+    ("next_state", "count", "dead_letters", "result"),
     [
         (AVAILABLE, 4, False, AVAILABLE),
         (AVAILABLE, 5, False, ARCHIVED),
@@ -83,10 +83,10 @@ def test_acknowledgements_mean_what_kafka_has_them_mean() -> None:
     ],
 )
 def test_what_was_delivered_too_often_is_given_up(
-    wanted: RecordState, count: int, dead_letters: bool, result: RecordState
+    next_state: RecordState, count: int, dead_letters: bool, result: RecordState
 ) -> None:
     limits = Limits(max_delivery_count=5, has_dead_letters=dead_letters)
-    assert settled(wanted, count, limits) is result
+    assert settled(next_state, count, limits) is result
 
 
 @pytest.mark.parametrize("before", Lifecycle)

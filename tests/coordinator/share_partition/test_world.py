@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from coordinator.share import redundant
-from coordinator.share.shard import ShareShard, Written
-from coordinator.share_partition import acknowledge, acquire, lapse, share_partition
+from coordinator.share.shard import ShareShard, StateWrite
+from coordinator.share_partition import acknowledge, acquire, expiry, share_partition
 from coordinator.share_partition.run import Limits, Run
 from coordinator.share_partition.share_partition import SharePartition
 from coordinator.share_partition.states import ACQUIRED, AVAILABLE, TERMINAL, RecordState
-from tests.coordinator.share_partition.world import LOCK_MS, Broken, State, World
+from tests.coordinator.share_partition.world import LOCK_MS, Broken, SharePartitionWorld, State
 
 STEPS = 250
 SEEDS_OF_A_FAULT = 60
@@ -25,15 +25,15 @@ def start_passes_what_is_acquired(patch: Patch) -> None:
 
 
 def locks_run_out_early(patch: Patch) -> None:
-    real = lapse.expire
-    patch.setattr(lapse, "expire", lambda partition, now_ms: real(partition, now_ms + LOCK_MS // 2))
+    real = expiry.expire
+    patch.setattr(expiry, "expire", lambda partition, now_ms: real(partition, now_ms + LOCK_MS // 2))
 
 
 def deliveries_have_no_end(patch: Patch) -> None:
-    def settled(wanted: RecordState, delivery_count: int, limits: Limits) -> RecordState:
-        return wanted
+    def settled(next_state: RecordState, delivery_count: int, limits: Limits) -> RecordState:
+        return next_state
 
-    for module in (lapse, acknowledge):
+    for module in (expiry, acknowledge):
         patch.setattr(module, "settled", settled)
 
 
@@ -62,7 +62,7 @@ def the_last_update_is_not_loaded(patch: Patch) -> None:
 def what_ended_is_not_written(patch: Patch) -> None:
     real = ShareShard.write
 
-    def write(self: ShareShard, key: object, written: Written, *rest: object) -> object:
+    def write(self: ShareShard, key: object, written: StateWrite, *rest: object) -> object:
         return real(self, key, written._replace(start_offset=0, batches=()), *rest)  # type: ignore[arg-type]
 
     patch.setattr(ShareShard, "write", write)
@@ -70,7 +70,7 @@ def what_ended_is_not_written(patch: Patch) -> None:
 
 def there_is_always_room(patch: Patch) -> None:
     def room(self: acquire.Acquisition, fetch_offset: int) -> int:
-        self.limit = self.wish.max_records
+        self.limit = self.request.max_records
         return self.fetched[-1].last
 
     patch.setattr(acquire.Acquisition, "_room", room)
@@ -127,14 +127,14 @@ FAULTS: dict[str, tuple[Callable[[Patch], None], ...]] = {
 @pytest.mark.parametrize(("invariant", "fault"), [(name, fault) for name, faults in FAULTS.items() for fault in faults])
 def test_a_fault_is_found(monkeypatch: Patch, invariant: str, fault: Callable[[Patch], None]) -> None:
     fault(monkeypatch)
-    assert any(found == invariant for found in found_over_seeds())
+    assert any(broken == invariant for broken in found_over_seeds())
 
 
 def found_over_seeds() -> Iterator[str]:
     """The invariants that seeds find broken; a fault that stops the engine by itself is not what is looked for."""
     for seed in range(SEEDS_OF_A_FAULT):
         try:
-            World(seed).run(STEPS)
+            SharePartitionWorld(seed).run(STEPS)
         except Broken as broken:
             yield str(broken).partition(":")[0]
         except (AssertionError, ValueError, IndexError, KeyError):

@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 from coordinator.outcome import Ticket
 from coordinator.share.batches import NO_START_OFFSET
-from coordinator.share.records import ShareForm, ShareOutcome, ShareState
-from coordinator.share.shard import ShareSettings, ShareShard, Written
+from coordinator.share.records import ShareOutcome, ShareSerde, ShareState
+from coordinator.share.shard import ShareSettings, ShareShard, StateWrite
 from coordinator.share_partition import acknowledge as acknowledging
 from coordinator.share_partition import acquire as acquiring
-from coordinator.share_partition import lapse
+from coordinator.share_partition import expiry
 from coordinator.share_partition.acknowledge import Said
-from coordinator.share_partition.acquire import BATCH_OPTIMIZED, RECORD_LIMIT, Fetched, Wish
+from coordinator.share_partition.acquire import BATCH_OPTIMIZED, RECORD_LIMIT, AcquireRequest, FetchedBatch
 from coordinator.share_partition.run import Change, Limits
 from coordinator.share_partition.share_partition import SharePartition
 from coordinator.share_partition.states import ACQUIRED, ARCHIVING, RENEW, TERMINAL, AcknowledgeType, Lifecycle
@@ -38,9 +38,9 @@ class Broken(AssertionError):
     """An invariant that does not hold, by its name."""
 
 
-def must(holds: bool, invariant: str, told: object) -> None:
+def must(holds: bool, invariant: str, state: object) -> None:
     if not holds:
-        raise Broken(f"{invariant}: {told}")
+        raise Broken(f"{invariant}: {state}")
 
 
 class Lease(NamedTuple):
@@ -53,14 +53,14 @@ class State:
 
     def __init__(self, settings: ShareSettings) -> None:
         self.settings = settings
-        self.form = ShareForm(lambda: Compression.NONE)
+        self.serde = ShareSerde(lambda: Compression.NONE)
         self.log: list[tuple[int, bytes]] = []
         self.next_offset = 0
         self.shard = ShareShard(lambda: settings, Topics())
 
     def take(self, outcome: ShareOutcome, now_ms: int) -> None:
         for record in outcome.records:
-            self.log.append((self.next_offset, bytes(self.form.batches(self.form.encode([record], now_ms)))))
+            self.log.append((self.next_offset, bytes(self.serde.batches(self.serde.encode([record], now_ms)))))
             self.next_offset += 1
             self.shard.apply(record)
 
@@ -68,7 +68,7 @@ class State:
         before = {key: (state.start_offset, list(state.batches)) for key, state in self.shard.states.items()}
         self.shard = ShareShard(lambda: self.settings, Topics())
         for offset, data in self.log:
-            for record in self.form.decode(memoryview(data)):
+            for record in self.serde.decode(memoryview(data)):
                 self.shard.apply(record._replace(offset=offset))
         self.shard.activate(now_ms, self.next_offset)
         after = {key: (state.start_offset, list(state.batches)) for key, state in self.shard.states.items()}
@@ -80,7 +80,7 @@ class State:
             self.log = [entry for entry in self.log if entry[0] >= before]
 
 
-class World:
+class SharePartitionWorld:
     """One run."""
 
     def __init__(self, seed: int) -> None:
@@ -98,7 +98,7 @@ class World:
         self.leader_epoch = 0
         self.is_calm = False
         self.writing: list[Change] = []
-        self.said: dict[int, dict[int, AcknowledgeType]] = {}
+        self.acknowledged: dict[int, dict[int, AcknowledgeType]] = {}
         """What each change under way says of records, by the change's identity."""
         self.held: dict[str, list[tuple[int, int]]] = {member: [] for member in MEMBERS}
         self.leases: dict[int, Lease] = {}
@@ -122,36 +122,36 @@ class World:
             self.state.load(self.now_ms)
         outcome = self.state.shard.read(KEY, self.leader_epoch, Ticket(), self.now_ms)
         self.state.take(outcome, self.now_ms)
-        found = outcome.replies[0].answer
-        assert isinstance(found, ShareState)
-        must(found.start_offset >= self.durable_start, "the start offset is monotonic", found)
-        self._ended_survive(found)
+        loaded = outcome.replies[0].answer
+        assert isinstance(loaded, ShareState)
+        must(loaded.start_offset >= self.durable_start, "the start offset is monotonic", loaded)
+        self._ended_survive(loaded)
         partition = SharePartition(self.limits)
         partition.enter(Lifecycle.INITIALIZING)
-        partition.load(0 if found.start_offset == NO_START_OFFSET else found.start_offset, found.batches)
+        partition.load(0 if loaded.start_offset == NO_START_OFFSET else loaded.start_offset, loaded.batches)
         self.loaded = partition.in_flight_count
         """A start offset that was not stored brings back more than the cap."""
         self.start = self.durable_start
         self.counts = {
             offset: batch.delivery_count
-            for batch in found.batches
+            for batch in loaded.batches
             for offset in range(batch.first_offset, batch.last_offset + 1)
         }
         return partition
 
-    def _ended_survive(self, found: ShareState) -> None:
-        kept = set(range(max(found.start_offset, 0)))
-        for first, last, state, _ in found.batches:
+    def _ended_survive(self, loaded: ShareState) -> None:
+        survivors = set(range(max(loaded.start_offset, 0)))
+        for first, last, state, _ in loaded.batches:
             if state in (*TERMINAL, ARCHIVING):
-                kept.update(range(first, last + 1))
-        gone = {offset for offset in self.ended - self.exhausted if offset not in kept}
+                survivors.update(range(first, last + 1))
+        gone = {offset for offset in self.ended - self.exhausted if offset not in survivors}
         must(not gone, "terminal states survive a restart", gone)
 
-    def _write(self, change: Change | None, said: dict[int, AcknowledgeType] | None = None) -> None:
+    def _write(self, change: Change | None, acknowledged: dict[int, AcknowledgeType] | None = None) -> None:
         if change is None:
             return
         self.writing.append(change)
-        self.said[id(change)] = said or {}
+        self.acknowledged[id(change)] = acknowledged or {}
         if self.is_calm:
             self._finish(self.writing.pop(), 0.0)
         elif self.random.random() < 0.6:
@@ -163,17 +163,19 @@ class World:
             self._finish(self.writing.pop(0), self.random.random())
 
     def _finish(self, change: Change, luck: float) -> None:
-        said = self.said.pop(id(change))
+        acknowledged = self.acknowledged.pop(id(change))
         is_durable, is_told = luck < 0.85, luck < 0.75
         if is_durable:
-            written = Written(1, self.leader_epoch, change.start_offset, change.delivery_complete_count, change.batches)
+            written = StateWrite(
+                1, self.leader_epoch, change.start_offset, change.delivery_complete_count, change.batches
+            )
             self.state.take(self.state.shard.write(KEY, written, Ticket(), self.now_ms), self.now_ms)
             self.durable_start = max(self.durable_start, change.start_offset)
-            self.doubtful.update(offset for offset, kind in said.items() if kind in ENDS or kind == 0)
+            self.doubtful.update(offset for offset, kind in acknowledged.items() if kind in ENDS or kind == 0)
         self.partition.complete(change, is_told, self.now_ms)
         if is_told:
-            self.ended.update(offset for offset, kind in said.items() if kind == AcknowledgeType.ACCEPT)
-            for offset in said:
+            self.ended.update(offset for offset, kind in acknowledged.items() if kind == AcknowledgeType.ACCEPT)
+            for offset in acknowledged:
                 self.leases.pop(offset, None)
 
     # The log.
@@ -193,7 +195,7 @@ class World:
         if len(self.batches) > 4:
             self.log_start = self.batches[1][0]
             self.batches = self.batches[1:]
-            lapse.move_log_start(self.partition, self.log_start)
+            expiry.move_log_start(self.partition, self.log_start)
 
     def in_log(self) -> set[int]:
         return {offset for first, last in self.batches for offset in range(first, last + 1)}
@@ -208,18 +210,18 @@ class World:
             return []
         offset = self.partition.next_fetch_offset()
         if offset < self.log_start:
-            lapse.move_log_start(self.partition, self.log_start)
+            expiry.move_log_start(self.partition, self.log_start)
             return []
-        read = [Fetched(*batch) for batch in self.batches if batch[1] >= offset][: self.random.randint(1, 4)]
+        read = [FetchedBatch(*batch) for batch in self.batches if batch[1] >= offset][: self.random.randint(1, 4)]
         mode = self.random.choice([BATCH_OPTIMIZED, RECORD_LIMIT])
-        found = acquiring.acquire(
-            self.partition, Wish(member, most, self.random.randint(1, 15), mode), offset, read, self.now_ms
+        acquired = acquiring.acquire(
+            self.partition, AcquireRequest(member, most, self.random.randint(1, 15), mode), offset, read, self.now_ms
         )
-        for first, last, count in found:
+        for first, last, count in acquired:
             for at in range(first, last + 1):
                 self._delivered(member, at, count)
             self.held[member].append((first, last))
-        return [(first, last) for first, last, _ in found]
+        return [(first, last) for first, last, _ in acquired]
 
     def _delivered(self, member: str, at: int, count: int) -> None:
         lease = self.leases.get(at)
@@ -248,7 +250,7 @@ class World:
 
     def _say(self, member: str, first: int, last: int, types: list[int]) -> None:
         low = self.partition.start_offset
-        said = {
+        acknowledged = {
             offset: AcknowledgeType(types[0] if len(types) == 1 else types[offset - first])
             for offset in range(first, last + 1)
         }
@@ -258,38 +260,38 @@ class World:
             if error.code not in (ErrorCode.INVALID_RECORD_STATE, ErrorCode.INVALID_REQUEST):
                 raise
             return
-        for offset, kind in said.items():
+        for offset, kind in acknowledged.items():
             lease = self.leases.get(offset)
             if kind == RENEW and lease is not None and offset >= low:
                 self.leases[offset] = lease._replace(until_ms=self.now_ms + LOCK_MS)
-        self._write(change, {offset: kind for offset, kind in said.items() if kind != RENEW and offset >= low})
+        self._write(change, {offset: kind for offset, kind in acknowledged.items() if kind != RENEW and offset >= low})
 
     def crash(self) -> None:
         member = self.random.choice(MEMBERS)
         self.held[member].clear()
         mine = {at: AcknowledgeType.RELEASE for at, lease in self.leases.items() if lease.member == member}
-        self._write(lapse.release(self.partition, member), mine)
+        self._write(expiry.release(self.partition, member), mine)
 
     def wait(self) -> None:
         self.now_ms += self.random.randint(1, LOCK_MS)
         if self.partition.next_lock_ms <= self.now_ms:
-            self._write(lapse.expire(self.partition, self.now_ms))
+            self._write(expiry.expire(self.partition, self.now_ms))
 
     def bury(self) -> None:
         runs = [(run.first, run.last) for run in self.partition.to_bury()]
         if runs:
-            self._write(lapse.buried(self.partition, runs))
+            self._write(expiry.buried(self.partition, runs))
 
     # The broker.
 
     def restart(self) -> None:
         self.writing.clear()
-        self.said.clear()
+        self.acknowledged.clear()
         self.leases.clear()
         for held in self.held.values():
             held.clear()
         self.partition = self._lead()
-        lapse.move_log_start(self.partition, self.log_start)
+        expiry.move_log_start(self.partition, self.log_start)
 
     def keep_house(self) -> None:
         """Snapshots of what is cold, and the state topic without what is redundant."""
@@ -322,7 +324,7 @@ class World:
         most = max(self.limits.max_in_flight_records, self.loaded) + LARGEST_BATCH
         must(acquired <= most, "the cap of records in flight holds", acquired)
 
-    ACTIONS: tuple[tuple[int, Callable[[World], None]], ...] = (
+    ACTIONS: tuple[tuple[int, Callable[[SharePartitionWorld], None]], ...] = (
         (10, produce), (1, compact), (1, retain), (20, fetch), (20, speak), (2, crash), (6, wait), (6, write_done),
         (5, bury), (1, restart), (1, keep_house),
     )  # fmt: skip
@@ -343,7 +345,7 @@ class World:
         for _ in range(20 * (len(self.batches) + 10)):
             self.bury()
             self.now_ms += LOCK_MS
-            self._write(lapse.expire(self.partition, self.now_ms))
+            self._write(expiry.expire(self.partition, self.now_ms))
             for first, last in self._fetch("m1", 100):
                 self._say("m1", first, last, [int(AcknowledgeType.ACCEPT)])
             self.check()

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from coordinator.outcome import Outcome, Ticket
 from coordinator.transaction.markers import Markers
-from coordinator.transaction.records import TransactionForm, TransactionRecord, joined
+from coordinator.transaction.records import TransactionRecord, TransactionSerde, joined
 from coordinator.transaction.settings import TransactionSettings
-from coordinator.transaction.shard import TransactionShard, World
+from coordinator.transaction.shard import TransactionEnvironment, TransactionShard
 from coordinator.transaction.state import State
 from coordinator.transaction.transaction import Producer, Transaction
 from protocol.errors import ErrorCode, KafkaError
@@ -51,7 +51,9 @@ class Given:
         self._markers: Ticket[list[Markers]] | None = None
 
     def _shard(self) -> TransactionShard:
-        return TransactionShard(World(lambda: self.settings, lambda: self.version, self._new_producer_id))
+        return TransactionShard(
+            TransactionEnvironment(lambda: self.settings, lambda: self.version, self._new_producer_id)
+        )
 
     def _new_producer_id(self) -> int:
         if not self.ids_at_hand:
@@ -109,12 +111,12 @@ class Given:
 
     def restart(self) -> None:
         """Another shard, from what is in the log."""
-        form = TransactionForm(lambda: self.version)
+        serde = TransactionSerde(lambda: self.version)
         self.under_way: set[str] = set()
         """Transactions whose markers the writer waits for."""
         self.shard = self._shard()
         for record in self.log:
-            for read in form.decode(joined(form.encode([record], self.now_ms))):
+            for read in serde.decode(joined(serde.encode([record], self.now_ms))):
                 self.shard.apply(read)
 
     def put(self, transaction: Transaction) -> None:

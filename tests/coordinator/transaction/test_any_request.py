@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from coordinator.transaction.records import TransactionForm, joined
+from coordinator.transaction.records import TransactionSerde, joined
 from coordinator.transaction.transaction import Producer
 from protocol.types import TopicPartition
 from tests.coordinator.transaction.given import Given
@@ -25,15 +25,16 @@ class Hostile:
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
         self.given = Given(version=self.random.choice((0, 1, 2)))
-        self.asked = ""
+        self.requested = ""
 
     def producer(self, name: str) -> Producer:
         """Often the one that it should be, or a little older, or newer."""
-        known = self.given.shard.transactions.get(name)
-        if known is None or self.random.random() < 0.3:
+        transaction = self.given.shard.transactions.get(name)
+        if transaction is None or self.random.random() < 0.3:
             return Producer(self.random.choice((-1, 0, 7_000, 7_001, 2**63 - 1)), self.random.choice(EPOCHS))
         return Producer(
-            known.producer_id, max(-(2**15), min(known.epoch + self.random.choice((0, 0, 0, -1, 1)), 32_767))
+            transaction.producer_id,
+            max(-(2**15), min(transaction.epoch + self.random.choice((0, 0, 0, -1, 1)), 32_767)),
         )
 
     def step(self) -> None:
@@ -49,18 +50,20 @@ class Hostile:
             "verify": lambda: given.verify(producer, *names, name=name),
             "commit": lambda: given.commit(producer, version, name),
             "abort": lambda: given.abort(producer, version, name),
-            "markers": lambda: given.write_on({each: random.choice((names, PARTITIONS)) for each in IDS[:2]}),
+            "markers": lambda: given.write_on(
+                {transactional_id: random.choice((names, PARTITIONS)) for transactional_id in IDS[:2]}
+            ),
             "time": lambda: given.pass_time(random.choice((1, 100, 10_000, 60_000, 7_000_000))),
             "restart": given.restart,
         }
         weights = (4, 6, 1, 3, 3, 4, 2, 0.2)
         (kind,) = random.choices(tuple(steps), weights)
-        self.asked = f"{kind} {name[:9]!r} {producer} {timeout_ms} {names}"
+        self.requested = f"{kind} {name[:9]!r} {producer} {timeout_ms} {names}"
         before = len(given.log)
         steps[kind]()
-        form = TransactionForm(lambda: given.version)
+        serde = TransactionSerde(lambda: given.version)
         for record in given.log[before:]:
-            assert list(form.decode(joined(form.encode([record], given.now_ms)))), (
+            assert list(serde.decode(joined(serde.encode([record], given.now_ms)))), (
                 "what is decided can be written and read"
             )
 
@@ -72,4 +75,4 @@ def test_a_shard_of_transactions_answers_or_refuses_whatever_is_asked(seed: int)
         try:
             hostile.step()
         except Exception as error:
-            raise AssertionError(f"seed {seed}, step {step}: {hostile.asked}") from error
+            raise AssertionError(f"seed {seed}, step {step}: {hostile.requested}") from error

@@ -129,7 +129,7 @@ def test_v2_a_transaction_without_partitions_can_be_aborted_but_not_committed(st
         client_version=2,
     )
     assert given.abort(PRODUCER) == ([decided], BUMPED)
-    assert [each.state for each in given.write_markers().records if each] == [State.COMPLETE_ABORT]
+    assert [transaction.state for transaction in given.write_markers().records if transaction] == [State.COMPLETE_ABORT]
 
 
 @pytest.mark.parametrize("state", [State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT])

@@ -30,7 +30,7 @@ def test_each_new_producer_bumps_the_epoch_and_may_change_the_timeout() -> None:
     given.init()
     records, answer = given.init(timeout_ms=5_000)
     assert answer == Producer(FIRST_PRODUCER_ID, 1)
-    assert [(each.timeout_ms, each.last_epoch) for each in records if each] == [(5_000, -1)]
+    assert [(transaction.timeout_ms, transaction.last_epoch) for transaction in records if transaction] == [(5_000, -1)]
 
 
 @pytest.mark.parametrize("state", [State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT])
@@ -163,6 +163,8 @@ def test_a_producer_may_start_over_what_is_left_of_a_transaction() -> None:
     given.write_markers()
     given.now_ms += 9
     records, _ = given.init()
-    assert [(each.partitions, each.started_ms, each.updated_ms) for each in records if each] == [
-        (frozenset(), -1, START_MS + 9)
-    ]
+    assert [
+        (transaction.partitions, transaction.started_ms, transaction.updated_ms)
+        for transaction in records
+        if transaction
+    ] == [(frozenset(), -1, START_MS + 9)]

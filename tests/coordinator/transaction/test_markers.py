@@ -45,7 +45,7 @@ def test_what_was_decided_while_it_was_busy_is_there_when_it_asks() -> None:
     assert given.markers() == [COMMIT_A]
     given.abort(PRODUCER, name="other")
     records, work = given.write_on({ID: [A]})
-    assert [each.state for each in records if each] == [State.COMPLETE_COMMIT]
+    assert [transaction.state for transaction in records if transaction] == [State.COMPLETE_COMMIT]
     assert work == [Markers("other", 5, 4, False, 2, (A,))]
 
 
@@ -69,7 +69,9 @@ def test_a_marker_that_failed_comes_round_again() -> None:
     assert given.markers() is None
     given.pass_time(1)
     assert given.markers() == [COMMIT_A]
-    assert [each.state for each in given.write_on({ID: [A]}).records if each] == [State.COMPLETE_COMMIT]
+    assert [transaction.state for transaction in given.write_on({ID: [A]}).records if transaction] == [
+        State.COMPLETE_COMMIT
+    ]
 
 
 def test_markers_that_are_written_but_not_committed_are_not_asked_for_again() -> None:
@@ -81,7 +83,9 @@ def test_markers_that_are_written_but_not_committed_are_not_asked_for_again() ->
     given.commit(PRODUCER, name="other")
     assert given.markers() == [COMMIT_A._replace(transactional_id="other")]
     given.under_way.clear()
-    assert [each.state for each in given.written({ID: [A]}).records if each] == [State.COMPLETE_COMMIT]
+    assert [transaction.state for transaction in given.written({ID: [A]}).records if transaction] == [
+        State.COMPLETE_COMMIT
+    ]
 
 
 def test_a_marker_that_was_not_committed_comes_round_again() -> None:
@@ -128,7 +132,7 @@ def test_a_completion_that_could_not_be_written_is_tried_again() -> None:
     given.commit(PRODUCER)
     given.write_on()
     given.shard.write_on({ID: [A]}, (), object(), given.now_ms)  # type: ignore[arg-type]  # its records are lost
-    assert [each.state for each in given.write_on().records if each] == [State.COMPLETE_COMMIT]
+    assert [transaction.state for transaction in given.write_on().records if transaction] == [State.COMPLETE_COMMIT]
 
 
 def test_a_restarted_coordinator_writes_the_markers_of_what_was_decided() -> None:
@@ -137,14 +141,16 @@ def test_a_restarted_coordinator_writes_the_markers_of_what_was_decided() -> Non
     given.restart()
     records, work = given.write_on()
     assert (records, work) == ([], [Markers(ID, 5, 4, False, 2, (A,))])
-    assert [each.state for each in given.write_on({ID: [A]}).records if each] == [State.COMPLETE_ABORT]
+    assert [transaction.state for transaction in given.write_on({ID: [A]}).records if transaction] == [
+        State.COMPLETE_ABORT
+    ]
 
 
 def test_a_restarted_coordinator_completes_what_has_no_partition() -> None:
     given = Given()
     given.put(transaction(State.PREPARE_ABORT, partitions=frozenset()))
     given.restart()
-    assert [each.state for each in given.write_on().records if each] == [State.COMPLETE_ABORT]
+    assert [transaction.state for transaction in given.write_on().records if transaction] == [State.COMPLETE_ABORT]
 
 
 def test_markers_of_a_transaction_that_is_gone_are_nobodys() -> None:

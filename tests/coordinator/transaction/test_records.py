@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.transaction.records import TransactionForm, TransactionRecord, forgotten, joined, written
+from coordinator.transaction.records import TransactionRecord, TransactionSerde, forgotten, joined, written
 from coordinator.transaction.state import State
 from coordinator.transaction.transaction import Producer, Transaction
 from protocol.errors import ProtocolError
@@ -70,13 +70,13 @@ WRITTEN_BY_KAFKA: list[tuple[int, Transaction, str]] = [
 """transaction.version, transaction, value: but for the order of the partitions, which a hash table gave."""
 
 
-def form(version: int) -> TransactionForm:
-    return TransactionForm(lambda: version)
+def serde(version: int) -> TransactionSerde:
+    return TransactionSerde(lambda: version)
 
 
 @pytest.mark.parametrize(("version", "transaction", "value"), WRITTEN_BY_KAFKA)
 def test_the_bytes_are_those_of_kafka(version: int, transaction: Transaction, value: str) -> None:
-    batches = joined(form(version).encode([written(transaction)], now_ms=77))
+    batches = joined(serde(version).encode([written(transaction)], now_ms=77))
     [record] = read_records(batches, 0, batch.read_header(batches))
     assert (record.timestamp, record.key) == (77, bytes.fromhex(KEY))
     assert record.value is not None
@@ -87,10 +87,10 @@ def test_the_bytes_are_those_of_kafka(version: int, transaction: Transaction, va
 @pytest.mark.parametrize(("version", "transaction", "value"), WRITTEN_BY_KAFKA)
 def test_what_kafka_wrote_is_read(version: int, transaction: Transaction, value: str) -> None:
     batches = batch.build([batch_record(bytes.fromhex(value))])
-    known = transaction._replace(last_epoch=-1)
+    decoded = transaction._replace(last_epoch=-1)
     if version == 0:
-        known = known._replace(previous_producer_id=-1)
-    assert list(form(version).decode(batches)) == [TransactionRecord(ID, known)]
+        decoded = decoded._replace(previous_producer_id=-1)
+    assert list(serde(version).decode(batches)) == [TransactionRecord(ID, decoded)]
 
 
 def batch_record(value: bytes | None, key: str = KEY) -> Record:
@@ -98,23 +98,23 @@ def batch_record(value: bytes | None, key: str = KEY) -> Record:
 
 
 def test_an_expired_id_is_a_tombstone() -> None:
-    batches = joined(form(2).encode([forgotten(ID)], now_ms=77))
+    batches = joined(serde(2).encode([forgotten(ID)], now_ms=77))
     [record] = read_records(batches, 0, batch.read_header(batches))
     assert (record.key, record.value) == (bytes.fromhex(KEY), None)
-    assert list(form(2).decode(batches)) == [forgotten(ID)]
+    assert list(serde(2).decode(batches)) == [forgotten(ID)]
 
 
 def test_an_outcome_is_one_batch() -> None:
-    batches = joined(form(2).encode([written(EMPTY), forgotten("other")], now_ms=77))
+    batches = joined(serde(2).encode([written(EMPTY), forgotten("other")], now_ms=77))
     assert [header.records_count for _, header in batch.iter_batches(batches)] == [2]
 
 
 def test_records_of_a_later_kafka_are_passed_over() -> None:
     batches = batch.build([batch_record(b"whatever", key="0009"), batch_record(None)])
-    assert list(form(2).decode(batches)) == [forgotten(ID)]
+    assert list(serde(2).decode(batches)) == [forgotten(ID)]
 
 
 def test_a_state_that_does_not_exist_is_an_error() -> None:
     value = bytearray.fromhex("00000000000000001b5800000000ea6009ffffffff00000000000f4240ffffffffffffffff")
     with pytest.raises(ProtocolError, match="status 9"):
-        list(form(2).decode(batch.build([batch_record(bytes(value))])))
+        list(serde(2).decode(batch.build([batch_record(bytes(value))])))

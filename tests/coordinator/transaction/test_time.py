@@ -62,7 +62,7 @@ def test_a_late_transaction_of_before_a_restart_is_aborted() -> None:
     given.put(transaction(State.ONGOING))
     given.restart()
     given.now_ms += TIMEOUT_MS + 1
-    assert [each.state for each in given.pass_time(0).records if each] == [State.PREPARE_ABORT]
+    assert [transaction.state for transaction in given.pass_time(0).records if transaction] == [State.PREPARE_ABORT]
 
 
 def test_without_a_producer_id_at_hand_the_next_look_aborts_it() -> None:

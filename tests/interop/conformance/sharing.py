@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from coordinator.share.records import ShareForm, ShareState, Update
+from coordinator.share.records import ShareSerde, ShareState, Update
 from protocol.messages import alter_share_group_offsets as altering
 from protocol.messages import delete_share_group_offsets as removing
 from protocol.messages import delete_share_group_state as forgetting
@@ -259,7 +259,7 @@ def note_records(peer: Peer, group: str) -> None:
     answer = peer.quietly(request, FETCH_VERSION)
     assert isinstance(answer, FetchResponse)
     records = answer.responses[0].partitions[0].records
-    decoded = ShareForm(lambda: Compression.NONE).decode(memoryview(bytes(records or b"")))
+    decoded = ShareSerde(lambda: Compression.NONE).decode(memoryview(bytes(records or b"")))
     of_group = [(key.partition, timeless(value)) for key, value, _ in decoded if key.group_id == group]
     peer.trace.append(Exchange("records of the state topic", 0, of_group))
 

@@ -43,7 +43,7 @@ def expire(partition: SharePartition, now_ms: int) -> Change | None:
                 partition.looks_back = True
                 continue
             for piece in _at_start(partition, batch, run):
-                _lapse(partition, piece, change, now_ms)
+                _end_lease(partition, piece, change, now_ms)
         batch.tidy()
     return partition.seal(change) if change.batches else None
 
@@ -65,7 +65,7 @@ def _released(partition: SharePartition, run: Run) -> RecordState:
     return settled(AVAILABLE, run.delivery_count, partition.limits)
 
 
-def _lapse(partition: SharePartition, run: Run, change: Change, now_ms: int) -> None:
+def _end_lease(partition: SharePartition, run: Run, change: Change, now_ms: int) -> None:
     run.become(_released(partition, run))
     change.note(run)
     partition.delay(run, now_ms)

@@ -16,7 +16,7 @@ from coordinator.group.consumer.member import Member, MemberState
 from coordinator.group.consumer.patterns import PatternChange, change_pattern
 from coordinator.group.consumer.reconciliation import Claimed, Step, reconcile
 from coordinator.group.consumer.subscriptions import Subscriptions
-from coordinator.group.consumer.target_assignment import Target, assign
+from coordinator.group.consumer.target_assignment import MemberTarget, assign
 from coordinator.group.draft import Draft
 from coordinator.group.modern.group import Checked
 from coordinator.group.modern.records import changed_targets
@@ -35,7 +35,7 @@ class Epoch(NamedTuple):
     members: int
 
 
-class Work:
+class GroupUpdate:
     """What a decision is about. `group` may be one that its own records are yet to make."""
 
     __slots__ = ("client", "draft", "group", "now_ms", "state")
@@ -83,11 +83,11 @@ class Work:
         is_new = after.member_id not in group.members and group.static_member(after.instance_id) is None
         return Epoch(epoch, subscriptions, len(group.members) + is_new)
 
-    def last_target(self, member: Member) -> Target:
+    def last_target(self, member: Member) -> MemberTarget:
         """The target as it is."""
-        return Target(self.group.assignment_epoch, self.group.target_of(member))
+        return MemberTarget(self.group.assignment_epoch, self.group.target_of(member))
 
-    def target(self, before: Member, after: Member, epoch: Epoch) -> Target:
+    def target(self, before: Member, after: Member, epoch: Epoch) -> MemberTarget:
         """The member's target, of a new target assignment if the epoch asks for one and the last is old enough."""
         group = self.group
         if group.assignment_epoch >= epoch.number or not self._may_assign():
@@ -96,18 +96,18 @@ class Work:
         name = group.preferred_assignor(before, after)
         assignor = ASSIGNORS.get(name or default) or ASSIGNORS[default]
         alike = epoch.subscriptions.are_alike(epoch.members)
-        targets = assign(group, after, alike, assignor, self.state.world.topics)
+        targets = assign(group, after, alike, assignor, self.state.environment.topics)
         for member_id, target in changed_targets(group.targets, targets).items():
             self.draft.records.append(records.target(group.group_id, member_id, target))
         self.draft.records.append(records.target_epoch(group.group_id, epoch.number, self.now_ms))
-        return Target(epoch.number, targets[after.member_id])
+        return MemberTarget(epoch.number, targets[after.member_id])
 
     def _may_assign(self) -> bool:
-        interval_ms = self.state.world.group_config(self.group.group_id).consumer_assignment_interval_ms
+        interval_ms = self.state.environment.group_config(self.group.group_id).consumer_assignment_interval_ms
         assigned_at_ms = self.group.assigned_at_ms
         return assigned_at_ms == ANY_TIME or not interval_ms or self.now_ms >= assigned_at_ms + interval_ms
 
-    def move(self, member: Member, target: Target, subscription_changed: bool, claimed: Claimed) -> Member:
+    def move(self, member: Member, target: MemberTarget, subscription_changed: bool, claimed: Claimed) -> Member:
         """Move the member one step towards its target, and see that it gives up in time what it has to."""
         if not subscription_changed and member.is_reconciled_to(target.epoch):
             return member
@@ -115,7 +115,7 @@ class Work:
         step = Step(
             target_epoch=target.epoch,
             target=target.assignment,
-            topics=TopicIds(self.state.world.topics).of(group.topics_of(member)),
+            topics=TopicIds(self.state.environment.topics).of(group.topics_of(member)),
             subscription_changed=subscription_changed,
             claimed=claimed,
             is_owned=group.is_held,

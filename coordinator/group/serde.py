@@ -31,7 +31,7 @@ RECORD_OVERHEAD_BYTES: Final = 24
 """More than lengths, deltas and headers count take of a record in a batch."""
 
 
-class Encoded:
+class EncodedRecord:
     """A record's bytes, of a producer where it is of a transaction; or that producer's marker."""
 
     __slots__ = ("marker", "producer_epoch", "producer_id", "record", "size_bytes")
@@ -51,7 +51,7 @@ class Encoded:
         """The log may refuse it, since its producer can be fenced: it does not wait for others, nor they for it."""
         return self.producer_id != NO_PRODUCER_ID
 
-    def goes_with(self, other: Encoded) -> bool:
+    def goes_with(self, other: EncodedRecord) -> bool:
         """Whether both may be in one batch: of one producer or of none, and no marker."""
         return (
             self.producer_id == other.producer_id
@@ -61,28 +61,28 @@ class Encoded:
         )
 
 
-class GroupForm:
+class GroupSerde:
     """`coordinator.runtime.Form` of `__consumer_offsets`."""
 
     def __init__(self, max_batch_bytes: Callable[[], int], compression: Callable[[], Compression]) -> None:
         self._max_batch_bytes = max_batch_bytes
         self._compression = compression
 
-    def encode(self, records: Sequence[AnyRecord], now_ms: int) -> list[Encoded]:
+    def encode(self, records: Sequence[AnyRecord], now_ms: int) -> list[EncodedRecord]:
         """Raises MESSAGE_TOO_LARGE for a record that no batch can hold, UNKNOWN_SERVER_ERROR for one without a form."""
         try:
             encoded = [_encode(record, now_ms) for record in records]
         except MALFORMED as error:  # a name of 32 KiB, say, which a request can carry and a record cannot
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"a record cannot be written: {error}") from error
         limit = self._max_batch_bytes() - batch.HEADER_SIZE
-        for each in encoded:
-            if each.size_bytes > limit:
+        for record in encoded:
+            if record.size_bytes > limit:
                 raise KafkaError(
-                    ErrorCode.MESSAGE_TOO_LARGE, f"a record of {each.size_bytes} bytes is over the limit of {limit}"
+                    ErrorCode.MESSAGE_TOO_LARGE, f"a record of {record.size_bytes} bytes is over the limit of {limit}"
                 )
         return encoded
 
-    def batches(self, encoded: Sequence[Encoded]) -> bytearray:
+    def batches(self, encoded: Sequence[EncodedRecord]) -> bytearray:
         """Batches of all of them, in order."""
         result = bytearray()
         for run in self._runs(encoded):
@@ -91,7 +91,7 @@ class GroupForm:
                 result += _marker_batch(first.marker, first.record.timestamp)
                 continue
             result += batch.build(
-                [each.record for each in run],
+                [record.record for record in run],
                 producer_id=first.producer_id,
                 producer_epoch=first.producer_epoch,
                 transactional=first.producer_id != NO_PRODUCER_ID,
@@ -99,17 +99,17 @@ class GroupForm:
             )
         return result
 
-    def _runs(self, encoded: Sequence[Encoded]) -> Iterator[list[Encoded]]:
+    def _runs(self, encoded: Sequence[EncodedRecord]) -> Iterator[list[EncodedRecord]]:
         """What goes into a batch together: one producer's, or nobody's, and no more than fits."""
         limit = self._max_batch_bytes() - batch.HEADER_SIZE
-        run: list[Encoded] = []
+        run: list[EncodedRecord] = []
         size = 0
-        for each in encoded:
-            if run and (size + each.size_bytes > limit or not each.goes_with(run[0])):
+        for record in encoded:
+            if run and (size + record.size_bytes > limit or not record.goes_with(run[0])):
                 yield run
                 run, size = [], 0
-            run.append(each)
-            size += each.size_bytes
+            run.append(record)
+            size += record.size_bytes
         if run:
             yield run
 
@@ -128,12 +128,12 @@ class GroupForm:
                     yield decoded
 
 
-def _encode(record: AnyRecord, now_ms: int) -> Encoded:
+def _encode(record: AnyRecord, now_ms: int) -> EncodedRecord:
     if isinstance(record, EndTransaction):
-        return Encoded(Record(timestamp=now_ms), record.producer_id, record.producer_epoch, record)
+        return EncodedRecord(Record(timestamp=now_ms), record.producer_id, record.producer_epoch, record)
     key, value, version, producer_id, producer_epoch = record
     encoded = None if value is None else encode_value(value, version)
-    return Encoded(_new(Record, (0, now_ms, encode_key(key), encoded, ())), producer_id, producer_epoch)
+    return EncodedRecord(_new(Record, (0, now_ms, encode_key(key), encoded, ())), producer_id, producer_epoch)
 
 
 def _marker_batch(marker: EndTransaction, now_ms: int) -> bytearray:

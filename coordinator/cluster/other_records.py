@@ -13,7 +13,7 @@ from protocol.metadata_records import security, settings
 Key = tuple[object, ...]
 """What a record is about: one record is kept of each."""
 
-Kept: TypeAlias = (
+OtherRecord: TypeAlias = (
     security.AccessControlEntryRecord
     | security.UserScramCredentialRecord
     | security.DelegationTokenRecord
@@ -39,18 +39,18 @@ REMOVE: dict[type, Callable[..., Key]] = {
 }
 
 
-def fold(kept: dict[Key, Kept], record: object) -> Key | None:
+def fold(records: dict[Key, OtherRecord], record: object) -> Key | None:
     """Take the record into `kept`, or what it removes out; its key, or None if it is no such record."""
     kind = type(record)
     if kind in REMOVE:
         key = REMOVE[kind](record)
-        kept.pop(key, None)
+        records.pop(key, None)
         return key
     if kind not in SET:
         return None
     key = SET[kind](record)
     if isinstance(record, settings.ClientQuotaRecord) and record.remove:
-        kept.pop(key, None)
+        records.pop(key, None)
     else:
-        kept[key] = record  # type: ignore[assignment]  # SET has exactly the kinds of Kept
+        records[key] = record  # type: ignore[assignment]  # SET has exactly the kinds of Kept
     return key

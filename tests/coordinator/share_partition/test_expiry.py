@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator.share.batches import StateBatch
-from coordinator.share_partition.lapse import expire, move_log_start, release
+from coordinator.share_partition.expiry import expire, move_log_start, release
 from coordinator.share_partition.run import Limits
 from coordinator.share_partition.share_partition import NO_DEADLINE
 from tests.coordinator.share_partition.given import (
