@@ -68,7 +68,7 @@ class HostedShard(Generic[R]):
         self.appended_to = self.committed_to = 0
         self.waiting: dict[object, asyncio.Future[object]] = {}
         self.written: deque[PendingReplies] = deque()
-        """What is not known to be committed, in the order of the offsets."""
+        """Replies whose records may not be committed yet, in the order of the offsets."""
         self.timeout_ms = NEVER_MS
         """When the first of them may be due; it is looked at only then."""
         self.not_before_ms = 0

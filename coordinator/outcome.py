@@ -1,4 +1,4 @@
-"""What decisions come to: records to append, and answers to the requests that wait for them."""
+"""The outcome of a decision: records to append, and answers to the requests that wait for them."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def reply(ticket: Ticket[A], answer: A | KafkaError) -> Reply:
 
 
 class Outcome(Generic[R]):
-    """What was decided: facts to append, in order and in one go, and answers that are released once they are committed.
+    """A decision: facts to append, in order and in one go, and answers that are released once they are committed.
 
     Without records the answers wait for what the shard appended before, so that nobody is told what could be lost.
-    What can only be decided on the state that the records make, `then` decides: (now_ms) → Outcome. It is called once
+    `then` decides on the state that the records make: (now_ms) → Outcome. It is called once
     they are applied, before any other decision; if they could not be appended it is not called.
     """
 

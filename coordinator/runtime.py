@@ -37,7 +37,7 @@ RETRY_MS: Final = 1_000
 
 
 class Shard(Protocol[R]):
-    """What the runtime itself asks of a shard; its decisions are methods of the shape `Decision`."""
+    """The methods of a shard that the runtime itself calls; its decisions have the shape `Decision`."""
 
     def apply(self, record: R) -> None:
         """The only writer of durable state: for each new record, and for each one that is loaded."""
@@ -101,7 +101,7 @@ class Storage(Protocol[E_in]):
 
 
 class Alarm(Protocol):
-    """What `call_at` returns."""
+    """The result of `call_at`."""
 
     def cancel(self) -> None: ...
 

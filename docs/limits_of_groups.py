@@ -73,7 +73,7 @@ GROUPS_OF_CONSUMERS = (
         "what an int16 counts",
         (),
         "UNKNOWN_SERVER_ERROR",
-        (f"{GROUPS}test_form.py::test_a_name_too_long_for_a_record_is_refused",),
+        (f"{GROUPS}test_serde.py::test_a_name_too_long_for_a_record_is_refused",),
     ),
     Limit(
         "metadata of a committed offset",

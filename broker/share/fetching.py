@@ -102,7 +102,7 @@ class ShareFetching:
     @property
     def _wants_nothing(self) -> bool:
         """Who asks for no record is told of the partitions that have none to give, and no more."""
-        return self._wish.max_records <= 0 or self._bounds.max_bytes <= 0
+        return self._acquire_request.max_records <= 0 or self._bounds.max_bytes <= 0
 
     def _hosted(self) -> list[tuple[PartitionId, Hosted]]:
         """The share partitions; those that cannot be fetched from have their error found."""

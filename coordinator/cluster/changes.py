@@ -1,4 +1,5 @@
-"""What committed records changed of the image: a subscriber gets one `Delta` per batch, after all of it was applied."""
+"""The changes that committed records make to the image: a subscriber gets one `Delta` per batch, after all of it was
+applied."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ from protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeatu
 
 
 class Controller(Protocol):
-    """What clients have a broker ask for, and what a broker asks for itself."""
+    """The requests that brokers forward for clients, and those that they send for themselves."""
 
     async def create_topics(
         self, request: CreateTopicsRequest, describable: Container[str] = EVERYTHING

@@ -1,4 +1,4 @@
-"""What deciding on an admin request gives."""
+"""The result of a decision on an admin request."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ NO_CONFIGS: Mapping[str, str] = MappingProxyType({})
 
 SCALARS = ("offset", "epoch", "controller_id", "controller_epoch", "kraft_version", "producer_ids")
 TABLES = ("brokers", "controllers", "features", "other_records", "partitions_in")
-"""What a copy takes over as it is, and what it has its own table of."""
+"""Attributes that a copy takes over as they are, and those of which it has tables of its own."""
 
 
 class ProducerIds(NamedTuple):

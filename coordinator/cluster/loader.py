@@ -18,7 +18,7 @@ from protocol.records.control import KRaftVersionRecord, QuorumRecord, VotersRec
 
 
 def raised(error: Exception) -> None:
-    """What becomes of a subscriber's failure unless its owner knows better."""
+    """Raises a subscriber's failure: the default for owners that have no better place for it."""
     raise error
 
 

@@ -1,4 +1,4 @@
-"""What cluster metadata needs to know of the broker's configuration."""
+"""The broker's options that cluster metadata depends on."""
 
 from __future__ import annotations
 
@@ -23,4 +23,4 @@ class ClusterOptions(NamedTuple):
     clamp_replication_factor: bool = False
     """Development profile: a replication factor beyond the number of brokers is lowered to it, not refused."""
     static_configs: Mapping[str, str] = NO_CONFIGS
-    """What server.properties sets, by Kafka's names: what a topic's configs fall back to."""
+    """The options that server.properties sets, by Kafka's names; a topic's configs fall back to them."""

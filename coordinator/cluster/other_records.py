@@ -11,7 +11,7 @@ from typing import TypeAlias
 from protocol.metadata_records import security, settings
 
 Key = tuple[object, ...]
-"""What a record is about: one record is kept of each."""
+"""The identity of a record's subject: the last record of each stays."""
 
 OtherRecord: TypeAlias = (
     security.AccessControlEntryRecord

@@ -38,7 +38,7 @@ def sole_voter(node_id: int, directory_id: Uuid, endpoint: Endpoint) -> VotersRe
 
 
 def leader_change(node_id: int, voters: VotersRecord | None) -> list[QuorumRecord]:
-    """What begins an epoch of a sole voter; in an empty log it also says who the voters are."""
+    """Returns the records that begin an epoch of a sole voter; in an empty log it also says who the voters are."""
     self_only = [ChangeVoter(voter_id=node_id)]
     change = LeaderChangeMessage(version=0, leader_id=node_id, voters=self_only, granting_voters=self_only)
     if voters is None:

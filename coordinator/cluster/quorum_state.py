@@ -17,7 +17,7 @@ NOBODY = -1
 
 
 class QuorumState(NamedTuple):
-    """What this node knows of the quorum's last epoch."""
+    """The quorum's last epoch as this node has stored it."""
 
     leader_id: int = NOBODY
     leader_epoch: int = 0

@@ -33,7 +33,8 @@ from storage.disk import Disk
 BOOTSTRAP = "bootstrap.checkpoint"
 PARTIAL = ".checkpoint.part"
 DELETED = ".checkpoint.deleted"
-"""What a snapshot is called before it is whole, and after it was given up (org.apache.kafka.snapshot.Snapshots)."""
+"""The suffixes of a snapshot's name before it is whole, and after it was given up
+(org.apache.kafka.snapshot.Snapshots)."""
 
 HEAD_BYTES = 4_096
 """Of a file, which has its header, and the voters of a large quorum."""
@@ -45,7 +46,7 @@ RECORDS_PER_BATCH = 1_000
 
 
 class SnapshotId(NamedTuple):
-    """What a snapshot stands for: every record before `offset`, the last of which has this epoch."""
+    """The identity of a snapshot, which holds every record before `offset`, the last of which has this epoch."""
 
     offset: int
     epoch: int
@@ -56,7 +57,7 @@ class SnapshotId(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """What a snapshot file holds: the state as records, and what the quorum says of itself."""
+    """The content of a snapshot file: the state as records, and the quorum's own records."""
 
     records: list[MetadataRecord]
     quorum: list[QuorumRecord]
@@ -88,7 +89,7 @@ def find_snapshots(names: Iterable[str]) -> list[SnapshotId]:
 
 
 def read_snapshot(disk: Disk, path: str) -> Snapshot:
-    """What is in the file. Raises KafkaError(CORRUPT_MESSAGE) or ProtocolError for one that is damaged or not whole."""
+    """Reads the file. Raises KafkaError(CORRUPT_MESSAGE) or ProtocolError for one that is damaged or not whole."""
     data = disk.read_file(path)
     snapshot = Snapshot([], [])
     for record, is_control in _records(path, data):

@@ -1,4 +1,4 @@
-"""What assignors read and return: a group's members and topics, and who shall own what.
+"""The arguments and results of assignors: a group's members and topics, and who shall own which partitions.
 
 Source: Kafka's GroupSpec, MemberSubscription and GroupAssignment (KIP-848).
 """
@@ -20,7 +20,7 @@ Owners = Mapping[Uuid, Mapping[int, str]]
 
 
 class MemberSpec(NamedTuple):
-    """What an assignor may know of one member."""
+    """One member as assignors see it."""
 
     topics: Collection[Uuid]
     """Subscribed topics that exist; membership tests must be cheap."""
@@ -31,7 +31,7 @@ class MemberSpec(NamedTuple):
 
 
 class GroupSpec(NamedTuple):
-    """What an assignor may know of a group."""
+    """A group as assignors see it."""
 
     members: Mapping[str, MemberSpec]
     partition_counts: Mapping[Uuid, int]

@@ -64,7 +64,7 @@ HEADER_NAME: Final = Check(f"name of a record header, up to {MAX_HEADER_NAME} ch
 
 
 class GroupConfig(Config):
-    """What one group obeys, as far as it has options of its own."""
+    """The options in force for one group: its own, or the broker's."""
 
     KIND: ClassVar[str] = "group"
 
@@ -259,7 +259,8 @@ class GroupConfig(Config):
     )
 
     def outside(self, limits: Mapping[str, int]) -> Iterable[ConfigError]:
-        """What breaks the broker's limits, given by the names of its options (GroupConfig.validate)."""
+        """Yields an error for each option that breaks the broker's limits, given by the names of its options
+        (GroupConfig.validate)."""
         values = {one.name: vars(self)[one.attribute] for one in self.OPTIONS.values() if one.synonyms}
         return outside(values, limits)
 

@@ -1,4 +1,4 @@
-"""What every group is, whatever protocol its members speak.
+"""The part of a group that is the same in every protocol.
 
 Source: org.apache.kafka.coordinator.group.Group.
 """
@@ -44,7 +44,8 @@ class Group(Protocol):
 
     @property
     def protocol_type(self) -> str:
-        """What ListGroups tells: "consumer", "connect", "share" …; empty for a group that only has offsets."""
+        """The protocol type in ListGroups: "consumer", "connect", "share" …; empty for a group that only has
+        offsets."""
         ...
 
     @property

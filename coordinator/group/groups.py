@@ -86,7 +86,7 @@ def _dead(group_id: str, error: KafkaError, version: int) -> DescribedGroup:
 
 
 def _member(member: ClassicMember, strategy: str, stable: bool) -> DescribedGroupMember:
-    """What it said for the generation's strategy means something as long as the generation holds."""
+    """Describes a member. Its metadata, which is for the generation's strategy, is shown while the generation holds."""
     return DescribedGroupMember(
         member_id=member.member_id,
         group_instance_id=member.instance_id,

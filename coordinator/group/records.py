@@ -47,14 +47,15 @@ class EndTransaction(NamedTuple):
 
     @property
     def key(self) -> EndTransaction:
-        """What `apply` is looked up by, as for the other records."""
+        """The key that `apply` is looked up by, as for the other records."""
         return self
 
 
 AnyRecord: TypeAlias = GroupRecord | EndTransaction
 
 GroupOutcome: TypeAlias = Outcome[AnyRecord]
-"""What decisions on groups and offsets give. They call `Outcome`: a generic alias takes longer than most of them."""
+"""The outcome of decisions on groups and offsets. They call `Outcome`: a generic alias takes longer than most of
+them."""
 
 
 def classic_group(group_id: str, value: GroupMetadataValue) -> GroupRecord:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, Protocol, cast
 from protocol.errors import ErrorCode, KafkaError
 
 MAX_MEMORY_BYTES: Final = 1 << 20
-"""What one compiled pattern may take, the automaton that it grows while matching included."""
+"""The memory that one compiled pattern may take, the automaton that it grows while matching included."""
 
 
 COSTLY_PARTS: Final = ("\\p", "\\P", "{")

@@ -44,7 +44,7 @@ class EncodedRecord:
         self.producer_epoch = producer_epoch
         self.marker = marker
         self.size_bytes = len(record.key or b"") + len(record.value or b"") + RECORD_OVERHEAD_BYTES
-        """What it takes in a batch, at most."""
+        """The most bytes that it takes in a batch."""
 
     @property
     def at_once(self) -> bool:
@@ -62,7 +62,7 @@ class EncodedRecord:
 
 
 class GroupSerde:
-    """`coordinator.runtime.Form` of `__consumer_offsets`."""
+    """`coordinator.runtime.Serde` of `__consumer_offsets`."""
 
     def __init__(self, max_batch_bytes: Callable[[], int], compression: Callable[[], Compression]) -> None:
         self._max_batch_bytes = max_batch_bytes
@@ -100,7 +100,7 @@ class GroupSerde:
         return result
 
     def _runs(self, encoded: Sequence[EncodedRecord]) -> Iterator[list[EncodedRecord]]:
-        """What goes into a batch together: one producer's, or nobody's, and no more than fits."""
+        """Yields the records of one batch at a time: one producer's, or nobody's, and no more than fit."""
         limit = self._max_batch_bytes() - batch.HEADER_SIZE
         run: list[EncodedRecord] = []
         size = 0

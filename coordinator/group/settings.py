@@ -1,4 +1,4 @@
-"""What the broker's options tell the group coordinator; the broker fills it in, by name, whenever they change.
+"""The broker's options for the group coordinator; the broker fills them in, by name, whenever they change.
 
 Each attribute is the option of Kafka's that has its name, with dots; the defaults are Kafka's.
 """

@@ -74,7 +74,7 @@ class GroupShard:
         return Outcome(records, (*replies, Reply(ticket, None)))
 
     def expire(self, now_ms: int) -> GroupOutcome:
-        """What is due now."""
+        """Decides on the deadlines that have passed."""
         return self.state.timers.expire(now_ms)
 
     def next_deadline_ms(self) -> int | None:

@@ -1,4 +1,4 @@
-"""What one shard holds, and what it is told of the world: the argument that every decision on groups starts with."""
+"""The state of one shard, and its environment: the first argument of every decision on groups."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def unnoted(event: str, **fields: object) -> None:
 
 
 class GroupEnvironment(NamedTuple):
-    """What a shard cannot know by itself. The settings are asked for anew each time, since they change."""
+    """The environment of a shard. Its settings are read anew each time, since they change."""
 
     settings: Callable[[], GroupSettings]
     group_config: Callable[[str], GroupConfig]
@@ -70,7 +70,7 @@ class GroupEnvironment(NamedTuple):
     new_uuid: Callable[[], Uuid]
     """Random bytes for a member id."""
     note: Callable[..., None] = unnoted
-    """What an operator wants to find later: (event, group=…, …)."""
+    """Logs an event for operators: (event, group=…, …)."""
     match_topics: Callable[[MatchRequest], None] = unmatched
     """Asks for a match, which takes a while, and returns at once."""
     watch: TopicWatch | None = None

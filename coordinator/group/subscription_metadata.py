@@ -1,4 +1,4 @@
-"""What groups depend on of the topics they read: hashed, so that a group's record tells when it has changed.
+"""The metadata of subscribed topics, hashed, so that a group's record tells when it has changed.
 
 A topic's hash covers its id, name, partition count and the racks of its replicas; a group's covers its topics' hashes.
 A group compares the hash it was last assigned with: only when it differs is there something to assign anew.

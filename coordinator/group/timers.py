@@ -16,7 +16,7 @@ from coordinator.runtime import RETRY_MS
 from protocol.errors import KafkaError
 
 Action = Callable[[int], GroupOutcome]
-"""What to decide once the deadline has passed: (now_ms) → Outcome."""
+"""The decision once the deadline has passed: (now_ms) → Outcome."""
 
 NOTHING: GroupOutcome = Outcome()
 
@@ -30,7 +30,7 @@ another state by then, and without its timer it would be in this one for ever.""
 
 
 class ShardTimer:
-    """What is due, and when."""
+    """An action and its deadline."""
 
     __slots__ = ("action", "deadline_ms", "retry_ms")
 
@@ -53,7 +53,7 @@ class Timers:
         self._replies: list[Reply] = []
         """Of actions that have run, and whose outcome is yet to be returned."""
         self._running: tuple[Hashable, ShardTimer] | None = None
-        """What `expire` has run last."""
+        """The timer that `expire` has run last."""
 
     def __contains__(self, key: Hashable) -> bool:
         return key in self._timers
@@ -124,7 +124,7 @@ class Timers:
         return Outcome(last.records, replies, last.then) if last.records or replies or last.then else NOTHING
 
     def failed(self, error: Exception, now_ms: int) -> None:
-        """What ran last raised, or could not be written: it comes again, if it has not set itself anew."""
+        """Sets the timer again that ran last and raised, or could not be written, unless it has set itself anew."""
         if self._running is None:
             return
         (key, timer), self._running = self._running, None

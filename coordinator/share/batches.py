@@ -33,8 +33,8 @@ def combine(so_far: Iterable[StateBatch], new: Iterable[StateBatch], start_offse
 
 
 def _from(batches: Iterable[StateBatch], start_offset: int) -> Iterable[StateBatch]:
-    """What of the batches is at the start offset or beyond. One that ends before it begins, which no log should have,
-    could be cut into pieces without end."""
+    """Yields the parts of the batches at the start offset or beyond. One that ends before it begins, which no log
+    should have, could be cut into pieces without end."""
     for state_batch in batches:
         if state_batch.first_offset > state_batch.last_offset:
             continue
@@ -68,7 +68,7 @@ def _merge(batches: Sequence[StateBatch]) -> list[StateBatch]:
 
 
 def _append(done: list[StateBatch], batch: StateBatch) -> None:
-    """What an overlap left may be like the batch before it, and go on where that ends."""
+    """Appends a batch, or lengthens the one before it where both are alike and there is nothing between them."""
     before = done[-1] if done else None
     if before is not None and before.last_offset + 1 == batch.first_offset and before[2:] == batch[2:]:
         done[-1] = StateBatch(before.first_offset, *batch[1:])

@@ -35,7 +35,7 @@ class ShareKey(NamedTuple):
 
     @property
     def coordinator_key(self) -> str:
-        """What FindCoordinator is asked with, and the state topic's partition is found by."""
+        """The key in FindCoordinator requests, by whose hash the state topic's partition is chosen."""
         return f"{self.group_id}:{uuid_to_text(self.topic_id)}:{self.partition}"
 
 
@@ -55,7 +55,7 @@ class ShareState(NamedTuple):
 
 
 class Update(NamedTuple):
-    """What has changed since: what a ShareUpdate has. Start offset -1 leaves it as it was."""
+    """A change since the last snapshot: the content of a ShareUpdate. Start offset -1 leaves it as it was."""
 
     snapshot_epoch: int
     leader_epoch: int
@@ -91,7 +91,7 @@ class EncodedShareRecord(NamedTuple):
 
 
 class ShareSerde:
-    """`coordinator.runtime.Form` of `__share_group_state`."""
+    """`coordinator.runtime.Serde` of `__share_group_state`."""
 
     def __init__(self, compression: Callable[[], Compression]) -> None:
         self._compression = compression

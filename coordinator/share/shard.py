@@ -44,7 +44,7 @@ class TopicIdLookup(Protocol):
 
 
 class StateWrite(NamedTuple):
-    """What a leader writes of its share partition."""
+    """A leader's write of its share partition's state."""
 
     state_epoch: int
     leader_epoch: int

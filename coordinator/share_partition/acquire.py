@@ -25,7 +25,7 @@ RECORD_LIMIT: Final = 1
 
 
 class AcquireRequest(NamedTuple):
-    """What a fetch asks for of one partition."""
+    """The limits of what a fetch acquires of one partition."""
 
     member_id: str
     max_records: int
@@ -137,7 +137,7 @@ class Acquisition:
             partition.close_gap(self.result[-1].last + 1)
 
     def _again(self, batch: InFlightBatch, first: int, last: int) -> bool:
-        """What is available of a batch in flight; False if nothing else may come along with it."""
+        """Takes the available records of a batch in flight; False if nothing else may come along with it."""
         throttled = self._is_throttled(batch, first, last)
         if throttled and self.count:
             return False

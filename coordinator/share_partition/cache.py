@@ -1,8 +1,8 @@
-"""What is in flight: batches in the order of their offsets, each one run, or several once its records part ways.
+"""The records in flight: batches in the order of their offsets, each one run, or several once its records part ways.
 
-A batch is what was acquired at once. It stays one run as long as it is acknowledged as a whole; from the first
-acknowledgement of a part on it is tracked, as Kafka does by offset and we by runs. Source: Kafka's InFlightBatch, and
-the skip list that SharePartition keeps them in.
+A batch has the records that were acquired at once. It stays one run as long as it is acknowledged as a whole; from the
+first acknowledgement of a part on it is tracked, as Kafka does by offset and we by runs. Source: Kafka's InFlightBatch,
+and the skip list that SharePartition keeps them in.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def _at_start(partition: SharePartition, batch: InFlightBatch, run: Run) -> Sequ
 
 
 def _released(partition: SharePartition, run: Run) -> RecordState:
-    """What becomes of records that were let go: below the start offset nobody wants them."""
+    """Returns the state of records after their release: below the start offset they are archived."""
     if run.last < partition.start_offset:
         return ARCHIVED
     return settled(AVAILABLE, run.delivery_count, partition.limits)

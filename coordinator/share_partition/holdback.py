@@ -5,7 +5,7 @@ records are *learned* in the order of their offsets before any of them is acquir
 not. What is learned enters the cache as available, and is as good as in flight: it takes room, and it bounds what has
 to be remembered.
 
-    by time   a record is DELAYED, as after a release, until its time has come (run.py, lapse.py)
+    by time   a record is DELAYED, as after a release, until its time has come (run.py, expiry.py)
     by key    of a key's records that are not done with, those that a member has are one member's, and none is
               acquired before an earlier one is: it waits for those that are delayed, let go, or being settled
 
@@ -40,7 +40,7 @@ TICK_MS: Final = 10
 
 
 class HoldbackRules(NamedTuple):
-    """What a group's options ask for."""
+    """A group's options: by which header records are delayed, and whether keys keep their order."""
 
     delay_header: str = ""
     """The name of the header that says when a record may be delivered; empty for none."""
@@ -56,7 +56,7 @@ NO_RULES: Final = HoldbackRules()
 
 
 class Facts(NamedTuple):
-    """What the log has from offset first to last, as far as it matters."""
+    """The keys and times of the log's records from offset first to last."""
 
     first: int
     last: int
@@ -78,7 +78,7 @@ class Piece(NamedTuple):
 
 
 class Holdback:
-    """What was learned of a share partition."""
+    """The keys and times of a share partition's records, as far as they were read."""
 
     __slots__ = ("_forgotten_until", "keys", "known_until", "rules")
 
@@ -185,7 +185,8 @@ class Holdback:
         return list(joined(Acquired(piece.first, piece.last, piece.delivery_count + 1) for piece in pieces))
 
     def _free(self, partition: SharePartition, member_id: str, first: int, last: int) -> Iterator[Piece]:
-        """What the member may have from `first` to `last`, in order; of each, if it has all before it."""
+        """Yields the records that the member may have from `first` to `last`, in order; each one only if it has all
+        before it."""
         first = max(first, partition.start_offset)
         if self.rules.by_key:
             yield from self._free_by_key(partition, member_id, first, last)
@@ -204,7 +205,7 @@ class Holdback:
                     yield from self._open(batch, run, range(max(run.first, begin), run.last + 1), window, closed)
 
     def _open(self, batch: InFlightBatch, run: Run, offsets: range, window: range, closed: set[int]) -> Iterator[Piece]:
-        """What of a run is in the window and of no key in `closed`. The keys of all the rest are closed, too."""
+        """Yields the parts of a run that are in the window and of no key in `closed`; closes all other keys."""
         keys = self.keys
         may_be = window if run.can_be_acquired else range(0)
         start = -1
@@ -261,7 +262,7 @@ def hold_back(partition: SharePartition, rules: HoldbackRules) -> None:
 
 
 def _enter(partition: SharePartition, first: int, last: int, largest: int = LARGEST_BATCH) -> None:
-    """What is not in flight of these offsets is from now on, and available."""
+    """Brings these offsets in flight, as available, as far as they are not."""
     if first > last:
         return
     at = first
@@ -273,7 +274,7 @@ def _enter(partition: SharePartition, first: int, last: int, largest: int = LARG
 
 
 def _enter_hole(partition: SharePartition, first: int, last: int) -> None:
-    """What is not in the log any more is done with."""
+    """Archives offsets that are not in the log any more."""
     if first <= last:
         _enter(partition, first, last, last - first + 1)
         archive(partition, first, last, FREE, counts=True)

@@ -25,7 +25,7 @@ NO_LOCK: Final = 0
 
 
 class Limits(NamedTuple):
-    """What the group's options say; asked for anew with each request, since they change."""
+    """The group's options; read anew with each request, since they change."""
 
     max_delivery_count: int = 5
     max_in_flight_records: int = 2_000
@@ -45,9 +45,9 @@ class Change:
 
     def __init__(self) -> None:
         self.ranges: list[tuple[int, int]] = []
-        """What is to be committed or undone, as offsets first and last."""
+        """The ranges that are to be committed or undone, as offsets first and last."""
         self.batches: list[StateBatch] = []
-        """What is to be written, with the two below."""
+        """The state batches that are to be written, with the two below."""
         self.start_offset = 0
         self.delivery_complete_count = 0
 
@@ -96,7 +96,7 @@ class Run:
         self.change: Change | None = None
         """The change that is not yet committed."""
         self.before = (state, member_id)
-        """What it was before that change."""
+        """Its state and member before that change."""
 
     def __repr__(self) -> str:
         return f"Run({self.first}-{self.last} {self.state.name} {self.delivery_count} {self.member_id!r})"

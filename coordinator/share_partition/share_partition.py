@@ -48,7 +48,8 @@ class Gap(NamedTuple):
 
 
 class SharePartition:
-    """What is in flight, and what may be acquired next. Its modules acquire, acknowledge and release have the rules."""
+    """The records in flight, and where the next are acquired. Its modules acquire, acknowledge and release have the
+    rules."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -68,7 +69,7 @@ class SharePartition:
         self.next_lock_ms = NO_DEADLINE
         """When to call `expire`, or a little earlier."""
         self.holdback: Holdback | None = None
-        """What holds records back by their time or their key, if the group has options for that."""
+        """Holds records back by their time or their key, if the group has options for that."""
 
     def __repr__(self) -> str:
         return f"SharePartition({self.lifecycle.value} {self.start_offset}-{self.end_offset} {self.cache.batches})"
@@ -234,7 +235,7 @@ class SharePartition:
         return self._pass_done() or skipped
 
     def _skip_hole(self) -> bool:
-        """What is missing before the first batch, and is no gap that is yet to be filled, is not in the log."""
+        """Moves the start offset over offsets before the first batch that are in no gap: the log does not have them."""
         if not self.cache.batches:
             return False
         target = self.cache.firsts[0]

@@ -46,7 +46,8 @@ MAY_BECOME: Final[Mapping[RecordState, frozenset[RecordState]]] = {
     ARCHIVING: frozenset({ARCHIVED}),
     ARCHIVED: frozenset(),
 }
-"""What consumers and time do. A record that vanishes from the log is archived besides, whoever has it."""
+"""The changes that consumers and time cause. A record that vanishes from the log is archived besides, whoever has
+it."""
 
 TERMINAL: Final = frozenset({ACKNOWLEDGED, ARCHIVED})
 
@@ -55,7 +56,7 @@ FREE: Final = frozenset({AVAILABLE, DELAYED})
 
 
 class AcknowledgeType(IntEnum):
-    """What a consumer says of a record; GAP of an offset at which there is none."""
+    """A consumer's acknowledgement of a record; GAP is for an offset at which there is none."""
 
     GAP = 0
     ACCEPT = 1

@@ -1,4 +1,4 @@
-"""What a transactional id's state makes of each request: the next transaction, or the error that the client gets.
+"""Decisions on requests by a transactional id's state: the next transaction, or the error that the client gets.
 
 Each function takes the transaction as it is and gives the one that is to be written. Source: Kafka's
 TransactionCoordinator, as of 4.3.1.
@@ -94,7 +94,7 @@ def growing(
 
 
 class Verdict(Enum):
-    """What an EndTxn means, in the state that its id is in."""
+    """The meaning of an EndTxn, in the state that its id is in."""
 
     END = "end the transaction"
     EMPTY_ABORT = "abort a transaction that no partition ever joined"

@@ -24,7 +24,7 @@ class Markers(NamedTuple):
     epoch: int
     committed: bool
     transaction_version: int
-    """What the client speaks: from 2 on, a partition takes a marker only with a new epoch (KIP-1228)."""
+    """The transaction version of the client: from 2 on, a partition takes a marker only with a new epoch (KIP-1228)."""
     partitions: tuple[TopicPartition, ...]
 
 

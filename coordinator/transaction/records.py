@@ -23,7 +23,7 @@ FLEXIBLE_SINCE = 1
 
 
 class TransactionRecord(NamedTuple):
-    """What is known of a transactional id from now on; None that it is forgotten."""
+    """The transaction of a transactional id from now on; None deletes it."""
 
     transactional_id: str
     transaction: Transaction | None

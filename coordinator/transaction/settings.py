@@ -1,4 +1,4 @@
-"""What the broker's options tell the transaction coordinator.
+"""The broker's options for the transaction coordinator.
 
 Each attribute is the option of Kafka's that has its name, with dots; the defaults are Kafka's.
 """

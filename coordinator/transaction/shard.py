@@ -32,7 +32,7 @@ NEVER = 1 << 62
 
 
 class TransactionEnvironment(NamedTuple):
-    """What a shard cannot know by itself. The settings and the version are asked for anew each time."""
+    """The environment of a shard. Its settings and its version are read anew each time."""
 
     settings: Callable[[], TransactionSettings]
     transaction_version: Callable[[], int]
@@ -48,7 +48,7 @@ class TransactionShard:
         self._environment = environment
         self._ongoing: dict[str, None] = {}
         self._without_marker: dict[str, set[TopicPartition]] = {}
-        """What is left to do of decided transactions; unlike the rest it is not durable."""
+        """The markers that are left to write of decided transactions; unlike the rest they are not durable."""
         self._failed: set[str] = set()
         """Of these, whose markers wait for another try."""
         self._under_way: Collection[str] = ()
@@ -56,7 +56,7 @@ class TransactionShard:
         self._retry_ms = NEVER
         self._writer: Ticket[list[Markers]] | None = None
         self._fault: Exception | None = None
-        """What one of the transactions that are too late failed over, which is told once the others are aborted."""
+        """The error of a transaction that could not be aborted in time, raised once the others are aborted."""
         self._look_for_late_ms = 0
         self._look_for_expired_ms = 0
 
@@ -260,7 +260,7 @@ class TransactionShard:
         return Outcome()
 
     def expire_failed(self, error: Exception, now_ms: int) -> int:
-        """What is due is decided anew; one transaction that cannot be aborted keeps no other open."""
+        """Decides anew on what is due; one transaction that cannot be aborted keeps no other open."""
         return now_ms + runtime.RETRY_MS
 
     def tickets(self) -> Iterable[Hashable]:

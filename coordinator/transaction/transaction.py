@@ -25,7 +25,7 @@ V2 = 2
 
 
 class Producer(NamedTuple):
-    """What a producer is known by."""
+    """The identity of a producer."""
 
     producer_id: int
     epoch: int
@@ -45,7 +45,7 @@ class Transaction(NamedTuple):
     previous_producer_id: int = NO_PRODUCER_ID
     """The producer id before the last step, which is mostly the same one."""
     next_producer_id: int = NO_PRODUCER_ID
-    """What the producer id will be once the markers are written, where its epochs ran out."""
+    """The producer id once the markers are written, where the epochs of the present one ran out."""
     last_epoch: int = NO_EPOCH
     """The epoch before the current one, if its producer may still ask by it. It is not written: whoever loads the
     transaction does not know it."""
@@ -196,7 +196,7 @@ def completed(transaction: Transaction, now_ms: int) -> Transaction:
 
 
 def after_markers(ending: Transaction) -> Producer:
-    """What its client goes on with."""
+    """Returns the producer id and epoch that the client goes on with."""
     if ending.bumps_epoch and ending.next_producer_id != NO_PRODUCER_ID:
         return Producer(ending.next_producer_id, 0)
     return ending.producer

@@ -1,4 +1,4 @@
-"""What a controller writes as it becomes active, before it decides anything else.
+"""The records that a controller writes as it becomes active, before it decides anything else.
 
 Source: Kafka's ActivationRecordsGenerator and ClusterControlManager.registerController.
 """
@@ -22,7 +22,7 @@ CONTROLLER_REGISTRATION_VERSION = 15
 def activation_records(
     image: Image, bootstrap: Sequence[MetadataRecord], min_insync_replicas: int
 ) -> list[MetadataRecord]:
-    """What makes an empty log a cluster's: its features, in a metadata transaction (KIP-868)."""
+    """Returns the records that make an empty log a cluster's: its features, in a metadata transaction (KIP-868)."""
     elr = any(
         isinstance(record, FeatureLevelRecord) and record.name == ELR_VERSION and record.feature_level > 0
         for record in bootstrap

@@ -38,7 +38,7 @@ SUPPORTED: dict[str, FeatureRange] = {
     "streams.version": FeatureRange(0, 1),
     "transaction.version": FeatureRange(0, 2),
 }
-"""What this node can run its metadata with, and says when it registers: the levels of Kafka 4.3.1, and share.version 2
+"""The feature levels that this node supports, and registers with: those of Kafka 4.3.1, and share.version 2
 of 4.4, which dead-letter queues need (KIP-1191). A new cluster does not start with that: 4.3 could not read it."""
 
 BOOTSTRAP_FEATURES: dict[str, int] = {
@@ -49,7 +49,7 @@ BOOTSTRAP_FEATURES: dict[str, int] = {
     "streams.version": 1,
     "transaction.version": 2,
 }
-"""What `kafka-storage format` of 4.3.1 gives a cluster, in its order."""
+"""The features that `kafka-storage format` of 4.3.1 gives a cluster, in its order."""
 
 NEEDS: dict[tuple[str, int], tuple[str, int]] = {(ELR_VERSION, 1): (METADATA_VERSION, 23)}
 """A feature's level, and the level of another that it cannot be without."""
@@ -73,8 +73,8 @@ def bootstrap_records(features: Mapping[str, int] = BOOTSTRAP_FEATURES) -> list[
 
 
 def elr_safety_records(image: Image, min_insync_replicas: int) -> Iterator[MetadataRecord]:
-    """What turning eligible leader replicas on needs: one min.insync.replicas for the whole cluster, and none of a
-    broker's own, so that every controller counts alike (KIP-966)."""
+    """Yields the records that eligible leader replicas need as they are turned on: one min.insync.replicas for the
+    whole cluster, and none of a broker's own, so that every controller counts alike (KIP-966)."""
     if MIN_ISR not in image.configs(DEFAULT_BROKER):
         yield _min_isr("", str(min_insync_replicas))
     for resource in image.configured():

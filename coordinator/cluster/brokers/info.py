@@ -1,4 +1,4 @@
-"""What the metadata log says of a broker or controller (org.apache.kafka.metadata.BrokerRegistration)."""
+"""A broker or controller as the metadata log has it (org.apache.kafka.metadata.BrokerRegistration)."""
 
 from __future__ import annotations
 

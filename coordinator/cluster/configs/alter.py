@@ -30,7 +30,7 @@ NO_LOGGER = "Logger {} does not exist!"
 
 
 class AlterOperation(IntEnum):
-    """What IncrementalAlterConfigs does with a config (KIP-339)."""
+    """The operation of IncrementalAlterConfigs on a config (KIP-339)."""
 
     SET = 0
     DELETE = 1

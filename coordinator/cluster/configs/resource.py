@@ -1,4 +1,4 @@
-"""What can have dynamic configs (org.apache.kafka.common.config.ConfigResource)."""
+"""The resources that can have dynamic configs (org.apache.kafka.common.config.ConfigResource)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What configs resources may have, and what a topic's come to.
+"""The configs that resources may have, and the effective configs of a topic.
 
 Topic configs are storage's LogConfig. Brokers, groups and client metrics have their options in other rooms, which give
 a checker for each; without one, values of that type are taken as they are.

@@ -23,7 +23,7 @@ DIRECTORIES_SINCE = 17
 
 
 class Election(Enum):
-    """What an election may do: move the lead to the first replica, keep the partition online, or lose records."""
+    """How far an election may go: move the lead to the first replica, keep the partition online, or lose records."""
 
     PREFERRED = "preferred"
     ONLINE = "online"
@@ -31,7 +31,7 @@ class Election(Enum):
 
 
 class ElectionRules(NamedTuple):
-    """What a partition's change depends on, beside the partition."""
+    """The cluster's part in an election: which brokers may lead, and how."""
 
     is_acceptable: Callable[[int], bool]
     """Whether a broker is up, with the partition's directory, and may lead."""
@@ -45,7 +45,7 @@ class ElectionRules(NamedTuple):
 
 
 class PartitionTarget(NamedTuple):
-    """What the partition is to become; None stays as it is."""
+    """The state that a partition is to come to; None leaves a field as it is."""
 
     isr: Sequence[int] | None = None
     replicas: Sequence[int] | None = None

@@ -26,7 +26,7 @@ Place = tuple[Topic, int]
 
 
 class Departure(NamedTuple):
-    """What became of which broker; NOBODY where nothing did."""
+    """The broker that leaves or comes, by the way in which it does; NOBODY where there is none."""
 
     removed: int = NOBODY
     """Leaves the in-sync replicas, and may not lead."""
@@ -67,7 +67,7 @@ class PartitionChanges:
         return change_partition(topic.topic_id, index, partition, target, rules)
 
     def updates(self, places: Iterable[Place], departure: Departure) -> Iterator[PartitionChangeRecord]:
-        """What the departure, or the arrival, of a broker means for partitions: who is in sync, and who leads."""
+        """Yields the partition changes that a broker's departure or arrival causes: who is in sync, and who leads."""
         removed, added, unclean = departure
 
         def is_active(broker_id: int) -> bool:

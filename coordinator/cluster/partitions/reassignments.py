@@ -144,7 +144,7 @@ class _Reassignment:
 def list_partition_reassignments(
     image: Image, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
-    """What is under way in the named partitions, or anywhere; topics without any are left out."""
+    """Returns the reassignments of the named partitions, or of all; topics without any are left out."""
     topics = []
     if request.topics is None:
         requested = [(topic, list(topic.partitions)) for topic in image.topics()]

@@ -21,7 +21,7 @@ from protocol.messages.describe_topic_partitions import (
 from protocol.types import NO_UUID
 
 NOT_ASKED = -0x80000000
-"""What authorized operations are where nobody asked for them."""
+"""The authorized operations of a topic where the request does not want them."""
 
 MAX_PARTITIONS = 2_000
 """Default of max.request.partition.size.limit: how many partitions one response describes."""

@@ -1,4 +1,4 @@
-"""What the metadata log says of one topic and its partitions (org.apache.kafka.metadata.PartitionRegistration)."""
+"""One topic and its partitions as the metadata log has them (org.apache.kafka.metadata.PartitionRegistration)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from protocol.types import Uuid
 
 NO_LEADER = -1
 LEADER_UNCHANGED = -2
-"""What a PartitionChangeRecord has for a leader that stays, and whose epoch stays with it."""
+"""The leader field of a PartitionChangeRecord that keeps the leader and its epoch."""
 
 RECOVERED = 0
 RECOVERING = 1

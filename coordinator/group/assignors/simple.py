@@ -19,7 +19,7 @@ TopicPartitionId = tuple[Uuid, int]
 
 
 class Subscriber(NamedTuple):
-    """What is known of one member."""
+    """One member: its subscription and its present assignment."""
 
     topics: Collection[Uuid]
     """Subscribed topics that exist."""

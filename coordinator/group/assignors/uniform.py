@@ -62,7 +62,8 @@ def _unowned(spec: GroupSpec, topics: Collection[Uuid]) -> list[TopicIdPartition
 def _trimmed(
     assigned: Assignment, topics: Collection[Uuid], quota: int, free: list[TopicIdPartition]
 ) -> tuple[Assignment, int]:
-    """What a member keeps, at most `quota`, and its room for more; what it gives up is added to `free`."""
+    """Returns the partitions that a member keeps, at most `quota`, and its room for more; adds to `free` those it gives
+    up."""
     retained: dict[Uuid, frozenset[int]] = {}
     for topic_id, partitions in assigned.items():
         if topic_id not in topics:

@@ -85,7 +85,7 @@ class ClassicMember:
         return not self.is_new and (self.is_joining or self.is_syncing)
 
     def metadata(self, strategy: str) -> bytes:
-        """What it said for a strategy; ValueError if it cannot follow that."""
+        """Returns the member's metadata for a strategy. Raises ValueError if it does not support that."""
         for name, metadata in self.strategies:
             if name == strategy:
                 return metadata

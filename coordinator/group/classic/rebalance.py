@@ -98,7 +98,7 @@ def _begin_generation(state: GroupState, group: ClassicGroup, draft: Draft, now_
 
 
 def joined(group: ClassicGroup, member: ClassicMember, *, skip_assignment: bool = False) -> JoinGroupResponse:
-    """What a member hears of the present generation; its leader hears who the others are."""
+    """Returns JoinGroup's answer for the present generation; its leader gets the members."""
     return JoinGroupResponse(
         error_code=0,
         generation_id=group.generation,

@@ -39,7 +39,7 @@ TRANSITIONS: dict[ClassicState, frozenset[ClassicState]] = {
     STABLE: frozenset({PREPARING_REBALANCE}),
     DEAD: frozenset(),
 }
-"""What may follow what."""
+"""The states that may follow each state."""
 
 
 class Rendezvous:
@@ -70,7 +70,7 @@ class Rendezvous:
         self.new_member_added = False
         """Someone new came while the first rebalance was delayed, which prolongs the delay."""
         self.subscribed_topics: frozenset[str] | None = None
-        """What its consumers read; None if that is not known."""
+        """The topics that its consumers read; None if their metadata does not tell."""
         self._supported: dict[str, int] = {}
         """How many members can follow each strategy."""
         self._named: Counter[str] = Counter()

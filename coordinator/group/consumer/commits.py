@@ -18,8 +18,8 @@ FIRST_VERSION_WITH_EPOCHS: Final = 9
 
 
 def commit_check(member: Member, epoch: int, version: int, *, transactional: bool) -> CommitCheck:
-    """What is left to check of each partition in a commit. Raises UNSUPPORTED_VERSION, or that the epoch is newer than
-    the member's."""
+    """Returns the check of each partition in a commit. Raises UNSUPPORTED_VERSION, or an error when the epoch is newer
+    than the member's."""
     if not transactional and not member.uses_classic_protocol and version < FIRST_VERSION_WITH_EPOCHS:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_VERSION,

@@ -1,4 +1,4 @@
-"""What consumers put into messages of the classic protocol, told in the terms of the consumer protocol, and back.
+"""The consumers' bytes in messages of the classic protocol, translated into the consumer protocol's terms and back.
 
 Assignments and subscriptions name topics there, here they go by id; topics that do not exist are left out.
 Source: Kafka's ConsumerProtocol, and the group coordinator's Utils.
@@ -41,7 +41,7 @@ def assignment_of(data: Buffer, topics: TopicLookup) -> tuple[Assignment, bool]:
 
 
 def subscription_of(data: Buffer) -> ConsumerProtocolSubscription:
-    """What a member sent as it joined. ProtocolError if it is none."""
+    """Returns the subscription that a member sent as it joined. Raises ProtocolError if the bytes are none."""
     return read(ConsumerProtocolSubscription, data)
 
 

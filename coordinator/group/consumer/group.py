@@ -151,7 +151,7 @@ class ConsumerGroup(ModernGroup[Member]):
         return partition in self._held.get(topic_id, {})
 
     def preferred_assignor(self, before: Member | None = None, after: Member | None = None) -> str | None:
-        """What most members ask for, once a member has changed; None if none of them cares."""
+        """Returns the assignor that most members ask for, once a member has changed; None if none names one."""
         votes = Counter(self.assignors)
         _revote(votes, before, after)
         return max(votes, key=votes.__getitem__, default=None)
@@ -197,7 +197,7 @@ class ConsumerGroup(ModernGroup[Member]):
             self._held.setdefault(topic_id, {}).update(dict.fromkeys(partitions, epoch))
 
     def _let_go(self, owned: Owned, epoch: int) -> None:
-        """What another member took over since, at another epoch, stays held."""
+        """Releases the partitions, but for those that another member has taken over since, at another epoch."""
         for topic_id, partitions in owned.items():
             held = self._held.get(topic_id, {})
             for index in partitions:
@@ -219,7 +219,7 @@ class ConsumerGroup(ModernGroup[Member]):
         self.targets.pop(member_id, None)
 
     def _disown(self, member_id: str) -> None:
-        """What another member's target took over already, stays that one's."""
+        """Removes the member as owner of its target's partitions, but for those that are in another's target by now."""
         for topic_id, partitions in self.target(member_id).items():
             owners = self.owners.get(topic_id, {})
             for index in partitions:

@@ -36,7 +36,7 @@ class Epoch(NamedTuple):
 
 
 class GroupUpdate:
-    """What a decision is about. `group` may be one that its own records are yet to make."""
+    """One member's change of a group at work. `group` may be one that its own records are yet to make."""
 
     __slots__ = ("client", "draft", "group", "now_ms", "state")
 

@@ -69,12 +69,13 @@ class Member(NamedTuple):
 
     @property
     def classic_protocols(self) -> list[ClassicProtocol]:
-        """What it can follow, the one it prefers first; none if it speaks the consumer protocol."""
+        """The assignment strategies that it supports, in its order of preference; none if it speaks the consumer
+        protocol."""
         return [] if self.classic is None else self.classic.supported_protocols
 
     @property
     def classic_session_timeout_ms(self) -> int | None:
-        """What it asked for when it joined; None if it speaks the consumer protocol."""
+        """The session timeout that it joined with; None if it speaks the consumer protocol."""
         return None if self.classic is None else self.classic.session_timeout_ms
 
     @property

@@ -31,7 +31,7 @@ MATCHING_TIMEOUT_MS: Final = 60_000
 
 
 class PatternChange(Enum):
-    """What a member's change means for the patterns of its group."""
+    """The effect of a member's change on the patterns of its group."""
 
     NONE = "none"
     CHANGED = "changed"

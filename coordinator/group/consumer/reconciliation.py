@@ -25,7 +25,7 @@ Claimed = Mapping[Uuid, Collection[int]] | None
 
 
 class Step(NamedTuple):
-    """What a step depends on, beside the member itself."""
+    """The inputs of a step, beside the member itself."""
 
     target_epoch: int
     target: Assignment
@@ -99,7 +99,7 @@ def _drop_unsubscribed(member: Member, step: Step) -> Member:
 
 
 class _Difference(NamedTuple):
-    """What stays, goes and comes, and whether some that shall come is not free."""
+    """The partitions that stay, go and come, and whether some that shall come are not free."""
 
     retained: dict[Uuid, Mapping[int, int]]
     revoked: dict[Uuid, Mapping[int, int]]

@@ -52,7 +52,7 @@ all_of_member_gone: Final = _shared.all_of_member_gone
 
 
 def member(group_id: str, described: Member) -> GroupRecord:
-    """What a member says of itself."""
+    """Returns a member's description of itself."""
     value = ConsumerGroupMemberMetadataValue(
         instance_id=described.instance_id,
         rack_id=described.rack_id,
@@ -68,7 +68,7 @@ def member(group_id: str, described: Member) -> GroupRecord:
 
 
 def target(group_id: str, member_id: str, assignment: Assignment) -> GroupRecord:
-    """What a member shall come to own."""
+    """Returns a member's target assignment."""
     topics = [
         TopicPartitions(topic_id=topic_id, partitions=sorted(partitions)) for topic_id, partitions in assignment.items()
     ]

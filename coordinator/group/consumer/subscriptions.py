@@ -1,4 +1,4 @@
-"""What the members of a consumer group subscribe to, counted: by name, and by pattern.
+"""The subscriptions of a consumer group's members, counted by name and by pattern.
 
 Source: the maps of Kafka's ModernGroup and ConsumerGroup, and its SubscriptionCount.
 """

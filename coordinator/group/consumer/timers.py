@@ -16,7 +16,8 @@ from coordinator.group.timers import Timers
 
 
 class MemberDeadline(Enum):
-    """What a member can miss: its timer's name, and what completes "Member … was fenced because …"."""
+    """A deadline that a member can miss: its timer's name, and the words that complete "Member … was fenced because
+    …"."""
 
     SESSION = "member session", "the member session expired"
     REBALANCE = "member rebalance", "it failed to give its partitions up in time"
@@ -29,7 +30,7 @@ class MemberDeadline(Enum):
 
 
 def key(deadline: MemberDeadline, group_id: str, member_id: str) -> tuple[str, str, str]:
-    """What the timer is set under."""
+    """Returns the key that the timer is set under."""
     return deadline.timer, group_id, member_id
 
 

@@ -1,1 +1,1 @@
-"""What groups have committed."""
+"""Offsets that groups have committed."""

@@ -86,7 +86,7 @@ def _check_member(state: GroupState, request: OffsetCommitRequest, version: int,
 
 
 def _unknown_group(version: int) -> ErrorCode:
-    """What a member hears of a group that is not there."""
+    """Returns the error for a member of a group that does not exist."""
     knows_not_found = version >= FIRST_GROUP_ID_NOT_FOUND_VERSION
     return ErrorCode.GROUP_ID_NOT_FOUND if knows_not_found else ErrorCode.ILLEGAL_GENERATION
 

@@ -1,4 +1,4 @@
-"""What the records of offsets do to a shard as they are applied."""
+"""The replay of the records of offsets."""
 
 from __future__ import annotations
 

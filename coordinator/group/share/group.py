@@ -87,7 +87,7 @@ class ShareGroup(ModernGroup[ShareMember]):
         timers.cancel(session_key(self.group_id, member_id))
 
     def subscriptions_with(self, before: ShareMember | None, after: ShareMember | None) -> Counter[str]:
-        """What members subscribe to once one of them has changed."""
+        """Returns how many members subscribe to each topic once one of them has changed."""
         result = Counter(self.subscriptions)
         if before is not None and before.member_id in self.members:
             result.subtract(before.topic_names)
@@ -107,5 +107,5 @@ class ShareGroup(ModernGroup[ShareMember]):
 
 
 def session_key(group_id: str, member_id: str) -> tuple[str, str, str]:
-    """What a member's session timer is set under."""
+    """Returns the key of a member's session timer."""
     return "share session", group_id, member_id

@@ -54,7 +54,7 @@ all_of_member_gone: Final = _shared.all_of_member_gone
 
 
 def member(group_id: str, described: ShareMember) -> GroupRecord:
-    """What a member says of itself."""
+    """Returns a member's description of itself."""
     value = ShareGroupMemberMetadataValue(
         rack_id=described.rack_id,
         client_id=described.client_id,
@@ -65,7 +65,7 @@ def member(group_id: str, described: ShareMember) -> GroupRecord:
 
 
 def target(group_id: str, member_id: str, assignment: Assignment) -> GroupRecord:
-    """What a member shall be assigned."""
+    """Returns a member's target assignment."""
     key = ShareGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
     return GroupRecord(key, ShareGroupTargetAssignmentMemberValue(topic_partitions=_topics(assignment)))
 

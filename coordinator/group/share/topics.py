@@ -35,7 +35,7 @@ class StateTopics(NamedTuple):
 
     @property
     def partitions(self) -> Partitions:
-        """What may be assigned."""
+        """The partitions that may be assigned."""
         return {topic_id: topic.partitions for topic_id, topic in self.initialized.items()}
 
     def with_initializing(self, topics: Mapping[Uuid, InitTopic]) -> StateTopics:
@@ -68,7 +68,7 @@ class StateTopics(NamedTuple):
         )
 
     def deleted(self, topic_ids: frozenset[Uuid]) -> StateTopics:
-        """What was to be deleted of these topics is deleted."""
+        """Returns the topics once the deletion of these has finished."""
         return self._replace(
             deleting={topic_id: name for topic_id, name in self.deleting.items() if topic_id not in topic_ids}
         )
@@ -100,7 +100,7 @@ def _without(present: Mapping[Uuid, InitTopic], gone: Mapping[Uuid, InitTopic]) 
 
 
 def from_record(value: ShareGroupStatePartitionMetadataValue) -> StateTopics:
-    """What a record says."""
+    """Returns the topics as a record has them."""
 
     def topics(infos: list[TopicPartitionsInfo]) -> dict[Uuid, InitTopic]:
         return {topic.topic_id: InitTopic(topic.topic_name, frozenset(topic.partitions)) for topic in infos}

@@ -186,7 +186,7 @@ async def test_a_new_leader_that_is_behind_lists_no_end(
 ) -> None:
     follow(partition)
     Producer(broker).send(request(acks=1))
-    elected = topic.Partition((1, FOLLOWER), (1, FOLLOWER), leader=1, leader_epoch=2, partition_epoch=9)
+    elected = topic.PartitionRegistration((1, FOLLOWER), (1, FOLLOWER), leader=1, leader_epoch=2, partition_epoch=9)
     partition.become(next_role(partition.role, elected, 1, partition.log_end_offset, 0), 0)
     assert (await list_offset(client, "t", LATEST, version=version)).error_code == code
     acknowledge(partition, 1)

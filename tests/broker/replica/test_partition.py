@@ -56,11 +56,11 @@ class Looking(Waiter):
         self.woken += 1
 
 
-def assigned(*isr: int, leader: int = LEADER, epoch: int = 0, partition_epoch: int = 0) -> topic.Partition:
-    return topic.Partition((LEADER, FOLLOWER), isr, leader, epoch, partition_epoch)
+def assigned(*isr: int, leader: int = LEADER, epoch: int = 0, partition_epoch: int = 0) -> topic.PartitionRegistration:
+    return topic.PartitionRegistration((LEADER, FOLLOWER), isr, leader, epoch, partition_epoch)
 
 
-def assign(partition: Partition, said: topic.Partition) -> None:
+def assign(partition: Partition, said: topic.PartitionRegistration) -> None:
     partition.become(next_role(partition.role, said, LEADER, partition.log_end_offset, 0), 0)
 
 

@@ -1,4 +1,4 @@
-"""What a heartbeat makes of a broker: unfenced and elected, handing over, stopped, without a directory."""
+"""The effects of a heartbeat on a broker: unfenced and elected, handing over, stopped, without a directory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OTHER_DIRECTORY = b"directory-two---"
 
 
 def beat(image: Image, **fields: object) -> tuple[list[MetadataRecord], BrokerHeartbeatResponse]:
-    """What a heartbeat is answered, and its records, which are applied."""
+    """Returns the answer to a heartbeat and its records, which it has applied."""
     records, response = broker_heartbeat(image, given.heartbeat(image, **fields), RULES)
     given.apply(image, records)
     return list(records), response

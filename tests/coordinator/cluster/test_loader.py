@@ -1,4 +1,4 @@
-"""What is committed reaches the image batch by batch, and subscribers with it."""
+"""Committed records reach the image batch by batch, and subscribers with it."""
 
 from __future__ import annotations
 

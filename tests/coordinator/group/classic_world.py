@@ -56,7 +56,7 @@ class ClassicGroups(Groups):
         return pending
 
     def sleep(self, by_ms: int) -> list[AnyRecord]:
-        """What is written by deadlines that pass, each at its time."""
+        """Returns the records of deadlines that pass, each at its time."""
         written: list[AnyRecord] = []
         end_ms = self.now_ms + by_ms
         while (due := self.shard.next_deadline_ms()) is not None and due <= end_ms:

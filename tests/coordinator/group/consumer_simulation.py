@@ -35,7 +35,7 @@ class Consumer:
         self.epoch = 0
         self.owned: Owned = {}
         self.to_own: Owned | None = None
-        """What the coordinator said, until the client has given up what is not in it."""
+        """The last assignment, until the client has given up all partitions that are not in it."""
         self.full = True
         """Whether to tell everything: after it joined, or when an answer was lost."""
         self.due_ms = simulation.groups.now_ms

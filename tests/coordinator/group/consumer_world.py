@@ -65,7 +65,7 @@ class Groups:
         self.match_requests: list[MatchRequest] = []
         self.log: list[GroupRecord] = []
         self.written: list[GroupRecord] = []
-        """What the last request, or the last advance of the clock, has written."""
+        """The records of the last request, or of the last advance of the clock."""
         self.replies: dict[object, object] = {}
         self._uuids = 0
         self.shard = GroupShard(self.world)
@@ -110,7 +110,7 @@ class Groups:
     # Time and decisions.
 
     def advance(self, by_ms: int) -> list[GroupRecord]:
-        """What is written by deadlines that pass."""
+        """Returns the records of deadlines that pass."""
         self.now_ms += by_ms
         self.written = []
         while (due := self.shard.next_deadline_ms()) is not None and due <= self.now_ms:

@@ -1,4 +1,4 @@
-"""What a member of a classic group may say, once or twice or not at all, and what it costs nobody else."""
+"""Members of classic groups that repeat themselves, or fall silent: they harm nobody else."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def test_a_strategy_that_is_named_twice_comes_behind_one_that_is_named_once() ->
 @pytest.mark.parametrize("order", [("range", "roundrobin"), ("roundrobin", "range")])
 def test_of_strategies_with_as_many_votes_the_first_in_the_order_of_kafkas_map_is_taken(order: tuple[str, str]) -> None:
     world = ClassicGroups()
-    asked = [world.join(instance_id="one", strategies=order), world.join(instance_id="two", strategies=order[::-1])]
+    joins = [world.join(instance_id="one", strategies=order), world.join(instance_id="two", strategies=order[::-1])]
     world.sleep(10_000)
-    assert [joined(each).protocol_name for each in asked] == ["range", "range"]
+    assert [joined(join).protocol_name for join in joins] == ["range", "range"]
 
 
 def test_no_strategy_at_all_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""What a group's members and committers may fill: each bound, at it and one past it."""
+"""The limits of a group's members and commits: each bound, at it and one past it."""
 
 from __future__ import annotations
 

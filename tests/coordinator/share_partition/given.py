@@ -71,7 +71,7 @@ def fail(partition: SharePartition, change: Change | None, now_ms: int = NOW_MS)
 
 
 def states(partition: SharePartition) -> list[str]:
-    """What is in flight, one line for each run."""
+    """Returns the records in flight, one line for each run."""
     return [
         f"{run.first}-{run.last} {run.state.name.lower()} {run.delivery_count}"
         + (f" {run.member_id}" if run.member_id else "")

@@ -28,7 +28,7 @@ class HoldbackSimulation(Simulation):
     """One run. `rules` are what it begins with; `is_steady` that they stay."""
 
     SLACK = 3 * LARGEST_BATCH
-    """What was learned with a start offset that is not stored yet is in flight again after a restart."""
+    """Records are in flight again after a restart, as long as the start offset behind them is not stored."""
 
     def __init__(self, seed: int, rules: HoldbackRules, *, is_steady: bool = True) -> None:
         self.rules = rules

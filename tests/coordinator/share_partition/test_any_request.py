@@ -119,7 +119,7 @@ class Hunt:
             self.partition.complete(self.writing.pop(0), self.random.random() < 0.8, self.now_ms)
 
     def look(self) -> None:
-        """What always holds."""
+        """Asserts the invariants."""
         partition = self.partition
         assert partition.is_active
         runs = [run for batch in partition.cache.batches for run in batch.runs]

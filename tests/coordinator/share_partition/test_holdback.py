@@ -61,7 +61,7 @@ def learn(
 def take(
     partition: SharePartition, member: str, last: int = 100, most: int = 100, now_ms: int = NOW_MS
 ) -> list[tuple[int, int, int]]:
-    """What the member gets of what the log has from where it is to read."""
+    """Returns the ranges that the member acquires from where it is to read."""
     assert partition.holdback is not None
     offset = partition.holdback.next_offset(partition, member)
     return (

@@ -1,4 +1,4 @@
-"""What may follow what: the whole table, asked of runs as the engine moves them."""
+"""The table of states, whole, asked of runs as the engine moves them."""
 
 from __future__ import annotations
 

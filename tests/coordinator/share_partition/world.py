@@ -99,7 +99,7 @@ class SharePartitionWorld:
         self.is_calm = False
         self.writing: list[Change] = []
         self.acknowledged: dict[int, dict[int, AcknowledgeType]] = {}
-        """What each change under way says of records, by the change's identity."""
+        """The acknowledgements in each change under way, by the change's identity."""
         self.held: dict[str, list[tuple[int, int]]] = {member: [] for member in MEMBERS}
         self.leases: dict[int, Lease] = {}
         self.counts: dict[int, int] = {}

@@ -28,7 +28,7 @@ PRODUCER = Producer(5, 3)
 
 
 class Result(NamedTuple):
-    """What came of a request: records that were written, and its answer; None while it waits for one."""
+    """The result of a request: records that were written, and its answer; None while it waits for one."""
 
     records: list[Transaction | None]
     answer: object
@@ -93,7 +93,7 @@ class Given:
         return self._decide(lambda ticket: self.shard.markers_written(done, ticket, self.now_ms))
 
     def markers(self) -> object:
-        """What the marker writer was given since it last asked."""
+        """The markers that the writer was given since it last took some."""
         return self._answers.pop(self._markers, None)
 
     def write_markers(self, name: str = ID) -> Result:
