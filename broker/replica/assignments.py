@@ -92,7 +92,9 @@ class Assignments:
     def log_config(self, name: str) -> LogConfig:
         return self._config.effective.log_config(self.image.topic_configs(name))
 
-    def open(self, owner: topic.Topic, index: int, assigned: topic.PartitionRegistration, *, is_new: bool = False) -> None:
+    def open(
+        self, owner: topic.Topic, index: int, assigned: topic.PartitionRegistration, *, is_new: bool = False
+    ) -> None:
         """Opens the log of a partition that has a replica here, or creates it if it may."""
         if self.node_id not in assigned.replicas:
             return

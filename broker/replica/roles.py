@@ -79,7 +79,9 @@ NOT_YET: Final = Following()
 """The role of a replica before the metadata has assigned one."""
 
 
-def next_role(before: Role, assigned: topic.PartitionRegistration, broker_id: int, log_end_offset: int, now_ms: int) -> Role:
+def next_role(
+    before: Role, assigned: topic.PartitionRegistration, broker_id: int, log_end_offset: int, now_ms: int
+) -> Role:
     """Returns the role that the metadata gives this broker's replica, which goes on from the one that it has."""
     if assigned.leader != broker_id:
         return Following(assigned.leader, assigned.leader_epoch, assigned.partition_epoch)

@@ -145,7 +145,9 @@ def is_little(view: memoryview, batches: Sequence[FetchedBatch]) -> bool:
     return records <= FEW_RECORDS and compressed <= FEW_COMPRESSED_BYTES and plain <= FEW_BYTES
 
 
-def read_facts(view: memoryview, offset: int, batches: Sequence[FetchedBatch], rules: HoldbackRules, now_ms: int) -> Read:
+def read_facts(
+    view: memoryview, offset: int, batches: Sequence[FetchedBatch], rules: HoldbackRules, now_ms: int
+) -> Read:
     """Returns keys and times of the batches' records, up to each one's last offset as it is given."""
     keys: dict[int, int] = {}
     times: dict[int, int] = {}

@@ -33,7 +33,7 @@ def fence(state: GroupState, group: ConsumerGroup, members: Sequence[Member], dr
         downgrade(state, group, draft, now_ms, leaving=members, rebalance=reason)
         return
     for member in members:
-        draft.records += records.all_of_member_gone(group.group_id, member.member_id)
+        draft.records += records.COMMON.all_of_member_gone(group.group_id, member.member_id)
     subscriptions = group.subscriptions.copy()
     for member in members:
         subscriptions.replace(member, None)
@@ -44,7 +44,7 @@ def fence(state: GroupState, group: ConsumerGroup, members: Sequence[Member], dr
             resolved = group.resolved.get(pattern)
             subscriptions.resolve(resolved.topics if resolved else (), ())
     metadata_hash = state.watch.group_hash(subscriptions.topics)
-    draft.records.append(records.epoch(group.group_id, group.epoch + 1, metadata_hash))
+    draft.records.append(records.COMMON.epoch(group.group_id, group.epoch + 1, metadata_hash))
 
 
 def expire(state: GroupState, deadline: MemberDeadline, group_id: str, member_id: str, now_ms: int) -> GroupOutcome:

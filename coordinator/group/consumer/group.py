@@ -116,13 +116,13 @@ class ConsumerGroup(ModernGroup[Member]):
         """The records that delete the group, if these are its members."""
         names = list(member_ids)
         return [
-            *(records.current_gone(self.group_id, member_id) for member_id in names),
-            *(records.target_gone(self.group_id, member_id) for member_id in names),
-            records.target_epoch_gone(self.group_id),
-            *(records.member_gone(self.group_id, member_id) for member_id in names),
+            *(records.COMMON.current_gone(self.group_id, member_id) for member_id in names),
+            *(records.COMMON.target_gone(self.group_id, member_id) for member_id in names),
+            records.COMMON.target_epoch_gone(self.group_id),
+            *(records.COMMON.member_gone(self.group_id, member_id) for member_id in names),
             *(records.regex_gone(self.group_id, pattern) for pattern in self.resolved),
             records.partition_metadata_gone(self.group_id),
-            records.epoch_gone(self.group_id),
+            records.COMMON.epoch_gone(self.group_id),
         ]
 
     @property

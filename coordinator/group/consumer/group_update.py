@@ -76,7 +76,7 @@ class GroupUpdate:
         epoch = group.epoch
         if bump or metadata_hash != group.metadata_hash:
             epoch += 1
-            self.draft.records.append(records.epoch(group.group_id, epoch, metadata_hash))
+            self.draft.records.append(records.COMMON.epoch(group.group_id, epoch, metadata_hash))
         group.checked = Checked(watch.changes, epoch)
         if group.has_partition_metadata:
             self.draft.records.append(records.partition_metadata_gone(group.group_id))
@@ -99,7 +99,7 @@ class GroupUpdate:
         targets = assign(group, after, alike, assignor, self.state.environment.topics)
         for member_id, target in changed_targets(group.targets, targets).items():
             self.draft.records.append(records.target(group.group_id, member_id, target))
-        self.draft.records.append(records.target_epoch(group.group_id, epoch.number, self.now_ms))
+        self.draft.records.append(records.COMMON.target_epoch(group.group_id, epoch.number, self.now_ms))
         return MemberTarget(epoch.number, targets[after.member_id])
 
     def _may_assign(self) -> bool:

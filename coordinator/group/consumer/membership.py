@@ -47,7 +47,7 @@ def static_member(
         )
     successor = present._replace(member_id=member_id, member_epoch=JOINING, previous_member_epoch=JOINING)
     draft.records += [
-        *records.all_of_member_gone(group.group_id, present.member_id),
+        *records.COMMON.all_of_member_gone(group.group_id, present.member_id),
         records.member(group.group_id, successor),
         records.target(group.group_id, member_id, group.target(present.member_id)),
         records.current(group.group_id, successor),

@@ -123,7 +123,7 @@ def patterns_matched(
     metadata_hash = state.watch.group_hash(subscriptions.topics)
     if bump or metadata_hash != group.metadata_hash or _leaves_partitions_idle(state, group, result):
         epoch = group.epoch + 1
-        draft.records.append(records.epoch(group.group_id, epoch, metadata_hash))
+        draft.records.append(records.COMMON.epoch(group.group_id, epoch, metadata_hash))
         group.checked = Checked(state.watch.changes, epoch)
     return draft.outcome()
 

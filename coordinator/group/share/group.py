@@ -75,12 +75,12 @@ class ShareGroup(ModernGroup[ShareMember]):
 
     def tombstones(self) -> list[GroupRecord]:
         return [
-            *(records.current_gone(self.group_id, member_id) for member_id in self.members),
-            *(records.target_gone(self.group_id, member_id) for member_id in self.members),
-            records.target_epoch_gone(self.group_id),
-            *(records.member_gone(self.group_id, member_id) for member_id in self.members),
+            *(records.COMMON.current_gone(self.group_id, member_id) for member_id in self.members),
+            *(records.COMMON.target_gone(self.group_id, member_id) for member_id in self.members),
+            records.COMMON.target_epoch_gone(self.group_id),
+            *(records.COMMON.member_gone(self.group_id, member_id) for member_id in self.members),
             records.state_topics_gone(self.group_id),
-            records.epoch_gone(self.group_id),
+            records.COMMON.epoch_gone(self.group_id),
         ]
 
     def cancel_member_timers(self, timers: Timers, member_id: str) -> None:

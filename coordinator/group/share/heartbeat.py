@@ -163,7 +163,7 @@ def _epoch(
     bump = bump or metadata_hash != group.metadata_hash
     epoch = group.epoch + bump
     if bump:
-        draft.records.append(records.epoch(group.group_id, epoch, metadata_hash))
+        draft.records.append(records.COMMON.epoch(group.group_id, epoch, metadata_hash))
     group.checked = Checked(watch.changes, epoch)
     return epoch, bump
 
@@ -215,7 +215,7 @@ def _assign(
     targets = assign(subscribers, group.topics.partitions, alike=alike)
     for member_id, target in changed_targets(group.targets, targets).items():
         draft.records.append(records.target(group.group_id, member_id, target))
-    draft.records.append(records.target_epoch(group.group_id, epoch, now_ms))
+    draft.records.append(records.COMMON.target_epoch(group.group_id, epoch, now_ms))
     return targets.get(changed.member_id, NOTHING)
 
 

@@ -42,15 +42,8 @@ CLASSES: Final = RecordClasses(
     ShareGroupCurrentMemberAssignmentKey,
 )
 
-_shared: Final = ModernRecords(CLASSES)
-epoch: Final = _shared.epoch
-epoch_gone: Final = _shared.epoch_gone
-member_gone: Final = _shared.member_gone
-target_epoch: Final = _shared.target_epoch
-target_epoch_gone: Final = _shared.target_epoch_gone
-target_gone: Final = _shared.target_gone
-current_gone: Final = _shared.current_gone
-all_of_member_gone: Final = _shared.all_of_member_gone
+COMMON: Final = ModernRecords(CLASSES)
+"""The records that both types of modern groups have."""
 
 
 def member(group_id: str, described: ShareMember) -> GroupRecord:

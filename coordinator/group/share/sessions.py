@@ -20,9 +20,9 @@ RETRY_MS: Final = 1_000
 
 def fence(state: GroupState, group: ShareGroup, member: ShareMember, draft: Draft) -> None:
     """Writes the member's end and the group's next epoch; its session ends as the records are applied."""
-    draft.records += records.all_of_member_gone(group.group_id, member.member_id)
+    draft.records += records.COMMON.all_of_member_gone(group.group_id, member.member_id)
     metadata_hash = state.watch.group_hash(group.subscriptions_with(member, None))
-    draft.records.append(records.epoch(group.group_id, group.epoch + 1, metadata_hash))
+    draft.records.append(records.COMMON.epoch(group.group_id, group.epoch + 1, metadata_hash))
 
 
 def keep_session(state: GroupState, group_id: str, member_id: str, now_ms: int) -> None:

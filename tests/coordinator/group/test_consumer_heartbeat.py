@@ -34,9 +34,9 @@ def test_the_first_member_makes_the_group_and_gets_all_partitions(groups: Groups
     target = {foo: frozenset({0, 1, 2})}
     assert groups.written == [
         records.member(GROUP, MEMBER),
-        records.epoch(GROUP, 2, groups.watch.group_hash(["foo"])),
+        records.COMMON.epoch(GROUP, 2, groups.watch.group_hash(["foo"])),
         records.target(GROUP, "a", target),
-        records.target_epoch(GROUP, 2, START_MS),
+        records.COMMON.target_epoch(GROUP, 2, START_MS),
         records.current(
             GROUP, MEMBER._replace(member_epoch=2, previous_member_epoch=0, assigned={foo: {0: 2, 1: 2, 2: 2}})
         ),
@@ -173,10 +173,10 @@ def test_a_member_that_leaves_is_gone_and_its_partitions_go_to_others(groups: Gr
     left = groups.heartbeat("a", -1)
     assert (left.member_id, left.member_epoch) == ("a", -1)
     assert groups.written == [
-        records.current_gone(GROUP, "a"),
-        records.target_gone(GROUP, "a"),
-        records.member_gone(GROUP, "a"),
-        records.epoch(GROUP, 4, groups.watch.group_hash(["foo"])),
+        records.COMMON.current_gone(GROUP, "a"),
+        records.COMMON.target_gone(GROUP, "a"),
+        records.COMMON.member_gone(GROUP, "a"),
+        records.COMMON.epoch(GROUP, 4, groups.watch.group_hash(["foo"])),
     ]
     groups.advance(SOON_MS)
     assert assigned(groups.heartbeat("b", 3)) == {foo: [0, 1]}
@@ -196,7 +196,7 @@ def test_a_silent_member_is_fenced(groups: Groups) -> None:
     assert groups.advance(44_999) == []
     groups.heartbeat("a", 2)
     assert groups.advance(44_999) == []
-    assert groups.advance(1) == [*records.all_of_member_gone(GROUP, "a"), records.epoch(GROUP, 3, 0)]
+    assert groups.advance(1) == [*records.COMMON.all_of_member_gone(GROUP, "a"), records.COMMON.epoch(GROUP, 3, 0)]
     assert groups.refusal(lambda: groups.heartbeat("a", 2))[0] is ErrorCode.UNKNOWN_MEMBER_ID
 
 

@@ -39,9 +39,9 @@ def test_a_consumer_that_joins_makes_a_classic_group_a_consumer_group(groups: Mi
     assert written[:6] == [
         classic_group_gone(GROUP),
         records.member(GROUP, migrated),
-        records.epoch(GROUP, 1, metadata_hash),
+        records.COMMON.epoch(GROUP, 1, metadata_hash),
         records.target(GROUP, old, {foo: frozenset({0, 1})}),
-        records.target_epoch(GROUP, 1, 0),
+        records.COMMON.target_epoch(GROUP, 1, 0),
         records.current(GROUP, migrated),
     ]
     assert [type(record.key).__name__ for record in written[6:]] == [
@@ -277,7 +277,7 @@ def test_empty_groups_change_type_freely() -> None:
     groups.heartbeat("a", -1)
     first = groups.classic_join("")
     assert first is not None
-    assert groups.written[-2] == records.epoch_gone(GROUP)
+    assert groups.written[-2] == records.COMMON.epoch_gone(GROUP)
     assert groups.classic.state is EMPTY
     groups.reload()
     assert groups.classic.state is EMPTY

@@ -31,7 +31,7 @@ def test_a_pattern_gets_its_topics_once_it_is_matched(groups: Groups) -> None:
     resolved = Resolved(frozenset({"foo"}), groups.topics.version, START_MS)
     assert groups.match_patterns() == [
         records.regex(GROUP, "fo+", resolved),
-        records.epoch(GROUP, 2, groups.watch.group_hash(["foo"])),
+        records.COMMON.epoch(GROUP, 2, groups.watch.group_hash(["foo"])),
     ]
     response = groups.heartbeat("a", 1)
     assert (response.member_epoch, assigned(response)) == (2, {foo: [0]})
@@ -102,7 +102,7 @@ def test_the_last_to_have_a_pattern_takes_it_along(groups: Groups) -> None:
     assert assigned(response) == {}
     assert groups.written[1:3] == [
         records.regex_gone(GROUP, "fo+"),
-        records.epoch(GROUP, 3, groups.watch.group_hash(["bar"])),
+        records.COMMON.epoch(GROUP, 3, groups.watch.group_hash(["bar"])),
     ]
     assert groups.group.resolved == {}
     groups.advance(SOON_MS)
@@ -115,9 +115,9 @@ def test_a_member_that_goes_takes_its_pattern_along(groups: Groups) -> None:
     groups.match_patterns()
     groups.heartbeat("a", -1)
     assert groups.written == [
-        *records.all_of_member_gone(GROUP, "a"),
+        *records.COMMON.all_of_member_gone(GROUP, "a"),
         records.regex_gone(GROUP, "fo+"),
-        records.epoch(GROUP, 3, 0),
+        records.COMMON.epoch(GROUP, 3, 0),
     ]
 
 

@@ -44,7 +44,7 @@ def test_it_comes_back_under_another_member_id_without_a_rebalance(groups: Group
     assert (back.member_id, back.member_epoch, assigned(back)) == ("c", 3, {foo: [0]})
     successor = away._replace(member_id="c", member_epoch=0, previous_member_epoch=0)
     assert groups.written == [
-        *records.all_of_member_gone(GROUP, "a"),
+        *records.COMMON.all_of_member_gone(GROUP, "a"),
         records.member(GROUP, successor),
         records.target(GROUP, "c", target),
         records.current(GROUP, successor),
@@ -100,8 +100,8 @@ def test_who_does_not_come_back_in_time_is_gone(groups: Groups, foo: Uuid) -> No
 def test_a_static_member_may_leave_for_good(groups: Groups, foo: Uuid) -> None:
     groups.heartbeat("a", -1, instance_id="one")
     assert groups.written == [
-        *records.all_of_member_gone(GROUP, "a"),
-        records.epoch(GROUP, 4, groups.watch.group_hash(["foo"])),
+        *records.COMMON.all_of_member_gone(GROUP, "a"),
+        records.COMMON.epoch(GROUP, 4, groups.watch.group_hash(["foo"])),
     ]
 
 
