@@ -10,6 +10,7 @@ from collections import Counter
 from enum import Enum
 from random import Random
 
+from broker.exchange.context import Context, Sent
 from broker.replica.partition import Partition
 from broker.replica.replicas import Replicas
 from protocol.types import TopicPartition
@@ -48,6 +49,8 @@ class Lag:
         """The offset that each follower has acknowledged."""
         self.breaches: Counter[Breach] = Counter()
         self.checks: Counter[Breach] = Counter()
+        self.trace: list[tuple[object, ...]] = []
+        """What followers fetched and clients were sent, in its order."""
         self._replicas = replicas
 
     def begin(self) -> None:
@@ -68,12 +71,18 @@ class Lag:
     def reach(self, partition: Partition, offset: int) -> None:
         """The follower of a partition has everything below the offset."""
         self.committed[partition.name] = offset
+        self.trace.append((partition.name, offset))
         acknowledge(partition, offset)
 
     def catch_up(self) -> None:
         """Everything is committed."""
         for partition in self._replicas:
             self.reach(partition, partition.log_end_offset)
+
+    def sent(self, context: Context, answer: Sent) -> Sent:
+        """Sees every answer to a client."""
+        self.trace.append((context.key, context.version, None if answer is None else sum(map(len, answer))))
+        return answer
 
     def check(self, breach: Breach, partition: Partition, offset: int) -> None:
         """Notes a breach if not everything below the offset is committed."""
@@ -97,5 +106,6 @@ async def lagging_world(seed: int) -> tuple[BrokerWorld, Lag]:
     await world.server.broker.auto_create_topics(["__share_group_state"])
     await asyncio.sleep(1)
     lag = Lag(world.server.broker.replicas, dice)
+    world.server.broker.way_out.add(lag.sent)
     lag.begin()
     return world, lag

@@ -71,6 +71,13 @@ def test_nothing_is_seen_or_told_before_it_is_committed(seed: int) -> None:
     assert set(lag.checks) == set(Breach)
 
 
+@pytest.mark.parametrize("seed", SEEDS[:2])
+def test_a_run_is_its_seed(seed: int) -> None:
+    first, second = (run(lambda: simulate(seed)).trace for _ in range(2))
+    assert len(first) > 100
+    assert first == second
+
+
 # The simulation finds what is planted
 
 
