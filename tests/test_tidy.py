@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -193,6 +194,43 @@ def test_a_circle_is_found() -> None:
     imports = {"a": {"b"}, "b": {"c"}, "c": {"d", "b"}, "d": set()}
     assert sorted(set(circle(imports))) == ["b", "c"]
     assert not circle({"a": {"b", "c"}, "b": {"c"}, "c": set()})
+
+
+def compiled_modules() -> set[str]:
+    """The files that the wheel has compiled."""
+    tables = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]
+    return set(tables["wheel"]["hooks"]["custom"]["modules"])
+
+
+def bases(path: str) -> Iterator[tuple[ast.ClassDef, str | None, str]]:
+    """Each class of a file with each class above it: the file that has it, if it is ours, and its name there."""
+    imported: dict[str, tuple[str | None, str]] = {
+        alias.asname or alias.name: (file_of(node.module), alias.name)
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+    }
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.ClassDef):
+            for base in node.bases:
+                name = dotted(base.value if isinstance(base, ast.Subscript) else base) or ""
+                yield (node, *imported.get(name, (path, name)))
+
+
+def test_what_is_to_be_compiled_is_there() -> None:
+    report(f"pyproject.toml: {path}: compiled, but gone" for path in compiled_modules() if not (ROOT / path).exists())
+
+
+def test_what_is_compiled_is_subclassed_by_what_is_compiled_alone() -> None:
+    compiled = compiled_modules()
+    protocols = {(path, node.name) for path in compiled for node, _, name in bases(path) if name == "Protocol"}
+    report(
+        f"{path}:{node.lineno}: {node.name}: {base} is compiled, and no object of this class can be made: compile it"
+        for path, _ in sources(*CORE)
+        if path not in compiled
+        for node, above, base in bases(path)
+        if above in compiled and (above, base) not in protocols
+    )
 
 
 def test_any_stops_at_the_codec() -> None:
