@@ -50,7 +50,7 @@ class Lag:
         self.breaches: Counter[Breach] = Counter()
         self.checks: Counter[Breach] = Counter()
         self.trace: list[tuple[object, ...]] = []
-        """What followers fetched and clients were sent, in its order."""
+        """The fetches of followers and the answers to clients, in their order."""
         self._replicas = replicas
 
     def begin(self) -> None:
