@@ -292,7 +292,8 @@ class Plan:
             raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
         partition.check_leads(wanted.current_leader_epoch)
         if self.replica_id >= 0 and not self._is_replica(partition):
-            raise partition.moved(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            knows_more = wanted.current_leader_epoch >= 0  # of an assignment that has yet to come here
+            raise partition.moved(ErrorCode.UNKNOWN_LEADER_EPOCH if knows_more else ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if self.call.version < FIRST_BATCH_VERSION and partition.config.compression_type == "zstd":
             raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
 

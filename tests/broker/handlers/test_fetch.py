@@ -47,6 +47,19 @@ async def test_the_end_gives_nothing_and_beyond_it_is_an_error(broker: InProcess
     assert beyond.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
+@pytest.mark.parametrize(
+    ("epoch", "error"), [(-1, ErrorCode.NOT_LEADER_OR_FOLLOWER), (0, ErrorCode.UNKNOWN_LEADER_EPOCH)]
+)
+async def test_a_replica_that_is_not_assigned_may_know_more_if_it_names_the_epoch(
+    epoch: int, error: ErrorCode, broker: InProcess, client: Client
+) -> None:
+    await broker.create_topic("t")
+    asked = fetch_request("t", current_leader_epoch=epoch)
+    asked.replica_id = 7
+    answer = await client.ask(asked, 12, FetchResponse)
+    assert answer.responses[0].partitions[0].error_code == error
+
+
 async def test_a_fetch_waits_for_an_append(broker: InProcess, client: Client) -> None:
     await broker.create_topic("t")
     client.send(request_frame(fetch_request("t", max_wait_ms=60_000), 12))
