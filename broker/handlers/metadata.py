@@ -80,6 +80,8 @@ def by_name(call: Call[MetadataRequest], name: str, errors: Mapping[str, ErrorCo
 def ids_unsupported(topics: Iterable[MetadataRequestTopic]) -> MetadataResponse:
     """Answers a request by topic ids in a version before 12, which has none."""
     refusals = [unknown(ErrorCode.INVALID_REQUEST, topic.name or "", topic.topic_id) for topic in topics]
+    for refusal in refusals:
+        refusal.is_internal = False  # the names were not looked at
     return MetadataResponse(brokers=[], topics=refusals)
 
 

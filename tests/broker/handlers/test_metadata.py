@@ -70,6 +70,8 @@ async def test_ids_are_refused_before_version_12(broker: InProcess, client: Clie
     topic_id = await broker.create_topic("t")
     answer = await client.ask(request("t", topic_id=topic_id), 11, MetadataResponse)
     assert [topic.error_code for topic in answer.topics] == [ErrorCode.INVALID_REQUEST]
+    answer = await client.ask(request("__consumer_offsets", topic_id=topic_id), 11, MetadataResponse)
+    assert [topic.is_internal for topic in answer.topics] == [False]
 
 
 async def test_a_topic_is_made_by_asking_for_it_if_it_may(client: Client) -> None:
