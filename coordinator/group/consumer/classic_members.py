@@ -48,11 +48,11 @@ def join(
     if unknown and request.group_instance_id is None and client.version >= FIRST_VERSION_WITH_MEMBER_ID_REQUIRED:
         draft.answer(ticket, join_refused(member_id, ErrorCode.MEMBER_ID_REQUIRED))
         return draft.outcome()
-    subscription = _subscription(request)
     if request.group_instance_id is None:
         before = dynamic_member(group, member_id, joining=True)
     else:
         before = static_member(group, member_id, request.group_instance_id, draft, joining=unknown, classic=True)
+    subscription = _subscription(request)
     update = GroupUpdate(state, group, client, draft, now_ms)
     after, downgraded = _advance(update, before, _changed(before, request, client, subscription), subscription)
     if not downgraded:

@@ -46,8 +46,9 @@ class MixedGroups(Groups):
         strategies: tuple[str, ...] = ("range", "sticky"),
         protocol_type: str = "consumer",
         version: int = 9,
+        metadata: bytes | None = None,
     ) -> JoinGroupResponse | None:
-        metadata = subscription(list(topics), owned)
+        metadata = subscription(list(topics), owned) if metadata is None else metadata
         request = JoinGroupRequest(
             group_id=GROUP,
             session_timeout_ms=10_000,

@@ -144,6 +144,14 @@ def test_strategies_must_be_shared_among_classic_members(groups: MixedGroups, fo
         assert code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
+def test_who_a_member_is_comes_before_what_it_reads(groups: MixedGroups, foo: Uuid) -> None:
+    groups.join("a", ["foo"])
+    unknown, _ = groups.refusal(lambda: groups.classic_join("a", instance_id="static", metadata=b""))
+    assert unknown is ErrorCode.UNKNOWN_MEMBER_ID
+    unreadable, _ = groups.refusal(lambda: groups.classic_join("b", metadata=b""))
+    assert unreadable is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
 def test_the_generation_and_protocol_of_a_sync_are_checked(groups: MixedGroups, foo: Uuid) -> None:
     old = groups.new_classic_member()
     groups.join("b", ["foo"])
