@@ -102,11 +102,11 @@ class ShareShard:
         """Raises INVALID_REQUEST of a share partition that was never initialized, FENCED_LEADER_EPOCH,
         FENCED_STATE_EPOCH, UNKNOWN_TOPIC_OR_PARTITION."""
         state = self._initialized(key, "Write")
-        if any(state_batch.first_offset > state_batch.last_offset for state_batch in written.batches):
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "A state batch ends before it begins.")
         self._check_leader_epoch(key, written.leader_epoch)
         self._check_state_epoch(key, written.state_epoch)
         self._check_exists(key)
+        if any(state_batch.first_offset > state_batch.last_offset for state_batch in written.batches):
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "A state batch ends before it begins.")
         record = self._record(key, state, written, state.leader_epoch, now_ms)
         return Outcome((record,), (Reply(ticket, None),))
 

@@ -125,6 +125,14 @@ def test_a_writer_of_an_older_state_is_fenced() -> None:
     assert refused.value.code is ErrorCode.FENCED_STATE_EPOCH
 
 
+def test_an_old_epoch_comes_before_a_batch_that_ends_before_it_begins() -> None:
+    coordinator = shard()
+    initialize(coordinator, epoch=3)
+    backwards = StateBatch(5, 4, 0, 1)
+    assert refusal(coordinator, written(backwards, state_epoch=3)) is ErrorCode.INVALID_REQUEST
+    assert refusal(coordinator, written(backwards, state_epoch=2)) is ErrorCode.FENCED_STATE_EPOCH
+
+
 def test_a_topic_that_is_not_there_has_no_state() -> None:
     with pytest.raises(KafkaError) as refused:
         shard().initialize(ShareKey("group", b"?" * 16, 0), 1, 0, Ticket(), NOW_MS)
