@@ -21,6 +21,11 @@ GARBLED_VISITS: Final = 0.6
 
 FROM_CORPUS: Final = 0.5
 TRIES: Final = 5
+POOL: Final = 1024
+"""Frames that the visits of a pool are made of: to draw one takes as long as to answer it, so each comes up some four
+times, at other places and in other company, and garbled anew."""
+
+POOL_VISITS: Final = 512
 
 
 class Delivery(Enum):
@@ -67,9 +72,12 @@ class Plan:
         self.seed = seed
         self.corpus = corpus
         self.places = sorted(corpus)
+        self.pools: dict[int, bytes | None] = {}
+        self.pool_of: tuple[int, int] = (-1, -1)
 
     def visit(self, number: int, vocabulary: Vocabulary) -> Visit:
         rng = random.Random(f"{self.seed}/{number}")
+        self.turn_to(number // POOL_VISITS, vocabulary)
         is_garbled = rng.random() < GARBLED_VISITS
         count = rng.randint(1, 2) if is_garbled else rng.choice(FRAMES_OF_A_VISIT)
         delivery = rng.choice(DELIVERIES)
@@ -80,12 +88,26 @@ class Plan:
 
     def frame(self, rng: random.Random, vocabulary: Vocabulary, position: int, is_garbled: bool) -> bytes:
         for _ in range(TRIES):
-            data = self.try_frame(rng, vocabulary)
+            data = self.pooled(rng.randrange(POOL), vocabulary)
             if data is not None and is_garbled:
                 data = self.garbled(rng, data, vocabulary)
             if data is not None:
                 return with_correlation_id(data, position)
         return with_correlation_id(rng.choice(self.corpus[self.places[0]]), position)
+
+    def turn_to(self, pool: int, vocabulary: Vocabulary) -> None:
+        """Frames of another pool, or about another world, are drawn anew."""
+        if self.pool_of != (pool, id(vocabulary)):
+            self.pool_of = (pool, id(vocabulary))
+            self.vocabulary = vocabulary  # its id is its own as long as it is here
+            self.pools.clear()
+
+    def pooled(self, position: int, vocabulary: Vocabulary) -> bytes | None:
+        """A frame of the pool, drawn when it is first needed."""
+        if position not in self.pools:
+            rng = random.Random(f"{self.seed}/{self.pool_of[0]}/{position}")
+            self.pools[position] = self.try_frame(rng, vocabulary)
+        return self.pools[position]
 
     def try_frame(self, rng: random.Random, vocabulary: Vocabulary) -> bytes | None:
         """Returns a frame; None where it is not to be sent, or cannot be written."""

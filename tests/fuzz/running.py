@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+import uvloop
+
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from tests.fuzz.corpus import Corpus
 from tests.fuzz.plan import Plan, Visit
@@ -31,7 +33,7 @@ PROPERTIES: Final = {
     "log.cleaner.backoff.ms": "1000",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
 }
-CHAPTER: Final = 2000
+CHAPTER: Final = 5000
 """Frames after which the log is looked into, and what fuzzing has taken from the world is put back."""
 
 WARM_UP_S: Final = 4
@@ -104,7 +106,7 @@ class Run:
         before_mb = resident_mb(self.broker.pid)
         began = time.monotonic()
         try:
-            asyncio.run(self.send())
+            uvloop.run(self.send())
         finally:
             self.outcome.seconds = time.monotonic() - began
             self.outcome.frames, self.outcome.answers = self.sender.frames, self.sender.answers

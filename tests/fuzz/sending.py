@@ -140,12 +140,12 @@ class Sender:
         return next((visit for visit_port, visit in reversed(self.recent) if visit_port == port), None)
 
 
-async def pipelined(visit: Visit, transport: asyncio.WriteTransport, line: Line) -> None:
+async def pipelined(visit: Visit, transport: asyncio.Transport, line: Line) -> None:
     transport.write(wire(visit.frames))
     await answers(line)
 
 
-async def one_by_one(visit: Visit, transport: asyncio.WriteTransport, line: Line) -> None:
+async def one_by_one(visit: Visit, transport: asyncio.Transport, line: Line) -> None:
     for number, data in enumerate(visit.frames, 1):
         line.expected = number
         line.done = asyncio.get_running_loop().create_future()
@@ -155,14 +155,14 @@ async def one_by_one(visit: Visit, transport: asyncio.WriteTransport, line: Line
             return
 
 
-async def cut(visit: Visit, transport: asyncio.WriteTransport, line: Line) -> None:
+async def cut(visit: Visit, transport: asyncio.Transport, line: Line) -> None:
     data = wire(visit.frames)
     last = len(wire(visit.frames[-1:]))
     transport.write(data[: len(data) - visit.rng.randint(1, last)])
     await asyncio.sleep(visit.rng.choice((0, 0, PIECE_S)))
 
 
-async def slowly(visit: Visit, transport: asyncio.WriteTransport, line: Line) -> None:
+async def slowly(visit: Visit, transport: asyncio.Transport, line: Line) -> None:
     data = wire(visit.frames[:4])
     line.expected = len(visit.frames[:4])
     step = max(1, len(data) // 12)
@@ -172,38 +172,37 @@ async def slowly(visit: Visit, transport: asyncio.WriteTransport, line: Line) ->
     await answers(line)
 
 
-async def unread(visit: Visit, transport: asyncio.WriteTransport, line: Line) -> None:
-    assert isinstance(transport, asyncio.ReadTransport)
+async def unread(visit: Visit, transport: asyncio.Transport, line: Line) -> None:
     transport.pause_reading()
     transport.write(wire(visit.frames))
     await asyncio.sleep(visit.rng.choice((0, PIECE_S, 10 * PIECE_S)))
     reset(transport)
 
 
-async def half_closed(visit: Visit, transport: asyncio.WriteTransport, line: Line) -> None:
+async def half_closed(visit: Visit, transport: asyncio.Transport, line: Line) -> None:
     transport.write(wire(visit.frames))
     with suppress(OSError):
         transport.write_eof()
     await answers(line)
 
 
-async def reset_soon(visit: Visit, transport: asyncio.WriteTransport, line: Line) -> None:
+async def reset_soon(visit: Visit, transport: asyncio.Transport, line: Line) -> None:
     transport.write(wire(visit.frames))
     for _ in range(visit.rng.randrange(6)):
         await asyncio.sleep(0)
     reset(transport)
 
 
-async def longer(visit: Visit, transport: asyncio.WriteTransport, line: Line) -> None:
+async def longer(visit: Visit, transport: asyncio.Transport, line: Line) -> None:
     claimed = visit.rng.choice((1 << 10, 1 << 20, 100 << 20, (1 << 31) - 1, -1, -(1 << 31), 0))
     transport.write(wire(visit.frames) + struct.pack(">i", claimed) + b"x" * visit.rng.choice((0, 1, 1000)))
     await answers(line)
 
 
-def reset(transport: asyncio.WriteTransport) -> None:
+def reset(transport: asyncio.Transport) -> None:
     """The kernel tells the other side at once, and drops what is on its way."""
     plug: socket.socket = transport.get_extra_info("socket")
-    with suppress(OSError):
+    with suppress(OSError, ValueError):  # it may be closed already
         plug.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
 
 
