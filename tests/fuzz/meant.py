@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
+from protocol.messages.produce import ProduceRequest
+from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from protocol.messages.write_txn_markers import WriteTxnMarkersRequest
+from protocol.schema import fields_of
+from tests.fuzz.silence import is_silent_over
 from tests.fuzz.twins import CLOSED, NO_ANSWER, ORDER, Answers, error_codes
 from tests.interop.conformance.compare import Allowed, Difference
 from tests.interop.conformance.meant import (
@@ -13,12 +18,35 @@ from tests.interop.conformance.meant import (
     NO_PARTITION_OF_A_SHARE_GROUP,
     NOTHING_TO_TELL,
     ONE_TRANSACTION_TWICE,
+    OPTIONS_OF_ITS_OWN,
     SHARE_GROUP_WITHOUT_NAME,
 )
 
 UNKNOWN_SERVER_ERROR = -1
+TIMED_OUT: Final = 7
+AT_ONCE_MS: Final = 1000
+LOGGER: Final = 6
+MOST_OPTIONS_OF_OTHERS: Final = 100
+"""Only brokers have more."""
+
+CORRUPT_MESSAGE: Final = 2
+FENCED_MEMBER_EPOCH: Final = 110
+EPOCHS: Final = "a member that joins a share group is answered once it has partitions, with the epoch that they have"
+DOUBLED_MARKERS: Final = (
+    "WriteTxnMarkers with two markers of one producer: Apache Kafka answers nothing, or one of them"
+)
+LOST: Final = "Produce with a partition named twice: Apache Kafka loses all but its last records"
+FAILS_AS_A_WHOLE: Final = "Produce with records that are no batch for one of several partitions: here that one fails"
 FAILED: Final = "Apache Kafka has failed over it: UNKNOWN_SERVER_ERROR"
+NOT_IN_TIME: Final = "a request gives its broker less than a second, which is enough here"
 SILENT: Final = "Apache Kafka has failed over it: no answer"
+PARTS: Final = ("partitions", "partition_data", "partition_responses", "partition_result", "results", "topics")
+NAMING: Final = (
+    "name", "topic", "topic_name", "topic_id", "group_id", "transactional_id", "resource_type", "resource_name",
+    "partition_index", "partition", "index", "producer_id", "first_offset", "path", "feature",
+)  # fmt: skip
+"""Fields by which a request names what it is about."""
+
 MERGED: Final = "what a request names twice, or without a part, is answered once, twice or not at all"
 
 MEANT_HERE: Final[tuple[Allowed, ...]] = (
@@ -46,68 +74,90 @@ MEANT_HERE: Final[tuple[Allowed, ...]] = (
     *ONE_TRANSACTION_TWICE,
     Allowed(
         r"ShareGroup(Describe|Heartbeat)Request .*(_epoch|\.assignment.*)",
-        "a member that joins a share group is answered once it has partitions, with the epoch that they have",
+        EPOCHS,
+    ),
+    Allowed(
+        r"DescribeConfigsRequest .*\.results\[\d+\]\.configs",
+        "a broker has options that the other has not; the conformance tests compare those that both have",
+        where_so=lambda ours, theirs: both_have_alike(ours, theirs),
+    ),
+    Allowed(
+        r"DescribeConfigsRequest .*\.results\[\d+\]\.configs",
+        "loggers are a JVM's",
+        ours=[],
+        where_so=lambda ours, theirs: all(row["config_source"] == LOGGER for row in theirs),
+    ),
+    Allowed(
+        r"FetchRequest .*\.aborted_transactions",
+        "where nothing was read nothing is aborted: Kafka has null where the first batch is larger than what is left",
+        ours=[],
+        theirs=None,
+    ),
+    Allowed(
+        r"WriteShareGroupStateRequest .*\.error_code",
+        "a state batch that ends before it begins is refused; Apache Kafka stores it",
+        ours=42,
+        theirs=0,
     ),
 )
 
 
+def both_have_alike(ours: Any, theirs: Any) -> bool:
+    """Whether the options of a broker that both have are the same, but for those that cannot be."""
+    known, other = ({row["name"]: row for row in rows} for rows in (ours, theirs))
+    shared = (known.keys() & other.keys()) - OPTIONS_OF_ITS_OWN.keys()
+    return len(shared) > MOST_OPTIONS_OF_OTHERS and all(known[name] == other[name] for name in shared)
+
+
 def reason(difference: Difference, answers: Answers) -> str | None:
     """Why a difference is meant, or all of the answers that it is in; None where nothing is known of it."""
-    meant_reason = next((one.reason for one in (*MEANT, *MEANT_HERE) if one.covers(difference)), None)
-    if meant_reason is not None:
-        return meant_reason
+    known = next((one.reason for one in (*MEANT, *MEANT_HERE) if one.covers(difference)), None)
+    if known is not None:
+        return known
+    if difference.theirs == TIMED_OUT and getattr(answers.request, "timeout_ms", AT_ONCE_MS) < AT_ONCE_MS:
+        return NOT_IN_TIME
     if answers.theirs == NO_ANSWER:
         return SILENT if is_silent_over(answers.request) else None
-    if has_failed(answers.theirs):
-        return FAILED
-    if not isinstance(answers.ours, str) and merged(answers.ours) == merged(answers.theirs):
-        return MERGED
-    return None
+    return next((why for why, is_so in OF_ANSWERS if is_so(answers)), None)
 
 
-def is_silent_over(request: Any) -> bool:
-    """Whether it is a request that Apache Kafka never answers."""
-    rule = SILENT_OVER.get(type(request).__name__)
-    return rule is not None and rule(request)
+def is_merged(answers: Answers) -> bool:
+    return (
+        isinstance(answers.ours, dict)
+        and is_doubled(answers.request)
+        and merged(answers.ours) == merged(answers.theirs)
+    )
 
 
-def names_partitions(request: Any) -> bool:
-    """Of a share group: one that is not there keeps the answer from coming."""
-    return any(topic.partitions for group in request.groups for topic in group.topics or ())
-
-
-def has_only_doubled_strategies(request: Any) -> bool:
-    names = [one.name for one in request.protocols]
-    return bool(names) and all(names.count(name) > 1 for name in names)
-
-
-def has_a_doubled_partition(request: Any) -> bool:
-    """In one of its markers, or in two of one producer."""
+def loses_records(answers: Answers) -> bool:
+    """Whether it is a Produce that names a partition twice."""
+    if not isinstance(answers.request, ProduceRequest):
+        return False
     named = [
-        (marker.producer_id, topic.name, index)
-        for marker in request.markers
-        for topic in marker.topics
-        for index in topic.partition_indexes
+        (topic.name, topic.topic_id, part.index)
+        for topic in answers.request.topic_data
+        for part in topic.partition_data
     ]
     return len(named) > len(set(named))
 
 
-def has_no_records(request: Any) -> bool:
-    return any(part.records is None for topic in request.topic_data for part in topic.partition_data)
+def is_of_doubled_markers(answers: Answers) -> bool:
+    return isinstance(answers.request, WriteTxnMarkersRequest) and is_silent_over(answers.request)
 
 
-def has_a_doubled_resource(request: Any) -> bool:
-    named = [(one.resource_type, one.resource_name) for one in request.resources]
-    return len(named) > len(set(named))
+def fails_as_a_whole(answers: Answers) -> bool:
+    """Whether it is a Produce for several partitions, of which Apache Kafka has answered all as the worst."""
+    if not isinstance(answers.request, ProduceRequest):
+        return False
+    codes = list(error_codes(answers.theirs))
+    return len(codes) > 1 and set(codes) == {CORRUPT_MESSAGE} and CORRUPT_MESSAGE in error_codes(answers.ours)
 
 
-SILENT_OVER: Final[Mapping[str, Callable[[Any], bool]]] = {
-    "AlterConfigsRequest": has_a_doubled_resource,
-    "DescribeShareGroupOffsetsRequest": names_partitions,
-    "JoinGroupRequest": has_only_doubled_strategies,
-    "ProduceRequest": has_no_records,
-    "WriteTxnMarkersRequest": has_a_doubled_partition,
-}
+def is_of_another_epoch(answers: Answers) -> bool:
+    """Whether it is a heartbeat of a share group's member, whose epochs are not the same in both."""
+    if not isinstance(answers.request, ShareGroupHeartbeatRequest):
+        return False
+    return {*error_codes(answers.ours), *error_codes(answers.theirs)} == {0, FENCED_MEMBER_EPOCH}
 
 
 def has_failed(answer: Any) -> bool:
@@ -115,16 +165,27 @@ def has_failed(answer: Any) -> bool:
     return answer == NO_ANSWER or UNKNOWN_SERVER_ERROR in error_codes(answer)
 
 
+OF_ANSWERS: Final[tuple[tuple[str, Callable[[Answers], bool]], ...]] = (
+    (LOST, loses_records),
+    (DOUBLED_MARKERS, is_of_doubled_markers),
+    (FAILS_AS_A_WHOLE, fails_as_a_whole),
+    (EPOCHS, is_of_another_epoch),
+    (FAILED, lambda answers: has_failed(answers.theirs)),
+    (MERGED, is_merged),
+)
+"""What explains all differences of two answers."""
+
+
 def merged(value: Any) -> Any:
-    """Returns an answer as a map has it: what a request names twice is there once, what it names without a part is not.
-    Apache Kafka gathers some requests in maps and walks through others; which one it does is no promise to anybody."""
+    """An answer as a map has it: what a request names twice is there once, a topic without partitions is not. Apache
+    Kafka gathers some requests in maps and walks through others; which one it does is no promise to anybody."""
     if isinstance(value, dict):
         return {name: merged(item) for name, item in value.items() if not name.endswith("error_message")}
     if not isinstance(value, list) or not value or not isinstance(value[0], dict):
         return value
     by_name: dict[str, dict[str, Any]] = {}
     for item in map(merged, value):
-        parts = [name for name, inner in item.items() if isinstance(inner, list)]
+        parts = [name for name in PARTS if isinstance(item.get(name), list)]
         if parts and not any(item[name] for name in parts):
             continue
         about = str([item.get(name) for name in ORDER])
@@ -134,3 +195,17 @@ def merged(value: Any) -> Any:
         else:
             by_name[about] = dict(item)
     return [merged(by_name[about]) for about in sorted(by_name)]
+
+
+def is_doubled(value: Any) -> bool:
+    """Whether a request names something twice, or a topic without partitions."""
+    if isinstance(value, list):
+        if value and not hasattr(value[0], "__wire__"):
+            return len(value) > len(set(value))
+        names = [str([getattr(item, name, None) for name in NAMING]) for item in value]
+        return len(names) > len(set(names)) or any(map(is_doubled, value))
+    if not hasattr(value, "__wire__"):
+        return False
+    inner = {field.name: getattr(value, field.name) for field in fields_of(type(value))}
+    is_bare = any(inner.get(name) == [] for name in (*PARTS, "partition_indexes"))
+    return is_bare or any(map(is_doubled, inner.values()))

@@ -87,6 +87,7 @@ class Peer:
         self.names: dict[bytes, str] = {}
         self.producer_ids: list[int] = []
         self.random_ids: list[str] = []
+        self.patience_s: float = ANSWER_TIMEOUT_S
         self._socket: socket.socket | None = None
         self._fences = itertools.count()
 
@@ -160,7 +161,7 @@ class Peer:
 
     def _connected(self) -> socket.socket:
         if self._socket is None:
-            self._socket = socket.create_connection((self.host, self.port), ANSWER_TIMEOUT_S)
+            self._socket = socket.create_connection((self.host, self.port), self.patience_s)
         return self._socket
 
     def _read(self, size: int) -> bytes:
@@ -225,9 +226,9 @@ class Peer:
 
     def wait_until(self, ask: Callable[[], Any], is_there: Callable[[Any], bool], what: object) -> Any:
         """The same with a question that changes on the way."""
-        deadline = time.monotonic() + ANSWER_TIMEOUT_S
+        deadline = time.monotonic() + self.patience_s
         while not is_there(answer := ask()):
-            assert time.monotonic() < deadline, f"{self.name}: {what} is not done after {ANSWER_TIMEOUT_S} s"
+            assert time.monotonic() < deadline, f"{self.name}: {what} is not done after {self.patience_s} s"
             time.sleep(POLL_S)  # a broker tells nobody that it is done: it can only be asked again
         return answer
 
