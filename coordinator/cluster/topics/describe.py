@@ -44,6 +44,8 @@ def describe_topic_partitions(
     start = request.cursor
     if start is not None and not _is_cursor(start, request):
         refused = [_topic(topic.name, ErrorCode.INVALID_REQUEST) for topic in request.topics]
+        for topic in refused:
+            topic.is_internal = False  # the names were not looked at
         return DescribeTopicPartitionsResponse(topics=refused)
     requested = _asked_for(image, request)
     allowed = [name for name in requested if may_describe(name)]

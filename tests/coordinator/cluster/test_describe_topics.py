@@ -79,6 +79,12 @@ def test_a_cursor_that_points_nowhere_is_an_invalid_request(cursor: tuple[str, i
     )
 
 
+def test_a_request_that_is_refused_has_no_name_looked_at() -> None:
+    refused = describe_topic_partitions(two_topics(), ask("__consumer_offsets", cursor=("zz", 0)), LISTENER)
+    absent = describe_topic_partitions(two_topics(), ask("__consumer_offsets"), LISTENER)
+    assert [topic.is_internal for answer in (refused, absent) for topic in answer.topics] == [False, True]
+
+
 def test_what_may_not_be_described_is_named_only_to_who_named_it() -> None:
     image = two_topics()
     named = describe_topic_partitions(image, ask("a", "b"), LISTENER, lambda name: name == "b")
