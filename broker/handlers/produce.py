@@ -222,7 +222,8 @@ def hold_records(request: ProduceRequest) -> None:
 async def verified_batches(call: Call[ProduceRequest], transactional: Mapping[TopicPartition, BatchHeader]) -> Verified:
     """What the transaction's coordinator says of the request's batches, as far as their partitions are here."""
     transactional_id = call.request.transactional_id
-    here = {name: header for name, header in transactional.items() if is_here(call, name)}
+    of_producers = {name: header for name, header in transactional.items() if header.producer_id >= 0}
+    here = {name: header for name, header in of_producers.items() if is_here(call, name)}
     if not here or transactional_id is None:
         return NOTHING
     try:

@@ -266,6 +266,14 @@ async def test_transactional_records_need_a_transactional_id(client: Transacting
     assert await client.write(producer, "a", name=None) is ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 
+async def test_transactional_records_of_no_producer_are_no_part_of_a_transaction(client: Transacting) -> None:
+    await client.producer()
+    nobody = Producer(-1, -1)
+    assert await client.write(nobody, "a", name=None) is ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    assert await client.write(nobody, "a") is ErrorCode.NONE
+    assert await client.read() == ["a"]
+
+
 async def test_an_end_without_a_transaction(client: Transacting) -> None:
     producer = await client.producer()
     assert (await client.end(producer)).code is ErrorCode.INVALID_TXN_STATE
