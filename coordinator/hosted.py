@@ -81,6 +81,7 @@ class HostedShard(Generic[R]):
                 continue
             if isinstance(answer, KafkaError):
                 future.set_exception(self.as_answer(answer))
+                future.exception()  # whose coroutine ended with its connection has nobody to hear of it: no bug
             else:
                 future.set_result(answer)
 

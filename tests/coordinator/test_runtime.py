@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Sequence
 
 import pytest
@@ -283,6 +284,17 @@ async def test_unloading_sends_those_who_wait_elsewhere() -> None:
     with pytest.raises(KafkaError) as caught:
         await parked
     assert caught.value.code is ErrorCode.NOT_COORDINATOR
+
+
+async def test_a_refusal_that_nobody_waits_for_is_no_bug() -> None:
+    heard: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: heard.append(context))
+    setting = await Setting(Memory()).loaded()
+    setting.runtime.begin(KEY, lambda ticket, now_ms: setting.shard.at_least(5, ticket, now_ms))
+    setting.runtime.unload(KEY)
+    await asyncio.sleep(0)  # its callbacks run
+    gc.collect()
+    assert not heard
 
 
 async def test_a_deadline_makes_records_and_replies() -> None:
