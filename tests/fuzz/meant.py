@@ -114,11 +114,14 @@ def reason(difference: Difference, answers: Answers) -> str | None:
     known = next((one.reason for one in (*MEANT, *MEANT_HERE) if one.covers(difference)), None)
     if known is not None:
         return known
-    if difference.theirs == TIMED_OUT and getattr(answers.request, "timeout_ms", AT_ONCE_MS) < AT_ONCE_MS:
-        return NOT_IN_TIME
     if answers.theirs == NO_ANSWER:
         return SILENT if is_silent_over(answers.request) else None
     return next((why for why, is_so in OF_ANSWERS if is_so(answers)), None)
+
+
+def is_not_in_time(answers: Answers) -> bool:
+    has_less = getattr(answers.request, "timeout_ms", AT_ONCE_MS) < AT_ONCE_MS
+    return has_less and TIMED_OUT in error_codes(answers.theirs)
 
 
 def is_merged(answers: Answers) -> bool:
@@ -166,6 +169,7 @@ def has_failed(answer: Any) -> bool:
 
 
 OF_ANSWERS: Final[tuple[tuple[str, Callable[[Answers], bool]], ...]] = (
+    (NOT_IN_TIME, is_not_in_time),
     (LOST, loses_records),
     (DOUBLED_MARKERS, is_of_doubled_markers),
     (FAILS_AS_A_WHOLE, fails_as_a_whole),

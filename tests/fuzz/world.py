@@ -48,7 +48,7 @@ AGAIN: Final = frozenset({
 })  # fmt: skip
 TRANSACTIONAL: Final = 0x10
 GROUP, TRANSACTION = 0, 1
-SESSION_MS, REBALANCE_MS = 600_000, 100
+SESSION_MS, REBALANCE_MS = 600_000, 1_500
 
 
 class FuzzWorld:
