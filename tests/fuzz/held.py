@@ -1,0 +1,51 @@
+"""Runs a broker on a loop that tells who held it: `python -m tests.fuzz.held run …`, as `odradek run …`.
+
+A callback that takes long on the processor, whatever else the machine does, is an error line with its client's address.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import sys
+import time
+from asyncio import protocols
+from typing import Any, Final
+
+import uvloop
+
+from broker.network.connection import ServerConnection
+from broker.process.cli import main
+
+HELD_MS: Final = float(os.environ.get("ODRADEK_FUZZ_HELD_MS", "100"))
+_run = asyncio.events.Handle._run
+
+
+def timed(handle: Any) -> None:
+    """Runs a callback of the loop, by the thread's own time."""
+    began = time.thread_time()
+    _run(handle)
+    held_ms = (time.thread_time() - began) * 1000
+    if held_ms > HELD_MS:
+        print(json.dumps({
+            "level": "error", "event": "the loop was held", "ms": round(held_ms), "peer": peer_of(handle),
+            "by": repr(handle)[:500],
+        }), file=sys.stderr, flush=True)  # fmt: skip
+
+
+def peer_of(handle: Any) -> str:
+    """The client whose bytes were read, if it was that."""
+    transport = getattr(handle._callback, "__self__", None) if handle._callback else None
+    address = transport.get_extra_info("peername") if isinstance(transport, asyncio.BaseTransport) else None
+    return "unknown" if not address else f"{address[0]}:{address[1]}"
+
+
+if __name__ == "__main__":
+    asyncio.events.Handle._run = timed  # type: ignore[method-assign]
+    uvloop.new_event_loop = asyncio.SelectorEventLoop  # uvloop's callbacks cannot be timed
+    protocols.BufferedProtocol = (asyncio.BufferedProtocol, ServerConnection)  # type: ignore[assignment, misc]
+    ServerConnection.eof_received = lambda self: None  # type: ignore[attr-defined]
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # it says more of sockets that are gone than uvloop
+    sys.exit(main())
