@@ -11,12 +11,15 @@ import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
+from typing import Final
 
 from tests.fuzz import corpus
 from tests.fuzz.coverage import Coverage
 from tests.fuzz.running import Outcome, Run
 from tests.fuzz.shrinking import shrink
 from tests.simulation.__main__ import parse_seeds
+
+HELD: Final = (sys.executable, "-m", "tests.fuzz.held")
 
 
 def main() -> int:
@@ -28,6 +31,8 @@ def main() -> int:
     parser.add_argument("--coverage", action="store_true", help="report the branches of the handlers that were taken")
     parser.add_argument("--keep-going", action="store_true", help="go on behind a problem")
     parser.add_argument("--alone", action="store_true", help="without the client beside")
+    parser.add_argument("--rate", type=float, default=0, help="frames a second, and first as many that behave; 0: all")
+    parser.add_argument("--held", action="store_true", help="a callback that holds the loop for 100 ms is a problem")
     options = parser.parse_args()
     frames = corpus.load()
     only = [number for part in options.visits.split(",") if part for number in parse_seeds(part)]
@@ -37,10 +42,11 @@ def main() -> int:
         for seed in parse_seeds(options.seeds):
             here = Path(folder, str(seed))
             here.mkdir()
-            command = coverage.command() if coverage else ()
+            command = coverage.command() if coverage else HELD if options.held else ()
             run = Run(
                 seed, options.frames, here, frames,
                 only=only, beside=not options.alone, command=command, goes_on=options.keep_going,
+                rate=options.rate,
             )  # fmt: skip
             outcomes.append(run())
             report(outcomes[-1])

@@ -13,7 +13,7 @@ from tests.fuzz.drawing import Draw
 from tests.fuzz.frames import frame, head_of, request_of, served, sized, with_correlation_id
 from tests.fuzz.limits import KEYS, tame
 from tests.fuzz.mutations import change, garble, settle
-from tests.fuzz.vocabulary import Vocabulary
+from tests.fuzz.vocabulary import Focus, Vocabulary
 
 FRAMES_OF_A_VISIT: Final = (1, 4, 16, 40, 40)
 GARBLED_VISITS: Final = 0.6
@@ -85,6 +85,20 @@ class Plan:
             self.frame(rng, vocabulary, position, is_garbled and position == count - 1) for position in range(count)
         ]
         return Visit(number, delivery, frames, rng)
+
+    def behaved(self, number: int, vocabulary: Vocabulary) -> Visit:
+        """A visit of a client that behaves: recorded frames about the world that there is, with nothing changed."""
+        rng = random.Random(f"{self.seed}/behaved/{number}")
+        frames = [self.recorded(rng, vocabulary, position) for position in range(FRAMES_OF_A_VISIT[-1])]
+        return Visit(number, Delivery.PIPELINED, frames, rng)
+
+    def recorded(self, rng: random.Random, vocabulary: Vocabulary, position: int) -> bytes:
+        while True:
+            decoded = request_of(rng.choice(self.corpus[rng.choice(self.places)]))
+            assert decoded is not None
+            settle(*decoded, Draw(rng, vocabulary, Focus.draw(rng, vocabulary, wildness=0.0)))
+            if tame(*decoded, vocabulary):
+                return with_correlation_id(frame(*decoded), position)
 
     def frame(self, rng: random.Random, vocabulary: Vocabulary, position: int, is_garbled: bool) -> bytes:
         for _ in range(TRIES):

@@ -16,7 +16,7 @@ import uvloop
 
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from tests.fuzz.corpus import Corpus
-from tests.fuzz.plan import Plan, Visit
+from tests.fuzz.plan import FRAMES_OF_A_VISIT, Plan, Visit
 from tests.fuzz.sending import Sender
 from tests.fuzz.vocabulary import Vocabulary
 from tests.fuzz.watching import Log, descriptors, resident_mb
@@ -38,6 +38,7 @@ CHAPTER: Final = 5000
 
 WARM_UP_S: Final = 4
 SETTLE_S: Final = 3
+BEHAVES_S: Final = 20
 MEMORY_MB: Final = 400
 """The memory that a run may leave behind: groups, topics and producers that its requests have made, and the allocator's
 own."""
@@ -75,10 +76,11 @@ class Run:
 
     def __init__(
         self, seed: int, frames: int, folder: Path, corpus: Corpus, *, only: Sequence[int] = (), beside: bool = True,
-        command: Sequence[str] = (), goes_on: bool = False,
+        command: Sequence[str] = (), goes_on: bool = False, rate: float = 0,
     ) -> None:  # fmt: skip
         self.frames = frames
         self.goes_on = goes_on
+        self.rate = rate
         self.only = only
         self.plan = Plan(seed, corpus)
         self.broker = Fuzzed(folder / "data", PROPERTIES, command)
@@ -98,11 +100,14 @@ class Run:
 
     def go(self) -> None:
         self.log = Log(self.broker.log)
-        self.sender = Sender(self.broker.bootstrap)
+        self.sender = Sender(self.broker.bootstrap, self.rate)
         self.peer = Peer(PEER, self.broker.bootstrap, self.broker.data)
         self.world = FuzzWorld(self.peer, "f0")
         self.chapter = 0
         client = self.start_beside() if self.has_beside else None
+        if client is not None and self.rate:
+            uvloop.run(self.behave())
+            self.outcome.notes[f"p99 beside {self.rate:.0f} frames/s that behave"] = self.p99(client)
         before_mb = resident_mb(self.broker.pid)
         began = time.monotonic()
         try:
@@ -135,6 +140,13 @@ class Run:
         return f"{last} ms"
 
     # Sending.
+
+    async def behave(self) -> None:
+        """Sends as much as fuzzing will, of what clients send that behave."""
+        sender = Sender(self.broker.bootstrap, self.rate)
+        vocabulary = await asyncio.to_thread(self.next_world)
+        count = int(self.rate * BEHAVES_S) // FRAMES_OF_A_VISIT[-1]
+        await sender.send_all(self.plan.behaved(number, vocabulary) for number in range(count))
 
     async def send(self) -> None:
         numbers = iter(self.only) if self.only else iter(range(1 << 62))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+import time
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from typing import Final
 
@@ -68,7 +69,9 @@ class Line(asyncio.Protocol):
 class Sender:
     """Sends visits to one broker, `AT_ONCE` at a time."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, rate: float = 0) -> None:
+        """`rate` is in frames a second; 0 as fast as it goes."""
+        self.rate = rate
         host, _, port = bootstrap.rpartition(":")
         self.address = host, int(port)
         self.frames = 0
@@ -83,10 +86,19 @@ class Sender:
 
     async def send_all(self, visits: Iterator[Visit]) -> None:
         """Ends when the last visit has."""
-        await asyncio.gather(*(self.work(visits) for _ in range(AT_ONCE)))
+        began, before = time.monotonic(), self.frames
 
-    async def work(self, visits: Iterator[Visit]) -> None:
+        async def keep_pace() -> None:
+            """A frame more than the pace has room for waits for its time."""
+            ahead_s = (self.frames - before) / self.rate - (time.monotonic() - began) if self.rate else 0
+            if ahead_s > 0:
+                await asyncio.sleep(ahead_s)  # the pace is what is asked for
+
+        await asyncio.gather(*(self.work(visits, keep_pace) for _ in range(AT_ONCE)))
+
+    async def work(self, visits: Iterator[Visit], keep_pace: Callable[[], Awaitable[None]]) -> None:
         for visit in visits:
+            await keep_pace()
             with suppress(OSError):
                 await self.carry_out(visit)
 

@@ -55,6 +55,13 @@ def test_a_visit_is_a_function_of_its_seed_and_its_number() -> None:
     assert [visit[:3] for visit in first] != [visit[:3] for visit in other]
 
 
+def test_a_visit_that_behaves_has_frames_that_a_broker_can_read() -> None:
+    plan, world = Plan(7, corpus.load()), vocabulary(b"a")
+    visits = [plan.behaved(number, world) for number in range(5)]
+    assert all(request_of(data) is not None for visit in visits for data in visit.frames)
+    assert [visit[:3] for visit in visits] == [plan.behaved(number, world)[:3] for number in range(5)]
+
+
 @pytest.mark.parametrize("api", list(APIS), ids=lambda api: api.key.name)
 def test_worlds_of_one_shape_are_asked_the_same(api) -> None:  # type: ignore[no-untyped-def]
     ours, theirs = vocabulary(b"a"), vocabulary(b"b")
