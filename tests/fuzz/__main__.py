@@ -69,8 +69,8 @@ def report(outcome: Outcome) -> None:
 def summary(outcomes: list[Outcome]) -> int:
     failed = sum(bool(outcome.problems) for outcome in outcomes)
     sent = sum((outcome.sent for outcome in outcomes), Counter[tuple[int, int]]())
-    known = corpus.load()
-    served = {place for place in sent if place in known}
+    frames = corpus.load()
+    served = {place for place in sent if place in frames}
     print(
         f"{len(outcomes)} runs: {sum(outcome.frames for outcome in outcomes)} frames, "
         f"{sum(outcome.answers for outcome in outcomes)} answers, {len(served)} APIs × versions, "

@@ -53,7 +53,7 @@ PROPERTIES: Final = {
     "group.share.max.session.timeout.ms": "3600000",
     "group.share.assignment.interval.ms": "0",
 }
-"""What time decides is left out: sessions that end, assignments that are not made again within a second."""
+"""Options without what time decides: sessions that end, assignments that are not made again within a second."""
 
 EPISODE: Final = 150
 """Requests to one world."""

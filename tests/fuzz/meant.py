@@ -104,16 +104,16 @@ MEANT_HERE: Final[tuple[Allowed, ...]] = (
 
 def both_have_alike(ours: Any, theirs: Any) -> bool:
     """Whether the options of a broker that both have are the same, but for those that cannot be."""
-    known, other = ({row["name"]: row for row in rows} for rows in (ours, theirs))
-    shared = (known.keys() & other.keys()) - OPTIONS_OF_ITS_OWN.keys()
-    return len(shared) > MOST_OPTIONS_OF_OTHERS and all(known[name] == other[name] for name in shared)
+    our_options, their_options = ({row["name"]: row for row in rows} for rows in (ours, theirs))
+    shared = (our_options.keys() & their_options.keys()) - OPTIONS_OF_ITS_OWN.keys()
+    return len(shared) > MOST_OPTIONS_OF_OTHERS and all(our_options[name] == their_options[name] for name in shared)
 
 
 def reason(difference: Difference, answers: Answers) -> str | None:
     """Why a difference is meant, or all of the answers that it is in; None where nothing is known of it."""
-    known = next((one.reason for one in (*MEANT, *MEANT_HERE) if one.covers(difference)), None)
-    if known is not None:
-        return known
+    meant_reason = next((one.reason for one in (*MEANT, *MEANT_HERE) if one.covers(difference)), None)
+    if meant_reason is not None:
+        return meant_reason
     if answers.theirs == NO_ANSWER:
         return SILENT if is_silent_over(answers.request) else None
     return next((why for why, is_so in OF_ANSWERS if is_so(answers)), None)
@@ -177,7 +177,7 @@ OF_ANSWERS: Final[tuple[tuple[str, Callable[[Answers], bool]], ...]] = (
     (FAILED, lambda answers: has_failed(answers.theirs)),
     (MERGED, is_merged),
 )
-"""What explains all differences of two answers."""
+"""Reasons for all differences of two answers, and when they hold."""
 
 
 def merged(value: Any) -> Any:

@@ -32,7 +32,7 @@ from tests.interop.conformance.peers import Peer, Plain, decode_response
 
 ANSWER_S: Final = 30.0
 SILENCE_S: Final = 2.0
-"""What is waited for an answer that is known not to come."""
+"""Patience with an answer that never comes."""
 
 NO_ANSWER: Final = "no answer"
 BUSY: Final = frozenset({14, 15, 16, 51})
@@ -163,10 +163,10 @@ class Twins:
             if not isinstance(answer, str):
                 learn(vocabulary, request, answer)
                 self.drop_foreign(answer)
-                told = Told(peer, gives_ids=type(request).__name__ in GIVES_IDS)
-                answer = in_order(told.batches(told.struct(answer)))
-            said.append(answer)
-        if said[0] != said[1] and (isinstance(said[0], str) or isinstance(said[1], str)):
+                plain = Told(peer, gives_ids=type(request).__name__ in GIVES_IDS)
+                answer = in_order(plain.batches(plain.struct(answer)))
+            answers.append(answer)
+        if answers[0] != answers[1] and (isinstance(answers[0], str) or isinstance(answers[1], str)):
             for peer in self.peers:
                 peer.close()
         return Answers(requests[0], version, *answers)
@@ -277,7 +277,7 @@ class Told(Plain):
         if isinstance(value, list):
             return [self.batches(item) for item in value]
         if isinstance(value, str) and PRODUCER_OF_A_BATCH.search(value):
-            return PRODUCER_OF_A_BATCH.sub(lambda found: str(self.number("producer_id", int(found[1]))), value)
+            return PRODUCER_OF_A_BATCH.sub(lambda match: str(self.number("producer_id", int(match[1]))), value)
         return value
 
 
