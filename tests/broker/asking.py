@@ -59,7 +59,7 @@ def fetch_request(
     current_leader_epoch: int = -1,
     last_fetched_epoch: int = -1,
 ) -> FetchRequest:
-    asked = [
+    requested = [
         FetchPartition(
             partition=index,
             fetch_offset=offset,
@@ -74,7 +74,7 @@ def fetch_request(
         min_bytes=min_bytes,
         session_id=session[0],
         session_epoch=session[1],
-        topics=[FetchTopic(topic=topic, topic_id=topic_id, partitions=asked)] if asked else [],
+        topics=[FetchTopic(topic=topic, topic_id=topic_id, partitions=requested)] if requested else [],
     )
 
 
@@ -88,7 +88,7 @@ async def fetch(
 async def list_offset(
     client: Client, topic: str, timestamp: int, *, version: int = LIST_OFFSETS_VERSION, **fields: int
 ) -> ListOffsetsPartitionResponse:
-    asked = ListOffsetsPartition(partition_index=0, timestamp=timestamp, **fields)
-    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[asked])])
+    requested = ListOffsetsPartition(partition_index=0, timestamp=timestamp, **fields)
+    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[requested])])
     answer = await client.ask(request, version, ListOffsetsResponse)
     return answer.topics[0].partitions[0]

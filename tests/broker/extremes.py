@@ -132,7 +132,7 @@ SPECIAL: Mapping[str, Mapping[str, object]] = {
     "TxnOffsetCommitRequest": IN_A_TRANSACTION,
     "WritableTxnMarker": IN_A_TRANSACTION,
 }
-"""What a class has otherwise than others: a group or producer that is there, a name that is not."""
+"""The fields of a class that differ from others: a group or producer that is there, a name that is not."""
 
 EMPTY: Mapping[str, frozenset[str]] = {
     "CreateTopicsRequest": frozenset({"assignments", "configs"}),

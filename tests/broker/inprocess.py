@@ -24,7 +24,7 @@ LONG_S = 60
 
 
 class Wire(asyncio.Transport):
-    """What a connection writes, kept."""
+    """A transport that records a connection's writes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class Wire(asyncio.Transport):
         self.aborted = False
         self.reading = True
         self.unread_bytes = 0
-        """What the peer has not taken yet."""
+        """The bytes that the peer has not taken yet."""
 
     def get_extra_info(self, name: str, default: object = None) -> object:
         return ("127.0.0.1", 1) if name == "peername" else default
@@ -110,14 +110,14 @@ class Client:
 
 def request_frame(request: object, version: int) -> bytes:
     """A request as a client frames it."""
-    known = identity(type(request))
-    head = struct.pack(">hhih", known.key, version, CORRELATION_ID, 4) + b"test"
-    body = head + (b"\0" if version in known.flexible else b"") + encode(request, version)
+    message = identity(type(request))
+    head = struct.pack(">hhih", message.key, version, CORRELATION_ID, 4) + b"test"
+    body = head + (b"\0" if version in message.flexible else b"") + encode(request, version)
     return struct.pack(">i", len(body)) + body
 
 
 def take(fast: Fast, broker: InProcess, version: int, frame: memoryview, position: int) -> object:
-    """What a short cut answers to a request whose body is at the position."""
+    """The answer of a short cut to a request whose body is at the position."""
     context = Context(Client(broker.server).connection, -1, version, CORRELATION_ID, None, len(frame))
     return fast(broker.server.broker, context, frame, bytes(frame[:FRONT_BYTES]), position)
 

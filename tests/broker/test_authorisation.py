@@ -1,4 +1,4 @@
-"""What each API requires, and where it is asked."""
+"""The permissions that each API requires, and where they are checked."""
 
 from __future__ import annotations
 

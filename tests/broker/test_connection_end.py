@@ -27,7 +27,7 @@ IMPOSSIBLE_SIZE = struct.pack(">i", -1)
 
 @pytest.fixture
 def troubles() -> Iterator[list[dict[str, object]]]:
-    """What the event loop was not told how to handle: trace backs of callbacks."""
+    """Yields the errors that the event loop did not know how to handle: trace backs of callbacks."""
     caught: list[dict[str, object]] = []
     yield caught
     assert not caught
@@ -138,10 +138,10 @@ async def test_bytes_that_come_after_the_end_are_nobody_s(tmp_path: Path) -> Non
 async def test_one_who_wants_to_know_and_fails_keeps_it_from_no_other(tmp_path: Path, lines: Lines) -> None:
     async with InProcess(tmp_path) as served:
         client = served.client()
-        told: list[ClientConnection] = []
-        client.connection.on_close += [lambda connection: told[7].close(), told.append]
+        closed: list[ClientConnection] = []
+        client.connection.on_close += [lambda connection: closed[7].close(), closed.append]
         client.connection.connection_lost(None)
-        assert told == [client.connection]
+        assert closed == [client.connection]
         assert isinstance(lines[0][1]["exc_info"], IndexError)
 
 

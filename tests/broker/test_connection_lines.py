@@ -13,7 +13,7 @@ Told = list[dict[str, object]]
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> Told:
+def logged(monkeypatch: pytest.MonkeyPatch) -> Told:
     lines: Told = []
 
     class Log:
@@ -59,12 +59,12 @@ class Peer:
     ip, peer = "a", "a:1"
 
 
-def test_no_line_about_a_peer_keeps_out_one_about_a_bug_of_ours(told: Told) -> None:
+def test_no_line_about_a_peer_keeps_out_one_about_a_bug_of_ours(logged: Told) -> None:
     lines, peer = ConnectionLines(LogLines()), Peer()
     for _ in range(LINES_OF_ADDRESS + 5):
         lines.failed(peer, ProtocolError("torn"))
     lines.failed(peer, ZeroDivisionError())
-    assert len(told) == LINES_OF_ADDRESS + 1
-    assert isinstance(told[-1]["exc_info"], ZeroDivisionError)
+    assert len(logged) == LINES_OF_ADDRESS + 1
+    assert isinstance(logged[-1]["exc_info"], ZeroDivisionError)
     lines.begin_anew()
-    assert told[-1] == {"count": 5, "most_of": "a", "of_it": 5}
+    assert logged[-1] == {"count": 5, "most_of": "a", "of_it": 5}

@@ -39,7 +39,7 @@ class Broker(InProcess):
         return self
 
     async def settle(self) -> None:
-        """What a failure causes has been done."""
+        """Waits until the effects of a failure are done."""
         for _ in range(5):
             await asyncio.sleep(0.01)
 
@@ -61,9 +61,9 @@ async def produce(client: Client, partition: int, value: str = "v") -> ErrorCode
 
 async def fetch(client: Client, partition: int) -> tuple[ErrorCode, int]:
     """The error, and how many bytes there were."""
-    asked = FetchPartition(partition=partition, fetch_offset=0, partition_max_bytes=1 << 20)
+    requested = FetchPartition(partition=partition, fetch_offset=0, partition_max_bytes=1 << 20)
     request = FetchRequest(
-        max_wait_ms=0, min_bytes=0, topics=[FetchTopic(topic=TOPIC, partitions=[asked])], forgotten_topics_data=[]
+        max_wait_ms=0, min_bytes=0, topics=[FetchTopic(topic=TOPIC, partitions=[requested])], forgotten_topics_data=[]
     )
     data = (await client.ask(request, 12, FetchResponse)).responses[0].partitions[0]
     return error_code(data.error_code), len(data.records or b"")

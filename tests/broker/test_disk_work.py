@@ -1,4 +1,4 @@
-"""What is on the disk before a client hears of it."""
+"""Records and checkpoints are on the disk before a client hears of them."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from tests.storage.bad_disk import BadDisk
 
 async def delete(client: Client, offset: int) -> tuple[int, int]:
     """Low watermark and error."""
-    asked = DeleteRecordsTopic(name=TOPIC, partitions=[DeleteRecordsPartition(partition_index=0, offset=offset)])
-    request = DeleteRecordsRequest(topics=[asked], timeout_ms=1000)
+    requested = DeleteRecordsTopic(name=TOPIC, partitions=[DeleteRecordsPartition(partition_index=0, offset=offset)])
+    request = DeleteRecordsRequest(topics=[requested], timeout_ms=1000)
     result = (await client.ask(request, 2, DeleteRecordsResponse)).topics[0].partitions[0]
     return result.low_watermark, result.error_code
 

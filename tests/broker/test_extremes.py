@@ -42,7 +42,7 @@ OPTIONS = {
 WRITTEN_TWICE = 2
 
 
-class World(InProcess):
+class ExtremeBroker(InProcess):
     """A broker with topics, groups and producers at work, of whose errors none goes unheard."""
 
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,7 +52,7 @@ class World(InProcess):
         for level in ("error", "exception", "critical"):
             monkeypatch.setattr(Logger, level, lambda logger, event, **fields: self.hear(event, fields))
 
-    async def __aenter__(self) -> World:
+    async def __aenter__(self) -> ExtremeBroker:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: self.hear("of the event loop", context))
         await super().__aenter__()
         return self
@@ -107,8 +107,8 @@ PRODUCING = InitProducerIdRequest(transactional_id="transactional", transaction_
 
 
 @asynccontextmanager
-async def world(directory: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
-    async with World(directory, monkeypatch) as made:
+async def world(directory: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ExtremeBroker]:
+    async with ExtremeBroker(directory, monkeypatch) as made:
         await made.begin()
         made.bugs.clear()
         yield made
@@ -125,7 +125,7 @@ async def answered(client: Client, count: int) -> bool:
     return len(frames) == count
 
 
-async def send(made: World, extreme: Extreme) -> str | None:
+async def send(made: ExtremeBroker, extreme: Extreme) -> str | None:
     """Sends it with a valid request behind it; what is wrong with what comes."""
     client = made.client()
     request = extreme.build(await made.settle())

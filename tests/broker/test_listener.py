@@ -34,18 +34,18 @@ Lines = list[tuple[str, dict[str, object]]]
 
 @pytest.fixture
 def lines(monkeypatch: pytest.MonkeyPatch) -> Lines:
-    """What the listener and the dispatcher log."""
-    told: Lines = []
+    """The lines that the listener and the dispatcher log."""
+    logged: Lines = []
 
     class Log:
         def warning(self, event: str, **fields: object) -> None:
-            told.append((event, fields))
+            logged.append((event, fields))
 
         debug = error = warning
 
     for module in (broker.network.connection, broker.network.connection_lines, broker.requests.dispatch):
         monkeypatch.setattr(module, "log", Log())
-    return told
+    return logged
 
 
 def numbered(frame: bytes, correlation_id: int) -> bytes:
@@ -300,9 +300,9 @@ async def test_a_request_whose_client_is_gone_before_it_has_begun_is_given_up_qu
         client = served.client()
         client.send(request_frame(InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1000), 4))
         client.connection.connection_lost(None)
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as logged:
             warnings.simplefilter("always")
             for _ in range(3):  # turns of the loop
                 await asyncio.sleep(0)
             gc.collect()
-        assert not told
+        assert not logged

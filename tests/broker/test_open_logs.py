@@ -1,4 +1,4 @@
-"""What a start says of the logs it opens."""
+"""The lines of a start about the logs it opens."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ class HandClock:
 
 
 def test_a_start_that_takes_long_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[dict[str, object]] = []
-    monkeypatch.setattr("broker.logging.Logger.info", lambda self, event, **fields: told.append(fields))
+    logged: list[dict[str, object]] = []
+    monkeypatch.setattr("broker.logging.Logger.info", lambda self, event, **fields: logged.append(fields))
     clock = HandClock()
     opening = open_logs.Opening(clock)  # type: ignore[arg-type]
     for opened in range(1, 101):
         clock.now += 50
         opening.progress("/data", opened, 100)
-    assert told == [
+    assert logged == [
         {"log_dir": "/data", "opened": 40, "total": 100},
         {"log_dir": "/data", "opened": 80, "total": 100},
     ]

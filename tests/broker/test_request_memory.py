@@ -1,4 +1,4 @@
-"""What clients can have the broker hold of requests not answered yet: bounded in all, by address, and in time."""
+"""Memory that clients can have the broker hold of unanswered requests: bounded in all, by address, and in time."""
 
 from __future__ import annotations
 
@@ -311,8 +311,8 @@ async def test_requests_cut_at_any_byte_are_answered_in_order(cut: int, served: 
 async def test_what_is_not_admitted_holds_and_shares_nothing(tmp_path: Path) -> None:
     async with InProcess(tmp_path, {"max.connections.per.ip": "1"}) as served:
         served.client()
-        refused = served.client()
-        assert refused.wire.aborted
-        refused.connection.connection_lost(None)
+        third = served.client()
+        assert third.wire.aborted
+        third.connection.connection_lost(None)
         memory = memory_of(served)
         assert memory.shares["127.0.0.1"].connections == 1

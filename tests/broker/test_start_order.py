@@ -19,7 +19,7 @@ OPTIONS = {"offsets.topic.num.partitions": "2", "offsets.topic.replication.facto
 
 
 class Seen(NamedTuple):
-    """What there is as the broker asks to be unfenced."""
+    """The state of the broker as it asks to be unfenced."""
 
     state: NodeState
     open: set[TopicPartition]
@@ -36,7 +36,7 @@ def look(server: Server) -> Seen:
 
 @pytest.fixture(params=["stopped", "crashed"])
 async def data(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """What a broker with records and groups has left."""
+    """The data directory of a broker with records and groups."""
     running, left = tmp_path / "running", tmp_path / "left"
     async with InProcess(running, OPTIONS) as broker:
         await broker.create_topic("t", PARTITIONS)

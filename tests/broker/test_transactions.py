@@ -354,7 +354,7 @@ async def test_an_internal_topic_keeps_the_other_partitions_out(client: Transact
     )
     answer = await client.client.ask(request, 3, AddPartitionsToTxnResponse)
     codes = {
-        topic.name: [each.partition_error_code for each in topic.results_by_partition]
+        topic.name: [partition.partition_error_code for partition in topic.results_by_partition]
         for topic in answer.results_by_topic_v3_and_below
     }
     assert codes == {TOPIC: [55], INTERNAL[0]: [29], "absent": [3]}

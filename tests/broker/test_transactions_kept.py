@@ -33,7 +33,7 @@ async def client(tmp_path: Path) -> AsyncIterator[Transacting]:
 async def ask_list(client: Transacting, **filters: object) -> tuple[int, list[str], list[str]]:
     request = ListTransactionsRequest(**{"state_filters": [], "producer_id_filters": [], **filters})  # type: ignore[arg-type]
     response = await client.client.ask(request, 2, ListTransactionsResponse)
-    names = [each.transactional_id for each in response.transaction_states]
+    names = [listed.transactional_id for listed in response.transaction_states]
     return response.error_code, names, response.unknown_state_filters
 
 
@@ -56,9 +56,12 @@ async def test_transactions_are_listed_by_what_is_asked(client: Transacting) -> 
 async def test_a_transaction_is_described(client: Transacting) -> None:
     producer = await client.producer()
     await client.add(producer, 1, 0)
-    found = await client.describe()
-    assert (found.transaction_state, found.producer_id, found.producer_epoch) == ("Ongoing", *producer)
-    assert [(topic.topic, topic.partitions) for topic in found.topics] == [("t", [0, 1])]
+    description = await client.describe()
+    assert (description.transaction_state, description.producer_id, description.producer_epoch) == (
+        "Ongoing",
+        *producer,
+    )
+    assert [(topic.topic, topic.partitions) for topic in description.topics] == [("t", [0, 1])]
 
 
 # Restarts

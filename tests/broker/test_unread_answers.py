@@ -133,7 +133,7 @@ def test_the_address_that_holds_most_loses_its_longest_waiting() -> None:
     slow = held(unread, "slow", 300)
     first, second = held(unread, "hostile", 200), held(unread, "hostile", 200)
     third = held(unread, "hostile", 400)
-    assert [each.is_cut_off for each in (slow, first, second, third)] == [False, True, False, False]
+    assert [connection.is_cut_off for connection in (slow, first, second, third)] == [False, True, False, False]
 
 
 def test_one_answer_may_be_larger_than_the_limit() -> None:

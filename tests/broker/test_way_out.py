@@ -63,7 +63,7 @@ def waiting(topic_id: bytes, **fields: object) -> object:
     return fetch_request(topic_id, (1, 0, ALL), wait_ms=LONG_MS, **fields)
 
 
-async def asked(client: Client, request: object, version: int) -> int:
+async def sent_size(client: Client, request: object, version: int) -> int:
     """The size of the answer on the wire, without its prefix."""
     client.send(request_frame(request, version))
     (frame,) = await client.frames(1)
@@ -89,15 +89,15 @@ async def asked(client: Client, request: object, version: int) -> int:
     ids=lambda value: type(value).__name__ if not isinstance(value, int) else "",
 )
 async def test_an_answer_of_the_general_way_passes_once(watched: Watched, request_: object, version: int) -> None:
-    size = await asked(watched.client, request_, version)
+    size = await sent_size(watched.client, request_, version)
     assert [(passed[1], passed[2]) for passed in watched.take()] == [(version, 4 + size)]
 
 
 async def test_answers_of_the_short_cuts_pass_once(watched: Watched) -> None:
     topic_id = await watched.broker.create_topic("t", partitions=2)
     watched.take()
-    produced = await asked(watched.client, produce_request(topic_id, (0, batch(3))), 13)
-    fetched = await asked(watched.client, fetch_request(topic_id, (0, 0, ALL)), 13)
+    produced = await sent_size(watched.client, produce_request(topic_id, (0, batch(3))), 13)
+    fetched = await sent_size(watched.client, fetch_request(topic_id, (0, 0, ALL)), 13)
     assert watched.take() == [(ApiKey.PRODUCE, 13, 4 + produced), (ApiKey.FETCH, 13, 4 + fetched)]
 
 
@@ -108,7 +108,7 @@ async def test_an_answer_that_waited_passes_once_it_is_there(watched: Watched, v
     consumer.send(request_frame(waiting(topic_id), version))
     await asyncio.sleep(0)
     watched.take()
-    await asked(watched.client, produce_request(topic_id, (1, batch(3))), 13)
+    await sent_size(watched.client, produce_request(topic_id, (1, batch(3))), 13)
     (frame,) = await consumer.frames(1)
     assert [one for one in watched.take() if one[0] is ApiKey.FETCH] == [(ApiKey.FETCH, version, 4 + len(frame))]
 
@@ -119,7 +119,7 @@ async def test_an_answer_of_a_handler_that_waited_passes_once_it_is_there(watche
         group_id="g", session_timeout_ms=10_000, rebalance_timeout_ms=10_000, member_id="", protocol_type="consumer",
         protocols=protocols,
     )  # fmt: skip
-    size = await asked(watched.client, join, 3)
+    size = await sent_size(watched.client, join, 3)
     assert watched.take() == [(ApiKey.JOIN_GROUP, 3, 4 + size)]
 
 
@@ -146,7 +146,7 @@ async def test_what_a_watcher_gives_back_is_what_is_sent(watched: Watched) -> No
 
 async def test_a_request_s_context_says_whose_it_is_and_since_when(watched: Watched) -> None:
     before_ns = watched.broker.server.broker.clock.monotonic_ns()
-    await asked(watched.client, MetadataRequest(topics=[]), 12)
+    await sent_size(watched.client, MetadataRequest(topics=[]), 12)
     ((context, _),) = watched.passed
     assert (context.client_id, context.listener, context.peer) == ("test", "PLAINTEXT", "127.0.0.1:1")
     assert (context.principal, str(context.principal)) == (ANONYMOUS, "User:ANONYMOUS")
@@ -163,7 +163,7 @@ async def test_one_that_waits_beside_a_topic_that_is_deleted_waits_no_longer_tha
     consumer = watched.broker.client()
     consumer.send(request_frame(both, 13))
     await asyncio.sleep(0)
-    await asked(watched.client, DeleteTopicsRequest(topic_names=["u"], timeout_ms=1000), 5)
+    await sent_size(watched.client, DeleteTopicsRequest(topic_names=["u"], timeout_ms=1000), 5)
     assert not consumer.wire.sent
     (frame,) = await consumer.frames(1)
     answer = decode_response(frame, ApiKey.FETCH, 13, FetchResponse)

@@ -130,7 +130,9 @@ class TransactionalClient:
         )
         response = await self.client.ask(request, version, AddPartitionsToTxnResponse)
         topics = response.results_by_topic_v3_and_below
-        return [error_code(each.partition_error_code) for topic in topics for each in topic.results_by_partition]
+        return [
+            error_code(partition.partition_error_code) for topic in topics for partition in topic.results_by_partition
+        ]
 
     async def add_batched(
         self, producer: Producer, *partitions: int, verify: bool, version: int = 5
@@ -146,7 +148,9 @@ class TransactionalClient:
         request = AddPartitionsToTxnRequest(transactions=[transaction])
         response = await self.client.ask(request, version, AddPartitionsToTxnResponse)
         (result,) = response.results_by_transaction
-        return [error_code(each.partition_error_code) for each in result.topic_results[0].results_by_partition]
+        return [
+            error_code(partition.partition_error_code) for partition in result.topic_results[0].results_by_partition
+        ]
 
     async def add_offsets(self, producer: Producer, version: int = 4) -> ErrorCode:
         request = AddOffsetsToTxnRequest(
@@ -192,13 +196,13 @@ class TransactionalClient:
         return error_code(response.topics[0].partitions[0].error_code)
 
     async def committed_offset(self, *, stable: bool = False) -> int | ErrorCode:
-        wanted = OffsetFetchRequestGroup(
+        requested = OffsetFetchRequestGroup(
             group_id=GROUP, topics=[OffsetFetchRequestTopics(name=TOPIC, partition_indexes=[0])]
         )
-        request = OffsetFetchRequest(groups=[wanted], require_stable=stable)
+        request = OffsetFetchRequest(groups=[requested], require_stable=stable)
         response = await self.client.ask(request, 8, OffsetFetchResponse)
-        found = response.groups[0].topics[0].partitions[0]
-        return error_code(found.error_code) if found.error_code else found.committed_offset
+        fetched = response.groups[0].topics[0].partitions[0]
+        return error_code(fetched.error_code) if fetched.error_code else fetched.committed_offset
 
     async def end(self, producer: Producer, *, committed: bool = True, name: str = ID, version: int = 5) -> Answer:
         request = EndTxnRequest(
@@ -268,7 +272,8 @@ class TransactionalClient:
         return (await self.client.ask(request, version, FetchResponse)).responses[0].partitions[0]
 
     async def read(self, partition: int = 0, *, committed: bool = True) -> list[str]:
-        """What a consumer hands out: no control records, and of a read-committed one none of aborted transactions."""
+        """The records that a consumer hands out: no control records, and of a read-committed one none of aborted
+        transactions."""
         data = await self.fetch(partition, committed=committed)
         return values_of(data)
 
@@ -295,9 +300,9 @@ def values_of(data: PartitionData) -> list[str]:
 
 def records_of(data: PartitionData, position: int = 0) -> tuple[list[tuple[int, str]], int]:
     """(offset, value) of each record from `position` on that a consumer hands out, and its next position."""
-    aborted = sorted((each.first_offset, each.producer_id) for each in data.aborted_transactions or ())
+    aborted = sorted((one.first_offset, one.producer_id) for one in data.aborted_transactions or ())
     leaving_out: set[int] = set()
-    found = []
+    records = []
     records = data.records or b""
     for at, header in iter_batches(records):
         while aborted and aborted[0][0] <= header.last_offset:
@@ -305,10 +310,10 @@ def records_of(data: PartitionData, position: int = 0) -> tuple[list[tuple[int, 
         if header.is_control:
             leaving_out.discard(header.producer_id)
         elif not (header.is_transactional and header.producer_id in leaving_out):
-            found += [
+            records += [
                 (record.offset, (record.value or b"").decode())
                 for record in read_records(records, at, header)
                 if record.offset >= position
             ]
         position = max(position, header.next_offset)
-    return found, position
+    return records, position

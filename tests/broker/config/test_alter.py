@@ -1,4 +1,4 @@
-"""What clients may change while the broker runs, in the words of Apache Kafka 4.3.1."""
+"""Dynamic configs: the options that clients may change, in the words of Apache Kafka 4.3.1."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from protocol.errors import ErrorCode, KafkaError
 LAYERS = Layers(BrokerConfig.parse({"log.retention.hours": "100"}))
 
 
-def refused(name: str, configs: dict[str, str], layers: Layers = LAYERS) -> str:
+def message_of(name: str, configs: dict[str, str], layers: Layers = LAYERS) -> str:
     with pytest.raises(KafkaError) as raised:
         broker_checker(lambda: layers)(name, configs)
     assert raised.value.code is ErrorCode.INVALID_REQUEST
@@ -77,7 +77,7 @@ def refused(name: str, configs: dict[str, str], layers: Layers = LAYERS) -> str:
     ],
 )
 def test_a_change_is_refused_in_kafkas_words(broker: str, name: str, value: str, message: str) -> None:
-    assert refused(broker, {name: value}) == message
+    assert message_of(broker, {name: value}) == message
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,9 @@ def test_a_change_is_allowed_as_kafka_allows_it(broker: str, name: str, value: s
 def test_what_is_set_already_is_in_nobodys_way() -> None:
     moved = Layers(BrokerConfig(), {"num.io.threads": "9"})
     broker_checker(lambda: moved)("", {"num.io.threads": "9", "log.retention.ms": "5"})
-    assert refused("", {"num.io.threads": "10"}, moved) == "Cannot update these configs dynamically: [num.io.threads]"
+    assert (
+        message_of("", {"num.io.threads": "10"}, moved) == "Cannot update these configs dynamically: [num.io.threads]"
+    )
 
 
 def test_changes_come_into_force_over_what_the_broker_was_started_with() -> None:
@@ -165,7 +167,7 @@ CLEANING = Layers(BrokerConfig.parse({"log.cleaner.threads": "4"}))
 def test_the_cleaners_threads_are_doubled_or_halved_at_most(broker: str) -> None:
     for threads in ("2", "3", "4", "8"):
         broker_checker(lambda: CLEANING)(broker, {"log.cleaner.threads": threads})
-    more = refused(broker, {"log.cleaner.threads": "9"}, CLEANING)
+    more = message_of(broker, {"log.cleaner.threads": "9"}, CLEANING)
     assert more.startswith(f"{INVALID}Log cleaner threads cannot be increased to more than double the current value 4")
-    fewer = refused(broker, {"log.cleaner.threads": "1"}, CLEANING)
+    fewer = message_of(broker, {"log.cleaner.threads": "1"}, CLEANING)
     assert fewer.startswith(f"{INVALID}Log cleaner threads cannot be reduced to less than half the current value 4")

@@ -52,15 +52,15 @@ def known_options() -> list[Known]:
 
 
 def declared_options() -> list[Known]:
-    return [known for known in known_options() if known.name in KINDS[known.kind].OPTIONS]
+    return [kafkas for kafkas in known_options() if kafkas.name in KINDS[kafkas.kind].OPTIONS]
 
 
-def name_of(known: Known) -> str:
-    return f"{known.kind}-{known.name}"
+def name_of(kafkas: Known) -> str:
+    return f"{kafkas.kind}-{kafkas.name}"
 
 
 def valid(option: Option) -> str:
-    """What Kafka's ConfigDef.Validator says of itself, for the rules that an option has."""
+    """The text of Kafka's ConfigDef.Validator for an option's rules."""
     rules = option.rules
     if "check" in rules:
         return rules["check"].valid
@@ -70,38 +70,38 @@ def valid(option: Option) -> str:
     return "" if low is None else f"[{low},...]" if high is None else f"[{low},...,{high}]"
 
 
-@pytest.mark.parametrize("known", declared_options(), ids=name_of)
-def test_an_option_is_as_kafka_has_it(known: Known) -> None:
-    option = KINDS[known.kind].OPTIONS[known.name]
+@pytest.mark.parametrize("kafkas", declared_options(), ids=name_of)
+def test_an_option_is_as_kafka_has_it(kafkas: Known) -> None:
+    option = KINDS[kafkas.kind].OPTIONS[kafkas.name]
     default = option.text(option.default)
-    expected = OTHER_DEFAULTS.get(known.name, None if known.default == "<null>" else known.default)
-    assert (option.type.name, default) == (known.type, expected)
-    assert (option.importance, str(option.internal).lower()) == (known.importance, known.internal)
-    if known.changes != "-" and known.name not in NOT_CHANGED_WHILE_RUNNING:
-        assert option.update == known.changes
+    expected = OTHER_DEFAULTS.get(kafkas.name, None if kafkas.default == "<null>" else kafkas.default)
+    assert (option.type.name, default) == (kafkas.type, expected)
+    assert (option.importance, str(option.internal).lower()) == (kafkas.importance, kafkas.internal)
+    if kafkas.changes != "-" and kafkas.name not in NOT_CHANGED_WHILE_RUNNING:
+        assert option.update == kafkas.changes
 
 
-@pytest.mark.parametrize("known", declared_options(), ids=name_of)
-def test_an_option_takes_what_kafka_takes(known: Known) -> None:
-    taken = "" if known.name in CHECKED_AS_A_WHOLE else known.valid
-    assert valid(KINDS[known.kind].OPTIONS[known.name]) == taken
+@pytest.mark.parametrize("kafkas", declared_options(), ids=name_of)
+def test_an_option_takes_what_kafka_takes(kafkas: Known) -> None:
+    taken = "" if kafkas.name in CHECKED_AS_A_WHOLE else kafkas.valid
+    assert valid(KINDS[kafkas.kind].OPTIONS[kafkas.name]) == taken
 
 
-@pytest.mark.parametrize("known", declared_options(), ids=name_of)
-def test_an_option_has_the_other_names_that_it_has_in_kafka(known: Known) -> None:
-    option = KINDS[known.kind].OPTIONS[known.name]
-    names = option.synonyms if known.kind != "broker" or family(known.name) != (known.name,) else ()
-    assert ",".join(names) == known.other_names
+@pytest.mark.parametrize("kafkas", declared_options(), ids=name_of)
+def test_an_option_has_the_other_names_that_it_has_in_kafka(kafkas: Known) -> None:
+    option = KINDS[kafkas.kind].OPTIONS[kafkas.name]
+    names = option.synonyms if kafkas.kind != "broker" or family(kafkas.name) != (kafkas.name,) else ()
+    assert ",".join(names) == kafkas.other_names
 
 
 @pytest.mark.parametrize("kind", ["topic", "group"])
 def test_topics_and_groups_have_every_option(kind: str) -> None:
     ours = {name for name in KINDS[kind].OPTIONS if not name.startswith(BEYOND)}
-    assert ours == {known.name for known in known_options() if known.kind == kind}
+    assert ours == {kafkas.name for kafkas in known_options() if kafkas.kind == kind}
 
 
 def test_every_broker_option_is_there_or_accepted_or_refused() -> None:
-    names = {known.name for known in known_options() if known.kind == "broker"}
+    names = {kafkas.name for kafkas in known_options() if kafkas.kind == "broker"}
     unknown = [name for name in names - BrokerConfig.OPTIONS.keys() - REFUSED.keys() if why_ignored(name) is None]
     assert not unknown
     assert all(name.startswith(BEYOND) for name in BrokerConfig.OPTIONS.keys() - names)
@@ -111,8 +111,8 @@ def test_no_option_is_there_and_ignored() -> None:
     assert not [name for name in BrokerConfig.OPTIONS if why_ignored(name) is not None]
 
 
-@pytest.mark.parametrize("known", declared_options(), ids=name_of)
-def test_an_option_says_what_it_is_for(known: Known) -> None:
-    doc = KINDS[known.kind].OPTIONS[known.name].doc
+@pytest.mark.parametrize("kafkas", declared_options(), ids=name_of)
+def test_an_option_says_what_it_is_for(kafkas: Known) -> None:
+    doc = KINDS[kafkas.kind].OPTIONS[kafkas.name].doc
     assert doc.endswith(".")
     assert "|" not in doc

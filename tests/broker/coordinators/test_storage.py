@@ -62,11 +62,11 @@ class Setting:
 
     def written(self) -> list[list[bytes | None]]:
         """Each batch's values."""
-        found = []
+        batches = []
         for part in self.log.read(0, 1 << 20).parts:
             for position, header in batch.iter_batches(part):
-                found.append([record.value for record in read_records(part, position, header)])
-        return found
+                batches.append([record.value for record in read_records(part, position, header)])
+        return batches
 
 
 @pytest.fixture
@@ -75,19 +75,19 @@ def setting(tmp_path: Path) -> Setting:
 
 
 async def test_what_comes_in_one_turn_of_the_loop_is_one_batch(setting: Setting) -> None:
-    told = Told()
+    callback = Told()
     assert setting.storage.append([Piece(b"a")]) == 1
     assert setting.storage.append([Piece(b"b"), Piece(b"c")]) == 3
-    setting.storage.when_committed(3, told)
-    assert (setting.written(), told.heard) == ([], [])
+    setting.storage.when_committed(3, callback)
+    assert (setting.written(), callback.heard) == ([], [])
     await asyncio.sleep(0)
-    assert (setting.written(), told.heard) == ([[b"a", b"b", b"c"]], [None])
+    assert (setting.written(), callback.heard) == ([[b"a", b"b", b"c"]], [None])
 
 
 async def test_what_is_committed_is_told_at_once(setting: Setting) -> None:
-    told = Told()
-    setting.storage.when_committed(0, told)
-    assert told.heard == [None]
+    callback = Told()
+    setting.storage.when_committed(0, callback)
+    assert callback.heard == [None]
 
 
 async def test_a_batch_that_is_full_is_written_before_the_next_begins(setting: Setting) -> None:
@@ -130,18 +130,18 @@ async def test_what_the_log_refuses_at_once_costs_nobody_else_anything(setting: 
 
 
 async def test_a_gathered_write_that_fails_is_the_end(setting: Setting) -> None:
-    told = Told()
+    callback = Told()
     setting.storage.append([Piece(b"a")])
-    setting.storage.when_committed(1, told)
+    setting.storage.when_committed(1, callback)
     setting.refuses = True
     await asyncio.sleep(0)
-    assert [error.code for error in told.heard if error is not None] == [ErrorCode.KAFKA_STORAGE_ERROR]
+    assert [error.code for error in callback.heard if error is not None] == [ErrorCode.KAFKA_STORAGE_ERROR]
     setting.refuses = False
     with pytest.raises(KafkaError):
         setting.storage.append([Piece(b"b")])
-    setting.storage.when_committed(0, told)
-    assert len(told.heard) == 2
-    assert told.heard[1] is not None
+    setting.storage.when_committed(0, callback)
+    assert len(callback.heard) == 2
+    assert callback.heard[1] is not None
 
 
 async def test_who_waits_is_told_in_order_as_the_high_watermark_moves(setting: Setting) -> None:
@@ -163,31 +163,31 @@ async def test_who_waits_is_told_in_order_as_the_high_watermark_moves(setting: S
 async def test_nothing_is_gathered_that_too_few_replicas_would_have(setting: Setting) -> None:
     setting.partition.configure(LogConfig(max_message_bytes=LIMIT, min_insync_replicas=2))
     follow(setting.partition, in_sync=False)
-    with pytest.raises(KafkaError) as refused:
+    with pytest.raises(KafkaError) as raised:
         setting.storage.append([Piece(b"a")])
-    assert refused.value.code is ErrorCode.NOT_ENOUGH_REPLICAS
+    assert raised.value.code is ErrorCode.NOT_ENOUGH_REPLICAS
     follow(setting.partition)
     assert setting.storage.append([Piece(b"a")]) == 1
 
 
 async def test_what_was_gathered_is_not_written_once_the_shard_is_given_up(setting: Setting) -> None:
-    told = Told()
+    callback = Told()
     setting.storage.append([Piece(b"a")])
-    setting.storage.when_committed(1, told)
+    setting.storage.when_committed(1, callback)
     setting.storage.abandon(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
     await asyncio.sleep(0)
     assert setting.written() == []
-    assert [error.code for error in told.heard if error is not None] == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    assert [error.code for error in callback.heard if error is not None] == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
 
 
 async def test_whose_commit_another_leader_decides_is_told_so(setting: Setting) -> None:
     follow(setting.partition)
-    told = Told()
+    callback = Told()
     setting.storage.append([Piece(b"a")])
-    setting.storage.when_committed(1, told)
+    setting.storage.when_committed(1, callback)
     setting.storage.flush()
     setting.partition.become(Following(2, 1, 1), 0)
-    assert [error.code for error in told.heard if error is not None] == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    assert [error.code for error in callback.heard if error is not None] == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
 
 
 async def test_everything_that_was_written_is_read_in_pieces(setting: Setting) -> None:

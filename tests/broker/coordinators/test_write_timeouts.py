@@ -1,4 +1,4 @@
-"""What clients of coordinators hear whose logs are not replicated in time, API by API; in virtual time."""
+"""The errors of coordinators whose logs are not replicated in time, API by API; in virtual time."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def init_producer(client: SimulatedConnection) -> int:
 Ask = Callable[[SimulatedConnection], Awaitable[int]]
 
 
-async def asked(ask: Ask, timeout_ms: int) -> int:
+async def error_within(ask: Ask, timeout_ms: int) -> int:
     """The error code, which comes when the time is over, and not much later."""
     world = BrokerWorld(Random(1), OPTIONS)
     await world.start()
@@ -101,4 +101,4 @@ async def asked(ask: Ask, timeout_ms: int) -> int:
     ],
 )
 def test_a_coordinator_that_cannot_commit_says_so_in_time(ask: Ask, code: ErrorCode, timeout_ms: int) -> None:
-    assert run(lambda: asked(ask, timeout_ms)) == code
+    assert run(lambda: error_within(ask, timeout_ms)) == code

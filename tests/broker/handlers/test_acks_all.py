@@ -1,4 +1,4 @@
-"""What is committed by other replicas, as clients see it: acks=all that waits, consumers that do not see it yet."""
+"""Commits by other replicas, as clients see them: acks=all that waits, consumers that do not see the records yet."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ async def partition(broker: InProcess) -> Partition:
 
 
 def request(acks: int = -1, timeout_ms: int = LONG_MS) -> ProduceRequest:
-    asked = produce_request("t", (0, batch(b"v")), acks=acks)
-    asked.timeout_ms = timeout_ms
-    return asked
+    produced = produce_request("t", (0, batch(b"v")), acks=acks)
+    produced.timeout_ms = timeout_ms
+    return produced
 
 
 class Producer:
@@ -41,8 +41,8 @@ class Producer:
         self.client = broker.client()
         self.version = version
 
-    def send(self, asked: ProduceRequest) -> None:
-        self.client.send(request_frame(asked, self.version))
+    def send(self, produced: ProduceRequest) -> None:
+        self.client.send(request_frame(produced, self.version))
 
     async def is_answered(self) -> bool:
         for _ in range(5):
@@ -110,7 +110,7 @@ async def test_a_leader_that_goes_while_it_waits_is_named_with_its_place(
     (data,) = answer.responses[0].partition_responses
     assert data.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert (data.current_leader.leader_id, data.current_leader.leader_epoch) == (1, 7)
-    assert [each.node_id for each in answer.node_endpoints] == [1]
+    assert [endpoint.node_id for endpoint in answer.node_endpoints] == [1]
 
 
 @pytest.mark.parametrize("version", [9, 10])

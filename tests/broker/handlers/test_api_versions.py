@@ -24,8 +24,8 @@ def request(
 @pytest.mark.parametrize("version", range(6))
 async def test_every_api_of_the_table_is_told(version: int, client: Client) -> None:
     answer = await client.ask(request(), version, ApiVersionsResponse)
-    assert {each.api_key for each in answer.api_keys} == {api.key for api in APIS}
-    assert next(each.min_version for each in answer.api_keys if each.api_key == 0) == 0
+    assert {served.api_key for served in answer.api_keys} == {api.key for api in APIS}
+    assert next(served.min_version for served in answer.api_keys if served.api_key == 0) == 0
 
 
 async def test_an_unknown_version_is_answered_in_version_0_with_the_own_range(client: Client) -> None:
@@ -34,13 +34,13 @@ async def test_an_unknown_version_is_answered_in_version_0_with_the_own_range(cl
     (answered,) = await client.frames(1)
     answer = decode(ApiVersionsResponse, 0, answered, 4)[0]
     assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
-    assert [(each.api_key, each.max_version) for each in answer.api_keys] == [(18, 5)]
+    assert [(served.api_key, served.max_version) for served in answer.api_keys] == [(18, 5)]
 
 
 @pytest.mark.parametrize("name", ["", "-a", "a.", "a b", "ü"])
 async def test_the_client_s_name_is_checked(name: str, client: Client) -> None:
-    for asked in (request(name=name), request(version=name)):
-        answer = await client.ask(asked, 3, ApiVersionsResponse)
+    for hello in (request(name=name), request(version=name)):
+        answer = await client.ask(hello, 3, ApiVersionsResponse)
         assert (answer.error_code, answer.api_keys) == (ErrorCode.INVALID_REQUEST, [])
 
 
@@ -51,18 +51,18 @@ async def test_the_client_s_name_is_remembered(client: Client) -> None:
 
 async def test_whom_a_client_takes_this_broker_for(broker: InProcess, client: Client) -> None:
     cluster_id, node_id = broker.server.broker.image.cluster_id, 1
-    for asked, code in (
+    for hello, code in (
         (request(cluster_id=cluster_id, node_id=node_id), ErrorCode.NONE),
         (request(cluster_id=cluster_id, node_id=2), ErrorCode.REBOOTSTRAP_REQUIRED),
         (request(cluster_id="another", node_id=node_id), ErrorCode.REBOOTSTRAP_REQUIRED),
         (request(cluster_id=cluster_id), ErrorCode.INVALID_REQUEST),
         (request(node_id=node_id), ErrorCode.INVALID_REQUEST),
     ):
-        assert (await client.ask(asked, 5, ApiVersionsResponse)).error_code == code
+        assert (await client.ask(hello, 5, ApiVersionsResponse)).error_code == code
 
 
 async def test_features_are_told_since_version_3(client: Client) -> None:
     old, new = [await client.ask(request(), version, ApiVersionsResponse) for version in (3, 4)]
-    assert "transaction.version" not in {each.name for each in old.supported_features}
-    assert {"metadata.version", "transaction.version"} <= {each.name for each in new.supported_features}
-    assert {each.name: each.max_version_level for each in new.finalized_features}["group.version"] == 1
+    assert "transaction.version" not in {feature.name for feature in old.supported_features}
+    assert {"metadata.version", "transaction.version"} <= {feature.name for feature in new.supported_features}
+    assert {feature.name: feature.max_version_level for feature in new.finalized_features}["group.version"] == 1

@@ -34,8 +34,8 @@ async def describe(
 
 
 async def row(client: Client, kind: int, name: str, key: str) -> DescribeConfigsResourceResult:
-    (found,) = (await describe(client, kind, name, key)).configs
-    return found
+    (config,) = (await describe(client, kind, name, key)).configs
+    return config
 
 
 async def alter(client: Client, kind: int, name: str, *changes: tuple[str, int, str | None]) -> int:
@@ -51,9 +51,9 @@ async def alter(client: Client, kind: int, name: str, *changes: tuple[str, int, 
 
 async def test_a_topic_s_configs_say_where_they_come_from(broker: InProcess, client: Client) -> None:
     await broker.create_topic("t", segment_bytes="2000000")
-    found = await row(client, TOPIC, "t", "segment.bytes")
-    assert (found.value, found.config_source, found.read_only) == ("2000000", TOPIC_CONFIG, False)
-    assert [(each.name, each.source) for each in found.synonyms] == [
+    config = await row(client, TOPIC, "t", "segment.bytes")
+    assert (config.value, config.config_source, config.read_only) == ("2000000", TOPIC_CONFIG, False)
+    assert [(synonym.name, synonym.source) for synonym in config.synonyms] == [
         ("segment.bytes", TOPIC_CONFIG),
         ("log.segment.bytes", DEFAULT_CONFIG),
     ]
@@ -124,9 +124,9 @@ async def test_what_has_configs_is_listed(broker: InProcess, client: Client) -> 
     await alter(client, GROUP, "g", ("consumer.session.timeout.ms", SET, "50000"))
     await alter(client, CLIENT_METRICS, "m", ("interval.ms", SET, "60000"))
     metrics = await client.ask(ListConfigResourcesRequest(), 0, ListConfigResourcesResponse)
-    assert [each.resource_name for each in metrics.config_resources] == ["m"]
+    assert [resource.resource_name for resource in metrics.config_resources] == ["m"]
     everything = await client.ask(ListConfigResourcesRequest(resource_types=[]), 1, ListConfigResourcesResponse)
-    assert {(each.resource_type, each.resource_name) for each in everything.config_resources} == {
+    assert {(resource.resource_type, resource.resource_name) for resource in everything.config_resources} == {
         (GROUP, "g"),
         (CLIENT_METRICS, "m"),
         (LOGGER, "1"),

@@ -45,12 +45,12 @@ async def test_the_ends_of_a_log(broker: InProcess, client: Client) -> None:
     request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name="t", partitions=[partition])], timeout_ms=1000)
     await client.ask(request, 2, DeleteRecordsResponse)
     for timestamp, offset in ((EARLIEST, 1), (EARLIEST_LOCAL, 1), (LATEST, 5)):
-        found = await list_offset(client, "t", timestamp)
-        assert (found.error_code, found.timestamp, found.offset, found.leader_epoch) == (0, -1, offset, 0)
+        listed = await list_offset(client, "t", timestamp)
+        assert (listed.error_code, listed.timestamp, listed.offset, listed.leader_epoch) == (0, -1, offset, 0)
 
 
 @pytest.mark.parametrize(
-    ("timestamp", "found"),
+    ("timestamp", "record"),
     [
         (0, (MADE_MS, 0)),
         (MADE_MS + 1, (MADE_MS + 1, 1)),
@@ -61,11 +61,11 @@ async def test_the_ends_of_a_log(broker: InProcess, client: Client) -> None:
     ],
 )
 async def test_the_first_record_that_is_late_enough(
-    timestamp: int, found: tuple[int, int], broker: InProcess, client: Client
+    timestamp: int, record: tuple[int, int], broker: InProcess, client: Client
 ) -> None:
     await given_records(broker, client)
     answer = await list_offset(client, "t", timestamp)
-    assert (answer.timestamp, answer.offset) == found
+    assert (answer.timestamp, answer.offset) == record
 
 
 async def test_nothing_is_tiered(broker: InProcess, client: Client) -> None:
@@ -90,18 +90,18 @@ async def test_version_0_lists_where_segments_begin_newest_first(broker: InProce
     for _ in range(3):
         await produce(client, "t", batch(bytes(600_000)))
     for timestamp, offsets in ((LATEST, [3, 2, 1, 0]), (EARLIEST, [0]), (1 << 60, [3, 2, 1, 0]), (0, [])):
-        found = await list_offset(client, "t", timestamp, version=0, max_num_offsets=9)
-        assert found.old_style_offsets == offsets
-    found = await list_offset(client, "t", LATEST, version=0, max_num_offsets=2)
-    assert found.old_style_offsets == [3, 2]
+        listed = await list_offset(client, "t", timestamp, version=0, max_num_offsets=9)
+        assert listed.old_style_offsets == offsets
+    listed = await list_offset(client, "t", LATEST, version=0, max_num_offsets=2)
+    assert listed.old_style_offsets == [3, 2]
 
 
 async def test_a_partition_asked_for_twice_is_refused_once(broker: InProcess, client: Client) -> None:
     await broker.create_topic("t")
-    asked = [ListOffsetsPartition(partition_index=0, timestamp=timestamp) for timestamp in (LATEST, EARLIEST)]
-    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=asked)])
+    requested = [ListOffsetsPartition(partition_index=0, timestamp=timestamp) for timestamp in (LATEST, EARLIEST)]
+    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=requested)])
     answer = await client.ask(request, 9, ListOffsetsResponse)
-    assert [each.error_code for each in answer.topics[0].partitions] == [ErrorCode.INVALID_REQUEST]
+    assert [partition.error_code for partition in answer.topics[0].partitions] == [ErrorCode.INVALID_REQUEST]
 
 
 async def test_what_is_not_here(broker: InProcess, client: Client) -> None:
@@ -118,11 +118,11 @@ async def test_where_an_epoch_ended(broker: InProcess, client: Client) -> None:
         ("t", 7, (ErrorCode.NONE, -1, -1)),
         ("nowhere", 0, (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, -1)),
     ):
-        asked = OffsetForLeaderPartition(partition=0, leader_epoch=epoch)
-        request = OffsetForLeaderEpochRequest(topics=[OffsetForLeaderTopic(topic=topic, partitions=[asked])])
+        requested = OffsetForLeaderPartition(partition=0, leader_epoch=epoch)
+        request = OffsetForLeaderEpochRequest(topics=[OffsetForLeaderTopic(topic=topic, partitions=[requested])])
         answer = await client.ask(request, 4, OffsetForLeaderEpochResponse)
-        found = answer.topics[0].partitions[0]
-        assert (found.error_code, found.leader_epoch, found.end_offset) == expected
+        end = answer.topics[0].partitions[0]
+        assert (end.error_code, end.leader_epoch, end.end_offset) == expected
 
 
 async def test_a_partition_may_have_another_leader_once_its_records_were_looked_at(

@@ -19,9 +19,9 @@ def test_an_id(text: str) -> None:
 
 @pytest.mark.parametrize("text", [None, "", f"{LONGEST}x", "😀" * (MAX_MEMBER_ID_LENGTH // 2 + 1), "x" * 32_767])
 def test_no_id(text: str | None) -> None:
-    with pytest.raises(KafkaError) as refused:
+    with pytest.raises(KafkaError) as raised:
         member_id_of(text)
-    assert refused.value.code is ErrorCode.INVALID_REQUEST
+    assert raised.value.code is ErrorCode.INVALID_REQUEST
 
 
 @pytest.mark.parametrize("member_epoch", [0, 1, -1])

@@ -30,7 +30,9 @@ async def test_brokers_and_partitions(version: int, broker: InProcess, client: C
     answer = await client.ask(request("t"), version, MetadataResponse)
     assert [node.node_id for node in answer.brokers] == [1]
     (topic,) = answer.topics
-    assert [(each.partition_index, each.leader_id, each.isr_nodes) for each in topic.partitions] == [
+    assert [
+        (partition.partition_index, partition.leader_id, partition.isr_nodes) for partition in topic.partitions
+    ] == [
         (0, 1, [1]),
         (1, 1, [1]),
     ]
@@ -60,9 +62,9 @@ async def test_what_is_not_here_and_what_cannot_be(client: Client) -> None:
 async def test_topics_by_id(broker: InProcess, client: Client) -> None:
     topic_id = await broker.create_topic("t")
     await broker.create_topic("u")
-    known = await client.ask(request("u", topic_id=topic_id), NEWEST, MetadataResponse)
+    by_id = await client.ask(request("u", topic_id=topic_id), NEWEST, MetadataResponse)
     unknown = await client.ask(request(None, topic_id=b"\7" * 16), NEWEST, MetadataResponse)
-    assert [topic.name for topic in known.topics] == ["t"]
+    assert [topic.name for topic in by_id.topics] == ["t"]
     assert [topic.error_code for topic in unknown.topics] == [ErrorCode.UNKNOWN_TOPIC_ID]
 
 
@@ -75,8 +77,8 @@ async def test_ids_are_refused_before_version_12(broker: InProcess, client: Clie
 
 
 async def test_a_topic_is_made_by_asking_for_it_if_it_may(client: Client) -> None:
-    asked = request("t", "a b", create=True)
-    answer = await client.ask(asked, NEWEST, MetadataResponse)
+    requested = request("t", "a b", create=True)
+    answer = await client.ask(requested, NEWEST, MetadataResponse)
     assert [topic.error_code for topic in answer.topics] == [ErrorCode.NONE, ErrorCode.INVALID_TOPIC_EXCEPTION]
     answer = await client.ask(request("u"), NEWEST, MetadataResponse)
     assert answer.topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -125,14 +127,14 @@ async def test_partitions_page_by_page(broker: InProcess, client: Client) -> Non
     await broker.create_topic("a", 2)
     await broker.create_topic("b", 3)
     topics = [TopicRequest(name=name) for name in ("b", "a")]
-    asked = DescribeTopicPartitionsRequest(topics=topics, response_partition_limit=3)
+    requested = DescribeTopicPartitionsRequest(topics=topics, response_partition_limit=3)
     seen = []
     while True:
-        answer = await client.ask(asked, 0, DescribeTopicPartitionsResponse)
+        answer = await client.ask(requested, 0, DescribeTopicPartitionsResponse)
         seen.append([(topic.name, len(topic.partitions)) for topic in answer.topics])
         if answer.next_cursor is None:
             break
-        asked.cursor = Cursor(
+        requested.cursor = Cursor(
             topic_name=answer.next_cursor.topic_name, partition_index=answer.next_cursor.partition_index
         )
     assert seen == [[("a", 2), ("b", 1)], [("b", 2)]]

@@ -24,7 +24,7 @@ async def test_each_partition_is_answered_on_its_own(broker: InProcess, client: 
     answer = await client.ask(
         produce_request("t", (0, damaged), (1, batch(b"a")), (9, batch(b"a"))), 12, ProduceResponse
     )
-    assert [(each.index, each.error_code) for each in answer.responses[0].partition_responses] == [
+    assert [(partition.index, partition.error_code) for partition in answer.responses[0].partition_responses] == [
         (0, ErrorCode.CORRUPT_MESSAGE),
         (1, ErrorCode.NONE),
         (9, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
@@ -34,8 +34,8 @@ async def test_each_partition_is_answered_on_its_own(broker: InProcess, client: 
 async def test_a_topic_id_leads_to_its_topic(broker: InProcess, client: Client) -> None:
     topic_id = await broker.create_topic("t")
     request = produce_request("", (0, batch(b"a")))
-    for each, code in ((topic_id, ErrorCode.NONE), (bytes(15) + b"\7", ErrorCode.UNKNOWN_TOPIC_ID)):
-        request.topic_data[0].topic_id = each
+    for requested_id, code in ((topic_id, ErrorCode.NONE), (bytes(15) + b"\7", ErrorCode.UNKNOWN_TOPIC_ID)):
+        request.topic_data[0].topic_id = requested_id
         answer = await client.ask(request, 13, ProduceResponse)
         assert answer.responses[0].partition_responses[0].error_code == code
 
@@ -93,7 +93,7 @@ async def test_records_at_fault_are_named(broker: InProcess, client: Client) -> 
     await broker.create_topic("t", cleanup_policy="compact")
     answer = await produce(client, "t", batch(b"a", b"b"))
     assert answer.error_code == ErrorCode.INVALID_RECORD
-    assert [each.batch_index for each in answer.record_errors] == [0, 1]
+    assert [error.batch_index for error in answer.record_errors] == [0, 1]
     assert answer.record_errors[0].batch_index_error_message == (
         "Compacted topic cannot accept message without key in topic partition t-0"
     )

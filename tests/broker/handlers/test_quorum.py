@@ -18,9 +18,11 @@ from tests.broker.inprocess import Client, InProcess
 UPGRADE, SAFE_DOWNGRADE = 1, 2
 
 
-def quorum(*asked: tuple[str, int]) -> DescribeQuorumRequest:
+def quorum(*partitions: tuple[str, int]) -> DescribeQuorumRequest:
     return DescribeQuorumRequest(
-        topics=[TopicData(topic_name=name, partitions=[PartitionData(partition_index=index)]) for name, index in asked]
+        topics=[
+            TopicData(topic_name=name, partitions=[PartitionData(partition_index=index)]) for name, index in partitions
+        ]
     )
 
 
@@ -34,9 +36,9 @@ async def test_the_only_voter_leads(broker: InProcess, client: Client) -> None:
     assert [node.node_id for node in answer.nodes] == [1]
 
 
-@pytest.mark.parametrize("asked", [[("t", 0)], [("__cluster_metadata", 1)], [("__cluster_metadata", 0), ("t", 0)]])
-async def test_there_is_no_other_quorum(asked: list[tuple[str, int]], client: Client) -> None:
-    answer = await client.ask(quorum(*asked), 2, DescribeQuorumResponse)
+@pytest.mark.parametrize("partitions", [[("t", 0)], [("__cluster_metadata", 1)], [("__cluster_metadata", 0), ("t", 0)]])
+async def test_there_is_no_other_quorum(partitions: list[tuple[str, int]], client: Client) -> None:
+    answer = await client.ask(quorum(*partitions), 2, DescribeQuorumResponse)
     assert answer.nodes == []
     codes = {partition.error_code for topic in answer.topics for partition in topic.partitions}
     assert codes == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}

@@ -48,8 +48,8 @@ async def where(client: Client, topic: str) -> dict[str, list[tuple[int, bool]]]
     return {
         Path(result.log_dir).name: sorted(
             (partition.partition_index, partition.is_future_key)
-            for each in result.topics
-            for partition in each.partitions
+            for topic in result.topics
+            for partition in topic.partitions
         )
         for result in answer.results
     }
@@ -59,7 +59,7 @@ async def move(client: Client, topic: str, path: str, *partitions: int) -> list[
     topics = [AlterReplicaLogDirTopic(name=topic, partitions=list(partitions))]
     request = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=path, topics=topics)])
     answer = await client.ask(request, 2, AlterReplicaLogDirsResponse)
-    return [each.error_code for result in answer.results for each in result.partitions]
+    return [partition.error_code for result in answer.results for partition in result.partitions]
 
 
 async def test_directories_tell_what_is_in_them(broker: InProcess, client: Client) -> None:
@@ -112,7 +112,7 @@ async def test_the_leader_is_the_preferred_one_already(broker: InProcess, client
         topics = [TopicPartitions(topic="t", partitions=[0, 9])]
         request = ElectLeadersRequest(election_type=kind, topic_partitions=topics, timeout_ms=1000)
         answer = await client.ask(request, 2, ElectLeadersResponse)
-        assert [each.error_code for each in answer.replica_election_results[0].partition_result] == [
+        assert [partition.error_code for partition in answer.replica_election_results[0].partition_result] == [
             ErrorCode.ELECTION_NOT_NEEDED,
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ]

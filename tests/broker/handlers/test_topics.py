@@ -40,7 +40,7 @@ async def test_what_was_created_is_told(client: Client) -> None:
     (topic,) = (await client.ask(request, 7, CreateTopicsResponse)).topics
     assert (topic.num_partitions, topic.replication_factor) == (2, 1)
     assert topic.topic_id != NO_UUID
-    assert {each.name: each.value for each in topic.configs or []}["cleanup.policy"] == "delete"
+    assert {config.name: config.value for config in topic.configs or []}["cleanup.policy"] == "delete"
 
 
 async def test_validation_creates_nothing(client: Client) -> None:
@@ -80,9 +80,9 @@ async def test_a_deleted_topic_is_gone_and_may_be_made_anew(broker: InProcess, c
 
 async def test_topics_are_deleted_by_id(broker: InProcess, client: Client) -> None:
     topic_id = await broker.create_topic("t")
-    states = [DeleteTopicState(name=None, topic_id=each) for each in (topic_id, b"\7" * 16)]
+    states = [DeleteTopicState(name=None, topic_id=topic) for topic in (topic_id, b"\7" * 16)]
     answer = await client.ask(DeleteTopicsRequest(topics=states, timeout_ms=1000), 6, DeleteTopicsResponse)
-    assert [(each.name, each.error_code) for each in answer.responses] == [
+    assert [(topic.name, topic.error_code) for topic in answer.responses] == [
         ("t", ErrorCode.NONE),
         (None, ErrorCode.UNKNOWN_TOPIC_ID),
     ]

@@ -1,4 +1,4 @@
-"""What `odradek log dump` prints."""
+"""The output of `odradek log dump`."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def test_a_segment_is_batches_and_records(log: Log, capsys: pytest.CaptureFixtur
 def test_batches_alone_from_an_offset_on(log: Log, capsys: pytest.CaptureFixture[str]) -> None:
     for value in "abc":
         write(log, value)
-    told = dumped(capsys, log.segments.active.path, "--batches", "--from", 2)
-    assert [line.split(",")[0] for line in told] == ["batch 2 to 2"]
+    lines = dumped(capsys, log.segments.active.path, "--batches", "--from", 2)
+    assert [line.split(",")[0] for line in lines] == ["batch 2 to 2"]
 
 
 def test_a_folder_is_all_its_files(log: Log, capsys: pytest.CaptureFixture[str]) -> None:
@@ -59,7 +59,7 @@ def test_a_folder_is_all_its_files(log: Log, capsys: pytest.CaptureFixture[str])
     put(log, ("b", "2"))
     log.flush(NOW_MS)
     log.close()
-    told = "\n".join(dumped(capsys, log.directory, "--batches"))
+    lines = "\n".join(dumped(capsys, log.directory, "--batches"))
     for part in (
         "offset 1 at 70",
         f"up to {AT} until offset",
@@ -67,7 +67,7 @@ def test_a_folder_is_all_its_files(log: Log, capsys: pytest.CaptureFixture[str])
         "producer 4000 epoch 0, last sequence 0 at offset 0, coordinator epoch 1",
         "leader-epoch-checkpoint:\n0\n1\n0 0",
     ):
-        assert part in told, told
+        assert part in lines, lines
 
 
 def test_a_log_directory_is_its_files_and_all_partitions(log: Log, capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,9 +76,9 @@ def test_a_log_directory_is_its_files_and_all_partitions(log: Log, capsys: pytes
     data = Path(log.directory).parent
     (data / "meta.properties").write_text("version=1\n")
     assert main(["log", "dump", str(data)]) == 0
-    told = capsys.readouterr().out
-    assert "meta.properties:\nversion=1\n" in told
-    assert "batch 2 to 2" in told
+    lines = capsys.readouterr().out
+    assert "meta.properties:\nversion=1\n" in lines
+    assert "batch 2 to 2" in lines
 
 
 def test_a_file_without_entries_and_a_folder_without_files_are_told(
@@ -102,18 +102,18 @@ def test_internal_topics_are_decoded_by_name(tmp_path: Path, capsys: pytest.Capt
         Record(0, NOW_MS, b"\0\x63", None),
     ]
     append(log, memoryview(build(records)))
-    told = dumped(capsys, log.segments.active.path)
-    assert "OffsetCommitKey(group='g', topic='t', partition=3) → OffsetCommitValue(offset=42" in told[1]
-    assert told[2].endswith("→ deleted")
-    assert "a record type of a later Kafka" in told[3]
+    lines = dumped(capsys, log.segments.active.path)
+    assert "OffsetCommitKey(group='g', topic='t', partition=3) → OffsetCommitValue(offset=42" in lines[1]
+    assert lines[2].endswith("→ deleted")
+    assert "a record type of a later Kafka" in lines[3]
 
 
 def test_the_metadata_log_is_decoded_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record = ConfigRecord(resource_type=ResourceType.TOPIC, resource_name="t", name="retention.ms", value="5")
     log = open_log(tmp_path / "__cluster_metadata-0", config())
     append(log, memoryview(build([Record(0, NOW_MS, None, encode_record(record, 0))])))
-    told = dumped(capsys, log.segments.active.path)
-    assert "ConfigRecord(resource_type=2, resource_name='t', name='retention.ms', value='5')" in told[1]
+    lines = dumped(capsys, log.segments.active.path)
+    assert "ConfigRecord(resource_type=2, resource_name='t', name='retention.ms', value='5')" in lines[1]
 
 
 def test_bytes_that_are_no_text_are_shown_in_hexadecimal(log: Log, capsys: pytest.CaptureFixture[str]) -> None:

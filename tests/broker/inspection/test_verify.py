@@ -1,4 +1,4 @@
-"""What `odradek log verify` finds."""
+"""The findings of `odradek log verify`."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def verified(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[in
 
 
 def test_a_sound_directory(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status, told = verified(capsys, data, "--deep")
+    status, output = verified(capsys, data, "--deep")
     assert status == 0
-    assert told[:-1] == [f"note: {data}: meta.properties is missing: the directory was never formatted"]
-    assert told[-1].startswith("2 partitions, 4 segments, 28 batches")
-    assert told[-1].endswith(": no problems")
+    assert output[:-1] == [f"note: {data}: meta.properties is missing: the directory was never formatted"]
+    assert output[-1].startswith("2 partitions, 4 segments, 28 batches")
+    assert output[-1].endswith(": no problems")
 
 
 def overwrite(name: str, at: int, content: bytes) -> Damage:
@@ -90,21 +90,21 @@ FIRST = f"{0:020d}"
 ])  # fmt: skip
 def test_damage_is_found(data: Path, damage: Damage, problem: str, capsys: pytest.CaptureFixture[str]) -> None:
     damage(data / "orders-0")
-    status, told = verified(capsys, data)
+    status, output = verified(capsys, data)
     assert status == 1
-    problems = [line for line in told[:-1] if not line.startswith("note: ")]
+    problems = [line for line in output[:-1] if not line.startswith("note: ")]
     assert problems
     assert problem in problems[0]
-    assert told[-1].endswith(f": {len(problems)} problem{'s' * (len(problems) > 1)}")
+    assert output[-1].endswith(f": {len(problems)} problem{'s' * (len(problems) > 1)}")
 
 
 def test_one_damaged_batch_is_one_problem(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What comes after it is verified too, and an index that points to it is not to blame."""
+    """The batches after it are verified too, and an index that points to it is not to blame."""
     for number in (1, 3):
         overwrite(f"{FIRST}.log", 78 * number + 70, b"\xff")(data / "orders-0")
-    told = verified(capsys, data)[1]
-    assert told[-1].endswith(": 2 problems")
-    assert told[-1].startswith("2 partitions, 4 segments, 28 batches")
+    output = verified(capsys, data)[1]
+    assert output[-1].endswith(": 2 problems")
+    assert output[-1].startswith("2 partitions, 4 segments, 28 batches")
 
 
 def test_a_partition_alone(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,12 +122,12 @@ def test_what_the_next_start_puts_right_is_a_note(tmp_path: Path, capsys: pytest
     active.write_bytes(active.read_bytes() + b"torn")
     (tmp_path / "cleaner-offset-checkpoint").touch()
     (active.parent / f"{FIRST}.log.cleaned").write_bytes(b"unfinished")
-    status, told = verified(capsys, tmp_path)
+    status, output = verified(capsys, tmp_path)
     assert status == 0
-    assert any("4 bytes from" in line and line.startswith("note: ") for line in told)
-    assert any("on their way in or out: 1" in line for line in told)
-    assert any("is empty" in line and line.startswith("note: ") for line in told)
-    assert any("was not closed in order" in line for line in told)
+    assert any("4 bytes from" in line and line.startswith("note: ") for line in output)
+    assert any("on their way in or out: 1" in line for line in output)
+    assert any("is empty" in line and line.startswith("note: ") for line in output)
+    assert any("was not closed in order" in line for line in output)
 
 
 def test_data_in_use_and_directories_that_are_not_there_are_refused(

@@ -53,7 +53,7 @@ def test_a_snapshot_is_renewed_at_a_stop_when_enough_was_written(tmp_path: Path)
     latest = ids(world)[-1]
     assert latest.offset == metadata.metadata_log.end_offset
     snapshot = read_snapshot(world.disk, snapshot_path(str(world.folder()), latest))
-    assert [type(said) for said in snapshot.quorum[1:3]] == [KRaftVersionRecord, VotersRecord]
+    assert [type(record) for record in snapshot.quorum[1:3]] == [KRaftVersionRecord, VotersRecord]
     again = world.open(register=False)
     assert everything(again.image) == everything(metadata.image)
     assert len(again.image.topic_names()) == 20
@@ -122,9 +122,9 @@ def test_what_is_too_large_is_cut_before_the_oldest_snapshot_that_stays(tmp_path
     metadata = world.open(rules=OFTEN._replace(retention_bytes=6_000), config=small_segments())
     for at in range(40):
         create(metadata, f"topic-{at}")
-    kept = ids(world)
-    assert SnapshotId(0, 0) not in kept
-    assert 0 < metadata.metadata_log.start_offset <= kept[-1].offset
+    remaining = ids(world)
+    assert SnapshotId(0, 0) not in remaining
+    assert 0 < metadata.metadata_log.start_offset <= remaining[-1].offset
     segments = sorted(int(path.stem) for path in world.folder().glob("*.log"))
     assert 0 not in segments
     again = world.open(register=False, config=small_segments())

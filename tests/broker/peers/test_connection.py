@@ -193,36 +193,36 @@ async def test_a_peer_that_closes_before_the_answer_ends_all_requests(script: Sc
 
 
 async def test_a_peer_that_never_answers_is_closed_when_the_requests_time_is_over(clock: ManualClock) -> None:
-    asked, gone = asyncio.Event(), asyncio.Event()
+    received, gone = asyncio.Event(), asyncio.Event()
 
     async def silent(talk: Talk) -> None:
         await talk.greet()
         await talk.request()
-        asked.set()
+        received.set()
         await talk.gone()
         gone.set()
 
     async with connected(silent, clock) as connection:
-        asking = ask(connection, timeout_ms=700)
-        await asked.wait()
+        answer = ask(connection, timeout_ms=700)
+        await received.wait()
         clock.advance(699)
         await asyncio.sleep(0)
-        assert not asking.done()
+        assert not answer.done()
         clock.advance(1)
         with pytest.raises(RequestTimedOut, match="no answer to MetadataRequest v12 within 700 ms"):
-            await asking
+            await answer
         assert not connection.is_ready
         await gone.wait()
 
 
 async def test_a_late_answer_is_not_taken_for_another_requests(clock: ManualClock) -> None:
     late = asyncio.Event()
-    asked = asyncio.Event()
+    received = asyncio.Event()
 
     async def slow(talk: Talk) -> None:
         await talk.greet()
         first, second = await talk.request(), await talk.request()
-        asked.set()
+        received.set()
         await late.wait()
         third = await talk.request()
         for number, request in enumerate((first, second, third), 1):
@@ -231,7 +231,7 @@ async def test_a_late_answer_is_not_taken_for_another_requests(clock: ManualCloc
 
     async with connected(slow, clock) as connection:
         first, second = ask(connection, timeout_ms=1000), ask(connection, timeout_ms=10)
-        await asked.wait()
+        await received.wait()
         clock.advance(10)
         with pytest.raises(RequestTimedOut):
             await second
@@ -241,12 +241,12 @@ async def test_a_late_answer_is_not_taken_for_another_requests(clock: ManualCloc
 
 
 async def test_who_is_cancelled_leaves_the_connection_to_the_others(clock: ManualClock) -> None:
-    asked, go_on = asyncio.Event(), asyncio.Event()
+    received, go_on = asyncio.Event(), asyncio.Event()
 
     async def slow(talk: Talk) -> None:
         await talk.greet()
         requests = [await talk.request(), await talk.request()]
-        asked.set()
+        received.set()
         await go_on.wait()
         for number, request in enumerate(requests, 1):
             await talk.reply(request, metadata(str(number)))
@@ -254,7 +254,7 @@ async def test_who_is_cancelled_leaves_the_connection_to_the_others(clock: Manua
 
     async with connected(slow, clock) as connection:
         first, second = ask(connection), ask(connection)
-        await asked.wait()
+        await received.wait()
         first.cancel()
         await asyncio.wait([first])
         go_on.set()
@@ -276,20 +276,20 @@ async def test_a_flood_ends_the_connection(clock: ManualClock) -> None:
 
 
 async def test_closing_ends_what_is_unanswered(clock: ManualClock) -> None:
-    asked = asyncio.Event()
+    received = asyncio.Event()
 
     async def silent(talk: Talk) -> None:
         await talk.greet()
         await talk.request()
-        asked.set()
+        received.set()
         await talk.gone()
 
     async with connected(silent, clock) as connection:
-        asking = ask(connection)
-        await asked.wait()
+        answer = ask(connection)
+        await received.wait()
         await connection.close()
         with pytest.raises(ConnectionClosed, match="this side closed the connection"):
-            await asking
+            await answer
         await connection.close()
         with pytest.raises(ConnectionClosed):
             await ask(connection)

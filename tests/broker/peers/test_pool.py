@@ -32,13 +32,13 @@ def clock() -> ManualClock:
 class Dials:
     """Dials for real after so many that are refused."""
 
-    def __init__(self, refused: int = 1 << 30) -> None:
-        self.refused = refused
+    def __init__(self, failures: int = 1 << 30) -> None:
+        self.failures = failures
         self.count = 0
 
     async def __call__(self, address: Address, protocol: Callable[[], asyncio.BufferedProtocol]) -> None:
         self.count += 1
-        if self.count <= self.refused:
+        if self.count <= self.failures:
             raise ConnectionRefusedError(f"refusal {self.count}")
         await dial_tcp(address, protocol)
 
@@ -97,7 +97,7 @@ async def test_a_request_that_was_sent_is_not_sent_again(clock: ManualClock) -> 
 
 
 async def test_connecting_is_tried_again_after_longer_and_longer_waits(clock: ManualClock) -> None:
-    dials = Dials(refused=7)
+    dials = Dials(failures=7)
     dialed_ms: list[int] = []
 
     async def dial(address: Address, protocol: Callable[[], asyncio.BufferedProtocol]) -> None:
@@ -105,11 +105,11 @@ async def test_connecting_is_tried_again_after_longer_and_longer_waits(clock: Ma
         await dials(address, protocol)
 
     async with peer_of(answer_all, clock, SETTINGS._replace(dial=dial)) as peer:
-        asking = ask(peer)
+        answer = ask(peer)
         while dials.count < 8:
             clock.advance(1)
             await asyncio.sleep(0)
-        assert (await asking).cluster_id == "1"
+        assert (await answer).cluster_id == "1"
     waits = [later - earlier for earlier, later in pairwise(dialed_ms)]
     # A turn of the loop is a millisecond here, and it takes some to dial.
     assert [wait - wait % 50 for wait in waits] == [50, 100, 200, 400, 800, 1000, 1000]
@@ -117,12 +117,12 @@ async def test_connecting_is_tried_again_after_longer_and_longer_waits(clock: Ma
 
 async def test_connecting_has_an_end(clock: ManualClock) -> None:
     peer = Peer(NOWHERE, SETTINGS._replace(dial=Dials()), clock, half)
-    asking = ask(peer, timeout_ms=240)
-    while not asking.done():
+    answer = ask(peer, timeout_ms=240)
+    while not answer.done():
         clock.advance(10)
         await asyncio.sleep(0)
     with pytest.raises(PeerUnavailable, match="refusal 3; no other connection within 240 ms"):
-        await asking
+        await answer
     await peer.close()
 
 
@@ -156,22 +156,22 @@ async def test_a_request_that_the_peer_does_not_know_leaves_the_connection(clock
 
 
 async def test_a_half_open_peer_is_left_for_a_new_connection(clock: ManualClock) -> None:
-    asked = asyncio.Event()
+    received = asyncio.Event()
 
     async def first_is_silent(talk: Talk) -> None:
         if talk.number > 1:
             await answer_all(talk)
         await talk.greet()
         await talk.request()
-        asked.set()
+        received.set()
         await talk.gone()
 
     async with peer_of(first_is_silent, clock) as peer:
-        asking = ask(peer, timeout_ms=100)
-        await asked.wait()
+        answer = ask(peer, timeout_ms=100)
+        await received.wait()
         clock.advance(100)
         with pytest.raises(RequestTimedOut):
-            await asking
+            await answer
         assert (await ask(peer)).cluster_id == "2"
 
 
@@ -208,11 +208,11 @@ async def test_a_dial_that_fails_in_the_turn_in_which_its_peer_is_closed_is_not_
 
 async def test_closing_ends_who_waits_for_a_connection(clock: ManualClock) -> None:
     peer = Peer(NOWHERE, SETTINGS._replace(dial=Dials()), clock, half)
-    asking = ask(peer)
+    answer = ask(peer)
     await clock.next_timer()
     await peer.close()
     with pytest.raises(ConnectionClosed):
-        await asking
+        await answer
     with pytest.raises(ConnectionClosed):
         await ask(peer)
 
@@ -246,21 +246,21 @@ async def test_a_node_is_asked_where_it_is_said_to_be(clock: ManualClock) -> Non
 
 
 async def test_what_was_asked_of_a_node_that_is_gone_ends(clock: ManualClock) -> None:
-    asked = asyncio.Event()
+    received = asyncio.Event()
 
     async def silent(talk: Talk) -> None:
         await talk.greet()
         await talk.request()
-        asked.set()
+        received.set()
         await talk.gone()
 
     async with scripted(silent) as address, peers_of(clock) as peers:
         peers.place({1: address})
-        asking = asyncio.create_task(peers.send(1, METADATA, MetadataResponse, timeout_ms=100))
-        await asked.wait()
+        answer = asyncio.create_task(peers.send(1, METADATA, MetadataResponse, timeout_ms=100))
+        await received.wait()
         peers.place({})
         with pytest.raises(ConnectionClosed):
-            await asking
+            await answer
 
 
 async def test_bootstrap_goes_on_to_the_next_address_until_one_answers(clock: ManualClock) -> None:
@@ -282,21 +282,21 @@ async def test_bootstrap_leaves_a_silent_address_time_for_the_others(clock: Manu
         await talk.gone()
 
     async with scripted(silent) as bad, scripted(answer_all) as good, peers_of(clock, bad, good) as peers:
-        asking = asyncio.create_task(peers.send_any(METADATA, MetadataResponse, timeout_ms=400))
+        answer = asyncio.create_task(peers.send_any(METADATA, MetadataResponse, timeout_ms=400))
         await greeted.wait()
         clock.advance(200)
-        assert (await asking).cluster_id == "1"
+        assert (await answer).cluster_id == "1"
 
 
 async def test_bootstrap_has_an_end(clock: ManualClock) -> None:
     other = NOWHERE._replace(port=10)
     async with peers_of(clock, NOWHERE, other, settings=SETTINGS._replace(dial=Dials())) as peers:
-        asking = asyncio.create_task(peers.send_any(METADATA, MetadataResponse, timeout_ms=400))
-        while not asking.done():
+        answer = asyncio.create_task(peers.send_any(METADATA, MetadataResponse, timeout_ms=400))
+        while not answer.done():
             clock.advance(10)
             await asyncio.sleep(0)
         with pytest.raises(PeerUnavailable):
-            await asking
+            await answer
 
 
 async def test_without_an_address_nobody_is_asked(clock: ManualClock) -> None:

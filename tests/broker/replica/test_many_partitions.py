@@ -96,8 +96,8 @@ async def broker(tmp_path: Path) -> AsyncIterator[Slowly]:
 
 
 def begin_to_create(client: Client, topic: str = "t") -> None:
-    wanted = CreatableTopic(name=topic, num_partitions=MANY, replication_factor=1, assignments=[], configs=[])
-    client.send(request_frame(CreateTopicsRequest(topics=[wanted], timeout_ms=1000), 7))
+    topic_of_many = CreatableTopic(name=topic, num_partitions=MANY, replication_factor=1, assignments=[], configs=[])
+    client.send(request_frame(CreateTopicsRequest(topics=[topic_of_many], timeout_ms=1000), 7))
 
 
 async def created(client: Client) -> int:
@@ -185,7 +185,7 @@ async def test_partitions_that_follow_have_the_config_of_then(broker: Slowly) ->
         IncrementalAlterConfigsRequest(resources=[resource], validate_only=False), 1, IncrementalAlterConfigsResponse
     )
     await created(creating)
-    assert {each.log.config.retention_ms for each in broker.replicas.topic("t").values()} == {12345}
+    assert {partition.log.config.retention_ms for partition in broker.replicas.topic("t").values()} == {12345}
 
 
 async def test_partitions_that_follow_have_the_leader_epoch_of_then(broker: Slowly) -> None:

@@ -131,12 +131,12 @@ async def test_a_log_that_cannot_be_made_holds_up_no_other(logs: Logs, new_logs:
     def fail() -> None:
         raise ValueError("it cannot be")
 
-    told: list[object] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context["exception"]))
+    errors: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context["exception"]))
     for _ in range(STEP_MS):
         new_logs.make("t", logs.log("log"))
     for work in (fail, logs.log("another"), fail):
         new_logs.make("t", work)
     await new_logs.made(["t"])
     assert logs.made[STEP_MS:] == ["another"]
-    assert len(told) == 2
+    assert len(errors) == 2

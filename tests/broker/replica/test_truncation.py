@@ -43,7 +43,7 @@ class Held(Workers):
         self.held.append((work, then))
 
     def go(self) -> None:
-        """What was begun is done."""
+        """Runs begun work to its end."""
         held, self.held = self.held, []
         for work, then in held:
             try:
@@ -110,7 +110,7 @@ def leads(epoch: int = NEXT, *, partition_epoch: int | None = None, end: int = 4
     return role
 
 
-def refused(partition: Partition, epoch: int = -1) -> tuple[ErrorCode, int, int]:
+def error_of(partition: Partition, epoch: int = -1) -> tuple[ErrorCode, int, int]:
     """How clients are refused, and where they are sent."""
     with pytest.raises(LeaderMoved) as caught:
         partition.check_leads(epoch)
@@ -150,8 +150,8 @@ async def test_a_partition_that_is_to_lead_does_so_once_its_log_is_whole(tmp_pat
         task = await broker.begun()
         partition.become(leads(), 0)
         assert not partition.leads
-        assert refused(partition) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, ME, NEXT)
-        assert refused(partition, NEXT) == (ErrorCode.UNKNOWN_LEADER_EPOCH, ME, NEXT)
+        assert error_of(partition) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, ME, NEXT)
+        assert error_of(partition, NEXT) == (ErrorCode.UNKNOWN_LEADER_EPOCH, ME, NEXT)
         assert (await produce(client, "t", batch(b"x"))).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert (await fetch(client, "t")).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
         broker.workers.go()
@@ -254,7 +254,7 @@ async def test_a_topic_that_is_deleted_twice_meanwhile_is_gone(tmp_path: Path) -
 async def delete(broker: Follower) -> None:
     request = DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000)
     response = await broker.server.broker.controller.delete_topics(request, 5)
-    assert [each.error_code for each in response.responses] == [ErrorCode.NONE]
+    assert [topic.error_code for topic in response.responses] == [ErrorCode.NONE]
 
 
 async def test_a_log_that_moves_is_cut_in_both_places(tmp_path: Path) -> None:

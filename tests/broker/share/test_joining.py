@@ -36,7 +36,7 @@ async def coordinated(broker: InProcess) -> None:
 
 def assigned(response: ShareGroupHeartbeatResponse) -> list[tuple[bytes, list[int]]]:
     assert response.assignment is not None
-    return [(each.topic_id, each.partitions) for each in response.assignment.topic_partitions]
+    return [(topic.topic_id, topic.partitions) for topic in response.assignment.topic_partitions]
 
 
 def test_members_that_join_while_state_is_made_are_answered_with_their_partitions(tmp_path: Path) -> None:
@@ -45,8 +45,8 @@ def test_members_that_join_while_state_is_made_are_answered_with_their_partition
             topic_id = await broker.create_topic("topic", 1)
             await coordinated(broker)
             answers = await asyncio.gather(*(beat(broker, f"member-{number}") for number in range(3)))
-            assert [assigned(each) for each in answers] == [[(topic_id, [0])]] * 3
-            assert [each.error_code for each in answers] == [0, 0, 0]
+            assert [assigned(answer) for answer in answers] == [[(topic_id, [0])]] * 3
+            assert [answer.error_code for answer in answers] == [0, 0, 0]
             following = await beat(broker, "member-0", answers[0].member_epoch)
             assert (following.error_code, following.heartbeat_interval_ms) == (0, 5000)
 

@@ -1,4 +1,4 @@
-"""What a share group's members notice of who keeps their state: fenced, failing, forgetful, or tidied up."""
+"""Persisters as a share group's members notice them: fenced, failing, forgetful, or tidied up."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def test_what_could_not_be_written_is_still_the_members(directory: Path, monkeyp
 
         with monkeypatch.context() as failing:
             failing.setattr(CoordinatorPersister, "write", write)
-            refused = await fetching.acknowledge(epoch, (0, 2, 1))
-        assert code(refused) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+            failed = await fetching.acknowledge(epoch, (0, 2, 1))
+        assert code(failed) == ErrorCode.COORDINATOR_NOT_AVAILABLE
         assert code(await fetching.acknowledge(epoch + 1, (0, 2, 1))) == ErrorCode.NONE
 
     run(directory, test)

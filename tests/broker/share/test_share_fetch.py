@@ -59,28 +59,30 @@ class Fetching:
         records = [Record(0, 0, None, b"value") for _ in range(count)]
         self.broker.server.broker.replicas.partition("topic", partition).append(memoryview(batch.build(records)), 1)
 
-    def request(self, epoch: int, *said: tuple[int, int, int], **fields: object) -> ShareFetchRequest:
+    def request(self, epoch: int, *acknowledged: tuple[int, int, int], **fields: object) -> ShareFetchRequest:
         batches = [
             AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=[kind])
-            for first, last, kind in said
+            for first, last, kind in acknowledged
         ]
         named = [FetchPartition(partition_index=0, acknowledgement_batches=batches)]
-        topics = [FetchTopic(topic_id=self.topic_id, partitions=named)] if epoch == 0 or said else []
+        topics = [FetchTopic(topic_id=self.topic_id, partitions=named)] if epoch == 0 or acknowledged else []
         values: dict[str, object] = {
             "group_id": GROUP, "member_id": MEMBER, "share_session_epoch": epoch, "max_wait_ms": 0, "min_bytes": 1,
             "max_bytes": 1 << 20, "max_records": 500, "batch_size": 500, "topics": topics, "forgotten_topics_data": [],
         }  # fmt: skip
         return ShareFetchRequest(**{**values, **fields})  # type: ignore[arg-type]
 
-    async def fetch(self, epoch: int, *said: tuple[int, int, int], **fields: object) -> ShareFetchResponse:
-        return await self.client.ask(self.request(epoch, *said, **fields), 2, ShareFetchResponse)
+    async def fetch(self, epoch: int, *acknowledged: tuple[int, int, int], **fields: object) -> ShareFetchResponse:
+        return await self.client.ask(self.request(epoch, *acknowledged, **fields), 2, ShareFetchResponse)
 
-    async def acknowledge(self, epoch: int, *said: tuple[int, int, int]) -> ShareAcknowledgeResponse:
-        batches = [Said(first_offset=first, last_offset=last, acknowledge_types=[kind]) for first, last, kind in said]
+    async def acknowledge(self, epoch: int, *acknowledged: tuple[int, int, int]) -> ShareAcknowledgeResponse:
+        batches = [
+            Said(first_offset=first, last_offset=last, acknowledge_types=[kind]) for first, last, kind in acknowledged
+        ]
         partition = AcknowledgePartition(partition_index=0, acknowledgement_batches=batches)
         topics = [AcknowledgeTopic(topic_id=self.topic_id, partitions=[partition])]
         request = ShareAcknowledgeRequest(
-            group_id=GROUP, member_id=MEMBER, share_session_epoch=epoch, topics=topics if said else []
+            group_id=GROUP, member_id=MEMBER, share_session_epoch=epoch, topics=topics if acknowledged else []
         )
         return await self.client.ask(request, 2, ShareAcknowledgeResponse)
 
@@ -92,10 +94,10 @@ def only(response: ShareFetchResponse) -> PartitionData:
 
 def acquired(response: ShareFetchResponse) -> list[tuple[int, int, int]]:
     return [
-        (each.first_offset, each.last_offset, each.delivery_count)
+        (acquired_range.first_offset, acquired_range.last_offset, acquired_range.delivery_count)
         for topic in response.responses
         for partition in topic.partitions
-        for each in partition.acquired_records
+        for acquired_range in partition.acquired_records
     ]
 
 
@@ -221,8 +223,8 @@ def test_sessions_have_epochs_and_a_limit(directory: Path) -> None:
         assert (await fetching.fetch(0)).error_code == 0
         assert (await fetching.fetch(5)).error_code == ErrorCode.INVALID_SHARE_SESSION_EPOCH
         assert (await fetching.acknowledge(0)).error_code == ErrorCode.INVALID_SHARE_SESSION_EPOCH
-        refused = await fetching.fetch(0, member_id="other")
-        assert refused.error_code == ErrorCode.SHARE_SESSION_LIMIT_REACHED
+        failed = await fetching.fetch(0, member_id="other")
+        assert failed.error_code == ErrorCode.SHARE_SESSION_LIMIT_REACHED
         assert (await fetching.fetch(0, (0, 1, 1))).error_code == ErrorCode.INVALID_REQUEST
         assert (await fetching.fetch(1, member_id="")).error_code == ErrorCode.INVALID_REQUEST
 
@@ -241,13 +243,15 @@ def test_a_forgotten_partition_is_not_fetched_from(directory: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", [(3, 2, 1), (0, 0, 5), (0, 0, 4)], ids=["backwards", "a type that there is not", "a renewal unannounced"]
+    "acknowledged",
+    [(3, 2, 1), (0, 0, 5), (0, 0, 4)],
+    ids=["backwards", "a type that there is not", "a renewal unannounced"],
 )
-def test_acknowledgements_that_make_no_sense_are_refused(directory: Path, said: tuple[int, int, int]) -> None:
+def test_acknowledgements_that_make_no_sense_are_refused(directory: Path, acknowledged: tuple[int, int, int]) -> None:
     async def test(fetching: Fetching) -> None:
         fetching.append(1)
         epoch, _ = await eventually(fetching, 0)
-        response = await fetching.acknowledge(epoch, said)
+        response = await fetching.acknowledge(epoch, acknowledged)
         assert response.responses[0].partitions[0].error_code == ErrorCode.INVALID_REQUEST
 
     run(directory, test)
