@@ -24,7 +24,7 @@ log = get_logger("broker.transactions")
 
 
 class Marker(NamedTuple):
-    """How a producer's transaction ends, for any of its partitions."""
+    """The end of a producer's transaction, for any of its partitions."""
 
     record: EndTransaction
     transaction_version: int
@@ -33,7 +33,7 @@ class Marker(NamedTuple):
 
 
 def marker_of(record: EndTransaction, transaction_version: int, now_ms: int) -> Marker:
-    """The marker of a transaction that ends now."""
+    """Returns the marker of a transaction that ends now."""
     kind = ControlType.COMMIT if record.committed else ControlType.ABORT
     content = EndTxnMarker(kind, record.coordinator_epoch)
     batch = end_txn_batch(content, record.producer_id, record.producer_epoch, now_ms)
@@ -48,9 +48,9 @@ class MarkerWriter:
         self._groups = groups
 
     def begin(self, name: TopicPartition, marker: Marker) -> Coroutine[Any, Any, None] | None:
-        """Appends the marker to the partition; what then returns once it is committed, None if it is. Either raises
-        KafkaError: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS, INVALID_PRODUCER_EPOCH,
-        TRANSACTION_COORDINATOR_FENCED, REQUEST_TIMED_OUT, and what a log raises."""
+        """Appends the marker to the partition, and returns a coroutine that ends once it is committed, None if it is.
+        Either raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS,
+        INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, REQUEST_TIMED_OUT, and what a log raises."""
         partition = self._environment.replicas.leader(*name)
         batch = memoryview(bytearray(marker.batch))
         if name.topic != OFFSETS.name:
@@ -77,5 +77,5 @@ async def _awaited(ended: asyncio.Future[None]) -> None:
 
 
 def as_told(error: KafkaError) -> KafkaError:
-    """A group coordinator's error as the sender of markers understands it."""
+    """Returns a group coordinator's error as the sender of markers understands it."""
     return KafkaError(translated(error.code, MARKERS), error.message)

@@ -25,7 +25,7 @@ class LogLines:
         self._left_out_of_others = 0
 
     def takes(self, ip: str) -> bool:
-        """Whether there is to be one more line that an address is the cause of. If not, it is counted."""
+        """True when there is to be one more line that an address is the cause of. If not, it is counted."""
         if self._written.total() < LINES and self._written[ip] < LINES_OF_ADDRESS:
             self._written[ip] += 1
             return True
@@ -36,7 +36,7 @@ class LogLines:
         return False
 
     def begin_anew(self) -> dict[str, object]:
-        """An interval is over; what was left out in it, as fields of a line, empty if nothing was."""
+        """Returns an interval is over; what was left out in it, as fields of a line, empty if nothing was."""
         fields: dict[str, object] = {}
         if self._left_out:
             ip, most = self._left_out.most_common(1)[0]

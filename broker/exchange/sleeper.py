@@ -10,7 +10,7 @@ from broker.replica.waiter import Waiter
 
 
 class Sleeper(Waiter):
-    """One that a coroutine awaits."""
+    """A waiter that a coroutine awaits."""
 
     __slots__ = ("wakened",)
 

@@ -10,7 +10,7 @@ from broker.exchange.pending import Parked
 
 
 class Timeouts:
-    """Ends what has waited long enough: by one timer for all that wait equally long, as nearly all consumers do."""
+    """Ends requests whose time is up: by one timer for all that wait equally long, as nearly all consumers do."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

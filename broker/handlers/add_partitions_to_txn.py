@@ -37,8 +37,10 @@ async def add_partitions_to_txn(call: Call[AddPartitionsToTxnRequest]) -> AddPar
     request = call.request
     if call.version >= FIRST_BATCHED_VERSION:
         results = [
-            AddPartitionsToTxnResult(transactional_id=each.transactional_id, topic_results=await added(call, each))
-            for each in request.transactions
+            AddPartitionsToTxnResult(
+                transactional_id=transaction.transactional_id, topic_results=await added(call, transaction)
+            )
+            for transaction in request.transactions
         ]
         return AddPartitionsToTxnResponse(results_by_transaction=results)
     only = AddPartitionsToTxnTransaction(
@@ -51,35 +53,35 @@ async def add_partitions_to_txn(call: Call[AddPartitionsToTxnRequest]) -> AddPar
 
 
 async def added(
-    call: Call[AddPartitionsToTxnRequest], wanted: AddPartitionsToTxnTransaction
+    call: Call[AddPartitionsToTxnRequest], requested: AddPartitionsToTxnTransaction
 ) -> list[AddPartitionsToTxnTopicResult]:
-    """What came of each partition."""
+    """Returns the result of each partition."""
     names = list(
-        dict.fromkeys(TopicPartition(topic.name, index) for topic in wanted.topics for index in topic.partitions)
+        dict.fromkeys(TopicPartition(topic.name, index) for topic in requested.topics for index in topic.partitions)
     )
-    refused = {name: code for name in names if (code := refusal(call, name))}
-    if refused:
-        return by_topic({name: refused.get(name, ErrorCode.OPERATION_NOT_ATTEMPTED) for name in names})
+    refusals = {name: code for name in names if (code := refusal(call, name))}
+    if refusals:
+        return by_topic({name: refusals.get(name, ErrorCode.OPERATION_NOT_ATTEMPTED) for name in names})
     transactions = call.broker.transactions
-    producer = Producer(wanted.producer_id, wanted.producer_epoch)
+    producer = Producer(requested.producer_id, requested.producer_epoch)
     try:
-        if wanted.verify_only:
-            found = await transactions.verify_partitions(wanted.transactional_id, producer, names)
-            return by_topic({name: verified(name in found) for name in names})
+        if requested.verify_only:
+            in_transaction = await transactions.verify_partitions(requested.transactional_id, producer, names)
+            return by_topic({name: verified(name in in_transaction) for name in names})
         client_version = V2 if call.version >= FIRST_BATCHED_VERSION else 0
-        await transactions.add_partitions(wanted.transactional_id, producer, names, client_version)
+        await transactions.add_partitions(requested.transactional_id, producer, names, client_version)
     except KafkaError as error:
         code = seen_by_producer(error.code, knows_fenced=call.version >= FIRST_FENCED_VERSION)
-        return by_topic(dict.fromkeys(names, code)) if wanted.verify_only else as_named(wanted, code)
-    return as_named(wanted, ErrorCode.NONE)
+        return by_topic(dict.fromkeys(names, code)) if requested.verify_only else as_named(requested, code)
+    return as_named(requested, ErrorCode.NONE)
 
 
 def verified(is_part: bool) -> ErrorCode:
     return ErrorCode.NONE if is_part else ErrorCode.TRANSACTION_ABORTABLE
 
 
-def as_named(wanted: AddPartitionsToTxnTransaction, code: ErrorCode) -> list[AddPartitionsToTxnTopicResult]:
-    """The coordinator's answer for each topic and partition as the request names them, be it twice."""
+def as_named(requested: AddPartitionsToTxnTransaction, code: ErrorCode) -> list[AddPartitionsToTxnTopicResult]:
+    """Returns the coordinator's answer for each topic and partition as the request names them, be it twice."""
     return [
         AddPartitionsToTxnTopicResult(
             name=topic.name,
@@ -88,12 +90,12 @@ def as_named(wanted: AddPartitionsToTxnTransaction, code: ErrorCode) -> list[Add
                 for index in topic.partitions
             ],
         )
-        for topic in wanted.topics
+        for topic in requested.topics
     ]
 
 
 def refusal(call: Call[AddPartitionsToTxnRequest], name: TopicPartition) -> ErrorCode:
-    """Why the partition cannot join a transaction of this client's; NONE if it can."""
+    """Returns why the partition cannot join a transaction of this client's; NONE if it can."""
     if call.version < FIRST_BATCHED_VERSION and is_internal(name.topic):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     topic = call.broker.image.topic(name.topic)
@@ -102,8 +104,8 @@ def refusal(call: Call[AddPartitionsToTxnRequest], name: TopicPartition) -> Erro
 
 
 def by_topic(codes: Codes) -> list[AddPartitionsToTxnTopicResult]:
-    """An answer of the partitions' own: each topic and partition once, in the order in which they were first named; a
-    topic without partitions is left out."""
+    """Returns an answer of the partitions' own: each topic and partition once, in the order in which they were first
+    named; a topic without partitions is left out."""
     topics: dict[str, AddPartitionsToTxnTopicResult] = {}
     for (topic, index), code in codes.items():
         result = topics.setdefault(topic, AddPartitionsToTxnTopicResult(name=topic, results_by_partition=[]))

@@ -1,4 +1,4 @@
-"""AlterShareGroupOffsets (91): where the share partitions of a group without members shall start (KIP-932)."""
+"""AlterShareGroupOffsets (91): sets the start offsets of a group without members (KIP-932)."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from protocol.types import NO_UUID
 
 async def alter_share_group_offsets(call: Call[AlterShareGroupOffsetsRequest]) -> AlterShareGroupOffsetsResponse:
     request = call.request
-    wanted: dict[str, dict[int, int]] = {}
+    start_offsets: dict[str, dict[int, int]] = {}
     for topic in request.topics:
-        starts = {each.partition_index: each.start_offset for each in topic.partitions}
-        wanted.setdefault(topic.topic_name, {}).update(starts)
+        starts = {partition.partition_index: partition.start_offset for partition in topic.partitions}
+        start_offsets.setdefault(topic.topic_name, {}).update(starts)
     try:
         if not call.broker.share_groups.is_enabled:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
         if not request.group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-        altered = await call.broker.groups.decided(request.group_id, alter_group, request.group_id, wanted)
+        altered = await call.broker.groups.decided(request.group_id, alter_group, request.group_id, start_offsets)
         failed = await alter(call.broker.share_groups, altered.initialize)
     except KafkaError as refusal:
         seen = seen_by_client(refusal)
         return AlterShareGroupOffsetsResponse(error_code=seen.code, error_message=seen.message, responses=[])
     errors = dict(altered.errors)
-    for name, starts in wanted.items():
+    for name, starts in start_offsets.items():
         named = call.broker.image.topic(name)
         topic_id = NO_UUID if named is None else named.topic_id
         for index in starts:
@@ -51,18 +51,18 @@ async def alter_share_group_offsets(call: Call[AlterShareGroupOffsetsRequest]) -
 def answer(
     call: Call[AlterShareGroupOffsetsRequest], errors: Mapping[tuple[str, int], KafkaError]
 ) -> AlterShareGroupOffsetsResponse:
-    """Each topic once, with its partitions as they are named, be it twice."""
+    """Returns each topic once, with its partitions as they are named, be it twice."""
     topics: dict[str, AlterShareGroupOffsetsResponseTopic] = {}
-    for asked in call.request.topics:
-        name = asked.topic_name
+    for requested in call.request.topics:
+        name = requested.topic_name
         topic = call.broker.image.topic(name)
-        if topic is None and not asked.partitions:
+        if topic is None and not requested.partitions:
             continue
         topic_id = NO_UUID if topic is None else topic.topic_id
         new = AlterShareGroupOffsetsResponseTopic(topic_name=name, topic_id=topic_id, partitions=[])
         topics.setdefault(name, new).partitions += [
-            answer_partition(each.partition_index, errors.get((name, each.partition_index)))
-            for each in asked.partitions
+            answer_partition(partition.partition_index, errors.get((name, partition.partition_index)))
+            for partition in requested.partitions
         ]
     return AlterShareGroupOffsetsResponse(error_code=0, responses=list(topics.values()))
 

@@ -17,7 +17,7 @@ from protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRe
 
 
 async def delete_groups(call: Call[DeleteGroupsRequest]) -> DeleteGroupsResponse:
-    """A group that is named twice is deleted once."""
+    """Deletes the groups; one that is named twice is deleted once."""
     names = dict.fromkeys(call.request.groups_names)
     return DeleteGroupsResponse(results=[await delete(call, group_id) for group_id in names])
 

@@ -1,6 +1,6 @@
 """DescribeShareGroupOffsets (90): where the share partitions of groups start (KIP-932).
 
-v1 adds the lag: the records that are not yet done with (KIP-1226). Without topics, all that have state are told.
+v1 adds the lag: the records that are not yet done with (KIP-1226). Without topics, all that have state are described.
 """
 
 from __future__ import annotations
@@ -32,43 +32,45 @@ async def describe_share_group_offsets(
 
 
 async def one_group(
-    call: Call[DescribeShareGroupOffsetsRequest], asked: DescribeShareGroupOffsetsRequestGroup
+    call: Call[DescribeShareGroupOffsetsRequest], described_group: DescribeShareGroupOffsetsRequestGroup
 ) -> DescribeShareGroupOffsetsResponseGroup:
     topics: list[DescribeShareGroupOffsetsResponseTopic] = []
     error = None
     try:
         if not call.broker.share_groups.is_enabled:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-        for name, topic_id, partitions in await wanted(call, asked):
-            told = [(index, await tell(call, asked.group_id, topic_id, index)) for index in partitions]
-            answers = [answer(index, one) for index, one in told]
+        for name, topic_id, partitions in await topics_of(call, described_group):
+            described = [(index, await tell(call, described_group.group_id, topic_id, index)) for index in partitions]
+            answers = [answer(index, one) for index, one in described]
             topics.append(
                 DescribeShareGroupOffsetsResponseTopic(topic_name=name, topic_id=topic_id, partitions=answers)
             )
     except KafkaError as refusal:
         error, topics = seen_by_client(refusal), []
     return DescribeShareGroupOffsetsResponseGroup(
-        group_id=asked.group_id, topics=topics, error_code=code_of(error), error_message=message_of(error)
+        group_id=described_group.group_id, topics=topics, error_code=code_of(error), error_message=message_of(error)
     )
 
 
-async def wanted(
-    call: Call[DescribeShareGroupOffsetsRequest], asked: DescribeShareGroupOffsetsRequestGroup
+async def topics_of(
+    call: Call[DescribeShareGroupOffsetsRequest], described_group: DescribeShareGroupOffsetsRequestGroup
 ) -> list[tuple[str, Uuid, list[int]]]:
-    """Topics by name and id, with partitions, each once if it is there. Raises KafkaError."""
+    """Returns topics by name and id, with partitions, each once if it is there. Raises KafkaError."""
     image = call.broker.image
-    if asked.topics is None:
-        found = await call.broker.groups.decided(asked.group_id, initialized_partitions, asked.group_id, None)
-        named = ((image.topic_by_id(topic_id), partitions) for topic_id, partitions in found.items())
+    if described_group.topics is None:
+        initialized = await call.broker.groups.decided(
+            described_group.group_id, initialized_partitions, described_group.group_id, None
+        )
+        named = ((image.topic_by_id(topic_id), partitions) for topic_id, partitions in initialized.items())
         return [(topic.name, topic.topic_id, sorted(indexes)) for topic, indexes in named if topic is not None]
     absent: list[tuple[str, Uuid, list[int]]] = []
     there: dict[tuple[str, Uuid], dict[int, None]] = {}
-    for each in asked.topics:
-        topic = image.topic(each.topic_name)
+    for requested in described_group.topics:
+        topic = image.topic(requested.topic_name)
         if topic is None:
-            absent.append((each.topic_name, NO_UUID, each.partitions))
+            absent.append((requested.topic_name, NO_UUID, requested.partitions))
         else:
-            there.setdefault((topic.name, topic.topic_id), {}).update(dict.fromkeys(each.partitions))
+            there.setdefault((topic.name, topic.topic_id), {}).update(dict.fromkeys(requested.partitions))
     return [*absent, *((name, topic_id, list(indexes)) for (name, topic_id), indexes in there.items())]
 
 
@@ -78,14 +80,14 @@ async def tell(call: Call[DescribeShareGroupOffsetsRequest], group_id: str, topi
     return await summary(call.broker.share_groups, ShareKey(group_id, topic_id, index))
 
 
-def answer(index: int, told: Told) -> DescribeShareGroupOffsetsResponsePartition:
+def answer(index: int, described: Told) -> DescribeShareGroupOffsetsResponsePartition:
     return DescribeShareGroupOffsetsResponsePartition(
         partition_index=index,
-        start_offset=told.start_offset,
-        leader_epoch=told.leader_epoch,
-        lag=told.lag,
-        error_code=code_of(told.error),
-        error_message=message_of(told.error),
+        start_offset=described.start_offset,
+        leader_epoch=described.leader_epoch,
+        lag=described.lag,
+        error_code=code_of(described.error),
+        error_message=message_of(described.error),
     )
 
 

@@ -39,18 +39,18 @@ async def find_coordinator(call: Call[FindCoordinatorRequest]) -> FindCoordinato
     request = call.request
     if call.version >= FIRST_BATCHED_VERSION:
         return FindCoordinatorResponse(coordinators=await find_all(call, request.coordinator_keys))
-    found = await find(call, request.key)
+    coordinator = await find(call, request.key)
     return FindCoordinatorResponse(
-        error_code=found.error_code,
-        error_message=MESSAGES[error_code(found.error_code)] if found.error_code else FOUND,
-        node_id=found.node_id,
-        host=found.host,
-        port=found.port,
+        error_code=coordinator.error_code,
+        error_message=MESSAGES[error_code(coordinator.error_code)] if coordinator.error_code else FOUND,
+        node_id=coordinator.node_id,
+        host=coordinator.host,
+        port=coordinator.port,
     )
 
 
 async def find_all(call: Call[FindCoordinatorRequest], keys: Sequence[str]) -> list[Found]:
-    """All at once: where the topic has to be made, that is tried once for all of them."""
+    """Finds the coordinators of all keys: the topic, if it has to be created, is tried once for all of them."""
     if len(keys) == 1:
         return [await find(call, keys[0])]
     return await asyncio.gather(*(find(call, key) for key in keys))
@@ -69,7 +69,8 @@ async def find(call: Call[FindCoordinatorRequest], key: str) -> Found:
 
 
 def coordinator_of(call: Call[FindCoordinatorRequest], key: str) -> Finder:
-    """By the kind of key. Raises INVALID_REQUEST for a kind that there is not, or not yet in this version."""
+    """Returns the coordinator for the kind of key. Raises INVALID_REQUEST for a kind that does not exist, or not yet in
+    this version."""
     key_type = call.request.key_type
     coordinator = call.broker.coordinators.get(key_type)
     if coordinator is None or (key_type == SHARE and call.version < FIRST_SHARE_VERSION):
@@ -80,8 +81,8 @@ def coordinator_of(call: Call[FindCoordinatorRequest], key: str) -> Finder:
 
 
 def is_share_partition(key: str) -> bool:
-    """Whether the key is a group, a topic id and a partition, as Java reads them (SharePartitionKey); the group's name
-    may have colons."""
+    """True for a group, a topic id and a partition, as Java reads them (SharePartitionKey); the group's name may have
+    colons."""
     group, topic_id, partition = ["", "", *key.rsplit(":", 2)][-3:]
     return (
         not is_blank(group)

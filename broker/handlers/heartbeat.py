@@ -22,10 +22,10 @@ async def heartbeat(call: Call[HeartbeatRequest]) -> HeartbeatResponse:
         check_group_id(request.group_id)
         return await call.broker.groups.decide(request.group_id, requests.heartbeat, request, client_of(call))
     except KafkaError as error:
-        return refused(error)
+        return failed(error)
 
 
-def refused(error: KafkaError) -> HeartbeatResponse:
+def failed(error: KafkaError) -> HeartbeatResponse:
     return HeartbeatResponse(error_code=translated(error.code, CLASSIC_HEARTBEATS))
 
 

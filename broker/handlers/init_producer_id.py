@@ -25,12 +25,12 @@ async def init_producer_id(call: Call[InitProducerIdRequest]) -> InitProducerIdR
     try:
         producer = await producer_of(call, request.transactional_id, expected(request))
     except KafkaError as error:
-        return refused(seen_by_producer(error.code, knows_fenced=call.version >= FIRST_FENCED_VERSION))
+        return failed(seen_by_producer(error.code, knows_fenced=call.version >= FIRST_FENCED_VERSION))
     return InitProducerIdResponse(error_code=0, producer_id=producer.producer_id, producer_epoch=producer.epoch)
 
 
 def expected(request: InitProducerIdRequest) -> Producer | None:
-    """Who the producer says that it is; it says both or nothing."""
+    """Returns the producer id and epoch that the request has; it has both or neither."""
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_EPOCH):
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     return None if request.producer_id == NO_PRODUCER_ID else Producer(request.producer_id, request.producer_epoch)
@@ -48,7 +48,7 @@ async def producer_of(
     )
 
 
-def refused(code: ErrorCode) -> InitProducerIdResponse:
+def failed(code: ErrorCode) -> InitProducerIdResponse:
     return InitProducerIdResponse(error_code=code, producer_id=NO_PRODUCER_ID, producer_epoch=NO_EPOCH)
 
 

@@ -25,7 +25,7 @@ NAME = attrgetter("name")
 
 
 async def offset_delete(call: Call[OffsetDeleteRequest]) -> OffsetDeleteResponse:
-    """Partitions that are not there are answered here, the rest by the group's shard."""
+    """Answers partitions that are not there, and has the group's shard answer the rest."""
     request = call.request
     unknown = [absent for topic in request.topics if (absent := take_absent(call, topic)) is not None]
     request.topics = [topic for topic in request.topics if topic.partitions]
@@ -39,12 +39,13 @@ async def offset_delete(call: Call[OffsetDeleteRequest]) -> OffsetDeleteResponse
 
 
 def take_absent(call: Call[OffsetDeleteRequest], topic: OffsetDeleteRequestTopic) -> OffsetDeleteResponseTopic | None:
-    """The answer of a topic, or of partitions, that are not there, which leave the request; None if all are."""
-    found = call.broker.image.topic(topic.name)
-    there = () if found is None else found.partitions
+    """Removes a topic, or partitions, that are not there from the request, and returns their answer; None if all are
+    there."""
+    topic_image = call.broker.image.topic(topic.name)
+    there = () if topic_image is None else topic_image.partitions
     absent: list[OffsetDeleteRequestPartition] = [p for p in topic.partitions if p.partition_index not in there]
     topic.partitions = [p for p in topic.partitions if p.partition_index in there]
-    if found is not None and not absent:
+    if topic_image is not None and not absent:
         return None
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     answers = [OffsetDeleteResponsePartition(partition_index=p.partition_index, error_code=code) for p in absent]

@@ -39,38 +39,38 @@ Asked = asyncio.Future[OffsetFetchResponseGroup] | KafkaError
 
 
 async def offset_fetch(call: Call[OffsetFetchRequest]) -> OffsetFetchResponse:
-    """Every group is asked at once."""
+    """Fetches the offsets of all groups at once."""
     groups = call.request.groups if call.version >= FIRST_BATCHED_VERSION else [single(call.request)]
     unknown = [named(call, group) for group in groups]
-    asked = [ask(call, group) for group in groups]
-    if pending := [each for each in asked if not isinstance(each, KafkaError) and not each.done()]:
+    answers = [ask(call, group) for group in groups]
+    if pending := [answer for answer in answers if not isinstance(answer, KafkaError) and not answer.done()]:
         await asyncio.wait(pending)
-    return response(call, groups, asked, unknown)
+    return response(call, groups, answers, unknown)
 
 
 def single(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
-    """The one group of older versions."""
+    """Returns the one group of older versions."""
     if request.topics is None:
         return OffsetFetchRequestGroup(group_id=request.group_id, topics=None)
-    wanted = [
+    topics = [
         OffsetFetchRequestTopics(name=one.name, partition_indexes=one.partition_indexes) for one in request.topics
     ]
-    return OffsetFetchRequestGroup(group_id=request.group_id, topics=wanted)
+    return OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
 
 
 def named(call: Call[OffsetFetchRequest], group: OffsetFetchRequestGroup) -> list[OffsetFetchResponseTopics]:
-    """Finds the names of topics that are asked for by id; the answers of those that are not there."""
+    """Sets the names of topics that are requested by id; returns the answers of those that are not there."""
     if call.version < FIRST_TOPIC_ID_VERSION or group.topics is None:
         return []
-    unknown, known = [], []
+    unknown, existing = [], []
     for topic in group.topics:
-        found = call.broker.image.topic_by_id(topic.topic_id)
-        if found is None:
+        topic_image = call.broker.image.topic_by_id(topic.topic_id)
+        if topic_image is None:
             unknown.append(failed(topic, ErrorCode.UNKNOWN_TOPIC_ID))
         else:
-            topic.name = found.name
-            known.append(topic)
-    group.topics = known
+            topic.name = topic_image.name
+            existing.append(topic)
+    group.topics = existing
     return unknown
 
 
@@ -84,11 +84,11 @@ def ask(call: Call[OffsetFetchRequest], group: OffsetFetchRequestGroup) -> Asked
 def response(
     call: Call[OffsetFetchRequest],
     groups: Sequence[OffsetFetchRequestGroup],
-    asked: Sequence[Asked],
+    outcomes: Sequence[Asked],
     unknown: Sequence[list[OffsetFetchResponseTopics]],
 ) -> OffsetFetchResponse:
     fitting = partial(answer_group, call)
-    answers = [fitting(*each) for each in zip(groups, asked, unknown, strict=True)]
+    answers = [fitting(*parts) for parts in zip(groups, outcomes, unknown, strict=True)]
     if call.version >= FIRST_BATCHED_VERSION:
         return OffsetFetchResponse(groups=answers)
     (only,) = answers
@@ -98,14 +98,14 @@ def response(
 def answer_group(
     call: Call[OffsetFetchRequest],
     group: OffsetFetchRequestGroup,
-    asked: Asked,
+    outcome: Asked,
     unknown: list[OffsetFetchResponseTopics],
 ) -> OffsetFetchResponseGroup:
-    error = asked if isinstance(asked, KafkaError) else asked.exception()
+    error = outcome if isinstance(outcome, KafkaError) else outcome.exception()
     if isinstance(error, KafkaError):
-        return refused(call, group, translated(seen_by_client(error).code, OFFSET_FETCHES))
-    assert not isinstance(asked, KafkaError)
-    answer = asked.result()
+        return failed_group(call, group, translated(seen_by_client(error).code, OFFSET_FETCHES))
+    assert not isinstance(outcome, KafkaError)
+    answer = outcome.result()
     if call.version >= FIRST_TOPIC_ID_VERSION:
         answer.topics = with_ids(call, answer.topics)
     answer.topics += unknown
@@ -115,19 +115,19 @@ def answer_group(
 def with_ids(
     call: Call[OffsetFetchRequest], topics: list[OffsetFetchResponseTopics]
 ) -> list[OffsetFetchResponseTopics]:
-    """The topics with their ids, without those that are not there any more."""
+    """Returns the topics with their ids, without those that are not there any more."""
     image = call.broker.image
     for topic in topics:
         if topic.topic_id == NO_UUID:
-            found = image.topic(topic.name)
-            topic.topic_id = NO_UUID if found is None else found.topic_id
+            topic_image = image.topic(topic.name)
+            topic.topic_id = NO_UUID if topic_image is None else topic_image.topic_id
     return [topic for topic in topics if topic.topic_id != NO_UUID]
 
 
-def refused(
+def failed_group(
     call: Call[OffsetFetchRequest], group: OffsetFetchRequestGroup, code: ErrorCode
 ) -> OffsetFetchResponseGroup:
-    """A group's own error, or that of each partition where a version has no place for it."""
+    """Returns a group's own error, or that of each partition when a version has no place for it."""
     if call.version >= FIRST_NULL_FOR_ALL_VERSION:
         return OffsetFetchResponseGroup(group_id=group.group_id, topics=[], error_code=code)
     topics = [failed(topic, code) for topic in group.topics or ()]
@@ -151,13 +151,13 @@ def failed(topic: OffsetFetchRequestTopics, code: ErrorCode) -> OffsetFetchRespo
 def old_form(topic: OffsetFetchResponseTopics) -> OffsetFetchResponseTopic:
     partitions = [
         OffsetFetchResponsePartition(
-            partition_index=each.partition_index,
-            committed_offset=each.committed_offset,
-            committed_leader_epoch=each.committed_leader_epoch,
-            metadata=each.metadata,
-            error_code=each.error_code,
+            partition_index=partition.partition_index,
+            committed_offset=partition.committed_offset,
+            committed_leader_epoch=partition.committed_leader_epoch,
+            metadata=partition.metadata,
+            error_code=partition.error_code,
         )
-        for each in topic.partitions
+        for partition in topic.partitions
     ]
     return OffsetFetchResponseTopic(name=topic.name, partitions=partitions)
 

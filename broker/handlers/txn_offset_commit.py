@@ -37,10 +37,12 @@ FIRST_TOPIC_ID_VERSION = 6
 
 
 async def txn_offset_commit(call: Call[TxnOffsetCommitRequest]) -> TxnOffsetCommitResponse:
-    """Partitions that are not there are answered here, the rest by the group's shard."""
+    """Answers partitions that are not there, and has the group's shard answer the rest."""
     request = call.request
     unknown: list[TxnOffsetCommitResponseTopic] = []
-    request.topics = [topic for each in request.topics if (topic := known(call, each, unknown)) is not None]
+    request.topics = [
+        topic for requested in request.topics if (topic := existing(call, requested, unknown)) is not None
+    ]
     if not request.topics:
         return TxnOffsetCommitResponse(topics=merged(unknown, [], NAME_AND_ID))
     try:
@@ -65,24 +67,27 @@ async def committed(call: Call[TxnOffsetCommitRequest]) -> TxnOffsetCommitRespon
     return await groups.decided(request.group_id, commit_transactional, request, client_of(call))
 
 
-def known(
+def existing(
     call: Call[TxnOffsetCommitRequest],
     topic: TxnOffsetCommitRequestTopic,
     unknown: list[TxnOffsetCommitResponseTopic],
 ) -> TxnOffsetCommitRequestTopic | None:
-    """The topic with its name and those partitions that are there, None without any; the others go to `unknown`."""
+    """Returns the topic with its name and those partitions that are there, None without any; adds the others to
+    `unknown`."""
     by_id = call.version >= FIRST_TOPIC_ID_VERSION
     image = call.broker.image
-    found = image.topic_by_id(topic.topic_id) if by_id else image.topic(topic.name)
-    if found is None:
+    topic_image = image.topic_by_id(topic.topic_id) if by_id else image.topic(topic.name)
+    if topic_image is None:
         code = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         unknown.append(failed(topic, topic.partitions, code))
         return None
-    topic.name = found.name
-    absent = [each for each in topic.partitions if each.partition_index not in found.partitions]
+    topic.name = topic_image.name
+    absent = [partition for partition in topic.partitions if partition.partition_index not in topic_image.partitions]
     if absent:
         unknown.append(failed(topic, absent, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-        topic.partitions = [each for each in topic.partitions if each.partition_index in found.partitions]
+        topic.partitions = [
+            partition for partition in topic.partitions if partition.partition_index in topic_image.partitions
+        ]
     return topic if topic.partitions else None
 
 
@@ -90,7 +95,8 @@ def failed(
     topic: TxnOffsetCommitRequestTopic, partitions: Iterable[TxnOffsetCommitRequestPartition], code: ErrorCode
 ) -> TxnOffsetCommitResponseTopic:
     answers = [
-        TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code) for each in partitions
+        TxnOffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code)
+        for partition in partitions
     ]
     return TxnOffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answers)
 

@@ -151,11 +151,11 @@ class Admission:
 
     def _turn_away(self, connection: Entrant, rate: int) -> None:
         if connection in self._turned_away:
-            self._lines.refused(connection, _too_often(rate))
+            self._lines.turned_away(connection, _too_often(rate))
             connection.cut_off()
 
     def _refuse(self, connection: Entrant, reason: str) -> bool:
-        self._lines.refused(connection, reason)
+        self._lines.turned_away(connection, reason)
         return False
 
     def _places(self) -> int:

@@ -34,8 +34,8 @@ REQUESTS_PER_TURN: Final = 256
 ten thousand of the smallest."""
 
 READ_AHEAD_BYTES: Final = 512 * 1024
-"""What a connection holds of a request behind those that wait for their answers; the rest of it stays with the
-kernel, or with the peer."""
+"""The bytes that a connection holds of a request behind those that wait for their answers; the rest of it stays with
+the kernel, or with the peer."""
 
 COALESCED_ANSWERS: Final = 32
 """Short answers to requests that came in one read go out by one system call, which costs more than an append; so many
@@ -65,7 +65,7 @@ class ServerConnection(ClientConnection):
         self.transport: asyncio.Transport = cast(asyncio.Transport, None)  # set before anything else is called
         self.stall: Stall | None = None
         self._unread_bytes = 0
-        """What its peer had not taken when it was last looked at."""
+        """The bytes that its peer had not taken at the last look."""
         self.answered = 0
         """Requests that were answered while it held memory."""
         self._admitted = False
@@ -82,7 +82,7 @@ class ServerConnection(ClientConnection):
 
     @property
     def kept_bytes(self) -> int:
-        """What it holds of requests that are not answered."""
+        """The bytes that it holds of unanswered requests."""
         return self._queued_bytes + self._awaited_bytes + self.reader.held_bytes
 
     @property
@@ -287,7 +287,8 @@ class ServerConnection(ClientConnection):
             self._account()
 
     def _account(self) -> None:
-        """What it holds has changed: gives the frame that is not whole its room, and says how much is held now."""
+        """Accounts for the bytes that it holds: gives the frame that is not whole its room, and reports how much is
+        held now."""
         reader, memory = self.reader, self.memory
         if reader.is_full:
             self._give_room()
@@ -328,7 +329,7 @@ class ServerConnection(ClientConnection):
         self.close()
 
     def _settled(self, answer: Answer | BaseException) -> None:
-        """What was awaited is there, or has to be awaited once more."""
+        """Takes an awaited answer, or awaits it once more."""
         if self._waits & ENDED:
             if isinstance(answer, (Parked, Running)):
                 answer.cancel()

@@ -1,4 +1,4 @@
-"""What the log is told of connections that are refused or closed, and of requests over which the broker fails.
+"""Logs connections that are refused or closed, and requests over which the broker fails.
 
 What is a bug of ours, with its trace, counts for itself, so that no other lines keep it out of the log.
 """
@@ -32,7 +32,7 @@ class ConnectionLines:
         self._of_peers = LogLines()
         self._faults = faults
 
-    def refused(self, connection: Told, reason: str) -> None:
+    def turned_away(self, connection: Told, reason: str) -> None:
         """A connection is not taken."""
         if self._of_peers.takes(connection.ip):
             log.warning("connection refused", peer=connection.peer, reason=reason)

@@ -36,7 +36,7 @@ class ConnectionRate:
         self._counts[-1] -= 1
 
     def is_idle(self, now_ms: int) -> bool:
-        """Whether nothing is left to remember."""
+        """True when nothing is left to remember."""
         self._forget(now_ms)
         return not self._starts_ms
 

@@ -1,8 +1,8 @@
-"""The memory of requests that are not answered yet: so much for all of a broker's connections, so much for one address.
+"""The memory of requests that are not answered yet, limited for all of a broker's connections, and for one address.
 
 Most requests arrive whole and are answered where they lie, in the one receive buffer: they are not counted, and not
-held up, however short memory is. What is counted are frames of which a part is missing, requests that wait for others
-of their connection, and large ones whose answer waits.
+held up, however short memory is. Counted are frames of which a part is missing, requests that wait for others of their
+connection, and large ones whose answer waits.
 
 A frame gets more room as it comes, while there is any. Then it waits: its connection is not read from. So that not all
 wait for each other, the first one goes on beyond the limit until its frame is whole, then the next; what is held stays
@@ -17,10 +17,10 @@ import sys
 from typing import Final, Protocol
 
 RECEIVE_BUFFER_BYTES: Final = 512 * 1024
-"""What one read can take: several produce batches of the usual 16 KiB to 64 KiB in one system call."""
+"""The most that one read can take: several produce batches of the usual 16 KiB to 64 KiB in one system call."""
 
 SHORT_READ_BYTES: Final = 16 * 1024
-"""What one read can take while memory is short: it may leave as much, cut in the middle, to be kept."""
+"""The most that one read can take while memory is short: it may leave as much, cut in the middle, to be held."""
 
 
 COUNTED_BYTES: Final = 64 * 1024
@@ -35,7 +35,7 @@ PRODUCE: Final = b"\0\0"
 
 
 def cost_bytes(frame: memoryview) -> int:
-    """The memory that a request takes while its answer waits, at worst."""
+    """Returns the memory that a request takes while its answer waits, at worst."""
     return len(frame) if bytes(frame[: len(PRODUCE)]) == PRODUCE else len(frame) * OBJECT_BYTES
 
 
@@ -47,7 +47,7 @@ class Holder(Protocol):
 
 
 class Share:
-    """What the connections of one address hold."""
+    """The memory that the connections of one address hold."""
 
     __slots__ = ("connections", "held_bytes")
 
@@ -65,21 +65,21 @@ class RequestMemory:
         """The most of one address."""
         self.held_bytes = 0
         self.is_short = False
-        """As much is held as may be."""
+        """True while the limit is reached."""
         self.most_bytes = 0
         """The most that was held since `most_bytes` was last set."""
         self.shares: dict[str, Share] = {}
         self._buffer = memoryview(bytearray(RECEIVE_BUFFER_BYTES))
         self.receive_buffer = self._buffer
-        """Where all connections read into, since a read is handled before the next one starts; a part of it while
-        memory is short."""
+        """The buffer of all connections, since a read is handled before the next one starts; a part of it while memory
+        is short."""
         self._waiting: dict[Holder, int] = {}
-        """Who waits for how many bytes; in the order in which they came."""
+        """The connections that wait, with the bytes that they need; in the order in which they came."""
         self.first: Holder | None = None
-        """Who goes on beyond the limit."""
+        """The connection that goes on beyond the limit."""
 
     def join(self, ip: str) -> Share:
-        """The share of an address, for one more connection."""
+        """Returns the share of an address, for one more connection."""
         share = self.shares.get(ip)
         if share is None:
             share = self.shares[ip] = Share()
@@ -87,7 +87,7 @@ class RequestMemory:
         return share
 
     def leave(self, ip: str, connection: Holder) -> None:
-        """A connection that holds nothing any more is gone."""
+        """Forgets a connection that is gone and holds nothing any more."""
         self._waiting.pop(connection, None)
         if self.first is connection:
             self.pass_on()
@@ -97,7 +97,7 @@ class RequestMemory:
             del self.shares[ip]
 
     def hold(self, share: Share, more_bytes: int) -> None:
-        """So much more is held, or less: nobody is asked, since the bytes are here."""
+        """Counts bytes that are held more, or less; it cannot refuse, since the bytes are here."""
         share.held_bytes += more_bytes
         self.held_bytes += more_bytes
         if self.held_bytes > self.most_bytes:
@@ -110,7 +110,7 @@ class RequestMemory:
             asyncio.get_running_loop().call_soon(self._offer)
 
     def grants(self, connection: Holder, share: Share, more_bytes: int) -> bool:
-        """Whether a frame gets so much more room now; else the connection is called once it does."""
+        """True when a frame gets that much more room now; else the connection is called once it does."""
         fits = self.held_bytes + more_bytes <= self.limit_bytes and share.held_bytes + more_bytes <= self.share_bytes
         if not fits:
             if self.first is None:
@@ -125,13 +125,13 @@ class RequestMemory:
         return connection in self._waiting
 
     def pass_on(self) -> None:
-        """The frame that went on beyond the limit is whole, or given up: the next one may."""
+        """Lets the next frame go on beyond the limit: the one before is whole, or given up."""
         self.first = None
         if self._waiting:
             asyncio.get_running_loop().call_soon(self._offer)
 
     def _offer(self) -> None:
-        """Room came free: those who wait ask again, in their order."""
+        """Offers free room to the connections that wait, in their order."""
         for connection in tuple(self._waiting):
             if self.is_short and self.first is not None:
                 return

@@ -1,4 +1,4 @@
-"""Connections that hold memory and bring nothing: looked at now and then, closed when they stay so.
+"""Finds connections that hold memory and bring nothing: looked at at intervals, closed when they stay so.
 
 Kafka leaves them until connections.max.idle.ms, which a byte now and then puts off for ever.
 """
@@ -12,15 +12,16 @@ from broker.network.request_memory import Holder, RequestMemory
 from protocol.connection import FrameReader
 
 MIN_PROGRESS_BYTES: Final = 64 * 1024
-"""What a request that is not whole must bring within odradek.request.stall.timeout.ms, or the rest of it: two kilobytes
-a second by default, which the thinnest line carries. Who brings that much pays for the memory that it takes."""
+"""The bytes that an unfinished request must bring within odradek.request.stall.timeout.ms, or the rest of it: two
+kilobytes a second by default, which the thinnest line carries. A client that brings that much pays for the memory that
+it takes."""
 
 CHECKS: Final = 4
 """Looks at each connection within that time, so that one is closed at most a quarter of it too late."""
 
 ARRIVES, WAITS_FOR_ROOM, HOLDS, ENDS = range(4)
-"""Why a connection holds what it holds: its request has come in part; the rest gets no room; requests wait to be
-answered, while memory is short; it is closed, and the peer does not take its last answers."""
+"""The reasons for which a connection holds memory: its request has come in part; the rest gets no room; requests wait
+to be answered, while memory is short; it is closed, and the peer does not take its last answers."""
 
 REASONS: Final = {
     ARRIVES: "a request of {size} bytes brought {arrived}, and too few of them",
@@ -32,7 +33,7 @@ REASONS: Final = {
 
 
 class Stall(NamedTuple):
-    """What a connection was in when it was looked at, and since when it brought no more."""
+    """The state of a connection when it was looked at, and since when it brought no more."""
 
     kind: int
     frame: int
@@ -55,7 +56,7 @@ class Suspect(Holder, Protocol):
 
     @property
     def stall(self) -> Stall | None:
-        """Of the last look."""
+        """The stall of the last look."""
 
     @property
     def answered(self) -> int: ...
@@ -71,7 +72,7 @@ class Suspect(Holder, Protocol):
 
 
 def stall_of(connection: Suspect, now_ms: int) -> Stall | None:
-    """In what a connection may have stalled; None while it holds nothing that others lack."""
+    """Returns the stall that a connection may be in; None while it holds nothing that others lack."""
     reader = connection.reader
     if connection.is_ending:
         return Stall(ENDS, 0, -connection.transport.get_write_buffer_size(), now_ms)
@@ -85,7 +86,7 @@ def stall_of(connection: Suspect, now_ms: int) -> Stall | None:
 
 
 def looked_at(connection: Suspect, now_ms: int) -> Stall | None:
-    """Its stall, which has its beginning where it was looked at before and brought nothing since."""
+    """Returns its stall, which began at the earlier look if it brought nothing since."""
     stall, before = stall_of(connection, now_ms), connection.stall
     if stall is None or before is None or stall[:2] != before[:2]:
         return stall
@@ -93,7 +94,7 @@ def looked_at(connection: Suspect, now_ms: int) -> Stall | None:
 
 
 def reason(connection: Suspect, stall: Stall, timeout_ms: int) -> str:
-    """Why it is closed, for the log."""
+    """Returns why it is closed, for the log."""
     reader = connection.reader
-    told = REASONS[stall.kind].format(size=reader.announced_bytes, arrived=reader.arrived_bytes)
-    return f"{told} within {timeout_ms} ms (odradek.request.stall.timeout.ms)"
+    text = REASONS[stall.kind].format(size=reader.announced_bytes, arrived=reader.arrived_bytes)
+    return f"{text} within {timeout_ms} ms (odradek.request.stall.timeout.ms)"

@@ -22,7 +22,7 @@ REASON: Final = (
 
 
 def counted_bytes(answers: list[Buffer]) -> int:
-    """The memory of answers, but for records in mapped files."""
+    """Returns the memory of answers, but for records in mapped files."""
     return sum([len(answer) for answer in answers if not is_mapped(answer)])
 
 
@@ -38,7 +38,7 @@ class SlowReader(Told, Protocol):
 
 
 class Address:
-    """What the connections of one address have not taken, the longest waiting first."""
+    """The answers that the connections of one address have not taken, the longest waiting first."""
 
     __slots__ = ("connections", "held_bytes")
 

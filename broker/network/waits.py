@@ -1,4 +1,4 @@
-"""What a connection may wait for: bits of one set."""
+"""The reasons for a connection to wait: bits of one set."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ PLACE: Final = 4
 TURN: Final = 8
 """Requests that were read before are answered first."""
 ROOM: Final = 16
-"""What came of its next request fills its room, and it gets no more: because the ones before are at work, or because
-memory is short."""
+"""The first part of its next request fills its room, and it gets no more: because the ones before are at work, or
+because memory is short."""
 ENDED: Final = 32
 """It closes, or is closed."""
 NO_ANSWERS: Final = ANSWER | PEER | PLACE | ENDED

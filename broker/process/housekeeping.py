@@ -1,4 +1,4 @@
-"""What a broker does by itself, at intervals: checkpoints, retention, deletion, idle connections.
+"""The background jobs of a broker, at intervals: checkpoints, retention, deletion, idle connections.
 
 Each job is a row of `JOBS`; those that wait for a disk run in a worker thread. A job that fails is logged and comes
 round again.
@@ -48,14 +48,14 @@ IDLE_CHECKS = 2
 
 
 class Job(NamedTuple):
-    """What is done, and how often."""
+    """A background job, and its interval."""
 
     name: str
     interval_ms: Callable[[BrokerConfig], int]
     run: Callable[[Housekeeping], None]
     in_thread: bool = False
     first: Callable[[Housekeeping], None] | None = None
-    """Done in a thread before it: what would wait for a disk."""
+    """Called in a thread before it: the part that would wait for a disk."""
 
 
 class Housekeeping:

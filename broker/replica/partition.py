@@ -72,7 +72,7 @@ class Partition(Replica):
         self.gone = ErrorCode.NONE
         """The error of a replica that is not here any more."""
         self.tenure = 0
-        """Counts how often another broker took over, or the replica went: what was appended before may be gone."""
+        """Counts how often another broker took over, or the replica went: earlier appends may be gone."""
         self.truncation: Truncation | None = None
         """While a thread cuts its log."""
         self.waiters: dict[Waiter, None] = {}
@@ -94,8 +94,8 @@ class Partition(Replica):
 
     def become(self, role: Role, now_ms: int) -> None:
         """Takes a role over, unless a newer one was taken over before. A new leader's epoch begins at its log's end;
-        whoever waits for a commit goes on waiting with the same leader, and is failed with another. While its log is
-        being cut, it takes none over until that is done."""
+        waits for a commit go on with the same leader, and fail with another. While its log is being cut, it takes none
+        over until that is done."""
         if self.truncation is not None:
             self.truncation.defer(role, now_ms)
             return
@@ -141,7 +141,7 @@ class Partition(Replica):
         return isinstance(role, Leading) and role.epoch_start > self.log.high_watermark
 
     def moved(self, code: ErrorCode) -> LeaderMoved:
-        """The error with the leader as this replica knows it."""
+        """Returns the error with the leader as this replica knows it."""
         deferred = None if self.truncation is None else self.truncation.next_role
         role = self.role if deferred is None else deferred[0]
         return LeaderMoved(code, f"{self.name}: {self.role}", role.leader_id, role.epoch)

@@ -1,4 +1,4 @@
-"""Incremental fetch sessions (KIP-227): a client names its partitions once, and is told only what changed.
+"""Incremental fetch sessions (KIP-227): a client names its partitions once, and gets only changes.
 
 Source: kafka.server.FetchSession and FetchManager.
 """
@@ -33,7 +33,7 @@ class PartitionKey(NamedTuple):
 
 
 class FetchedPartition:
-    """A partition of a fetch, and what the client was last told of it."""
+    """A partition of a fetch, and the offsets that the client last got of it."""
 
     __slots__ = (
         "current_leader_epoch", "fetch_offset", "high_watermark", "index", "key", "last_fetched_epoch",
@@ -51,10 +51,10 @@ class FetchedPartition:
         self.high_watermark = -1
         self.told_start_offset = -1
         self.topic: str | None = None
-        """The name that the key's topic id was found to have."""
+        """The topic's name, resolved from the key's topic id."""
 
     def changed(self, high_watermark: int, log_start_offset: int) -> bool:
-        """Notes what the client is about to be told; whether that is news."""
+        """Notes the offsets of the next answer; True when they are news to the client."""
         news = high_watermark != self.high_watermark or log_start_offset != self.told_start_offset
         self.high_watermark = high_watermark
         self.told_start_offset = log_start_offset
@@ -75,7 +75,7 @@ class FetchSession:
         self.partitions: OrderedDict[PartitionKey, FetchedPartition] = OrderedDict()
 
     def advance(self) -> None:
-        """Epochs run from 1 to 2^31 - 1 and then from 1 again."""
+        """Advances the epoch, from 1 to 2^31 - 1 and then from 1 again."""
         self.epoch = 1 if self.epoch == MAX_EPOCH else self.epoch + 1
 
     def retreat(self) -> None:
@@ -83,11 +83,11 @@ class FetchSession:
         self.epoch = MAX_EPOCH if self.epoch == 1 else self.epoch - 1
 
     def named(self, topic_id: Uuid, partition: int) -> FetchedPartition | None:
-        """The partition that a request names by topic id; a plain tuple is as good a key, and made faster."""
+        """Returns the partition that a request names by topic id; a plain tuple is as good a key, and made faster."""
         return self.partitions.get(("", topic_id, partition))  # type: ignore[call-overload, no-any-return]
 
     def served(self, key: PartitionKey) -> None:
-        """A partition that gave records goes to the end, so that the others get their turn."""
+        """Moves a partition that gave records to the end, so that the others get their turn."""
         self.partitions.move_to_end(key)
 
 
@@ -100,7 +100,8 @@ class FetchSessions:
         self.sessions: OrderedDict[int, FetchSession] = OrderedDict()
 
     def find(self, session_id: int, epoch: int, uses_topic_ids: bool, now_ms: int) -> FetchSession:
-        """The session that an incremental fetch continues; raises the KafkaError that makes the client start anew."""
+        """Returns the session that an incremental fetch continues. Raises the KafkaError that makes the client start
+        anew."""
         session = self.sessions.get(session_id)
         if session is None:
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
@@ -114,7 +115,7 @@ class FetchSessions:
         return session
 
     def create(self, partition_count: int, uses_topic_ids: bool, now_ms: int) -> FetchSession | None:
-        """A new session, or None when there is no slot: then the client is served whole fetches."""
+        """Returns a new session, or None when there is no slot: then the client gets full fetches."""
         if not self._make_room(partition_count, now_ms):
             return None
         session_id = self.new_id()

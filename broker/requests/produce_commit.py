@@ -22,9 +22,9 @@ class Uncommitted(NamedTuple):
     answer: PartitionProduceResponse
     partition: Partition
     end_offset: int
-    """Behind its last record."""
+    """The offset behind its last record."""
     tenure: int
-    """The partition's, when it was made."""
+    """The partition's tenure, when it was made."""
 
 
 class ParkedProduce(ParkedCall):
@@ -39,19 +39,19 @@ class ParkedProduce(ParkedCall):
         uncommitted: Sequence[Uncommitted],
         finish: Callable[[ProduceResponse], ProduceResponse],
     ) -> None:
-        """`finish` sees the response last."""
+        """`finish` is called last, with the response."""
         super().__init__(context, 0, committed_only=False)
         self._response = response
         self._uncommitted = uncommitted
         self._finish = finish
 
     def wait(self, timeouts: Timeouts, timeout_ms: int) -> None:
-        """Until then, or the time is up."""
+        """Waits until then, or until the time is up."""
         self._watch_all()
         timeouts.add(self, max(timeout_ms, 0))
 
     def find(self, *, is_last: bool) -> ProduceResponse | None:
-        left = [each for each in self._uncommitted if not is_over(each, is_last)]
+        left = [uncommitted for uncommitted in self._uncommitted if not is_over(uncommitted, is_last)]
         if left:
             self._uncommitted = left
             self._watch_all()
@@ -59,11 +59,11 @@ class ParkedProduce(ParkedCall):
         return self._finish(self._response)
 
     def _watch_all(self) -> None:
-        self.watch([each.partition for each in self._uncommitted])
+        self.watch([uncommitted.partition for uncommitted in self._uncommitted])
 
 
 def is_over(one: Uncommitted, is_last: bool) -> bool:
-    """Notes how the append went; False while that is open."""
+    """Notes the result of the append; False while that is open."""
     code = one.partition.commit_error(one.end_offset, one.tenure)
     if code is None and is_last:
         code = ErrorCode.REQUEST_TIMED_OUT

@@ -144,8 +144,8 @@ def client_message(error: KafkaError, errors: list[BatchIndexAndErrorMessage]) -
     if error.code is ErrorCode.INVALID_TIMESTAMP:
         return "One or more records have been rejected due to invalid timestamp"
     shown = ", ".join(
-        f"RecordError(batchIndex={each.batch_index}, message='{each.batch_index_error_message}')"
-        for each in errors[:SHOWN_ERRORS]
+        f"RecordError(batchIndex={error_at.batch_index}, message='{error_at.batch_index_error_message}')"
+        for error_at in errors[:SHOWN_ERRORS]
     )
     return (
         f"One or more records have been rejected due to {len(errors)} record errors in total, and only showing the "

@@ -1,4 +1,4 @@
-"""Transactional records are let into a log only once their transaction's coordinator knows of the partition (KIP-890).
+"""Verifies that a transaction has a partition before its records are appended (KIP-890).
 
 Producers of transactions v1 have added the partition before, and the coordinator is asked whether that is so; for those
 of v2 it is added now. Where the coordinator is this broker nothing needs to be waited for, and the records are appended
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Supports(Enum):
-    """What the client understands, by the version of its Produce or TxnOffsetCommit."""
+    """The errors and features that the client understands, by the version of its Produce or TxnOffsetCommit."""
 
     OLD_ERRORS = "INVALID_TXN_STATE where a partition was not added"
     ABORTABLE = "TRANSACTION_ABORTABLE instead"
@@ -37,7 +37,7 @@ class Supports(Enum):
 
     @classmethod
     def of(cls, version: int, first_abortable: int, first_adding: int) -> Supports:
-        """By the API's first versions with each."""
+        """Returns the support of a request, by the API's first versions with each."""
         if version >= first_adding:
             return cls.ADDING
         return cls.ABORTABLE if version >= first_abortable else cls.OLD_ERRORS
@@ -53,7 +53,7 @@ class Verified(NamedTuple):
     guards: Mapping[TopicPartition, Verification]
 
     def guard_of(self, name: TopicPartition) -> Verification | None:
-        """What its records need to be appended. Raises the KafkaError that they get instead."""
+        """Returns the guard for a partition's records. Raises the KafkaError that they get instead."""
         error = self.errors.get(name)
         if error is not None:
             raise error
@@ -64,14 +64,15 @@ NOTHING = Verified({}, {})
 
 
 def refused_all(names: Iterable[TopicPartition], error: KafkaError) -> Verified:
-    """One error for all of these."""
+    """Returns one error for all of these."""
     return Verified(dict.fromkeys(names, error), {})
 
 
 def start_verification(
     broker: Broker, batches: Mapping[TopicPartition, BatchHeader], supports: Supports, now_ms: int
 ) -> Verified:
-    """Which of the batches begin a transaction in their partition; those of an older epoch are refused at once."""
+    """Returns guards for the batches that begin a transaction in their partition, and errors for those of an older
+    epoch."""
     errors: dict[TopicPartition, KafkaError] = {}
     guards: dict[TopicPartition, Verification] = {}
     adds = supports is Supports.ADDING
@@ -94,7 +95,7 @@ async def verify(
     supports: Supports,
     now_ms: int,
 ) -> Verified:
-    """Asks for all batches of a request, which are of one producer."""
+    """Verifies all batches of a request, which are of one producer."""
     if supports is not Supports.ADDING and not broker.config.transaction_partition_verification_enable:
         return NOTHING
     started = start_verification(broker, batches, supports, now_ms)
@@ -111,7 +112,7 @@ async def verify(
 
 
 def _as_produced(error: KafkaError, supports: Supports) -> KafkaError:
-    """The coordinator's error as a producer understands it in an answer to Produce."""
+    """Returns the coordinator's error as a producer understands it in an answer to Produce."""
     code = (PRODUCES if supports is Supports.ADDING else PRODUCES_OF_OLD_TRANSACTIONS).get(error.code)
     if code is None:
         return error
@@ -124,8 +125,8 @@ def _as_produced(error: KafkaError, supports: Supports) -> KafkaError:
 async def check_joined(
     broker: Broker, transactional_id: str, producer: Producer, name: TopicPartition, supports: Supports
 ) -> None:
-    """Sees to it that the one partition, of a group's offsets, is part of the producer's transaction: asks for it, or
-    adds it, unless the transaction is open there already. Raises KafkaError."""
+    """Makes sure that the partition of a group's offsets is part of the producer's transaction: verifies or adds it,
+    unless the transaction is open there already. Raises KafkaError."""
     if supports is not Supports.ADDING and not broker.config.transaction_partition_verification_enable:
         return
     if broker.replicas.leader(*name).is_in_transaction(*producer):
@@ -164,15 +165,17 @@ async def ask(
         await asyncio.sleep(config.add_partitions_to_txn_retry_backoff_ms / 1000)
 
 
-def _not_in(names: Collection[TopicPartition], found: frozenset[TopicPartition] | None, supports: Supports) -> Errors:
-    """`found` are the partitions that are part of the transaction, None if all are."""
-    if found is None or len(found) == len(names):
+def _not_in(
+    names: Collection[TopicPartition], verified: frozenset[TopicPartition] | None, supports: Supports
+) -> Errors:
+    """`verified` are the partitions that are part of the transaction, None if all are."""
+    if verified is None or len(verified) == len(names):
         return {}
     code = ErrorCode.INVALID_TXN_STATE if supports is Supports.OLD_ERRORS else ErrorCode.TRANSACTION_ABORTABLE
     error = KafkaError(code, "Partition was not added to the transaction")
-    return {name: error for name in names if name not in found}
+    return {name: error for name in names if name not in verified}
 
 
 def _as_fenced(error: KafkaError) -> KafkaError:
-    """Producers know PRODUCER_FENCED from their coordinator only."""
+    """Returns INVALID_PRODUCER_EPOCH for PRODUCER_FENCED, which producers know from their coordinator only."""
     return KafkaError(translated(error.code, PRODUCERS_BEFORE_KIP_588), error.message)

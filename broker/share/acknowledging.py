@@ -41,8 +41,8 @@ def check(batches: Sequence[AcknowledgedBatch], rules: Rules) -> list[Said]:
     """Returns the batches as the engine takes them. Raises INVALID_REQUEST."""
     end = -1
     result = []
-    for each in batches:
-        first, last, types = each.first_offset, each.last_offset, each.acknowledge_types
+    for batch in batches:
+        first, last, types = batch.first_offset, batch.last_offset, batch.acknowledge_types
         if (
             first > last
             or first < end
@@ -88,11 +88,11 @@ class Acknowledging:
         groups: ShareGroups,
         group_id: str,
         member_id: str,
-        said: Iterable[tuple[PartitionId, Sequence[AcknowledgedBatch]]],
+        acknowledged: Iterable[tuple[PartitionId, Sequence[AcknowledgedBatch]]],
         rules: Rules,
     ) -> None:
         """Has the share partitions take their acknowledgements."""
-        for named, batches in said:
+        for named, batches in acknowledged:
             self._waiting += 1
             try:
                 checked = check(batches, rules)

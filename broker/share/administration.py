@@ -1,4 +1,4 @@
-"""Administration of share groups: offsets told, altered and deleted, and the state of groups that are deleted.
+"""Administration of share groups: describes, alters and deletes offsets, and deletes the state of deleted groups.
 
 Source: GroupCoordinatorService (KIP-932, KIP-1226).
 """
@@ -27,7 +27,7 @@ UNKNOWN_LAG: Final = -1
 
 
 class Told(NamedTuple):
-    """What there is to say of a share partition's offset."""
+    """The description of a share partition's offset."""
 
     start_offset: int = NO_START_OFFSET
     leader_epoch: int = 0
@@ -36,34 +36,34 @@ class Told(NamedTuple):
 
 
 async def summary(groups: ShareGroups, key: ShareKey) -> Told:
-    """Start offset and lag: the records that are not yet done with."""
+    """Returns start offset and lag: the records that are not yet done with."""
     try:
-        found = await groups.persister.summary(key)
+        summary_of_state = await groups.persister.summary(key)
     except KafkaError as error:
         return Told(error=seen_by_client(error))
-    return Told(found.start_offset, found.leader_epoch, lag(groups, key, found))
+    return Told(summary_of_state.start_offset, summary_of_state.leader_epoch, lag(groups, key, summary_of_state))
 
 
-def lag(groups: ShareGroups, key: ShareKey, found: Summary) -> int:
-    if found.start_offset == NO_START_OFFSET or found.delivery_complete_count == NO_COUNT:
+def lag(groups: ShareGroups, key: ShareKey, summary_of_state: Summary) -> int:
+    if summary_of_state.start_offset == NO_START_OFFSET or summary_of_state.delivery_complete_count == NO_COUNT:
         return UNKNOWN_LAG
     topic = groups.environment.replicas.name_of(key.topic_id)
     partition = None if topic is None else groups.environment.replicas.topic(topic).get(key.partition)
     if partition is None:
         return UNKNOWN_LAG
-    return partition.high_watermark - found.start_offset - found.delivery_complete_count
+    return partition.high_watermark - summary_of_state.start_offset - summary_of_state.delivery_complete_count
 
 
-async def alter(groups: ShareGroups, wanted: Initialize) -> Mapping[ShareKey, KafkaError]:
-    """Makes the state anew; the errors of what could not be made."""
-    if not any(wanted.offsets.values()):
+async def alter(groups: ShareGroups, initialization: Initialize) -> Mapping[ShareKey, KafkaError]:
+    """Writes the state anew, and returns the errors."""
+    if not any(initialization.offsets.values()):
         return {}
-    groups.forget_group(wanted.group_id)
-    return await initialize(groups.persister, groups.coordinator, wanted)
+    groups.forget_group(initialization.group_id)
+    return await initialize(groups.persister, groups.coordinator, initialization)
 
 
 async def delete_state(groups: ShareGroups, group_id: str, partitions: Partitions) -> dict[Uuid, KafkaError]:
-    """Deletes the state of share partitions; the errors, by topic."""
+    """Deletes the state of share partitions, and returns the errors by topic."""
     if not partitions:
         return {}
     groups.forget_group(group_id)
@@ -79,7 +79,7 @@ async def delete_state(groups: ShareGroups, group_id: str, partitions: Partition
 
 
 async def finish_delete(groups: ShareGroups, group_id: str, deletion: Deletion) -> dict[Uuid, KafkaError]:
-    """Deletes the state, and enters it in the group's book; the errors, by topic."""
+    """Deletes the state, also from the group's metadata, and returns the errors by topic."""
     failed = await delete_state(groups, group_id, deletion.partitions)
     done = frozenset(deletion.partitions.keys() - failed.keys())
     if done:
@@ -88,7 +88,7 @@ async def finish_delete(groups: ShareGroups, group_id: str, deletion: Deletion) 
 
 
 async def delete_group_state(groups: ShareGroups, group_id: str) -> None:
-    """All state of a group that is to be deleted, if it is a share group without members. Raises KafkaError."""
+    """Deletes all state of a group that is to be deleted, if it is a share group without members. Raises KafkaError."""
     deletion = await groups.coordinator.decided(group_id, begin_delete_all, group_id, None)
     failed = await delete_state(groups, group_id, deletion.partitions)
     for error in failed.values():

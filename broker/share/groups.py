@@ -78,10 +78,10 @@ class ShareGroups:
     def hosted(self, group_id: str, named: PartitionId) -> Hosted:
         """Returns the share partition, which may still be loading. Raises as `partition`."""
         key = ShareKey(group_id, *named)
-        found = self._hosted.get(key)
-        if found is not None:
-            found.refresh()
-            return found
+        share_partition = self._hosted.get(key)
+        if share_partition is not None:
+            share_partition.refresh()
+            return share_partition
         config: Callable[[], GroupConfig] = lambda: self.config(group_id)  # noqa: E731 (typed)
         hosted = Hosted(
             key,
@@ -104,10 +104,10 @@ class ShareGroups:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    def initialize_later(self, wanted: Initialize) -> None:
+    def initialize_later(self, initialization: Initialize) -> None:
         """Initializes the state of share partitions that are read for the first time, in the background."""
-        group_id = wanted.group_id
-        task = self._initializing[group_id] = self._spawn(initialize(self.persister, self.coordinator, wanted))
+        group_id = initialization.group_id
+        task = self._initializing[group_id] = self._spawn(initialize(self.persister, self.coordinator, initialization))
 
         def forget(_: object) -> None:
             if self._initializing.get(group_id) is task:

@@ -1,4 +1,4 @@
-"""State for share partitions is made by the persister, and entered in the group's book.
+"""Initializes the state of share partitions: the persister writes it, the group notes it.
 
 Source: GroupCoordinatorService.persisterInitialize (KIP-932).
 """
@@ -20,16 +20,16 @@ log = get_logger("broker.share")
 
 
 async def initialize(
-    persister: Persister, coordinator: GroupCoordinator, wanted: Initialize
+    persister: Persister, coordinator: GroupCoordinator, initialization: Initialize
 ) -> Mapping[ShareKey, KafkaError]:
-    """Makes the state, and tells the group; the errors of what could not be made."""
+    """Initializes the state, and has the group note it; returns the errors."""
     keys = [
-        (ShareKey(wanted.group_id, topic_id, index), offset)
-        for topic_id, partitions in wanted.offsets.items()
+        (ShareKey(initialization.group_id, topic_id, index), offset)
+        for topic_id, partitions in initialization.offsets.items()
         for index, offset in partitions.items()
     ]
     results = await asyncio.gather(
-        *(persister.initialize(key, wanted.state_epoch, offset) for key, offset in keys),
+        *(persister.initialize(key, initialization.state_epoch, offset) for key, offset in keys),
         return_exceptions=True,
     )
     failed: dict[ShareKey, KafkaError] = {}
@@ -40,12 +40,12 @@ async def initialize(
             raise result
     if failed:
         log.warning(
-            "state of share partitions not made", group=wanted.group_id, reason=str(next(iter(failed.values())))
+            "state of share partitions not made", group=initialization.group_id, reason=str(next(iter(failed.values())))
         )
     tell = uninitialized if failed else initialized
     try:
-        await coordinator.decided(wanted.group_id, tell, wanted, None)
+        await coordinator.decided(initialization.group_id, tell, initialization, None)
     except KafkaError as error:
-        log.warning("share group not told of its state", group=wanted.group_id, reason=str(error))
+        log.warning("share group not told of its state", group=initialization.group_id, reason=str(error))
         failed.update((key, error) for key, _ in keys)
     return failed

@@ -1,5 +1,5 @@
-"""What the handlers of share partitions' state have in common: every partition is asked for, and answered on its own.
-A partition that is named twice is asked for twice, and has the last answer.
+"""The common part of the handlers of share partitions' state: every partition is processed, and answered on its own. A
+partition that is named twice is processed twice, and has the last answer.
 
 Source: ShareCoordinatorService (KIP-932).
 """
@@ -20,7 +20,7 @@ R = TypeVar("R")
 
 
 class NamedPartition(Protocol):
-    """A partition of a request, with what is wanted of it."""
+    """A partition of a request, with its fields."""
 
     @property
     def partition(self) -> int: ...
@@ -50,31 +50,32 @@ class StateRequest(Protocol[P_co]):
 
 
 def is_whole(request: StateRequest[P_co]) -> bool:
-    """Whether each topic has partitions: all but InitializeShareGroupState answer nothing otherwise."""
+    """True when each topic has partitions: all but InitializeShareGroupState answer nothing otherwise."""
     return all(topic.partitions for topic in request.topics)
 
 
 async def answered(
     request: StateRequest[P_co], answer: Callable[[Uuid, P_co], Awaitable[R]]
 ) -> list[tuple[Uuid, list[R]]]:
-    """What came of each partition, by topic id; nothing of a group without a name, or a topic without partitions."""
+    """Returns the result of each partition, by topic id; none for a group without a name, or a topic without
+    partitions."""
     results: dict[Uuid, dict[int, R]] = {}
     for topic in request.topics if request.group_id else ():
-        for wanted in topic.partitions:
+        for requested in topic.partitions:
             by_partition = results.setdefault(topic.topic_id, {})
-            by_partition[wanted.partition] = await answer(topic.topic_id, wanted)
+            by_partition[requested.partition] = await answer(topic.topic_id, requested)
     return [(topic_id, list(by_partition.values())) for topic_id, by_partition in results.items()]
 
 
 class Failure(NamedTuple):
-    """What a partition's result says of an error."""
+    """The error of a partition's result."""
 
     code: int = ErrorCode.NONE
     message: str | None = None
 
 
 async def decided(coordinator: ShareCoordinator, key: ShareKey, decide: Decide[A]) -> tuple[A | None, Failure]:
-    """The shard's answer, or why there is none."""
+    """Returns the shard's answer, or its error."""
     try:
         answer: A | None = await coordinator.decide(key, decide)
     except KafkaError as error:
