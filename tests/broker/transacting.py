@@ -302,7 +302,7 @@ def records_of(data: PartitionData, position: int = 0) -> tuple[list[tuple[int, 
     """(offset, value) of each record from `position` on that a consumer hands out, and its next position."""
     aborted = sorted((one.first_offset, one.producer_id) for one in data.aborted_transactions or ())
     leaving_out: set[int] = set()
-    records = []
+    handed_out: list[tuple[int, str]] = []
     records = data.records or b""
     for at, header in iter_batches(records):
         while aborted and aborted[0][0] <= header.last_offset:
@@ -310,10 +310,10 @@ def records_of(data: PartitionData, position: int = 0) -> tuple[list[tuple[int, 
         if header.is_control:
             leaving_out.discard(header.producer_id)
         elif not (header.is_transactional and header.producer_id in leaving_out):
-            records += [
+            handed_out += [
                 (record.offset, (record.value or b"").decode())
                 for record in read_records(records, at, header)
                 if record.offset >= position
             ]
         position = max(position, header.next_offset)
-    return records, position
+    return handed_out, position
