@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from broker.config import BrokerConfig
 from broker.coordinators.environment import Environment
-from broker.coordinators.hosting import Coordinator, InternalTopic, Seat
+from broker.coordinators.hosting import Coordinator, InternalTopic, ShardParts
 from broker.coordinators.patterns import PatternMatcher
 from broker.logging import get_logger
 from broker.replica.partition import Partition
@@ -113,7 +113,7 @@ class GroupCoordinator(Coordinator[GroupShard, AnyRecord]):
 
     # Shards.
 
-    def _make(self, partition: Partition) -> Seat[GroupShard, AnyRecord, EncodedRecord]:
+    def _make(self, partition: Partition) -> ShardParts[GroupShard, AnyRecord, EncodedRecord]:
         shard = GroupShard(
             GroupEnvironment(
                 settings=self.settings,
@@ -126,7 +126,7 @@ class GroupCoordinator(Coordinator[GroupShard, AnyRecord]):
             )
         )
         serde = GroupSerde(lambda: partition.config.max_message_bytes, self._compression)
-        return Seat(shard, serde, serde.batches, shard.activate)
+        return ShardParts(shard, serde, serde.batches, shard.activate)
 
     def _compression(self) -> Compression:
         return Compression(self.environment.config.offsets_topic_compression_codec)
@@ -146,10 +146,10 @@ class GroupCoordinator(Coordinator[GroupShard, AnyRecord]):
         config = self.environment.config
         overrides = self.environment.image.configs(ConfigResource(ResourceType.GROUP, group_id))
         kept_as = group_id if overrides else ""
-        known = self._group_configs.get(kept_as)
-        if known is None or known[0] is not config or known[1] != overrides:
-            known = self._group_configs[kept_as] = config, dict(overrides), config.group_config(overrides)
-        return known[2]
+        cached = self._group_configs.get(kept_as)
+        if cached is None or cached[0] is not config or cached[1] != overrides:
+            cached = self._group_configs[kept_as] = config, dict(overrides), config.group_config(overrides)
+        return cached[2]
 
     def _rack_of(self, broker_id: int) -> str | None:
         broker = self.environment.image.brokers.get(broker_id)

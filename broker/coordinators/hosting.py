@@ -39,7 +39,7 @@ log = get_logger("broker.coordinators")
 
 
 class InternalTopic(NamedTuple):
-    """How a coordinator's topic is made."""
+    """The name and the options of a coordinator's topic."""
 
     name: str
     partitions: Callable[[BrokerConfig], int]
@@ -47,7 +47,7 @@ class InternalTopic(NamedTuple):
     configs: Callable[[BrokerConfig], Mapping[str, str]]
 
     def creatable(self, config: BrokerConfig) -> CreatableTopic:
-        """The topic as CreateTopics takes it, whoever asks for it first."""
+        """Returns the topic as CreateTopics takes it."""
         return CreatableTopic(
             name=self.name,
             num_partitions=self.partitions(config),
@@ -57,7 +57,7 @@ class InternalTopic(NamedTuple):
         )
 
 
-class Seat(NamedTuple, Generic[S, R, E]):
+class ShardParts(NamedTuple, Generic[S, R, E]):
     """A shard of class S with records R, which it has written as E."""
 
     shard: S
@@ -65,7 +65,7 @@ class Seat(NamedTuple, Generic[S, R, E]):
     batches: Callable[[Sequence[E]], bytearray]
     """Makes batches of what the form has encoded."""
     loaded: Callable[[int], None] | None = None
-    """Told the time once all records are applied."""
+    """Called with the time once all records are applied."""
 
 
 class Place(NamedTuple, Generic[S, R]):
@@ -76,10 +76,12 @@ class Place(NamedTuple, Generic[S, R]):
     flush: Callable[[], None]
     """Writes what was gathered."""
     abandon: Callable[[KafkaError], None]
-    """Fails those who wait for what was gathered, which is not written any more."""
+    """Fails those who wait for gathered records, which are not written any more."""
 
 
-def placed(seat: Seat[S, R, E], partition: Partition, clock: Clock, linger_ms: Callable[[], int] | None) -> Place[S, R]:
+def placed(
+    seat: ShardParts[S, R, E], partition: Partition, clock: Clock, linger_ms: Callable[[], int] | None
+) -> Place[S, R]:
     """Puts a shard on a partition."""
     storage = PartitionStorage(partition, seat.batches, clock, linger_ms)
     shard = cast(Shard[R], seat.shard)  # a type variable's bound cannot name another: S is a Shard of R
@@ -90,7 +92,7 @@ def placed(seat: Seat[S, R, E], partition: Partition, clock: Clock, linger_ms: C
     return Place(seat.shard, load, storage.flush, storage.abandon)
 
 
-class Finder(Protocol):
+class KeyCoordinator(Protocol):
     """A coordinator as those see it who do not know what it coordinates."""
 
     @property
@@ -112,7 +114,7 @@ class Coordinator(Generic[S, R]):
         self,
         environment: Environment,
         topic: InternalTopic,
-        seat: Callable[[Partition], Seat[S, R, E]],
+        seat: Callable[[Partition], ShardParts[S, R, E]],
         linger_ms: Callable[[], int] | None,
         write_timeout_ms: Callable[[Sequence[R]], int],
     ) -> None:
@@ -138,7 +140,7 @@ class Coordinator(Generic[S, R]):
         self.environment.loader.subscribe(by_change(self._changed))
 
     def stop(self) -> None:
-        """What was gathered is written; whoever waits for an answer then is told to ask elsewhere."""
+        """Writes gathered records; requests that still wait then get NOT_COORDINATOR."""
         self._stopped = True
         for index, place in list(self._places.items()):
             place.flush()
@@ -153,11 +155,12 @@ class Coordinator(Generic[S, R]):
         return len(topic.partitions) if topic is not None else self.topic.partitions(self.environment.config)
 
     def partition_of(self, key: str) -> int:
-        """The partition that a key belongs to, by the absolute value of its Java hash code."""
+        """Returns the partition that a key belongs to, by the absolute value of its Java hash code."""
         return abs(java_hash(key)) % self.partition_count
 
     async def leader_of(self, key: str) -> int:
-        """The broker that coordinates the key; the topic is made if need be. Raises COORDINATOR_NOT_AVAILABLE."""
+        """Returns the broker that coordinates the key; creates the topic if need be. Raises
+        COORDINATOR_NOT_AVAILABLE."""
         topic = self.environment.image.topic(self.topic.name)
         if topic is None or not topic.partitions:
             await self._create_once()
@@ -169,7 +172,7 @@ class Coordinator(Generic[S, R]):
         return partition.leader
 
     async def _create_once(self) -> None:
-        """Many clients come at once to a new broker: the topic is made for all of them together."""
+        """Creates the topic once, for all clients that come at once to a new broker."""
         if self._creation is None:
             self._creation = asyncio.ensure_future(self._create())
         try:
@@ -179,8 +182,8 @@ class Coordinator(Generic[S, R]):
                 self._creation = None
 
     async def _create(self) -> None:
-        wanted = self.topic.creatable(self.environment.config)
-        request = CreateTopicsRequest(topics=[wanted], timeout_ms=CREATE_TIMEOUT_MS)
+        creatable = self.topic.creatable(self.environment.config)
+        request = CreateTopicsRequest(topics=[creatable], timeout_ms=CREATE_TIMEOUT_MS)
         for result in (await self.environment.topics.create(request)).topics:
             if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
                 log.error("internal topic not created", topic=result.name, reason=result.error_message)
@@ -189,7 +192,7 @@ class Coordinator(Generic[S, R]):
     # Requests.
 
     def begin(self, index: int, decision: Decision[A, R]) -> asyncio.Future[A]:
-        """The answer's future, done already if nothing had to be waited for. Raises KafkaError as clients see it."""
+        """Returns the answer's future, done already if it need not wait. Raises KafkaError as clients see it."""
         try:
             return self._runtime.begin(index, decision)
         except KafkaError as error:
@@ -240,7 +243,7 @@ class Coordinator(Generic[S, R]):
         self._spawn(self._load(index, place))
 
     async def _load(self, index: int, place: Place[S, R]) -> None:
-        """A log that cannot be read stays without a coordinator, and its clients are told NOT_COORDINATOR."""
+        """Loads a shard. A log that cannot be read stays without a coordinator, and its clients get NOT_COORDINATOR."""
         try:
             await place.load(self._runtime)
         except Exception as error:
@@ -248,19 +251,19 @@ class Coordinator(Generic[S, R]):
             self._runtime.unload(index)
 
     def _give_up(self, index: int) -> None:
-        """What was gathered goes: by now another leads, or this broker in an epoch of which the shard knows nothing."""
+        """Drops gathered records: by now another leads, or this broker in an epoch of which the shard knows nothing."""
         if self.shards.pop(index, None) is not None:
             self._places.pop(index).abandon(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
             self._runtime.unload(index)
 
     def _failed(self, key: Hashable, error: KafkaError) -> None:
-        """What was decided could not be written: start over from what is in the log."""
+        """Loads the shard anew from the log after a write that failed."""
         log.error("coordinator failed", topic=self.topic.name, partition=key, reason=str(error))
         assert isinstance(key, int)
         self.environment.clock.call_at(self.environment.clock.now_ms() + LOAD_AGAIN_MS, lambda: self._load_again(key))
 
     def _fault(self, key: Hashable, error: Exception) -> None:
-        """A request or a deadline failed that never should: it costs nobody else anything."""
+        """Logs a request or a deadline that failed by a bug: it costs nobody else anything."""
         log.error("coordinator's own fault", topic=self.topic.name, partition=key, exc_info=error)
 
     def _load_again(self, index: int) -> None:

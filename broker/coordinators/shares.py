@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from broker.config import BrokerConfig
 from broker.coordinators.environment import Environment
-from broker.coordinators.hosting import Coordinator, InternalTopic, Seat
+from broker.coordinators.hosting import Coordinator, InternalTopic, ShardParts
 from broker.logging import get_logger
 from broker.replica.partition import Partition
 from coordinator.cluster.changes import Change, TopicDeleted, by_change
@@ -85,12 +85,12 @@ class ShareCoordinator(Coordinator[ShareShard, ShareRecord]):
 
     def index_of(self, key: ShareKey) -> int:
         """Returns the state topic's partition that has the share partition."""
-        found = self._indexes.get(key)
-        if found is None:
-            found = self.partition_of(key.coordinator_key)
+        index = self._indexes.get(key)
+        if index is None:
+            index = self.partition_of(key.coordinator_key)
             if self.shards:
-                self._indexes[key] = found
-        return found
+                self._indexes[key] = index
+        return index
 
     def decide(self, key: ShareKey, decide: Decide[A]) -> asyncio.Future[A]:
         """Has the share partition's shard decide, and returns the answer's future, which may be done. Raises
@@ -107,10 +107,10 @@ class ShareCoordinator(Coordinator[ShareShard, ShareRecord]):
 
     # Shards
 
-    def _make(self, partition: Partition) -> Seat[ShareShard, ShareRecord, EncodedShareRecord]:
+    def _make(self, partition: Partition) -> ShardParts[ShareShard, ShareRecord, EncodedShareRecord]:
         shard = ShareShard(self.settings, self.environment.image)
         serde = ShareSerde(lambda: Compression(self.environment.config.share_coordinator_state_topic_compression_codec))
-        return Seat(shard, serde, serde.batches, lambda now_ms: shard.activate(now_ms, partition.log_end_offset))
+        return ShardParts(shard, serde, serde.batches, lambda now_ms: shard.activate(now_ms, partition.log_end_offset))
 
     def settings(self) -> ShareSettings:
         """Returns the broker's options that concern share partitions' states."""

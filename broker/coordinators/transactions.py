@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from broker.config import BrokerConfig
 from broker.coordinators.environment import Environment
-from broker.coordinators.hosting import Coordinator, InternalTopic, Seat
+from broker.coordinators.hosting import Coordinator, InternalTopic, ShardParts
 from broker.coordinators.markers import MarkerWriter, marker_of
 from broker.logging import get_logger
 from broker.replica.partition import Partition
@@ -150,10 +150,10 @@ class TransactionCoordinator(Coordinator[TransactionShard, TransactionRecord]):
 
     # Shards
 
-    def _make(self, partition: Partition) -> Seat[TransactionShard, TransactionRecord, Batch]:
+    def _make(self, partition: Partition) -> ShardParts[TransactionShard, TransactionRecord, Batch]:
         shard = TransactionShard(TransactionEnvironment(self.settings, self.transaction_version, self._new_producer_id))
         serde = TransactionSerde(self.transaction_version)
-        return Seat(shard, serde, joined, lambda _: self._spawn(self._write_markers(partition, shard)))
+        return ShardParts(shard, serde, joined, lambda _: self._spawn(self._write_markers(partition, shard)))
 
     def settings(self) -> TransactionSettings:
         """Returns the broker's options that concern transactions, made anew when they change."""

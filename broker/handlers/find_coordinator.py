@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from broker.coordinators.hosting import Finder
+from broker.coordinators.hosting import KeyCoordinator
 from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, DESCRIBE_GROUP, DESCRIBE_TRANSACTIONAL_ID, by_handler
 from broker.requests.api import Api
 from broker.requests.call import Call
@@ -68,7 +68,7 @@ async def find(call: Call[FindCoordinatorRequest], key: str) -> Found:
     return Found(key=key, node_id=leader, host=endpoint.host, port=endpoint.port, error_code=0, error_message="")
 
 
-def coordinator_of(call: Call[FindCoordinatorRequest], key: str) -> Finder:
+def coordinator_of(call: Call[FindCoordinatorRequest], key: str) -> KeyCoordinator:
     """Returns the coordinator for the kind of key. Raises INVALID_REQUEST for a kind that does not exist, or not yet in
     this version."""
     key_type = call.request.key_type

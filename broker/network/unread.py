@@ -37,7 +37,7 @@ class SlowReader(Told, Protocol):
         """It waits no longer."""
 
 
-class Address:
+class UnreadOfAddress:
     """The answers that the connections of one address have not taken, the longest waiting first."""
 
     __slots__ = ("connections", "held_bytes")
@@ -54,7 +54,7 @@ class UnreadAnswers:
         self.limit_bytes = limit_bytes
         self._lines = lines
         self.held_bytes = 0
-        self._addresses: dict[str, Address] = {}
+        self._addresses: dict[str, UnreadOfAddress] = {}
 
     def hold(self, connection: SlowReader, size_bytes: int) -> None:
         """A peer has so much more to take."""
@@ -62,7 +62,7 @@ class UnreadAnswers:
             return
         address = self._addresses.get(connection.ip)
         if address is None:
-            address = self._addresses[connection.ip] = Address()
+            address = self._addresses[connection.ip] = UnreadOfAddress()
         address.connections[connection] = address.connections.get(connection, 0) + size_bytes
         address.held_bytes += size_bytes
         self.held_bytes += size_bytes

@@ -11,7 +11,7 @@ from broker.config.layers import Layers
 from broker.config.live import LiveConfig
 from broker.coordinators.environment import Environment
 from broker.coordinators.groups import GroupCoordinator
-from broker.coordinators.hosting import Finder
+from broker.coordinators.hosting import KeyCoordinator
 from broker.coordinators.markers import MarkerWriter
 from broker.coordinators.shares import ShareCoordinator
 from broker.coordinators.transactions import TransactionCoordinator
@@ -75,7 +75,7 @@ class Broker:
         self.marker_writer = MarkerWriter(environment, self.groups)
         self.transactions = TransactionCoordinator(environment, self.producer_ids, self.marker_writer)
         self.shares = ShareCoordinator(environment)
-        self.coordinators: dict[int, Finder] = {
+        self.coordinators: dict[int, KeyCoordinator] = {
             GROUP: self.groups,
             TRANSACTION: self.transactions,
             SHARE: self.shares,

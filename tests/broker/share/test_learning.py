@@ -82,7 +82,7 @@ def test_keys_and_times_are_read_by_offset(compression: Compression) -> None:
     keys = found.facts.keys
     assert sorted(keys) == [10, 12, 13]
     assert keys[10] == keys[12] != keys[13]
-    assert (facts.refused, facts.example) == (2, "None")
+    assert (found.refused, found.example) == (2, "None")
 
 
 def test_a_batch_that_cannot_be_read_says_nothing() -> None:
@@ -98,7 +98,7 @@ def test_batches_of_which_nothing_was_acquired_are_left_out_if_that_saves_much()
     batches = reading.scan(view, 100)
 
     def bases(*ranges: tuple[int, int]) -> list[int]:
-        records = reading.sparse(view, batches, [Acquired(*acquired, 1) for acquired in ranges])
+        records = reading.sparse(view, batches, [Acquired(*each, 1) for each in ranges])
         return [header.base_offset for _, header in batch.iter_batches(records)]
 
     assert bases((1, 1), (8, 8)) == [1, 8]
