@@ -12,6 +12,7 @@ from broker.config.listeners import Listener, parse_listeners, protocol_map
 from broker.config.logs import LogOptions
 from broker.config.network import NetworkOptions
 from broker.config.node import NodeOptions
+from broker.config.quorum import ControllerAddress, QuorumOptions, controllers
 from broker.config.share import ShareOptions
 from broker.config.streams import StreamsOptions
 from broker.config.topics import TopicDefaults
@@ -27,6 +28,7 @@ MIN_DEDUPE_BUFFER_BYTES: Final = 1 << 20  # per cleaner thread; a smaller offset
 class BrokerConfig(
     NetworkOptions,
     NodeOptions,
+    QuorumOptions,
     TopicDefaults,
     LogOptions,
     GroupOptions,
@@ -48,6 +50,10 @@ class BrokerConfig(
     """What clients are told: advertised.listeners without those of the controller, else bound_listeners."""
     inter_broker_listener: str
     """Name of the listener that brokers use among themselves."""
+    is_remote: bool
+    """Whether the controllers are other processes: process.roles is broker alone."""
+    controllers: tuple[ControllerAddress, ...]
+    """Where those are looked for: controller.quorum.voters, else controller.quorum.bootstrap.servers."""
     connection_limits: Mapping[str, int]
     """max.connections.per.ip.overrides, by host."""
     request_memory_bytes: int
@@ -80,13 +86,15 @@ class BrokerConfig(
             "metadata_dir": os.path.abspath(self.metadata_log_dir or data_dirs[0]),
             "connection_limits": _limits_by_host(self.max_connections_per_ip_overrides),
             "topic_defaults": _topic_defaults(self),
+            "is_remote": set(self.process_roles) == {"broker"},
+            "controllers": controllers(self.controller_quorum_voters, self.controller_quorum_bootstrap_servers),
             **_request_memory(self),
             **_addresses(self),
         }
 
     def contradictions(self) -> Iterable[ConfigError]:
         """Options that are right one by one and wrong together (KafkaConfig.validateValues), and what is not built."""
-        problems = (problem(self) for problem in (*_REQUIREMENTS, *_ADDRESSES, *_UNBUILT))
+        problems = (problem(self) for problem in (*_REQUIREMENTS, *_ADDRESSES, *_QUORUM, *_UNBUILT))
         yield from map(ConfigError, filter(None, problems))
         yield from outside(self._group_values, self.group_limits, prefix="group.")
 
@@ -231,20 +239,65 @@ def _plaintext_only(config: BrokerConfig) -> str | None:
     return f"listeners: {other[0].name} is to speak {other[0].security_protocol}; only PLAINTEXT is built so far"
 
 
-def _both_roles(config: BrokerConfig) -> str | None:
-    if set(config.process_roles) == {"broker", "controller"}:
+def _is_broker(config: BrokerConfig) -> str | None:
+    if "broker" in config.process_roles:
         return None
-    return f"process.roles is {','.join(config.process_roles)}; one process is always broker,controller here"
+    return "process.roles is controller; a process is broker,controller or broker here"
 
 
-def _one_voter(config: BrokerConfig) -> str | None:
-    voters = [voter.partition("@")[0] for voter in config.controller_quorum_voters]
-    if voters in ([], [str(config.node_id)]):
+def _own_voter(config: BrokerConfig) -> str | None:
+    """Of a node that is its own controller."""
+    voters = [one.node_id for one in config.controllers if config.controller_quorum_voters]
+    if config.is_remote or voters in ([], [config.node_id]):
         return None
     return (
         f"controller.quorum.voters is {','.join(config.controller_quorum_voters)}; "
         f"the only voter can be this node, {config.node_id}"
     )
+
+
+def _no_voter(config: BrokerConfig) -> str | None:
+    voters = sorted(one.node_id for one in config.controllers if config.controller_quorum_voters)
+    if not config.is_remote or config.node_id not in voters:
+        return None
+    return (
+        f"If process.roles contains just the 'broker' role, the node id {config.node_id} must not be included in the "
+        f"set of voters controller.quorum.voters={voters}"
+    )
+
+
+def _has_quorum(config: BrokerConfig) -> str | None:
+    if not config.is_remote or config.controllers:
+        return None
+    return (
+        "If using process.roles, either controller.quorum.bootstrap.servers must contain the set of bootstrap "
+        "controllers or controller.quorum.voters must contain a parseable set of controllers."
+    )
+
+
+def _names_controllers(config: BrokerConfig) -> str | None:
+    if not config.is_remote or config.controller_listener_names:
+        return None
+    return "controller.listener.names must contain at least one value when running KRaft with just the broker role"
+
+
+def _opens_no_controller(config: BrokerConfig) -> str | None:
+    if not config.is_remote or len(config.bound_listeners) == len(config.listeners):
+        return None
+    return (
+        "controller.listener.names must not contain a value appearing in the 'listeners' configuration when running "
+        "KRaft with just the broker role"
+    )
+
+
+def _plaintext_controllers(config: BrokerConfig) -> str | None:
+    if not config.is_remote or not config.controller_listener_names:
+        return None
+    name = config.controller_listener_names[0].upper()
+    protocol = protocol_map(config.listener_security_protocol_map).get(name, "PLAINTEXT")
+    if protocol == "PLAINTEXT":
+        return None
+    return f"controller.listener.names: {name} is to speak {protocol}; only PLAINTEXT is built so far"
 
 
 def _same_id(config: BrokerConfig) -> str | None:
@@ -297,4 +350,5 @@ _REQUIREMENTS: Final = (
     _queued_bytes,
 )
 _ADDRESSES: Final = (_client_listener, _advertised_names, _inter_broker_name, _routable)
-_UNBUILT: Final = (_plaintext_only, _both_roles, _one_voter)
+_QUORUM: Final = (_no_voter, _has_quorum, _names_controllers, _opens_no_controller)
+_UNBUILT: Final = (_plaintext_only, _is_broker, _own_voter, _plaintext_controllers)

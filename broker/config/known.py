@@ -83,20 +83,19 @@ IGNORED: Final = {
         remote.log.storage.manager.class.name remote.log.storage.manager.class.path
         remote.log.storage.manager.impl.prefix remote.log.storage.system.enable
         """,
-    "there is one node, which is its own controller and only replica": """
+    "there is one replica of everything, and this node is its own controller or none": """
         alter.log.dirs.replication.quota.window.num alter.log.dirs.replication.quota.window.size.seconds
-        auto.leader.rebalance.enable broker.heartbeat.interval.ms broker.session.timeout.ms controlled.shutdown.enable
-        controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms controller.quorum.append.linger.ms
+        auto.leader.rebalance.enable controlled.shutdown.enable controlled.shutdown.max.retries
+        controlled.shutdown.retry.backoff.ms controller.quorum.append.linger.ms
         controller.quorum.auto.join.enable controller.quorum.election.backoff.max.ms
-        controller.quorum.election.timeout.ms controller.quorum.fetch.max.bytes
-        controller.quorum.fetch.snapshot.max.bytes controller.quorum.fetch.timeout.ms
-        controller.quorum.request.timeout.ms controller.quorum.retry.backoff.ms controller.socket.timeout.ms
-        initial.broker.registration.timeout.ms leader.imbalance.check.interval.seconds
-        leader.imbalance.per.broker.percentage log.dir.failure.timeout.ms num.replica.fetchers
-        replica.fetch.backoff.ms replica.fetch.max.bytes replica.fetch.min.bytes replica.fetch.response.max.bytes
-        replica.fetch.wait.max.ms replica.selector.class replica.socket.receive.buffer.bytes
-        replica.socket.timeout.ms replication.quota.window.num replication.quota.window.size.seconds
-        socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms unclean.leader.election.interval.ms
+        controller.quorum.election.timeout.ms controller.socket.timeout.ms
+        leader.imbalance.check.interval.seconds leader.imbalance.per.broker.percentage
+        log.dir.failure.timeout.ms num.replica.fetchers replica.fetch.backoff.ms replica.fetch.max.bytes
+        replica.fetch.min.bytes replica.fetch.response.max.bytes replica.fetch.wait.max.ms
+        replica.selector.class replica.socket.receive.buffer.bytes replica.socket.timeout.ms
+        replication.quota.window.num replication.quota.window.size.seconds
+        socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
+        unclean.leader.election.interval.ms
         """,
     "one event loop does the work, and waiting requests are woken rather than swept": """
         background.threads delete.records.purgatory.purge.interval.requests fetch.purgatory.purge.interval.requests

@@ -10,15 +10,6 @@ class NodeOptions(Config):
 
     node_id = option("node.id", INT, 1, at_least=0, importance="high", doc="Number of this node in the cluster.")
     broker_id = option("broker.id", INT, -1, importance="high", doc="Older name of node.id; both must agree.")
-    process_roles = option(
-        "process.roles",
-        LIST,
-        ("broker", "controller"),
-        one_of=("broker", "controller"),
-        may_be_empty=False,
-        importance="high",
-        doc="What this process does. One process is both broker and controller.",
-    )
     odradek_profile = option(
         "odradek.profile",
         STRING,
@@ -32,28 +23,6 @@ class NodeOptions(Config):
         STRING,
         None,
         doc="Rack of this broker, for rack-aware assignment and for clients that read from the nearest replica.",
-    )
-    controller_listener_names = option(
-        "controller.listener.names",
-        LIST,
-        (),
-        may_be_empty=False,
-        importance="high",
-        doc="Listeners of the controller. They are not opened: the controller is in the process.",
-    )
-    controller_quorum_voters = option(
-        "controller.quorum.voters",
-        LIST,
-        (),
-        importance="high",
-        doc="Voters of the metadata quorum, as id@host:port: this node, or none.",
-    )
-    controller_quorum_bootstrap_servers = option(
-        "controller.quorum.bootstrap.servers",
-        LIST,
-        (),
-        importance="high",
-        doc="Addresses of the metadata quorum, as host:port. Not connected to: the controller is in the process.",
     )
     log_dir = option(
         "log.dir",

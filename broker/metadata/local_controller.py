@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Sequence
 from typing import TypeVar
 
-from broker.metadata.log import MetadataLog
+from broker.metadata.led_log import LedLog
 from coordinator.cluster.brokers.activation import abort_record, activation_records, controller_records
 from coordinator.cluster.brokers.assign_directories import assign_replicas_to_dirs
 from coordinator.cluster.brokers.features import update_features
@@ -58,7 +58,7 @@ class LocalController:
 
     def __init__(
         self,
-        log: MetadataLog,
+        log: LedLog,
         loader: MetadataLoader,
         options: ClusterOptions,
         configs: ConfigRules,

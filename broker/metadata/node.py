@@ -82,7 +82,12 @@ class Node:
     async def register(self, endpoints: Sequence[Endpoint], failed: Container[str] = ()) -> None:
         """Tell the cluster, and whoever opens this data next, where the node listens, and which of its log directories
         have not failed already. It is fenced, and leads nothing. Raises KafkaError."""
-        request = BrokerRegistrationRequest(
+        response = await self._controller.register_broker(self._registration(endpoints, failed))
+        self.broker_epoch = response.broker_epoch
+        self.state = NodeState.RECOVERY
+
+    def _registration(self, endpoints: Sequence[Endpoint], failed: Container[str]) -> BrokerRegistrationRequest:
+        return BrokerRegistrationRequest(
             broker_id=self.node_id,
             cluster_id=self.identity.cluster_id,
             incarnation_id=self.incarnation_id,
@@ -98,9 +103,6 @@ class Node:
             log_dirs=[directory_id for path, directory_id in self.directory_ids.items() if path not in failed],
             previous_broker_epoch=self._previous_broker_epoch,
         )
-        response = await self._controller.register_broker(request)
-        self.broker_epoch = response.broker_epoch
-        self.state = NodeState.RECOVERY
 
     async def unfence(self) -> None:
         """Lead what this broker may. Raises KafkaError: BROKER_NOT_AVAILABLE where the controller does not let it."""
@@ -124,14 +126,14 @@ class Node:
         self._offline.append(self.directory_ids[path])
         await self._heartbeat()
 
-    async def _heartbeat(self, *, want_shut_down: bool = False) -> BrokerHeartbeatResponse:
+    async def _heartbeat(self, *, want_fence: bool = False, want_shut_down: bool = False) -> BrokerHeartbeatResponse:
         request = BrokerHeartbeatRequest(
             broker_id=self.node_id,
             broker_epoch=self.broker_epoch,
             current_metadata_offset=self._image.offset,
-            want_fence=False,
+            want_fence=want_fence,
             want_shut_down=want_shut_down,
-            offline_log_dirs=self._offline,
+            offline_log_dirs=list(self._offline),
         )
         return await self._controller.broker_heartbeat(request)
 
@@ -157,6 +159,9 @@ class Node:
             ],
         )
         await self._controller.assign_replicas_to_dirs(request)
+
+    def placed(self, name: TopicPartition, log_dir: str) -> None:
+        """A replica is in a log directory that nobody had chosen. A controller in this process chooses."""
 
     async def allocate_producer_ids(self) -> ProducerIdBlock:
         """A block of producer ids for this broker. Raises KafkaError."""

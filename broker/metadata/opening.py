@@ -4,17 +4,18 @@ metadata = open_metadata(settings, disk=disk, clock=clock, worker=worker, random
 await metadata.node.register(endpoints)      # once the listeners are bound and their ports known
 metadata.loader.subscribe(on_delta)
 await metadata.node.unfence()
-await metadata.node.leave()                  # as a controlled shutdown leaves it, for Apache Kafka or us to find
+await metadata.leave()                       # as a controlled shutdown leaves it, for Apache Kafka or us to find
 metadata.close()
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
+from broker.metadata.led_log import LedLog
 from broker.metadata.loading import load
 from broker.metadata.local_controller import LocalController
 from broker.metadata.log import CONFIG, MetadataLog, Worker, open_metadata_log
@@ -55,6 +56,10 @@ class Settings(NamedTuple):
         return self.metadata_log_dir or self.log_dirs[0]
 
 
+async def done() -> None:
+    """Of a log that this node leads: nothing is at work but what it was asked."""
+
+
 class Metadata(NamedTuple):
     """A node's part of the cluster."""
 
@@ -64,6 +69,15 @@ class Metadata(NamedTuple):
     controller: Controller
     node: Node
     snapshots: Snapshots
+    stop: Callable[[], Awaitable[None]] = done
+    """Ends what keeps the log up to date."""
+
+    async def leave(self) -> None:
+        """Leave the cluster as after a controlled shutdown, and follow it no longer. Raises KafkaError."""
+        try:
+            await self.node.leave()
+        finally:
+            await self.stop()
 
     def close(self) -> None:
         """Close the log, once the node has left and no flush is under way. Raises LogDirFailure."""
@@ -108,7 +122,7 @@ def open_metadata(
         disk=disk,
         now_ms=clock.now_ms(),
     )
-    log = open_metadata_log(metadata_dir, disk=disk, clock=clock, worker=worker, config=settings.log_config)
+    log = open_metadata_log(LedLog, metadata_dir, disk=disk, clock=clock, worker=worker, config=settings.log_config)
     log.lead(
         options.node_id,
         sole_voter(options.node_id, identity.directory_ids[metadata_dir], options.controller_listener),

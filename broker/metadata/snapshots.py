@@ -78,6 +78,14 @@ class Snapshots:
         if self._size_bytes >= self._rules.max_record_bytes:
             self._begin()
 
+    def adopted(self, file: SnapshotFile) -> None:
+        """A snapshot of the leader's stands for all before it: the log begins there, and older ones are of no use."""
+        self._size_bytes, self._begun_ms = 0, self._clock.now_ms()
+        older = [one.snapshot_id for one in self._files]
+        self._files = [file]
+        if older:
+            self._run(lambda: self._log.delete_snapshots(older))
+
     def look(self) -> None:
         """Looks, at intervals, whether a snapshot is due by time, and which are old enough to go. Does not wait."""
         interval_ms = self._rules.max_interval_ms

@@ -10,7 +10,7 @@ from broker.clock import Clock
 from broker.peers.address import Address
 from broker.peers.connection import Connection, connect
 from broker.peers.settings import Settings
-from broker.peers.waiting import done_by, retrieve
+from broker.peers.waiting import done_by, pause, retrieve
 from protocol.peer_errors import ConnectionClosed, HandshakeFailed, PeerError, PeerUnavailable, RequestTimedOut
 from protocol.schema import ANY_VERSION
 
@@ -138,8 +138,7 @@ class Peer:
         try:
             if self._dials:
                 delay_ms = self._settings.backoff.delay_ms(self._dials, self._draw())
-                never: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-                await done_by(self._clock, self._dialed_ms + delay_ms, never)
+                await pause(self._clock, self._dialed_ms + delay_ms - self._clock.monotonic_ms())
             self._dials += 1
             self._dialed_ms = self._clock.monotonic_ms()
             self._connection = await connect(self.address, self._settings, self._clock)

@@ -34,6 +34,15 @@ async def done_by(clock: Clock, deadline_ms: int, future: asyncio.Future[T]) -> 
     return True
 
 
+async def pause(clock: Clock, delay_ms: int) -> None:
+    """Returns once so much time has passed; at the next turn of the loop where that is none."""
+    if delay_ms <= 0:
+        await asyncio.sleep(0)
+        return
+    never: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    await done_by(clock, clock.monotonic_ms() + delay_ms, never)
+
+
 def retrieve(ended: asyncio.Future[T]) -> None:
     """Retrieves a future's exception, so that asyncio does not report it as unseen when nobody waits."""
     if not ended.cancelled():

@@ -39,6 +39,7 @@ from broker.network.request_memory import RequestMemory
 from broker.network.unread import UnreadAnswers
 from broker.process.housekeeping import Housekeeping
 from broker.replica.assignments import Assignments
+from broker.requests.api import Apis
 from broker.requests.broker import Broker
 from broker.requests.dispatch import Dispatcher
 from broker.workers import Workers
@@ -50,6 +51,7 @@ from protocol.errors import KafkaError
 from storage.checkpoint import CorruptCheckpoint
 from storage.config import LogConfig
 from storage.disk import OsDisk
+from storage.logs import Logs
 
 CANNOT_START = 1
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -110,7 +112,8 @@ async def serve(config: BrokerConfig, failed: Mapping[str, Exception]) -> int:
     for number in STOP_SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     server = Server(config, stop, failed)
-    await server.start()
+    if not await started(server, stop):
+        return server.exit_code
     sys.stdout.write(f"ready {address(server.told[0])}\n")
     sys.stdout.flush()
     warming_up = asyncio.create_task(warm_up())
@@ -118,6 +121,19 @@ async def serve(config: BrokerConfig, failed: Mapping[str, Exception]) -> int:
     warming_up.cancel()
     await server.stop()
     return server.exit_code
+
+
+async def started(server: Server, stop: asyncio.Event) -> bool:
+    """False where the broker was told to stop first: one that waits for its controllers may take long to start."""
+    starting, stopping = asyncio.ensure_future(server.start()), asyncio.ensure_future(stop.wait())
+    await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if starting.done():
+        await starting
+        return True
+    starting.cancel()
+    await asyncio.wait([starting])
+    return False
 
 
 async def warm_up() -> None:
@@ -154,12 +170,9 @@ class Server:
         them, and only then the broker unfenced, by which it comes to lead."""
         bound = [bind(listener, self.config) for listener in self.config.bound_listeners]
         self.told = [advertised(listener, self.config.advertised) for _, listener in bound]
-        self.metadata = self._open_metadata()
-        now_ms = self._clock.now_ms()
-        self.logs = open_logs(self.config, self.metadata.image, self._disk, now_ms, self._failed_dirs)
-        self.broker = Broker(self._live_config, self._clock, self.metadata, self.logs, APIS)
-        offline = [log_dir.path for log_dir in self.logs.dirs.values() if not log_dir.online]
-        await self.metadata.node.register([Endpoint(one.name, one.host, one.port) for one in self.told], offline)
+        apis = await self._join() if self.config.is_remote else self._lead()
+        self.broker = Broker(self._live_config, self._clock, self.metadata, self.logs, apis)
+        await self._register()
         self.assignments = self._assignments(self.broker)
         self.assignments.take_over()
         for coordinator in self.broker.coordinators.values():
@@ -213,8 +226,52 @@ class Server:
             stop=self._failed,
         )
 
-    def _open_metadata(self) -> Metadata:
-        settings = Settings(
+    def _lead(self) -> Apis:
+        """The metadata, and the logs, of a node that is its own controller."""
+        self.metadata = self._open_metadata()
+        self.logs = self._open_logs()
+        return APIS
+
+    async def _join(self) -> Apis:
+        """The same under controllers elsewhere: heartbeats go on while logs are recovered."""
+        from broker.process.joining import join_quorum  # all that a node needs none of that is its own controller
+
+        self.metadata, apis = await join_quorum(
+            self.config,
+            self._settings(),
+            self._endpoints,
+            self._failed_dirs,
+            disk=self._disk,
+            clock=self._clock,
+            worker=self._metadata_worker,
+            on_failure=self._metadata_failed,
+            on_fault=self._subscriber_failed,
+        )
+        self.logs = await self._workers.call(self._open_logs)
+        return apis
+
+    async def _register(self) -> None:
+        """Have the controllers know of this broker, and of its log directories that are no use."""
+        node = self.metadata.node
+        offline = [log_dir.path for log_dir in self.logs.dirs.values() if not log_dir.online]
+        if not self.config.is_remote:
+            await node.register(self._endpoints, offline)
+            return
+        for path in offline:  # it is registered already, without those that had failed by then
+            if path not in self._failed_dirs:
+                await node.directory_failed(path)
+
+    @property
+    def _endpoints(self) -> list[Endpoint]:
+        """Where clients and other brokers are told to connect."""
+        return [Endpoint(one.name, one.host, one.port) for one in self.told]
+
+    def _open_logs(self) -> Logs:
+        now_ms = self._clock.now_ms()
+        return open_logs(self.config, self.metadata.image, self._disk, now_ms, self._failed_dirs)
+
+    def _settings(self) -> Settings:
+        return Settings(
             log_dirs=tuple(self.config.data_dirs),
             options=cluster_options(self.config, self.told),
             metadata_log_dir=self.config.metadata_dir,
@@ -227,8 +284,10 @@ class Server:
             log_config=metadata_log_config(self.config),
             list_options={ResourceType.BROKER: list_defaults()},
         )
+
+    def _open_metadata(self) -> Metadata:
         return open_metadata(
-            settings,
+            self._settings(),
             disk=self._disk,
             clock=self._clock,
             worker=self._metadata_worker,
@@ -270,7 +329,7 @@ class Server:
         self.broker.disk_work.close()
         self._workers.close()
         try:
-            await self.metadata.node.leave()
+            await self.metadata.leave()
             self._metadata_worker.close()  # a flush that has begun is not to meet a closed log
             self.metadata.close()
         except KafkaError as error:

@@ -68,12 +68,22 @@ class Assignments:
 
     def take_over(self) -> None:
         """Opens all assigned partitions as the broker starts; then follows each change."""
+        self._set_aside_former()
         for owner in self.image.topics():
             for index, partition in owner.partitions.items():
                 self.open(owner, index, partition)
         self._set_aside_strays()
         self._configure_broker()
         self._loader.subscribe(self.changed)
+
+    def _set_aside_former(self) -> None:
+        """Sets logs aside of topics that were deleted, and made anew under their names, while the broker was down
+        (KAFKA-14616)."""
+        for former in list(self.logs):
+            owner = self.image.topic(former.topic_partition.topic)
+            if owner is not None and former.topic_id not in (None, owner.topic_id):
+                log.warning("log of a deleted topic set aside", partition=str(former.topic_partition))
+                self.logs.set_stray_aside(former.topic_partition)
 
     def _set_aside_strays(self) -> None:
         """Sets logs aside that the metadata does not know: they stay on disk under another name, and are not served."""
@@ -105,6 +115,8 @@ class Assignments:
             log.error("partition is not served", partition=str(name), reason=str(error))
             self.replicas.set_offline(name, owner.topic_id)
             return
+        if assigned.directory_of(self.node_id) in ASSUMED_ONLINE:
+            self._node.placed(name, own_log.log_dir)
         partition = Partition(name, owner.topic_id, own_log, self.rules)
         self._assign(partition, assigned)
         self.replicas.add(partition)

@@ -141,15 +141,19 @@ class Image:
     def copy(self) -> Image:
         """Another image of the same: what is applied to one does not show in the other."""
         other = Image(self.cluster_id)
-        for name in SCALARS:
-            setattr(other, name, getattr(self, name))
-        for name in TABLES:
-            setattr(other, name, getattr(self, name).copy())
-        other._topics = {name: topic.copy() for name, topic in self._topics.items()}
-        other._topics_by_id = {topic.topic_id: topic for topic in other._topics.values()}
-        other._colliding = {name: set(names_of) for name, names_of in self._colliding.items()}
-        other._configs = {resource: dict(configs) for resource, configs in self._configs.items()}
+        other.become(self)
         return other
+
+    def become(self, other: Image) -> None:
+        """Be as another image is now: what is applied to one does not show in the other."""
+        for name in SCALARS:
+            setattr(self, name, getattr(other, name))
+        for name in TABLES:
+            setattr(self, name, getattr(other, name).copy())
+        self._topics = {name: topic.copy() for name, topic in other._topics.items()}
+        self._topics_by_id = {topic.topic_id: topic for topic in self._topics.values()}
+        self._colliding = {name: set(names_of) for name, names_of in other._colliding.items()}
+        self._configs = {resource: dict(configs) for resource, configs in other._configs.items()}
 
     # The only writer.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from coordinator.cluster.changes import Change, Delta, Subscriber
+from coordinator.cluster.difference import difference
 from coordinator.cluster.image import Image
 from coordinator.cluster.record import MetadataBatch, MetadataRecord
 from coordinator.cluster.snapshot import Snapshot, SnapshotId
@@ -52,6 +53,20 @@ class MetadataLoader:
         self._apply_all(snapshot.records, 0)
         self.image.offset, self.image.epoch = snapshot_id.offset - 1, snapshot_id.epoch
         self.last_timestamp_ms = snapshot.last_timestamp_ms
+
+    def replace(self, snapshot_id: SnapshotId, snapshot: Snapshot) -> None:
+        """Go on with what a later snapshot has, in place of records that are not there; subscribers are told the
+        difference. Raises KafkaError(CORRUPT_MESSAGE), and then nothing has changed."""
+        fresh = MetadataLoader(Image(self.image.cluster_id))
+        fresh.load_snapshot(snapshot_id, snapshot)
+        after = fresh.image
+        after.controller_id, after.controller_epoch = self.image.controller_id, self.image.controller_epoch
+        changes = difference(self.image, after)
+        self.image.become(after)
+        self.voters = fresh.voters
+        self.last_timestamp_ms = fresh.last_timestamp_ms
+        self._transaction = None
+        self._publish(Delta(after.offset, after.epoch, changes))
 
     def commit(self, batch: MetadataBatch) -> None:
         """Take in the committed batch that follows. Raises KafkaError(CORRUPT_MESSAGE) where it does not fit."""

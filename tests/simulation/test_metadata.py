@@ -9,8 +9,8 @@ from collections import Counter
 
 import pytest
 
+from broker.metadata.led_log import LedLog
 from broker.metadata.local_controller import LocalController
-from broker.metadata.log import MetadataLog
 from broker.metadata.snapshots import Snapshots
 from coordinator.cluster.snapshot import SnapshotId
 from tests.simulation.metadata_world import simulate
@@ -50,14 +50,14 @@ def found(seeds: range = range(40)) -> bool:
 
 
 def test_a_log_that_says_committed_when_it_was_appended_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    append = MetadataLog._append
+    append = LedLog._append
 
-    def too_early(self: MetadataLog, *arguments: object) -> int:
+    def too_early(self: LedLog, *arguments: object) -> int:
         end_offset = append(self, *arguments)  # type: ignore[arg-type]
         self._commit(end_offset)
         return end_offset
 
-    monkeypatch.setattr(MetadataLog, "_append", too_early)
+    monkeypatch.setattr(LedLog, "_append", too_early)
     assert found()
 
 

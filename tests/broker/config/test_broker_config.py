@@ -106,6 +106,29 @@ def test_connection_limits_are_by_host() -> None:
     assert BrokerConfig.parse(texts).connection_limits == {"10.0.0.1": 5, "::1": 6}
 
 
+REMOTE = {
+    "process.roles": "broker",
+    "controller.quorum.bootstrap.servers": "a:9093,[::1]:9094",
+    "controller.listener.names": "C",
+    "listeners": "A://:1",
+    "listener.security.protocol.map": "A:PLAINTEXT,C:PLAINTEXT",
+}
+"""A broker of controllers elsewhere."""
+
+
+def test_a_broker_s_controllers_are_its_voters_or_else_its_bootstrap_servers() -> None:
+    config = BrokerConfig.parse(REMOTE)
+    assert config.is_remote
+    assert config.controllers == ((-1, "a", 9093), (-1, "::1", 9094))
+    voters = BrokerConfig.parse({**REMOTE, "controller.quorum.voters": "2@b:9093, 3@c:9093"})
+    assert voters.controllers == ((2, "b", 9093), (3, "c", 9093))
+
+
+def test_a_node_is_its_own_controller_unless_it_is_told_otherwise() -> None:
+    assert not BrokerConfig().is_remote
+    assert not BrokerConfig.parse({"process.roles": "controller,broker"}).is_remote
+
+
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
@@ -119,7 +142,22 @@ def test_connection_limits_are_by_host() -> None:
         ({"advertised.listeners": "SSL://a:1"}, "advertised.listeners names SSL, which listeners has not"),
         ({"controller.listener.names": "PLAINTEXT"}, "listeners has no listener for clients"),
         ({"inter.broker.listener.name": "A"}, "inter.broker.listener.name is A, which is not advertised"),
-        ({"process.roles": "broker"}, "one process is always broker,controller here"),
+        ({"process.roles": "controller"}, "a process is broker,controller or broker here"),
+        ({"process.roles": "broker"}, "either controller.quorum.bootstrap.servers must contain"),
+        ({**REMOTE, "controller.listener.names": ""}, "controller.listener.names"),
+        ({**REMOTE, "listeners": "A://:1,C://:2"}, "must not contain a value appearing in the 'listeners'"),
+        (
+            {**REMOTE, "controller.quorum.voters": "1@a:1,2@b:1"},
+            "the node id 1 must not be included in the set of voters",
+        ),
+        (
+            {**REMOTE, "listener.security.protocol.map": "A:PLAINTEXT,C:SSL"},
+            "C is to speak SSL; only PLAINTEXT is built",
+        ),
+        ({**REMOTE, "controller.quorum.bootstrap.servers": "a"}, "'a' has no host:port"),
+        ({**REMOTE, "controller.quorum.bootstrap.servers": "a:0"}, "'a:0' has no host:port"),
+        ({**REMOTE, "controller.quorum.voters": "a:1"}, "'a:1' is not id@host:port"),
+        ({**REMOTE, "controller.quorum.voters": "-2@a:1"}, "'-2@a:1' is not id@host:port"),
         ({"controller.quorum.voters": "1@a:1,2@b:1"}, "the only voter can be this node, 1"),
         ({"broker.id": "2", "node.id": "1"}, "You must set `node.id` to the same value as `broker.id`."),
         ({"log.roll.ms": "0"}, "log.roll.ms must be greater than or equal to 1"),

@@ -1,0 +1,82 @@
+"""Connections to the quorum's controllers, and the way of a request to the one that leads.
+
+Which one that is, the observer of the metadata log finds out. A request that surely was not carried out, or that may be
+carried out twice, is sent again until its time is over: to whoever leads by then. Source: Kafka's
+NodeToControllerChannelManager.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from broker.clock import Clock
+from broker.peers.address import Address
+from broker.peers.backoff import Backoff
+from broker.peers.pool import Peer
+from broker.peers.settings import Settings
+from broker.peers.waiting import pause
+from coordinator.quorum.leadership import Leadership, Location
+from protocol.errors import ErrorCode, KafkaError, ProtocolError, error_code
+from protocol.peer_errors import HandshakeFailed, PeerError, UnsupportedVersion
+
+R = TypeVar("R")
+
+NOT_FOUND_MS: Final = 20
+"""How soon it is looked again whether a leader is known by now."""
+
+BACKOFF: Final = Backoff(initial_ms=50, max_ms=1_000)
+"""Between one refusal of the same request and the next try."""
+
+
+class Controllers:
+    """Peers by where they listen."""
+
+    def __init__(self, leadership: Leadership, settings: Settings, clock: Clock, draw: Callable[[], float]) -> None:
+        """`draw` gives random numbers from 0 up to 1."""
+        self.leadership = leadership
+        self.clock = clock
+        self._settings = settings
+        self._draw = draw
+        self._peers: dict[Location, Peer] = {}
+        self._is_closed = False
+
+    def peer(self, location: Location) -> Peer:
+        """The controller that listens there."""
+        found = self._peers.get(location)
+        if found is None:
+            found = self._peers[location] = Peer(Address(*location), self._settings, self.clock, self._draw)
+        return found
+
+    async def send(self, request: object, response: type[R], timeout_ms: int, code_of: Callable[[R], int]) -> R:
+        """The answer of the controller that leads; `code_of` is its error as a whole. Raises KafkaError:
+        REQUEST_TIMED_OUT where there was none, UNSUPPORTED_VERSION where the controllers do not know the request."""
+        deadline_ms = self.clock.monotonic_ms() + timeout_ms
+        failures, problem = 0, ""
+        while (left_ms := deadline_ms - self.clock.monotonic_ms()) > 0 and not self._is_closed:
+            location = self.leadership.leader
+            if location is None:
+                await pause(self.clock, min(NOT_FOUND_MS, left_ms))
+                continue
+            try:
+                answer = await self.peer(location).send(request, response, timeout_ms=left_ms, max_dials=1)
+            except (UnsupportedVersion, HandshakeFailed) as error:
+                raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, str(error)) from error
+            except (PeerError, ProtocolError) as error:
+                problem = str(error)
+            else:
+                code = error_code(code_of(answer))
+                if code is not ErrorCode.NOT_CONTROLLER:
+                    return answer
+                problem = f"{location}: {code.message}"
+            failures += 1
+            delay_ms = BACKOFF.delay_ms(failures, self._draw())
+            await pause(self.clock, min(delay_ms, deadline_ms - self.clock.monotonic_ms()))
+        reason = problem or self.leadership.problem
+        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"no answer of a controller within {timeout_ms} ms: {reason}")
+
+    async def close(self) -> None:
+        """Closes all connections for good; who waits for an answer is told that there is none."""
+        self._is_closed = True
+        await asyncio.gather(*(peer.close() for peer in self._peers.values()))

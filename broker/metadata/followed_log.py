@@ -1,0 +1,131 @@
+"""The metadata log of a node that observes the quorum: what the leader has, committed as far as the leader says.
+
+It is not flushed before a snapshot stands for it: what a loss of power takes is fetched again. Source: Kafka's
+KafkaRaftClient.appendAsFollower, KafkaMetadataLog.truncateToEndOffset and truncateToLatestSnapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from broker.metadata.log import MetadataLog
+from coordinator.cluster.quorum_state import QuorumState, write_quorum_state
+from coordinator.cluster.record import MetadataBatch
+from coordinator.cluster.snapshot import Snapshot, SnapshotFile, SnapshotId, read_snapshot, snapshot_path, stat_snapshot
+from coordinator.quorum.observer import LogEnd
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records.batch import iter_batches
+from storage.producers.entry import Origin
+
+
+class FollowedLog(MetadataLog):
+    """The log of an observer."""
+
+    @property
+    def end(self) -> LogEnd:
+        """Where the next Fetch goes on; of an empty log the epoch is 0, as Kafka's controllers want it."""
+        return LogEnd(self.end_offset, max(self._log.last_leader_epoch, 0))
+
+    def begin_at(self, snapshot_id: SnapshotId) -> None:
+        """The image was loaded from this snapshot: all before it is committed."""
+        if self.high_watermark < snapshot_id.offset <= self.end_offset:
+            self._log.update_high_watermark(snapshot_id.offset)
+
+    def remember(self, state: QuorumState) -> None:
+        """Write who leads, for the next start; for a worker. Raises LogDirFailure, LogDirFull."""
+        with self.failing("writing the quorum's state of"):
+            write_quorum_state(self._disk, self.directory, state)
+        self.epoch = state.leader_epoch
+
+    def extend(self, records: memoryview, epoch: int) -> int:
+        """Append the leader's batches; how many bytes they have. Bytes of a batch that is not whole are left out.
+
+        Raises KafkaError and ProtocolError, with nothing written, for damaged ones, for a gap, and for an epoch that is
+        newer than the leader's or older than the record before (KAFKA-18723). Raises LogDirFailure, LogDirFull.
+        """
+        expected, last_epoch = self.end
+        for _, header in iter_batches(records):
+            if header.base_offset != expected or header.last_offset < header.base_offset:
+                raise _corrupt(f"a batch begins at offset {header.base_offset}, the next offset is {expected}")
+            if not last_epoch <= header.partition_leader_epoch <= epoch:
+                raise _corrupt(
+                    f"the batch at offset {expected} is of epoch {header.partition_leader_epoch}, between {last_epoch} "
+                    f"of the one before and {epoch} of the leader"
+                )
+            expected, last_epoch = header.next_offset, header.partition_leader_epoch
+        before = self.end_offset
+        if expected > before:
+            self._log.append(records, leader_epoch=epoch, now_ms=self._clock.now_ms(), origin=Origin.REPLICATION)
+        return self.end_offset - before
+
+    def advance(self, high_watermark: int) -> Iterator[MetadataBatch]:
+        """Take the leader's word for what is committed, as far as it is here: yields each batch once listeners have it,
+        so that many can be taken in with pauses. It never goes back. Raises KafkaError and ProtocolError."""
+        target = min(high_watermark, self.end_offset)
+        position = self.high_watermark
+        if target <= position:
+            return
+        for batch in self._read(position, target):
+            if batch.next_offset > target:
+                return
+            self._log.update_high_watermark(batch.next_offset)
+            self._tell(batch)
+            yield batch
+
+    def truncate(self, epoch: int, end_offset: int) -> bool:
+        """Go back to where this log and the leader's part, whose `epoch` ended at that offset; False if this log ends
+        there already. Raises KafkaError where that would take what is committed. Raises LogDirFailure."""
+        own = self._log.epochs.end_offset_for(epoch, self.end_offset)
+        if own.epoch < 0:
+            return False  # of an epoch later than all that are here: a leader asks for no such thing
+        target = min(own.end_offset, end_offset) if own.epoch == epoch else own.end_offset
+        if target < self.high_watermark:
+            raise _corrupt(
+                f"the leader's log parts from this one at offset {target}, and everything before {self.high_watermark} "
+                "is committed here"
+            )
+        return self._log.truncate_to(target, self._clock.now_ms())
+
+    def snapshot_part(self, snapshot_id: SnapshotId) -> str:
+        """Where a snapshot is until it is whole."""
+        return f"{snapshot_path(self.directory, snapshot_id)}.part"
+
+    def write_part(self, snapshot_id: SnapshotId, position: int, content: memoryview) -> None:
+        """The next bytes of a snapshot; for a worker. Raises LogDirFailure, LogDirFull."""
+        with self.failing("fetching a snapshot of"):
+            handle = self._disk.open(self.snapshot_part(snapshot_id), create=True, truncate=not position)
+            try:
+                self._disk.pwritev(handle, [content], position)
+            finally:
+                self._disk.close(handle)
+
+    def drop(self, snapshot_id: SnapshotId) -> None:
+        """A snapshot that will not be whole, or is of no use; for a worker. Raises LogDirFailure."""
+        with self.failing("removing a snapshot of"):
+            for path in (self.snapshot_part(snapshot_id), snapshot_path(self.directory, snapshot_id)):
+                self._disk.unlink(path, missing_ok=True)
+
+    def finish_part(self, snapshot_id: SnapshotId) -> tuple[Snapshot, SnapshotFile]:
+        """Have a snapshot that is whole by now under its name, on the device, after it was read to its end; for a
+        worker. Raises KafkaError and ProtocolError for one that is damaged, LogDirFailure, LogDirFull."""
+        part = self.snapshot_part(snapshot_id)
+        with self.failing("reading a snapshot of"):
+            snapshot = read_snapshot(self._disk, part)
+        with self.failing("keeping a snapshot of"):
+            handle = self._disk.open(part)
+            try:
+                self._disk.fsync(handle)
+            finally:
+                self._disk.close(handle)
+            self._disk.rename(part, snapshot_path(self.directory, snapshot_id))
+            self._disk.fsync_dir(self.directory)
+            return snapshot, stat_snapshot(self._disk, self.directory, snapshot_id)
+
+    def restart_at(self, snapshot_id: SnapshotId) -> None:
+        """Go on behind a snapshot, with no records of before it. Raises LogDirFailure."""
+        self._log.truncate_fully(snapshot_id.offset, self._clock.now_ms())
+        self._log.assign_leader_epoch(snapshot_id.epoch, snapshot_id.offset)
+
+
+def _corrupt(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.CORRUPT_MESSAGE, message)

@@ -1,0 +1,107 @@
+"""Requests inside Envelopes: a client's request goes to the controller that leads as it is, with who asked (KIP-590).
+
+Source: Kafka's ForwardingManager, EnvelopeRequest, DefaultKafkaPrincipalBuilder.
+"""
+
+from __future__ import annotations
+
+import socket
+from typing import Final, NamedTuple
+
+from broker.metadata.controllers import Controllers
+from protocol.api_key import ApiKey
+from protocol.codec import encode
+from protocol.errors import ErrorCode, KafkaError, ProtocolError, error_code
+from protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from protocol.messages.header import RequestHeader
+from protocol.messages.principal import DefaultPrincipalData
+from protocol.primitives import read_uvarint
+from protocol.schema import identity
+
+FORWARD_MS: Final = 60_000
+"""How long a controller may take to answer a request that was forwarded (request.timeout.ms of Kafka's brokers'
+channel to their controller)."""
+
+PRINCIPAL_VERSION: Final = 0
+CORRELATION_BYTES: Final = 4
+UNKNOWN_ADDRESS: Final = bytes(4)
+
+FORWARDED: Final = (
+    ApiKey.CREATE_TOPICS,
+    ApiKey.DELETE_TOPICS,
+    ApiKey.CREATE_PARTITIONS,
+    ApiKey.ALTER_CONFIGS,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS,
+    ApiKey.ELECT_LEADERS,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS,
+    ApiKey.UPDATE_FEATURES,
+    ApiKey.CREATE_ACLS,
+    ApiKey.DELETE_ACLS,
+    ApiKey.UNREGISTER_BROKER,
+    ApiKey.DESCRIBE_QUORUM,
+)
+"""What the controllers answer, of all that a broker is asked."""
+
+
+class Asker(NamedTuple):
+    """Whose request it is."""
+
+    kind: str
+    name: str
+    client_id: str | None
+    host: str
+    """An address, IPv4 or IPv6."""
+
+
+def address_bytes(host: str) -> bytes:
+    """The address as Java has it: 4 or 16 bytes."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            return socket.inet_pton(family, host.partition("%")[0])
+        except OSError:
+            continue
+    return UNKNOWN_ADDRESS
+
+
+def envelope(request: object, version: int, asker: Asker) -> EnvelopeRequest:
+    """The request with its header, as a client would send it, beside who does."""
+    about = identity(type(request))
+    header = RequestHeader(
+        request_api_key=about.key, request_api_version=version, correlation_id=0, client_id=asker.client_id
+    )
+    data = encode(header, 2 if version >= about.flexible.first else 1) + encode(request, version)
+    principal = DefaultPrincipalData(type=asker.kind, name=asker.name, token_authenticated=False)
+    return EnvelopeRequest(
+        request_data=data,
+        request_principal=PRINCIPAL_VERSION.to_bytes(2) + encode(principal, PRINCIPAL_VERSION),
+        client_host_address=address_bytes(asker.host),
+    )
+
+
+def body(response: EnvelopeResponse, request: object, version: int) -> bytes:
+    """The body of the answer inside. Raises KafkaError: UNSUPPORTED_VERSION where the controller does not know the
+    request in this version, else UNKNOWN_SERVER_ERROR, as what is wrong is not the client's to know."""
+    code = error_code(response.error_code)
+    if code is ErrorCode.UNSUPPORTED_VERSION:
+        raise KafkaError(code)
+    if code or response.response_data is None:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the controller refused a forwarded request: {code.name}")
+    data = response.response_data
+    position = CORRELATION_BYTES
+    if version >= identity(type(request)).flexible.first:
+        tags, position = read_uvarint(data, position)
+        if tags:
+            raise ProtocolError("a forwarded answer has tags in its header", offset=CORRELATION_BYTES)
+    return bytes(data[position:])
+
+
+async def forward(controllers: Controllers, request: object, version: int, asker: Asker) -> bytes:
+    """The body of the controller's answer to a request. Raises KafkaError."""
+    wrapped = envelope(request, version, asker)
+    response = await controllers.send(wrapped, EnvelopeResponse, FORWARD_MS, lambda answer: answer.error_code)
+    try:
+        return body(response, request, version)
+    except (ProtocolError, IndexError) as error:
+        message = f"the controller's answer to a forwarded request cannot be read: {error}"
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message) from error

@@ -1,0 +1,135 @@
+"""The controller of a quorum elsewhere: what a broker asks for itself goes to it directly, what it asks for clients in
+Envelopes. A `coordinator.cluster.controller.Controller`; docstrings are there.
+
+Source: Kafka's NodeToControllerChannelManager, AutoTopicCreationManager, RPCProducerIdManager, AssignmentsManager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+from typing import Final, TypeVar
+
+from broker.metadata.controllers import Controllers
+from broker.metadata.forwarding import Asker, forward
+from coordinator.cluster.topics.create import EVERYTHING
+from protocol.codec import decode
+from protocol.errors import ErrorCode, KafkaError, ProtocolError, error_code
+from protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
+from protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
+from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+from protocol.schema import identity
+
+R = TypeVar("R")
+
+OWN: Final = Asker("User", "ANONYMOUS", "odradek", "127.0.0.1")
+"""Who this broker is on a listener without authentication."""
+
+ALLOCATE_MS: Final = 60_000
+"""How long a block of producer ids may take; who waits for one comes again meanwhile."""
+
+
+class RemoteController:
+    """The controller that leads the quorum by then, whoever it is."""
+
+    def __init__(self, controllers: Controllers, session_ms: int) -> None:
+        """`session_ms`: broker.session.timeout.ms, after which the next heartbeat says more than this one."""
+        self._controllers = controllers
+        self._session_ms = session_ms
+
+    async def forward(self, request: object, version: int, asker: Asker) -> bytes:
+        """The body of the answer to a client's request. Raises KafkaError."""
+        return await forward(self._controllers, request, version, asker)
+
+    async def _ask(self, request: object, response: type[R], version: int | None = None) -> R:
+        """A request of this broker's, that the controller answers as a client's."""
+        version = identity(type(request)).versions.last if version is None else version
+        try:
+            return decode(response, version, await forward(self._controllers, request, version, OWN))[0]
+        except ProtocolError as error:
+            message = f"the controller's answer cannot be read: {error}"
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message) from error
+
+    async def _direct(self, request: object, response: type[R], timeout_ms: int, code_of: Callable[[R], int]) -> R:
+        """A request between brokers and controllers. Raises the KafkaError that answers it."""
+        answer = await self._controllers.send(request, response, timeout_ms, code_of)
+        code = error_code(code_of(answer))
+        if code:
+            raise KafkaError(code)
+        return answer
+
+    async def create_topics(
+        self, request: CreateTopicsRequest, describable: Container[str] = EVERYTHING
+    ) -> CreateTopicsResponse:
+        return await self._ask(request, CreateTopicsResponse)
+
+    async def delete_topics(
+        self,
+        request: DeleteTopicsRequest,
+        version: int,
+        deletable: Container[str] = EVERYTHING,
+        describable: Container[str] = EVERYTHING,
+    ) -> DeleteTopicsResponse:
+        return await self._ask(request, DeleteTopicsResponse, version)
+
+    async def create_partitions(self, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+        return await self._ask(request, CreatePartitionsResponse)
+
+    async def alter_configs(self, request: AlterConfigsRequest) -> AlterConfigsResponse:
+        return await self._ask(request, AlterConfigsResponse)
+
+    async def incremental_alter_configs(
+        self, request: IncrementalAlterConfigsRequest
+    ) -> IncrementalAlterConfigsResponse:
+        return await self._ask(request, IncrementalAlterConfigsResponse)
+
+    async def elect_leaders(self, request: ElectLeadersRequest) -> ElectLeadersResponse:
+        return await self._ask(request, ElectLeadersResponse)
+
+    async def alter_partition_reassignments(
+        self, request: AlterPartitionReassignmentsRequest
+    ) -> AlterPartitionReassignmentsResponse:
+        return await self._ask(request, AlterPartitionReassignmentsResponse)
+
+    async def update_features(self, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
+        return await self._ask(request, UpdateFeaturesResponse)
+
+    async def unregister_broker(self, request: UnregisterBrokerRequest) -> None:
+        answer = await self._ask(request, UnregisterBrokerResponse)
+        if answer.error_code:
+            raise KafkaError(error_code(answer.error_code), answer.error_message)
+
+    async def register_broker(self, request: BrokerRegistrationRequest) -> BrokerRegistrationResponse:
+        return await self._direct(
+            request, BrokerRegistrationResponse, self._session_ms, lambda answer: answer.error_code
+        )
+
+    async def broker_heartbeat(self, request: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
+        return await self._direct(request, BrokerHeartbeatResponse, self._session_ms, lambda answer: answer.error_code)
+
+    async def assign_replicas_to_dirs(self, request: AssignReplicasToDirsRequest) -> AssignReplicasToDirsResponse:
+        return await self._direct(
+            request, AssignReplicasToDirsResponse, self._session_ms, lambda answer: answer.error_code
+        )
+
+    async def allocate_producer_ids(self, request: AllocateProducerIdsRequest) -> AllocateProducerIdsResponse:
+        answer = await self._direct(request, AllocateProducerIdsResponse, ALLOCATE_MS, lambda answer: answer.error_code)
+        if answer.producer_id_start < 0 or answer.producer_id_len <= 0:
+            message = f"the controller gave {answer.producer_id_len} producer ids from {answer.producer_id_start} on"
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message)
+        return answer

@@ -1,0 +1,64 @@
+"""How a broker's process joins controllers elsewhere: what its configuration says of them, and what they answer."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Container, Sequence
+
+from broker import handlers
+from broker.clock import Clock
+from broker.config import BrokerConfig
+from broker.metadata.joining import MetadataWorkers, Outside, Quorum, join
+from broker.metadata.observing import Times
+from broker.metadata.opening import Metadata, Settings
+from broker.metadata.remote_node import LifeTimes
+from broker.requests.api import Apis
+from broker.requests.forwarding import ForwardingApis
+from coordinator.cluster.brokers.info import Endpoint
+from coordinator.quorum.leadership import Location
+from coordinator.quorum.observer import FetchLimits
+from protocol.errors import KafkaError
+from storage.disk import Disk
+
+
+async def join_quorum(
+    config: BrokerConfig,
+    settings: Settings,
+    endpoints: Sequence[Endpoint],
+    failed: Container[str],
+    *,
+    disk: Disk,
+    clock: Clock,
+    worker: MetadataWorkers,
+    on_failure: Callable[[KafkaError], None],
+    on_fault: Callable[[Exception], None],
+) -> tuple[Metadata, Apis]:
+    """What the broker has of the cluster, once it is registered and caught up; and the table of its APIs. Raises
+    WrongOwner, CorruptCheckpoint, KafkaError, OSError."""
+    outside = Outside(disk, clock, worker, os.urandom, random.random, on_failure, on_fault)
+    joined = await join(settings, quorum_of(config), endpoints, failed, outside)
+    return joined.metadata, ForwardingApis(handlers.__name__, handlers.NAMES, joined.controller)
+
+
+def quorum_of(config: BrokerConfig) -> Quorum:
+    """The quorum as the configuration has it."""
+    return Quorum(
+        voters={one.node_id: Location(one.host, one.port) for one in config.controllers if one.node_id >= 0},
+        bootstrap=tuple(Location(one.host, one.port) for one in config.controllers),
+        listener=config.controller_listener_names[0],
+        times=Times(
+            request_ms=config.controller_quorum_request_timeout_ms,
+            fetch_ms=config.controller_quorum_fetch_timeout_ms,
+            backoff_ms=config.controller_quorum_retry_backoff_ms,
+        ),
+        life=LifeTimes(
+            heartbeat_ms=config.broker_heartbeat_interval_ms,
+            session_ms=config.broker_session_timeout_ms,
+            registration_ms=config.initial_broker_registration_timeout_ms,
+        ),
+        limits=FetchLimits(
+            fetch_bytes=config.controller_quorum_fetch_max_bytes,
+            snapshot_bytes=config.controller_quorum_fetch_snapshot_max_bytes,
+        ),
+    )

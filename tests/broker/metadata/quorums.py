@@ -1,0 +1,135 @@
+"""A controller of the tests' own, whose log is what a test says: it answers an observer and a broker as one leads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+from coordinator.cluster.quorum import TOPIC_ID
+from coordinator.cluster.record import MetadataRecord, encode_batch
+from coordinator.cluster.snapshot import SnapshotId
+from protocol.messages import fetch, fetch_snapshot
+from protocol.messages.fetch import FetchRequest, FetchResponse
+from protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from protocol.peer_errors import PeerUnavailable
+from protocol.records.batch import stamp
+
+R = TypeVar("R")
+
+LEVEL = 30
+"""metadata.version of the records."""
+
+
+class Threads:
+    """Work that waits for a disk, done at once."""
+
+    async def call(self, work: Callable[[], R]) -> R:
+        return work()
+
+
+def batch(base_offset: int, epoch: int, *records: MetadataRecord) -> bytes:
+    """The records as a leader has them in its log."""
+    encoded = encode_batch(list(records), LEVEL, 0)
+    stamp(encoded, 0, base_offset, epoch)
+    return bytes(encoded)
+
+
+class Batch(NamedTuple):
+    base_offset: int
+    next_offset: int
+    epoch: int
+    data: bytes
+
+
+class FakeLeader:
+    """One controller. `answers` are taken in turn where a test has its own; else it answers as a leader would."""
+
+    def __init__(self, node_id: int = 100, epoch: int = 1) -> None:
+        self.node_id = node_id
+        self.epoch = epoch
+        self.leader_id = node_id
+        self.high_watermark = 0
+        self.log: list[Batch] = []
+        self.snapshot: tuple[SnapshotId, bytes] | None = None
+        self.answers: list[object] = []
+        self.asked: list[object] = []
+
+    def write(self, *records: MetadataRecord, committed: bool = True) -> None:
+        """One batch more."""
+        base_offset = self.end_offset
+        self.log.append(
+            Batch(base_offset, base_offset + len(records), self.epoch, batch(base_offset, self.epoch, *records))
+        )
+        if committed:
+            self.high_watermark = self.end_offset
+
+    @property
+    def end_offset(self) -> int:
+        return self.log[-1].next_offset if self.log else self.start_offset
+
+    @property
+    def start_offset(self) -> int:
+        return self.snapshot[0].offset if self.snapshot else 0
+
+    async def send(self, request: object, response: type[R], *, timeout_ms: int, max_dials: int | None = None) -> R:
+        """As a `Peer` does."""
+        self.asked.append(request)
+        answer = self.answers.pop(0) if self.answers else self.answer(request)
+        if isinstance(answer, Exception):
+            raise answer
+        assert isinstance(answer, response)
+        return answer
+
+    def answer(self, request: object) -> object:
+        return self._piece(request) if isinstance(request, FetchSnapshotRequest) else self._fetched(request)
+
+    def _fetched(self, request: object) -> FetchResponse:
+        assert isinstance(request, FetchRequest)
+        asked = request.topics[0].partitions[0]
+        partition = fetch.PartitionData(
+            partition_index=0,
+            error_code=0,
+            high_watermark=self.high_watermark,
+            current_leader=fetch.LeaderIdAndEpoch(leader_id=self.leader_id, leader_epoch=self.epoch),
+            records=b"",
+        )
+        if self.snapshot is not None and asked.fetch_offset < self.start_offset:
+            snapshot_id = self.snapshot[0]
+            partition.snapshot_id = fetch.SnapshotId(end_offset=snapshot_id.offset, epoch=snapshot_id.epoch)
+        elif (diverging := self._diverging(asked)) is not None:
+            partition.diverging_epoch = diverging
+        else:
+            partition.records = b"".join(one.data for one in self.log if one.base_offset >= asked.fetch_offset)
+        return FetchResponse(responses=[fetch.FetchableTopicResponse(topic_id=TOPIC_ID, partitions=[partition])])
+
+    def _diverging(self, asked: fetch.FetchPartition) -> fetch.EpochEndOffset | None:
+        """Where this log has other records than the one that asks."""
+        if asked.fetch_offset == 0:
+            return None
+        ends = [one.next_offset for one in self.log if one.epoch <= asked.last_fetched_epoch]
+        epochs = [one.epoch for one in self.log if one.epoch <= asked.last_fetched_epoch]
+        end, epoch = (ends[-1], epochs[-1]) if ends else (self.start_offset, 0)
+        if epoch == asked.last_fetched_epoch and asked.fetch_offset <= end:
+            return None
+        return fetch.EpochEndOffset(epoch=epoch, end_offset=end)
+
+    def _piece(self, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
+        asked = request.topics[0].partitions[0]
+        assert self.snapshot is not None
+        snapshot_id, content = self.snapshot
+        partition = fetch_snapshot.ResponsePartitionSnapshot(
+            index=0,
+            error_code=0,
+            snapshot_id=fetch_snapshot.SnapshotId(end_offset=snapshot_id.offset, epoch=snapshot_id.epoch),
+            current_leader=fetch_snapshot.LeaderIdAndEpoch(leader_id=self.leader_id, leader_epoch=self.epoch),
+            size=len(content),
+            position=asked.position,
+            unaligned_records=content[asked.position : asked.position + request.max_bytes],
+        )
+        topic = fetch_snapshot.ResponseTopicSnapshot(name="__cluster_metadata", partitions=[partition])
+        return FetchSnapshotResponse(error_code=0, topics=[topic])
+
+
+def lost() -> PeerUnavailable:
+    """An answer that did not come."""
+    return PeerUnavailable("controller", "connection lost", sent=True)

@@ -1,0 +1,214 @@
+"""A broker's life under controllers elsewhere, which refuse, forget to answer, and take their time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from broker.metadata.node import NodeState
+from broker.metadata.remote_node import LifeTimes, RemoteNode
+from coordinator.cluster.brokers.info import Endpoint
+from coordinator.cluster.controller import Controller
+from coordinator.cluster.formatting import Identity
+from coordinator.cluster.image import Image
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from tests.broker.peers.scripted import PATIENCE_S, ManualClock
+
+ENDPOINTS = [Endpoint("PLAINTEXT", "127.0.0.1", 9092)]
+EPOCH = 17
+TURNS = 20
+"""Of the event loop, in which everything is done that waits for no alarm."""
+
+ONE, TWO = b"directory-one---", b"directory-two---"
+
+
+class FakeController:
+    """Answers registrations and heartbeats as a test says; refusals come first."""
+
+    def __init__(self) -> None:
+        self.refusals: list[ErrorCode] = []
+        self.registered: list[BrokerRegistrationRequest] = []
+        self.heartbeats: list[BrokerHeartbeatRequest] = []
+        self.is_caught_up = self.should_shut_down = False
+        self.is_fenced = True
+
+    def _refuse(self) -> None:
+        if self.refusals:
+            raise KafkaError(self.refusals.pop(0))
+
+    async def register_broker(self, request: BrokerRegistrationRequest) -> BrokerRegistrationResponse:
+        self.registered.append(request)
+        self._refuse()
+        return BrokerRegistrationResponse(error_code=0, broker_epoch=EPOCH)
+
+    async def broker_heartbeat(self, request: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
+        self.heartbeats.append(request)
+        self._refuse()
+        return BrokerHeartbeatResponse(
+            error_code=0,
+            is_caught_up=self.is_caught_up,
+            is_fenced=self.is_fenced,
+            should_shut_down=self.should_shut_down,
+        )
+
+
+class World:
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.controller = FakeController()
+        self.image = Image("the-cluster")
+        controller: Controller = self.controller  # type: ignore[assignment]  # it is asked nothing else
+        self.node = RemoteNode(
+            7,
+            Identity("the-cluster", {"/b": TWO, "/a": ONE}),
+            ("/b", "/a"),
+            "/a",
+            controller,
+            self.image,
+            lambda: b"incarnation-----",
+            clock=self.clock,
+            draw=lambda: 0.5,
+            times=LifeTimes(heartbeat_ms=2_000, session_ms=9_000, registration_ms=60_000),
+            previous_broker_epoch=5,
+        )
+
+    async def until(self, come: Callable[[], bool]) -> int:
+        """Moves the clock from alarm to alarm until something has come about; how long that took, in milliseconds."""
+        await asyncio.sleep(0)
+        begun_ms = self.clock.monotonic_ms()
+        async with asyncio.timeout(PATIENCE_S):
+            while not come():
+                self.clock.advance(max(await self.clock.next_timer(), 0))
+                for _ in range(TURNS):
+                    await asyncio.sleep(0)
+        return self.clock.monotonic_ms() - begun_ms
+
+    async def running(self) -> None:
+        self.controller.is_caught_up, self.controller.is_fenced = True, False
+        await self.node.register(ENDPOINTS)
+        unfencing = asyncio.ensure_future(self.node.unfence())
+        await self.until(unfencing.done)
+
+    async def end(self) -> None:
+        self.node.state = NodeState.STARTING  # which needs no controller to leave
+        await self.node.leave()
+
+
+async def test_a_registration_says_who_this_is_and_how_it_was_stopped() -> None:
+    world = World()
+    await world.node.register(ENDPOINTS, failed={"/b"})
+    (request,) = world.controller.registered
+    assert (request.broker_id, request.cluster_id, request.incarnation_id) == (7, "the-cluster", b"incarnation-----")
+    assert (request.log_dirs, request.previous_broker_epoch) == ([ONE], 5)
+    assert world.node.broker_epoch == EPOCH
+    await world.end()
+
+
+async def test_log_directories_are_told_in_the_order_of_their_ids() -> None:
+    world = World()
+    await world.node.register(ENDPOINTS)
+    assert world.controller.registered[0].log_dirs == [ONE, TWO]
+    await world.end()
+
+
+async def test_a_refused_registration_is_tried_again_as_the_same_incarnation() -> None:
+    world = World()
+    world.controller.refusals = [ErrorCode.DUPLICATE_BROKER_REGISTRATION] * 3
+    registering = asyncio.ensure_future(world.node.register(ENDPOINTS))
+    assert await world.until(registering.done) == 100 + 200 + 400
+    assert len({request.incarnation_id for request in world.controller.registered}) == 1
+    await world.end()
+
+
+async def test_a_broker_that_is_refused_for_too_long_gives_up_with_the_reason() -> None:
+    world = World()
+    world.controller.refusals = [ErrorCode.DUPLICATE_BROKER_REGISTRATION] * 100
+    registering = asyncio.ensure_future(world.node.register(ENDPOINTS))
+    took_ms = await world.until(registering.done)
+    assert 40_000 < took_ms < 60_000
+    with pytest.raises(KafkaError, match=r"node.id 7 of cluster the-cluster could not register .*DUPLICATE_BROKER"):
+        await registering
+
+
+async def test_a_broker_of_another_cluster_gives_up_at_once() -> None:
+    world = World()
+    world.controller.refusals = [ErrorCode.INCONSISTENT_CLUSTER_ID]
+    with pytest.raises(KafkaError, match="INCONSISTENT_CLUSTER_ID"):
+        await world.node.register(ENDPOINTS)
+    assert len(world.controller.registered) == 1
+
+
+async def test_it_stays_fenced_until_it_has_caught_up_and_its_logs_are_there() -> None:
+    world = World()
+    await world.node.register(ENDPOINTS)
+    catching_up = asyncio.ensure_future(world.node.caught_up())
+    await world.until(lambda: len(world.controller.heartbeats) == 3)
+    assert not catching_up.done()
+    world.image.offset, world.controller.is_caught_up = 20, True
+    await world.until(catching_up.done)
+    assert world.node.state is NodeState.RECOVERY
+    assert all(request.want_fence for request in world.controller.heartbeats)
+    assert world.controller.heartbeats[-1].current_metadata_offset == 20
+    unfencing = asyncio.ensure_future(world.node.unfence())
+    world.controller.is_fenced = False
+    await world.until(unfencing.done)
+    assert not world.controller.heartbeats[-1].want_fence
+    assert world.node.state is NodeState.RUNNING
+    await world.end()
+
+
+async def test_heartbeats_go_on_at_their_interval() -> None:
+    world = World()
+    await world.running()
+    before = len(world.controller.heartbeats)
+    assert await world.until(lambda: len(world.controller.heartbeats) == before + 3) == 3 * 2_000
+    await world.end()
+
+
+async def test_a_lost_heartbeat_is_followed_sooner_and_ever_less_often() -> None:
+    world = World()
+    await world.running()
+    before = len(world.controller.heartbeats)
+    world.controller.refusals = [ErrorCode.REQUEST_TIMED_OUT] * 3
+    assert await world.until(lambda: len(world.controller.heartbeats) == before + 4) == 2_000 + 100 + 200 + 400
+    await world.end()
+
+
+async def test_a_failed_directory_is_told_at_once_and_from_then_on() -> None:
+    world = World()
+    await world.running()
+    await world.node.directory_failed("/b")
+    assert world.controller.heartbeats[-1].offline_log_dirs == [TWO]
+    before = len(world.controller.heartbeats)
+    await world.until(lambda: len(world.controller.heartbeats) > before)
+    assert world.controller.heartbeats[-1].offline_log_dirs == [TWO]
+    await world.end()
+
+
+async def test_a_broker_that_stops_waits_until_it_is_let_go() -> None:
+    world = World()
+    await world.running()
+    leaving = asyncio.ensure_future(world.node.leave())
+    await world.until(lambda: sum(request.want_shut_down for request in world.controller.heartbeats) >= 3)
+    assert not leaving.done()
+    world.controller.should_shut_down = True
+    await world.until(leaving.done)
+    assert world.node.state is NodeState.SHUTTING_DOWN
+
+
+async def test_a_broker_that_nobody_lets_go_stops_when_its_session_has_ended() -> None:
+    world = World()
+    await world.running()
+    world.controller.refusals = [ErrorCode.REQUEST_TIMED_OUT] * 1_000
+    leaving = asyncio.ensure_future(world.node.leave())
+    assert await world.until(leaving.done) == 9_000
+
+
+async def test_a_broker_that_was_never_registered_just_stops() -> None:
+    world = World()
+    await world.node.leave()
+    assert world.controller.heartbeats == []

@@ -1,0 +1,111 @@
+"""A quorum of Apache Kafka's own controllers, and brokers of either make that join it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from tests.interop import jvm
+from tests.interop.brokers import CLUSTER_ID, JVM_READY_TIMEOUT_S, Odradek
+from tests.interop.processes import Server, free_port, run
+
+SESSION_MS = 3_000
+"""How long a controller waits for a broker that was killed, and so how long one that comes back waits."""
+
+ONE_OF_EACH = {
+    "offsets.topic.num.partitions": "1",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.num.partitions": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "broker.session.timeout.ms": str(SESSION_MS),
+    "broker.heartbeat.interval.ms": "500",
+    "log.cleaner.dedupe.buffer.size": "2097152",
+}
+
+
+class ApacheNode(Server):
+    """A controller or a broker of Apache Kafka 4.3.1, in a process of its own."""
+
+    VERBOSE: ClassVar = "-Dorg.slf4j.simpleLogger.log.kafka.server=info"
+
+    def __init__(self, data: Path, settings: Mapping[str, str], *format_with: str) -> None:
+        super().__init__(
+            f"apache {settings['process.roles']} {settings['node.id']}", data.with_name(f"{data.name}.log")
+        )
+        self.data = data
+        self._settings = {**settings, "log.dirs": str(data)}
+        self._format_with = format_with
+
+    def start(self) -> None:
+        properties = format_directory(self.data, self._settings, *self._format_with)
+        command = jvm.java(f"{jvm.apache_kafka()}/*", "kafka.Kafka", properties, flags=(self.VERBOSE,))
+        self.launch(command, r"Kafka Server started", JVM_READY_TIMEOUT_S)
+
+    def restart(self) -> None:
+        """Start again after a stop or a kill; a running one is stopped cleanly first."""
+        self.stop()
+        self.start()
+
+
+class OnSeveral(Odradek):
+    """A broker with several log directories, the first of which has the metadata."""
+
+    def __init__(self, folders: Sequence[Path], properties: Mapping[str, str]) -> None:
+        super().__init__(folders[0], properties)
+        self._folders = folders
+
+    def command(self) -> list[str]:
+        folders = ",".join(map(str, self._folders))
+        return [folders if word == str(self.data) else word for word in super().command()]
+
+
+class Quorum:
+    """One controller, and how brokers find it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._port = free_port()
+        address = f"127.0.0.1:{self._port}"
+        self.joining = {
+            "process.roles": "broker",
+            "controller.quorum.bootstrap.servers": address,
+            "controller.listener.names": "CONTROLLER",
+            **ONE_OF_EACH,
+        }
+        settings = {**self.joining, "process.roles": "controller", "node.id": "100"}
+        settings["listeners"] = f"CONTROLLER://{address}"
+        self.controller = ApacheNode(folder / "controller", settings, "--standalone")
+
+    def odradek(self, node_id: int, cluster_id: str = CLUSTER_ID, dirs: int = 1, **properties: str) -> Odradek:
+        """A broker that joins, on directories that kafka-storage has formatted."""
+        folders = [self.folder / f"odradek-{node_id}{'-more' * number}" for number in range(dirs)]
+        data = folders[0]
+        settings = {**self.joining, "node.id": str(node_id), **properties}
+        listening = {"log.dirs": ",".join(map(str, folders)), "listeners": "PLAINTEXT://127.0.0.1:9092"}
+        format_directory(data, {**settings, **listening}, "--no-initial-controllers", cluster_id=cluster_id)
+        return Odradek(data, settings) if dirs == 1 else OnSeveral(folders, settings)
+
+    def apache(self, node_id: int) -> tuple[ApacheNode, str]:
+        """Another such broker, and its address."""
+        address = f"127.0.0.1:{free_port()}"
+        settings = {**self.joining, "node.id": str(node_id), "listeners": f"PLAINTEXT://{address}"}
+        return ApacheNode(self.folder / f"apache-{node_id}", settings, "--no-initial-controllers"), address
+
+
+def format_directory(data: Path, settings: Mapping[str, str], *format_with: str, cluster_id: str = CLUSTER_ID) -> str:
+    """The file of properties; the directory is formatted unless it was."""
+    file = data.with_name(f"{data.name}.properties")
+    file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+    if not data.exists():
+        data.mkdir(parents=True)
+        storage_tool = jvm.TOOLS["kafka-storage"]
+        run(
+            jvm.java(f"{jvm.apache_kafka()}/*", storage_tool, "format", "-t", cluster_id, "-c", str(file), *format_with)
+        )
+    return str(file)
