@@ -15,8 +15,8 @@ from protocol.metadata_records.nodes import (
 )
 from protocol.types import Uuid
 
-ASSUMED_ONLINE = frozenset({bytes(16), bytes(15) + b"\x02"})
-"""DirectoryId.UNASSIGNED and MIGRATING: where the replica is will be known once its broker says so."""
+ASSUMED_ONLINE = frozenset({bytes(16), bytes(15) + b"\x01"})
+"""DirectoryId.MIGRATING and UNASSIGNED: where the replica is will be known once its broker says so."""
 
 
 class Endpoint(NamedTuple):
