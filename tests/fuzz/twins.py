@@ -98,7 +98,7 @@ class Twins:
         self.vocabularies: list[Vocabulary] = []
         self.prefix = ""
         self._fences = 0
-        self._fence_topic = f"fence-{lane}"
+        self._fence_topic = f"lane-fence-{lane}"
         for peer in self.peers:
             peer.create(self._fence_topic)
 

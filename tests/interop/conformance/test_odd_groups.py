@@ -146,6 +146,7 @@ def test_commits_of_strangers(both: Both, topic: str) -> None:
 def test_classic_members_of_a_consumer_group(both: Both, topic: str) -> None:
     def script(peer: Peer) -> None:
         peer.create(topic)
+        peer.wait_for_metadata()
         group = f"{topic}-g"
         beat = ConsumerGroupHeartbeatRequest(
             group_id=group,
@@ -189,6 +190,7 @@ BLANK = ("", " ", "\0", "\t", "\x1f", "\u00a0", "\u2003", "\u0085")
 def test_what_is_an_empty_string_of_a_consumer(both: Both, topic: str, blank: str) -> None:
     def script(peer: Peer) -> None:
         peer.create(topic)
+        peer.wait_for_metadata()
         fields = {
             "member_id": "m", "member_epoch": 0, "rebalance_timeout_ms": 5000, "subscribed_topic_names": [topic],
             "topic_partitions": [],

@@ -140,6 +140,7 @@ def test_texts_of_share_state(both: Both, topic: str) -> None:
 def test_what_is_an_empty_string_of_a_share_member(both: Both, topic: str, blank: str) -> None:
     def script(peer: Peer) -> None:
         peer.create(topic)
+        peer.wait_for_metadata()
         fields = {"member_id": "m", "member_epoch": 0, "rack_id": None, "subscribed_topic_names": [topic]}
         for name, value in (("member_id", blank), ("rack_id", blank), ("subscribed_topic_names", [blank])):
             heartbeat = {**fields, "group_id": f"{topic}-{name}", name: value}
@@ -155,6 +156,7 @@ def test_what_is_an_empty_string_of_a_share_member(both: Both, topic: str, blank
 def test_member_ids_have_a_greatest_length(both: Both, topic: str, length: int, epoch: int) -> None:
     def script(peer: Peer) -> None:
         peer.create(topic)
+        peer.wait_for_metadata()
         share = ShareGroupHeartbeatRequest(
             group_id=f"{topic}-s", member_id="x" * length, member_epoch=epoch, subscribed_topic_names=[topic]
         )
