@@ -94,6 +94,12 @@ MEANT_HERE: Final[tuple[Allowed, ...]] = (
         theirs=None,
     ),
     Allowed(
+        r"DescribeTopicPartitionsRequest .*\.next_cursor",
+        "behind a cursor at the last partition number there is nothing; Apache Kafka counts on, to a negative one",
+        ours=None,
+        where_so=lambda _ours, theirs: theirs["partition_index"] < 0,
+    ),
+    Allowed(
         r"WriteShareGroupStateRequest .*\.error_code",
         "a state batch that ends before it begins is refused; Apache Kafka stores it",
         ours=42,

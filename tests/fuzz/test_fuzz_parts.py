@@ -7,17 +7,22 @@ import random
 import pytest
 
 from broker.handlers import APIS
+from protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from protocol.messages.list_groups import ListGroupsRequest
 from tests.fuzz import corpus
+from tests.fuzz.differential import comes_apart
 from tests.fuzz.drawing import Draw, versions_of
 from tests.fuzz.frames import frame, head_of, request_of, with_correlation_id
 from tests.fuzz.lies import batches
 from tests.fuzz.limits import tame
-from tests.fuzz.meant import merged
+from tests.fuzz.meant import merged, reason
 from tests.fuzz.mutations import OF_BYTES, garble
 from tests.fuzz.plan import Plan
 from tests.fuzz.shrinking import fewest
+from tests.fuzz.twins import CLOSED, NO_ANSWER, Answers
 from tests.fuzz.vocabulary import INTERNAL, Group, Member, Transactional, Vocabulary
 from tests.fuzz.watching import troubles_of
+from tests.interop.conformance.compare import Difference
 
 MOST_CORPUS_BYTES = 400_000
 VISITS = 60
@@ -128,3 +133,22 @@ def test_what_is_named_twice_is_the_same_as_what_is_named_once() -> None:
     other = [{"name": "t", "partitions": [{"partition_index": 1}]}]
     assert merged(twice) == merged(once) != merged(other)
     assert merged([*once, {"name": "u", "partitions": []}]) == merged(once)
+
+
+@pytest.mark.parametrize("answer", [CLOSED, NO_ANSWER])
+def test_worlds_come_apart_where_a_connection_ends_even_over_a_question(answer: str) -> None:
+    assert comes_apart(Answers(ListGroupsRequest(), 0, {"error_code": 0}, answer))
+    assert not comes_apart(Answers(ListGroupsRequest(), 0, {"error_code": 0}, {"error_code": 1}))
+
+
+def test_only_a_negative_cursor_is_meant() -> None:
+    request = DescribeTopicPartitionsRequest(topics=[], response_partition_limit=1)
+
+    def why(ours: object, partition: int) -> str | None:
+        theirs = {"topic_name": "empty", "partition_index": partition}
+        difference = Difference(request, 0, ".next_cursor", ours, theirs)
+        return reason(difference, Answers(request, 0, {"next_cursor": ours}, {"next_cursor": theirs}))
+
+    assert why(None, -(1 << 31)) is not None
+    assert why(None, 1) is None
+    assert why({"topic_name": "empty", "partition_index": 0}, -(1 << 31)) is None

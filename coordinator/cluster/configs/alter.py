@@ -38,6 +38,11 @@ class AlterOperation(IntEnum):
     SUBTRACT = 3
 
 
+OF_LISTS = frozenset({AlterOperation.APPEND, AlterOperation.SUBTRACT})
+OF_LOGGERS = frozenset({AlterOperation.SET, AlterOperation.DELETE})
+OPERATIONS = frozenset(AlterOperation)
+
+
 class RequestedResource(NamedTuple):
     """A resource of a request: the names of its changes, and those of them that lack the value they need."""
 
@@ -45,6 +50,7 @@ class RequestedResource(NamedTuple):
     name: str
     keys: list[str]
     without_value: list[str]
+    operations: Sequence[int] = ()
 
 
 def _asked_incrementally(resource: incremental.AlterConfigsResource) -> RequestedResource:
@@ -52,7 +58,8 @@ def _asked_incrementally(resource: incremental.AlterConfigsResource) -> Requeste
         one.name for one in resource.configs if one.value is None and one.config_operation != AlterOperation.DELETE
     )
     keys = [one.name for one in resource.configs]
-    return RequestedResource(resource.resource_type, resource.resource_name, keys, list(needing))
+    operations = [one.config_operation for one in resource.configs]
+    return RequestedResource(resource.resource_type, resource.resource_name, keys, list(needing), operations)
 
 
 def _asked_wholly(resource: legacy.AlterConfigsResource) -> RequestedResource:
@@ -175,6 +182,9 @@ class _Alteration:
         if int(requested.name) != self._image.controller_id:
             message = f"Unexpected node id. Expected {self._image.controller_id}, but received {requested.name}"
             raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+        if requested.operations and requested.operations[0] not in OF_LOGGERS:
+            message = f"Operation {requested.operations[0]} is not allowed for the BROKER_LOGGER resource"
+            raise KafkaError(ErrorCode.INVALID_REQUEST, message)
         message = (
             "There are no loggers whose levels could be set."
             if not requested.keys
@@ -197,6 +207,8 @@ class _Alteration:
     def incrementally(
         self, resource: ConfigResource, changes: Iterable[incremental.AlterableConfig]
     ) -> list[ConfigRecord]:
+        changes = list(changes)
+        self._check_operations(resource, changes)
         current = self._image.configs(resource)
         changed = []
         for name, change in {one.name: one for one in changes}.items():
@@ -206,6 +218,25 @@ class _Alteration:
         self._check(resource, changed, [])
         return changed
 
+    def _check_operations(self, resource: ConfigResource, changes: Sequence[incremental.AlterableConfig]) -> None:
+        """Raises KafkaError for an operation that there is not, or that is only for lists.
+
+        A broker looks at the first for its own configs before anything else; a controller fails over it only where it
+        has found nothing else.
+        """
+        checks = (self._check_lists, _check_known)
+        for check in reversed(checks) if resource.type is ResourceType.BROKER else checks:
+            check(resource, changes)
+
+    def _check_lists(self, resource: ConfigResource, changes: Sequence[incremental.AlterableConfig]) -> None:
+        for change in changes:
+            if change.config_operation not in OF_LISTS:
+                continue
+            if self._rules.list_default(resource.type, change.name) is None:
+                operation = AlterOperation(change.config_operation)
+                message = f"Can't {operation.name} to key {change.name} because its type is not LIST."
+                raise KafkaError(ErrorCode.INVALID_CONFIG, message)
+
     def _new_value(
         self, resource: ConfigResource, change: incremental.AlterableConfig, current: str | None
     ) -> str | None:
@@ -213,17 +244,10 @@ class _Alteration:
             return change.value
         if change.config_operation == AlterOperation.DELETE:
             return None
-        if change.config_operation not in (AlterOperation.APPEND, AlterOperation.SUBTRACT):
-            message = f"Unknown operations type {change.config_operation}"
-            raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-        operation = AlterOperation(change.config_operation)
         default = self._rules.list_default(resource.type, change.name)
-        if default is None:
-            message = f"Can't {operation.name} to key {change.name} because its type is not LIST."
-            raise KafkaError(ErrorCode.INVALID_CONFIG, message)
-        parts = [part for part in (default if current is None else current).split(",") if part]
+        parts = [part for part in ((default or "") if current is None else current).split(",") if part]
         given = (change.value or "").split(",")
-        if operation is AlterOperation.APPEND:
+        if change.config_operation == AlterOperation.APPEND:
             return ",".join(dict.fromkeys([*parts, *given]))
         return ",".join(part for part in parts if part not in given)
 
@@ -243,16 +267,25 @@ class _Alteration:
         """Raises KafkaError unless the resource may have what it would have after these records, and is there."""
         existing = self._image.configs(resource)
         configs = dict(existing)
-        for record in (*changed, *dropped):
-            self._check_record(resource, record)
+        altered = (*changed, *dropped)
+        for record in altered:
             if record.value is None:
                 configs.pop(record.name, None)
             else:
                 configs[record.name] = record.value
-        self._rules.check(resource, configs, existing)
+        if resource.type is ResourceType.BROKER:  # a broker has looked at its own before a controller does
+            self._rules.check(resource, configs, existing)
+            self._check_records(resource, altered)
+        else:
+            self._check_records(resource, altered)
+            self._rules.check(resource, configs, existing)
         if resource.type is ResourceType.TOPIC and self._image.topic(resource.name) is None:
             message = f"The topic '{resource.name}' does not exist."
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
+
+    def _check_records(self, resource: ConfigResource, records: Iterable[ConfigRecord]) -> None:
+        for record in records:
+            self._check_record(resource, record)
 
     def _check_record(self, resource: ConfigResource, record: ConfigRecord) -> None:
         if record.name == MIN_ISR and resource.type is ResourceType.BROKER and self._image.elr_enabled:
@@ -268,6 +301,12 @@ class _Alteration:
                 f"{MAX_VALUE_LENGTH} bytes."
             )
             raise KafkaError(ErrorCode.INVALID_CONFIG, message)
+
+
+def _check_known(_resource: ConfigResource, changes: Iterable[incremental.AlterableConfig]) -> None:
+    for change in changes:
+        if change.config_operation not in OPERATIONS:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown operations type {change.config_operation}")
 
 
 def _record(resource: ConfigResource, name: str, value: str | None) -> ConfigRecord:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 import protocol.messages.alter_configs as legacy
 import protocol.messages.incremental_alter_configs as incremental
 from coordinator.cluster.configs.alter import AlterOperation, alter_configs, incremental_alter_configs
 from coordinator.cluster.configs.resource import ResourceType
+from coordinator.cluster.configs.rules import ConfigRules
 from coordinator.cluster.image import Image
 from coordinator.cluster.record import MetadataRecord
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, KafkaError
 from protocol.metadata_records.settings import ConfigRecord
 from protocol.metadata_records.topics import ClearElrRecord
 from tests.coordinator.cluster import given
 from tests.coordinator.cluster.given import RULES, broker_config, topic_config
 
 Result = tuple[int, str | None]
-Change = tuple[AlterOperation, str, str | None]
+Change = tuple[int, str, str | None]
 SET, DELETE, APPEND, SUBTRACT = AlterOperation
 
 
@@ -142,6 +145,41 @@ def test_an_unknown_operation_is_refused() -> None:
     change = resource("orders", (SET, "retention.ms", "5"))
     change.configs[0].config_operation = 9
     assert alter(orders(), change) == ([], [(ErrorCode.INVALID_REQUEST, "Unknown operations type 9")])
+
+
+UNKNOWN: Change = (9, "retention.ms", "5")
+NO_LIST: Change = (APPEND, "segment.ms", "5")
+
+
+@pytest.mark.parametrize(("kind", "name", "changes", "code"), [
+    (ResourceType.TOPIC, "orders", (UNKNOWN, NO_LIST), ErrorCode.INVALID_CONFIG),
+    (ResourceType.CLIENT_METRICS, "", (UNKNOWN, NO_LIST), ErrorCode.INVALID_CONFIG),
+    (ResourceType.BROKER, "", (NO_LIST, UNKNOWN), ErrorCode.INVALID_REQUEST),
+    (ResourceType.BROKER, "1", (NO_LIST,), ErrorCode.INVALID_CONFIG),
+    (ResourceType.BROKER_LOGGER, "1", (NO_LIST, (SET, "a", "INFO")), ErrorCode.INVALID_REQUEST),
+    (ResourceType.BROKER_LOGGER, "1", (UNKNOWN,), ErrorCode.INVALID_REQUEST),
+    (ResourceType.BROKER_LOGGER, "1", ((SET, "a", "INFO"), NO_LIST), ErrorCode.INVALID_CONFIG),
+])  # fmt: skip
+def test_of_several_faults_the_one_that_kafka_finds_first_is_told(
+    kind: int, name: str, changes: tuple[Change, ...], code: ErrorCode
+) -> None:
+    records, ((error_code, _),) = alter(orders(), resource(name, *changes, kind=kind))
+    assert (records, error_code) == ([], code)
+
+
+def test_a_broker_looks_at_its_configs_before_the_controller_does() -> None:
+    def refuse(_name: str, _configs: Mapping[str, str]) -> None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "no number")
+
+    rules = ConfigRules(1, checkers={ResourceType.BROKER: refuse})
+    whole = legacy.AlterConfigsResource(
+        resource_type=ResourceType.BROKER,
+        resource_name="1",
+        configs=[legacy.AlterableConfig(name="min.insync.replicas", value="y")],
+    )
+    decided = alter_configs(orders(), legacy.AlterConfigsRequest(resources=[whole], validate_only=False), rules)
+    (answer,) = decided.response.responses
+    assert (answer.error_code, answer.error_message) == (ErrorCode.INVALID_REQUEST, "no number")
 
 
 @pytest.mark.parametrize(("kind", "name", "code", "message"), [
