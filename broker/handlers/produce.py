@@ -286,14 +286,14 @@ def produce_partition(
         return refused(data.index, corrupt(data.records) or error)
     try:
         records = checked_records(call.version, data.records)
-        if call.request.acks not in VALID_ACKS:
-            raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
     except KafkaError as error:
         return refused(data.index, error)
     try:
         guard = None if verified is NOTHING else verified.guard_of(partition.name)
     except KafkaError as error:
         return refused(data.index, not_verified(error))
+    if call.request.acks not in VALID_ACKS:
+        return refused(data.index, KafkaError(ErrorCode.INVALID_REQUIRED_ACKS))
     if is_internal(partition.name.topic) and call.client_id != ADMIN_CLIENT:
         return refused(data.index, Refused(ErrorCode.INVALID_TOPIC_EXCEPTION))
     try:

@@ -166,6 +166,7 @@ class TransactionalClient:
         sequence: int = 0,
         name: str | None = ID,
         version: int = 12,
+        acks: int = -1,
     ) -> ErrorCode:
         """Produce one transactional batch."""
         records = [Record(0, self.now_ms(), b"key", value.encode()) for value in values]
@@ -177,7 +178,7 @@ class TransactionalClient:
             transactional=True,
         )
         data = TopicProduceData(name=TOPIC, partition_data=[PartitionProduceData(index=partition, records=batch)])
-        request = ProduceRequest(transactional_id=name, acks=-1, timeout_ms=1000, topic_data=[data])
+        request = ProduceRequest(transactional_id=name, acks=acks, timeout_ms=1000, topic_data=[data])
         response = await self.client.ask(request, version, ProduceResponse)
         return error_code(response.responses[0].partition_responses[0].error_code)
 
