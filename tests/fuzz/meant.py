@@ -37,6 +37,11 @@ DOUBLED_MARKERS: Final = (
 )
 LOST: Final = "Produce with a partition named twice: Apache Kafka loses all but its last records"
 FAILS_AS_A_WHOLE: Final = "Produce with records that are no batch for one of several partitions: here that one fails"
+OF_THE_FIRST: Final = (
+    "Apache Kafka asks the coordinator for several producers at once, and tells all in words that the first one's "
+    "version knows; the versions are told apart here"
+)
+INVALID_TXN_STATE, TRANSACTION_ABORTABLE = 48, 120
 FAILED: Final = "Apache Kafka has failed over it: UNKNOWN_SERVER_ERROR"
 NOT_IN_TIME: Final = "a request gives its broker less than a second, which is enough here"
 SILENT: Final = "Apache Kafka has failed over it: no answer"
@@ -68,6 +73,18 @@ MEANT_HERE: Final[tuple[Allowed, ...]] = (
     Allowed(r"UpdateFeaturesRequest .*\.error_code", "share.version 2 is Kafka 4.4's (KIP-1191)", ours=0, theirs=95),
     Allowed(r"UpdateFeaturesRequest .*\.error_message", "as above", ours=None),
     Allowed(r"UpdateFeaturesRequest .*\.results", "as above", theirs=[]),
+    Allowed(
+        r"(TxnOffsetCommitRequest v[0-3]|ProduceRequest v([3-9]|10)) .*\.error_code",
+        OF_THE_FIRST,
+        ours=INVALID_TXN_STATE,
+        theirs=TRANSACTION_ABORTABLE,
+    ),
+    Allowed(
+        r"(TxnOffsetCommitRequest v4|ProduceRequest v11) .*\.error_code",
+        OF_THE_FIRST,
+        ours=TRANSACTION_ABORTABLE,
+        theirs=INVALID_TXN_STATE,
+    ),
     *NOTHING_TO_TELL,
     *NO_PARTITION_OF_A_SHARE_GROUP,
     *SHARE_GROUP_WITHOUT_NAME,

@@ -9,6 +9,7 @@ import pytest
 from broker.handlers import APIS
 from protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from protocol.messages.list_groups import ListGroupsRequest
+from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from tests.fuzz import corpus
 from tests.fuzz.differential import comes_apart
 from tests.fuzz.drawing import Draw, versions_of
@@ -152,3 +153,18 @@ def test_only_a_negative_cursor_is_meant() -> None:
     assert why(None, -(1 << 31)) is not None
     assert why(None, 1) is None
     assert why({"topic_name": "empty", "partition_index": 0}, -(1 << 31)) is None
+
+
+@pytest.mark.parametrize(("version", "ours", "theirs", "is_meant"), [
+    (3, 48, 120, True), (4, 120, 48, True), (3, 120, 48, False), (4, 48, 120, False), (5, 120, 48, False),
+    (3, 0, 120, False),
+])  # fmt: skip
+def test_offsets_outside_a_transaction_are_told_by_the_first_version(
+    version: int, ours: int, theirs: int, is_meant: bool
+) -> None:
+    request = TxnOffsetCommitRequest(
+        transactional_id="t", group_id="g", producer_id=1, producer_epoch=0, member_id="", topics=[]
+    )
+    difference = Difference(request, version, ".topics[0].partitions[0].error_code", ours, theirs)
+    answers = Answers(request, version, {"error_code": ours}, {"error_code": theirs})
+    assert (reason(difference, answers) is not None) == is_meant
