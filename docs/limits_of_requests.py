@@ -292,7 +292,7 @@ SESSIONS = (
     Limit(
         "partitions of all fetch sessions together",
         "the constant",
-        ("broker.requests.fetch_sessions.MAX_PARTITIONS",),
+        ("broker.fetch.sessions.MAX_PARTITIONS",),
         "FETCH_SESSION_ID_NOT_FOUND for a session that grows beyond, and no session: each Fetch is answered whole",
         (
             f"{FETCH_SESSIONS}test_partitions_of_all_sessions_together_are_bounded",

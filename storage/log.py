@@ -240,7 +240,7 @@ class Log(LocalLog):
         """
         end = self.log_end_offset
         if not self.log_start_offset <= offset <= end:
-            raise self._out_of_range(offset)
+            raise self.out_of_range(offset)
         limit = end if max_offset is None or max_offset > end else max_offset
         if offset >= limit:
             return ReadResult([], 0, offset)
@@ -268,7 +268,8 @@ class Log(LocalLog):
         except OSError as error:
             raise failure(self.log_dir, f"looking for {self.topic_partition} in memory", error, self.report) from error
 
-    def _out_of_range(self, offset: int) -> KafkaError:
+    def out_of_range(self, offset: int) -> KafkaError:
+        """The error of an offset that the log does not have."""
         return KafkaError(
             ErrorCode.OFFSET_OUT_OF_RANGE,
             f"{self.topic_partition} has offsets {self.log_start_offset} to {self.log_end_offset}, not {offset}",

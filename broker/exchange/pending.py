@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from broker.exchange.context import Context
+from broker.exchange.eager import Waiting
 from broker.replica.partition import Partition
 from broker.replica.waiter import Waiter
 from protocol.errors import ProtocolError
@@ -91,44 +92,61 @@ class Parked(Waiter):
         done(answer)
 
 
-class ParkedShortCut(Parked):
-    """One of a short cut, which may turn out to be unusual while it waits."""
+class Way(Protocol):
+    """How what a handler comes to becomes an answer."""
 
-    __slots__ = ("otherwise",)
+    def encode(self, context: Context, response: object) -> list[Buffer]:
+        """The frame of a response."""
 
-    def __init__(self, context: Context, missing_bytes: int, *, committed_only: bool) -> None:
-        super().__init__(context, missing_bytes, committed_only=committed_only)
-        self.otherwise: Callable[[memoryview], Answer] | None = None
-        """The general way, for the request's frame."""
+    def failure(self, context: Context, error: Exception) -> object:
+        """The response to a request that raised."""
 
 
 class ParkedCall(Parked):
-    """One of the general way: a handler's response that is not there yet."""
+    """One whose response is not there yet."""
 
-    __slots__ = ("_encode", "_fail")
+    __slots__ = ("_way",)
 
     def __init__(self, context: Context, missing_bytes: int, *, committed_only: bool) -> None:
         super().__init__(context, missing_bytes, committed_only=committed_only)
-        self._encode: Callable[[object], list[Buffer]] | None = None
-        self._fail: Callable[[Exception], object] | None = None
+        self._way: Way | None = None
 
-    def bind(self, encode: Callable[[object], list[Buffer]], fail: Callable[[Exception], object]) -> None:
+    def bind(self, way: Way) -> None:
         """How its response becomes bytes, and an error a response."""
-        self._encode, self._fail = encode, fail
+        self._way = way
 
     def find(self, *, is_last: bool) -> object | None:
-        """The response; None to go on waiting, which the last look does not."""
+        """The response, or the rest of a coroutine that comes to it; None to go on waiting, which the last look does
+        not."""
 
     def look(self, *, is_last: bool) -> Answer:
-        assert self._encode is not None
-        assert self._fail is not None
+        way = self._way
+        assert way is not None
         try:
             response = self.find(is_last=is_last)
         except ProtocolError:
             raise
         except Exception as error:
-            response = self._fail(error)
-        return self if response is None else self._encode(response)
+            response = way.failure(self.context, error)
+        if response is None:
+            return self
+        if isinstance(response, Waiting):
+            return Running(later(way, self.context, response))
+        return way.encode(self.context, response)
+
+
+async def later(way: Way, context: Context, response: Waiting[object]) -> Answer:
+    """The rest of a handler that waits, and its answer, finished unless it is still to come."""
+    try:
+        result = await response
+    except ProtocolError:
+        raise
+    except Exception as error:
+        result = way.failure(context, error)
+    if isinstance(result, ParkedCall):
+        result.bind(way)
+        return result
+    return context.finish(None if result is None else way.encode(context, result))
 
 
 class Running:

@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 from broker.exchange.authorisation import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID, by_handler
 from broker.exchange.eager import Waiting, begin
+from broker.exchange.leaders import nodes
 from broker.replica.partition import Partition
 from broker.requests.api import Api
 from broker.requests.call import Call
-from broker.requests.leaders import nodes
 from broker.requests.produce_commit import ParkedProduce, Uncommitted
 from broker.requests.produce_rules import ATTRIBUTES_LOW_BYTE, Refused, checked_records, corrupt, not_verified, refused
 from broker.requests.verification import NOTHING, Supports, Verified, refused_all, verify

@@ -11,10 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from broker.exchange.authorisation import READ_GROUP, READ_TOPIC, by_handler
+from broker.fetch.request import Limits
+from broker.replica.replica import READ_COMMITTED, READ_UNCOMMITTED
 from broker.requests.api import Api
 from broker.requests.call import Call
 from broker.share.acknowledging import Acknowledging, Rules, code_of, message_of
-from broker.share.fetching import Bounds, Found, ShareFetching
+from broker.share.fetching import Found, ShareFetching
 from broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, PartitionId, SessionKey, ShareSession
 from coordinator.share_partition.acquire import AcquireRequest
 from protocol.errors import ErrorCode, KafkaError
@@ -153,10 +155,15 @@ def begin(call: Call[ShareFetchRequest], key: SessionKey, session: ShareSession 
     turn = request.share_session_epoch % len(partitions)
     max_bytes = min(request.max_bytes, call.broker.config.fetch_max_bytes)
     acquire_request = AcquireRequest(key.member_id, request.max_records, request.batch_size, request.share_acquire_mode)
-    bounds = Bounds(min(request.min_bytes, max_bytes), max_bytes, request.max_wait_ms)
-    return ShareFetching(
-        call.broker.share_groups, key.group_id, partitions[turn:] + partitions[:turn], acquire_request, bounds
-    )
+    groups = call.broker.share_groups
+    isolation_level = isolation(groups.config(key.group_id).share_isolation_level)
+    limits = Limits(min(request.min_bytes, max_bytes), max_bytes, request.max_wait_ms, isolation_level)
+    return ShareFetching(groups, key.group_id, partitions[turn:] + partitions[:turn], acquire_request, limits)
+
+
+def isolation(name: str) -> int:
+    """Returns an isolation level, as the option share.isolation.level names it."""
+    return READ_COMMITTED if name == "read_committed" else READ_UNCOMMITTED
 
 
 # The answer.

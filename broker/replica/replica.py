@@ -7,7 +7,7 @@ kafka.log.UnifiedLog, as far as others than kafka.cluster.Partition ask it.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from broker.replica.roles import NO_EPOCH
 from protocol.errors import ErrorCode, KafkaError
@@ -19,23 +19,34 @@ from storage.log import Log
 from storage.producers.entry import ProducerEntry, Verification
 from storage.read import ReadResult
 from storage.segment.cold import ColdRead
+from storage.segment.file import EMPTY
 from storage.segment.offsets_for_time import Looked, TimestampAndOffset
 from storage.segment.txn_index import AbortedTxn
 
 if TYPE_CHECKING:
     from broker.disks.work import DiskWork
 
-READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+READ_UNCOMMITTED: Final = 0
+READ_COMMITTED: Final = 1
 """Isolation levels, as Fetch and ListOffsets carry them (KIP-98)."""
+NO_OFFSET: Final = -1
 
 
-class Fetched(NamedTuple):
-    """What one partition answers to a Fetch."""
+class Snapshot:
+    """The offsets that one answer tells of a partition, as they are at one moment."""
 
-    read: ReadResult
-    high_watermark: int
-    last_stable_offset: int
-    log_start_offset: int
+    __slots__ = ("end", "high_watermark", "last_stable_offset", "log_start_offset")
+
+    def __init__(self) -> None:
+        self.log_start_offset = NO_OFFSET
+        self.high_watermark = NO_OFFSET
+        self.last_stable_offset = NO_OFFSET
+        self.end = NO_OFFSET
+        """Where ends what this reader may read."""
+
+    def forget(self) -> None:
+        """Tells no offsets."""
+        self.log_start_offset = self.high_watermark = self.last_stable_offset = self.end = NO_OFFSET
 
 
 class Replica:
@@ -93,15 +104,41 @@ class Replica:
         """The producers that the log remembers."""
         return self.log.producer_state.producers.values()
 
+    def snapshot(self, isolation_level: int) -> Snapshot:
+        """Returns its offsets as of now, for a reader at this isolation level."""
+        snapshot = Snapshot()
+        self.take(snapshot, isolation_level)
+        return snapshot
+
+    def take(self, snapshot: Snapshot, isolation_level: int) -> None:
+        """Notes its offsets as of now in `snapshot`."""
+        log = self.log
+        high_watermark, unstable = log.high_watermark, log.first_unstable_offset
+        stable = high_watermark if unstable is None or unstable > high_watermark else unstable
+        snapshot.log_start_offset = log.log_start_offset
+        snapshot.high_watermark = high_watermark
+        snapshot.last_stable_offset = stable
+        snapshot.end = high_watermark if isolation_level == READ_UNCOMMITTED else stable
+
     def fetch_limit(self, isolation_level: int) -> int:
         """The offset a consumer may read up to."""
-        return self.high_watermark if isolation_level == READ_UNCOMMITTED else self.last_stable_offset
+        return self.snapshot(isolation_level).end
 
-    def fetch(self, offset: int, max_bytes: int, isolation_level: int, at_least_one: bool) -> Fetched:
-        """Whole batches from the one that holds `offset` on; raises KafkaError OFFSET_OUT_OF_RANGE."""
-        limit = self.fetch_limit(isolation_level)
-        read = self.log.read(offset, max_bytes, max_offset=limit, min_one=at_least_one)
-        return Fetched(read, self.high_watermark, self.last_stable_offset, self.log.log_start_offset)
+    def ends_at(self, offset: int) -> bool:
+        """True where nothing is committed from the offset on, and no transaction is open: what `snapshot` would tell,
+        without one."""
+        log = self.log
+        return offset == log.high_watermark and log.first_unstable_offset is None
+
+    def read(self, snapshot: Snapshot, offset: int, max_bytes: int, at_least_one: bool) -> memoryview:
+        """Batches from the one that holds `offset` up to the snapshot's end, the last of them perhaps cut short; with
+        `at_least_one` the first is whole, however large. Raises OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR."""
+        log = self.log
+        if not snapshot.log_start_offset <= offset <= log.log_end_offset:
+            raise log.out_of_range(offset)
+        if offset >= snapshot.end:
+            return EMPTY
+        return log.view(offset, max_bytes, snapshot.end, min_one=at_least_one)
 
     def read_all(self, offset: int, max_bytes: int) -> ReadResult:
         """Whole batches up to the log's end, committed or not, for a coordinator that loads."""
@@ -111,9 +148,13 @@ class Replica:
         """What of a read would wait for the device; None when nothing is known to."""
         return self.log.cold_read(offset, max_bytes)
 
-    def aborted_in(self, read: ReadResult) -> list[AbortedTxn]:
-        """The aborted transactions that a read-committed consumer has to leave out of what was read."""
-        return self.log.aborted_in(read)
+    def aborted_in(self, offset: int, records: memoryview) -> list[AbortedTxn]:
+        """The aborted transactions that a read-committed consumer has to leave out of what was read from the offset
+        on."""
+        log = self.log
+        if not records or all(segment.txn_index.is_empty for segment in log.segments.since(offset)):
+            return []
+        return log.aborted_in(ReadResult([records], len(records), offset))
 
     def offset_for_timestamp(self, timestamp: int, looked: Looked) -> TimestampAndOffset | None:
         """The first record with this timestamp or a later one; None when there is none. Raises Unseen over a batch of

@@ -18,8 +18,9 @@ from protocol.types import NO_UUID, TopicPartition, Uuid
 
 
 def compact(topic: str) -> bytes:
-    """A name as flexible versions spell it; only names of up to 126 bytes are looked up so."""
-    return uvarint(len(topic) + 1) + topic.encode()
+    """A name as flexible versions spell it: behind its length."""
+    name = topic.encode()
+    return uvarint(len(name) + 1) + name
 
 
 class Replicas:
@@ -154,6 +155,11 @@ class Replicas:
             return KafkaError(code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         message = f"{topic}-{index} is led by broker {assigned.leader}"
         return LeaderMoved(ErrorCode.NOT_LEADER_OR_FOLLOWER, message, assigned.leader, assigned.leader_epoch)
+
+    def is_follower(self, partition: Partition, broker_id: int) -> bool:
+        """True where the broker has one of the partition's other replicas."""
+        assigned = self._image.partition(partition.name)
+        return assigned is not None and broker_id in assigned.replicas and broker_id != partition.role.leader_id
 
     def current_leader(self, topic: str, index: int) -> tuple[int, int]:
         """Who leads a partition, and the leader epoch, as far as is known here; -1 both if nothing is."""

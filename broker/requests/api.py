@@ -17,7 +17,8 @@ class Api(NamedTuple):
     request: type
     response: type
     handle: Callable[[Any], Coroutine[Any, Any, Any]]
-    """(Call[request]) → response (or its body, encoded), None for no answer, or what is parked."""
+    """(Call[request]) → response (or its body, encoded, or its frame's buffers), None for no answer, or what is
+    parked."""
     requires: Requires
     """What a client has to be allowed to do, and who asks."""
     unsupported: Callable[[Apis], object] | None = None

@@ -20,6 +20,8 @@ from broker.exchange.authorisation import Authorizer, Everybody
 from broker.exchange.log_lines import LogLines
 from broker.exchange.timeouts import Timeouts
 from broker.exchange.way_out import WayOut
+from broker.fetch.fetches import Fetches
+from broker.fetch.sessions import FetchSessions
 from broker.metadata.log import MetadataLog
 from broker.metadata.node import Node
 from broker.metadata.opening import Metadata
@@ -29,7 +31,6 @@ from broker.replica.new_logs import NewLogs
 from broker.replica.replicas import Replicas
 from broker.replica.topics import TopicCreator
 from broker.requests.api import Apis
-from broker.requests.fetch_sessions import FetchSessions
 from broker.requests.settling import RecordWork
 from broker.share.groups import ShareGroups
 from coordinator.cluster.controller import Controller
@@ -93,7 +94,8 @@ class Broker:
         self.faults = LogLines()
         """What the log is told of requests over which the broker fails."""
         """Of every answer."""
-        self.fetch_sessions = FetchSessions(slots, lambda: int.from_bytes(os.urandom(4)) >> 1)
+        sessions = FetchSessions(slots, lambda: int.from_bytes(os.urandom(4)) >> 1)
+        self.fetches = Fetches(live_config, self.replicas, self.image, sessions, clock, self.disk_work, self.timeouts)
 
     @property
     def config(self) -> BrokerConfig:

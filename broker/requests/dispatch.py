@@ -6,16 +6,16 @@ A handler that need not wait runs inside the socket's callback: one request, no 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from librt.strings import read_i16_be, read_i32_be
 
 from broker.exchange.authorisation import CLUSTER_NAME, Requirement
 from broker.exchange.context import ClientConnection, Context
 from broker.exchange.eager import Waiting, begin
-from broker.exchange.pending import Answer, Parked, ParkedCall, ParkedShortCut, Running
+from broker.exchange.log_lines import LogLines
+from broker.exchange.pending import Answer, ParkedCall, Running, later
 from broker.logging import get_logger
 from broker.requests.api import Api
 from broker.requests.broker import Broker
@@ -28,16 +28,15 @@ from protocol.primitives import read_uvarint
 from protocol.schema import fields_of, identity
 from protocol.types import Buffer
 
-Fast = Callable[[Broker, Context, memoryview, bytes, int], "list[Buffer] | ParkedShortCut | Running | None"]
-"""(broker, context, frame, its front, position) → the answer, now or later; None leaves it to the general way."""
+Fast = Callable[[Broker, Context, memoryview, bytes, int], object]
+"""(broker, context, frame, its front, position) → the answer's buffers, or what a handler may come to; None leaves the
+request to the general way."""
 
 HEADER_BYTES: Final = 10
 """API key, API version, correlation id, length of the client id: the start of every request header since v1."""
 
 OLDEST: Final = 0
 """The version in which ApiVersions answers who asks in one that is not served."""
-
-LATER: Final = (Parked, Running)
 
 FRONT_BYTES: Final = 448
 """A frame's first bytes are looked at as `bytes`: compiled code reads integers out of those without a call, and without
@@ -71,6 +70,7 @@ class Route:
         "encoders",
         "fast",
         "fast_from",
+        "faults",
         "first",
         "flexible",
         "handle",
@@ -79,8 +79,9 @@ class Route:
         "of_cluster",
     )
 
-    def __init__(self, api: Api, fast: tuple[Fast, int] | None) -> None:
+    def __init__(self, api: Api, fast: tuple[Fast, int] | None, faults: LogLines) -> None:
         self.api = api
+        self.faults = faults
         self.key = api.key
         self.handle = api.handle
         self.of_cluster = api.requires.of_cluster
@@ -109,6 +110,9 @@ class Route:
         return found
 
     def encode(self, context: Context, response: object) -> list[Buffer]:
+        """The frame of a response; of one that is a frame already, that."""
+        if isinstance(response, list):
+            return response
         version = context.version
         found = self.encoders.get(version)
         if found is None:
@@ -120,6 +124,29 @@ class Route:
             found(response, parts.append)
         has_flexible_header = version >= self.flexible and self.key != ApiKey.API_VERSIONS
         return response_frame(context.correlation_id, has_flexible_header, parts)
+
+    def _tell_fault(self, context: Context, error: Exception) -> None:
+        """A bug of ours, with its trace; not each time, if a client has found out how to meet it."""
+        if self.faults.takes(context.connection.ip):
+            name, version = self.api.key.name, context.version
+            log.error("request failed", api=name, version=version, peer=context.peer, exc_info=error)
+
+    def failure(self, context: Context, error: Exception) -> object:
+        """The response to a request that raised: its top-level error fields, if its version has any; else the
+        connection closes."""
+        name, version = self.api.key.name, context.version
+        if isinstance(error, KafkaError):
+            code, message = error.code, error.message
+        else:
+            code, message = ErrorCode.UNKNOWN_SERVER_ERROR, None
+            self._tell_fault(context, error)
+        names = {field.name for field in fields_of(self.api.response) if version in field.wire.versions}
+        if "error_code" not in names:
+            raise ProtocolError(f"{name} v{version} failed: {error!r}") from error
+        fields: dict[str, object] = {"error_code": int(code)}
+        if "error_message" in names:
+            fields["error_message"] = message
+        return self.api.response(**fields)
 
 
 class Dispatcher:
@@ -160,22 +187,21 @@ class Dispatcher:
             raise ProtocolError(f"{api_name(key)} v{version}: {error}", offset=position) from error
         context = Context(connection, key, version, correlation_id, client_id, len(frame))
         if route.fast is not None and version >= route.fast_from:
-            buffers = route.fast(self.broker, context, frame, front, position)
-            if isinstance(buffers, list):
-                return context.finish(buffers)
-            if isinstance(buffers, Running):
-                return buffers
-            if buffers is not None:
-                buffers.otherwise = partial(self.handle, route, context, position)
-                return buffers
-        answer = self.handle(route, context, position, frame)
-        return answer if isinstance(answer, LATER) else context.finish(answer)
+            try:
+                response = route.fast(self.broker, context, frame, front, position)
+            except ProtocolError:
+                raise
+            except Exception as error:
+                response = route.failure(context, error)
+            if response is not None:
+                return sent(route, context, response)
+        return self.handle(route, context, position, frame)
 
     def _route(self, key: int) -> Route | None:
         api = self.broker.apis.find(key)
         if api is None:
             return None
-        route = self.routes[key] = Route(api, self._fast.get(api.key))
+        route = self.routes[key] = Route(api, self._fast.get(api.key), self.broker.faults)
         return route
 
     def handle(self, route: Route, context: Context, position: int, frame: memoryview) -> Answer:
@@ -198,14 +224,8 @@ class Dispatcher:
         except ProtocolError:
             raise
         except Exception as error:
-            response = failure(call, error)
-        if response is None:
-            return None
-        if isinstance(response, Waiting):
-            return Running(later(route, call, response))
-        if isinstance(response, ParkedCall):
-            return bound(route, call, response)
-        return route.encode(context, response)
+            response = route.failure(context, error)
+        return sent(route, context, response)
 
     def check_cluster(self, context: Context, required: Requirement) -> None:
         """Raises CLUSTER_AUTHORIZATION_FAILED."""
@@ -220,46 +240,18 @@ class Dispatcher:
         return route.encode(context, route.api.unsupported(self.broker.apis))
 
 
-def bound(route: Route, call: Call[Any], parked: ParkedCall) -> ParkedCall:
-    parked.bind(partial(route.encode, call.context), partial(failure, call))
-    return parked
-
-
-async def later(route: Route, call: Call[Any], response: Waiting[Any]) -> Answer:
-    """The rest of a handler that waits, and its answer, finished unless it is still to come."""
-    try:
-        result = await response
-    except ProtocolError:
-        raise
-    except Exception as error:
-        result = failure(call, error)
-    if isinstance(result, ParkedCall):
-        return bound(route, call, result)
-    return call.context.finish(None if result is None else route.encode(call.context, result))
-
-
-def tell_fault(call: Call[Any], error: Exception) -> None:
-    """A bug of ours, with its trace; not each time, if a client has found out how to meet it."""
-    connection = call.context.connection
-    if call.broker.faults.takes(connection.ip):
-        log.error("request failed", api=call.api.key.name, version=call.version, peer=connection.peer, exc_info=error)
-
-
-def failure(call: Call[Any], error: Exception) -> object:
-    """The response to a request that raised: its top-level error fields, if its version has any; else the connection
-    closes."""
-    if isinstance(error, KafkaError):
-        code, message = error.code, error.message
-    else:
-        code, message = ErrorCode.UNKNOWN_SERVER_ERROR, None
-        tell_fault(call, error)
-    names = {field.name for field in fields_of(call.api.response) if call.version in field.wire.versions}
-    if "error_code" not in names:
-        raise ProtocolError(f"{call.api.key.name} v{call.version} failed: {error!r}") from error
-    fields: dict[str, object] = {"error_code": int(code)}
-    if "error_message" in names:
-        fields["error_message"] = message
-    return call.api.response(**fields)
+def sent(route: Route, context: Context, response: object) -> Answer:
+    """What leaves of a response: now, once the rest of its handler has it, or once it is not parked any more."""
+    if isinstance(response, list):
+        return context.finish(response)
+    if isinstance(response, ParkedCall):
+        response.bind(route)
+        return response
+    if isinstance(response, Waiting):
+        return Running(later(route, context, response))
+    if isinstance(response, Running):
+        return response
+    return context.finish(None if response is None else route.encode(context, response))
 
 
 def check_client_id(size: int, left: int) -> None:

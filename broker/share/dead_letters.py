@@ -211,10 +211,9 @@ def _read(source: Partition, wanted: set[int]) -> Iterator[Record]:
         offset = max(left[0], source.log_start_offset)
         if offset >= source.high_watermark:
             return
-        parts = source.fetch(offset, READ_BYTES, READ_UNCOMMITTED, True).read.parts
-        if not parts:
+        view = source.read(source.snapshot(READ_UNCOMMITTED), offset, READ_BYTES, True)
+        if not view:
             return
-        view = parts[0]
         for position, header in batch.iter_batches(view):
             offset = header.next_offset
             if header.is_control or header.last_offset < left[0]:

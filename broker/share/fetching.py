@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from broker.clock import Deadline
 from broker.exchange.sleeper import Sleeper
-from broker.replica.replica import READ_COMMITTED, READ_UNCOMMITTED, Fetched
+from broker.fetch.request import Limits
 from broker.share import reading
 from broker.share.groups import ShareGroups
 from broker.share.hosted import Hosted
@@ -41,15 +41,7 @@ class Candidate(NamedTuple):
     named: PartitionId
     hosted: Hosted
     offset: int
-    fetched: Fetched
-
-
-class Bounds(NamedTuple):
-    """How much a fetch wants, and how long it waits for it."""
-
-    min_bytes: int
-    max_bytes: int
-    max_wait_ms: int
+    records: memoryview
 
 
 class ShareFetching:
@@ -61,15 +53,13 @@ class ShareFetching:
         group_id: str,
         named: Sequence[PartitionId],
         acquire_request: AcquireRequest,
-        bounds: Bounds,
+        limits: Limits,
     ) -> None:
         self._groups = groups
         self._group_id = group_id
         self._named = named
         self._acquire_request = acquire_request
-        self._bounds = bounds
-        is_committed = groups.config(group_id).share_isolation_level == "read_committed"
-        self._isolation = READ_COMMITTED if is_committed else READ_UNCOMMITTED
+        self._limits = limits
         self.found: dict[PartitionId, Found] = {}
 
     def attempt(self, *, is_last: bool = False) -> bool:
@@ -86,8 +76,8 @@ class ShareFetching:
         if self._wants_nothing or (self._named and len(self.found) == len(self._named)):
             return True
         candidates = self._read(hosted)
-        size = sum(each.fetched.read.size_bytes for each in candidates)
-        if not is_last and size < max(self._bounds.min_bytes, 1) and not self.found:
+        size = sum(len(each.records) for each in candidates)
+        if not is_last and size < max(self._limits.min_bytes, 1) and not self.found:
             return False
         left = self._acquire_request.max_records
         for each in candidates:
@@ -102,7 +92,7 @@ class ShareFetching:
     @property
     def _wants_nothing(self) -> bool:
         """Who asks for no record is told of the partitions that have none to give, and no more."""
-        return self._acquire_request.max_records <= 0 or self._bounds.max_bytes <= 0
+        return self._acquire_request.max_records <= 0 or self._limits.max_bytes <= 0
 
     def _hosted(self) -> list[tuple[PartitionId, Hosted]]:
         """The share partitions; those that cannot be fetched from have their error found."""
@@ -135,29 +125,29 @@ class ShareFetching:
         result: list[Candidate] = []
         for named, share, offset in ready:
             try:
-                fetched = share.partition.fetch(offset, self._bounds.max_bytes // len(ready), self._isolation, True)
+                snapshot = share.partition.snapshot(self._limits.isolation_level)
+                records = share.partition.read(snapshot, offset, self._limits.max_bytes // len(ready), True)
             except KafkaError as error:
                 if error.code is ErrorCode.OFFSET_OUT_OF_RANGE and offset < share.partition.log_start_offset:
                     move_log_start(share.engine, share.partition.log_start_offset)
                     return self._read(hosted)  # from the start of the log, which is not out of range
                 self.found[named] = Found(error=error)
                 continue
-            if fetched.read.size_bytes:
-                result.append(Candidate(named, share, offset, fetched))
+            if records:
+                result.append(Candidate(named, share, offset, records))
         return result
 
     def _acquire(self, candidate: Candidate, left: int) -> tuple[Found, int]:
         """What the member gets of one partition, and how many records those are."""
         if left <= 0:
             return Found(), 0
-        _, hosted, offset, fetched = candidate
-        view = fetched.read.parts[0]
+        _, hosted, offset, view = candidate
         until = max(offset, hosted.engine.end_offset + 1) + left
         learning = hosted.learning
         batches = reading.scan(view, until if learning is None else until + AHEAD)
         aborted: Sequence[tuple[int, int]] = ()
-        if self._isolation == READ_COMMITTED:
-            aborted = reading.aborted_batches(view, batches, hosted.partition.aborted_in(fetched.read))
+        if self._limits.committed_only:
+            aborted = reading.aborted_batches(view, batches, hosted.partition.aborted_in(offset, view))
         if learning is not None:
             learning.learn(view, offset, batches, aborted)
         acquired = hosted.acquire(self._acquire_request._replace(max_records=left), offset, batches, aborted)
@@ -176,7 +166,7 @@ class ShareFetching:
     async def wait(self, *, comes_last: bool) -> None:
         """Until there is enough, or the time is up. With `comes_last`, those who wait already get what they are just
         offered: or else the members that have records would get all others too, with each acknowledgement."""
-        deadline = Deadline(self._groups.environment.clock, self._bounds.max_wait_ms)
+        deadline = Deadline(self._groups.environment.clock, self._limits.max_wait_ms)
         if comes_last:
             await asyncio.sleep(0)
         is_over = self.attempt(is_last=deadline.is_over)

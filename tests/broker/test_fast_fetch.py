@@ -51,7 +51,6 @@ CASES: dict[str, tuple[list[Asked], dict[str, object]]] = {
     "no partitions": ([], {}),
 }
 UNUSUAL: dict[str, dict[str, object]] = {
-    "a session": {"session_epoch": 0},
     "a forgotten topic": {"forgotten_topics_data": [ForgottenTopic(topic="t", topic_id=bytes(16), partitions=[1])]},
     "a cluster": {"cluster_id": "x"},
     "an odd isolation level": {"isolation_level": 2},

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.fast import FAST, fetch_session
+from broker.fast import FAST
+from broker.fast import fetch as fast
 from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchResponse, ForgottenTopic
@@ -90,20 +91,19 @@ class Conversation:
 
 async def talk(directory: Path, seed: int) -> list[bytes]:
     async with InProcess(directory) as broker:
-        broker.server.broker.fetch_sessions.new_id = lambda: SESSION_ID
+        broker.server.broker.fetches.sessions.new_id = lambda: SESSION_ID
         return await Conversation(broker, await filled(broker), seed).run()
 
 
 @pytest.mark.parametrize("seed", range(30))
 async def test_both_ways_say_the_same(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[bool] = []
-    fast = fetch_session.fetch
 
     def counted(*arguments: object) -> object:
-        taken.append((answer := fast(*arguments)) is not None)  # type: ignore[arg-type]
+        taken.append((answer := fast.fetch(*arguments)) is not None)  # type: ignore[arg-type]
         return answer
 
-    monkeypatch.setattr(fetch_session, "fetch", counted)
+    monkeypatch.setitem(FAST, ApiKey.FETCH, (counted, fast.FIRST_VERSION))
     fast_way = await talk(tmp_path / "fast", seed)
     assert taken.count(True) > STEPS / 2
     monkeypatch.setitem(FAST, ApiKey.FETCH, (lambda *_: None, 0))
@@ -113,7 +113,7 @@ async def test_both_ways_say_the_same(seed: int, tmp_path: Path, monkeypatch: py
 
 async def test_what_becomes_unusual_while_it_waits_is_left_to_the_general_way(tmp_path: Path) -> None:
     async with InProcess(tmp_path) as broker:
-        broker.server.broker.fetch_sessions.new_id = lambda: SESSION_ID
+        broker.server.broker.fetches.sessions.new_id = lambda: SESSION_ID
         talking = Conversation(broker, await filled(broker), 0)
         await talking.ask([0, 1, 2], wait_ms=0)
         ends = [(index, talking.end(index), ALL) for index in range(3)]
@@ -133,4 +133,4 @@ async def test_what_becomes_unusual_while_it_waits_is_left_to_the_general_way(tm
         (topic,) = decode_response(frame, ApiKey.FETCH, 17, FetchResponse).responses
         found = {each.partition_index: (each.error_code, bool(each.records)) for each in topic.partitions}
         assert found == {0: (ErrorCode.NONE, True), 1: (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, False)}
-        assert broker.server.broker.fetch_sessions.sessions[SESSION_ID].epoch == 2
+        assert broker.server.broker.fetches.sessions.sessions[SESSION_ID].epoch == 2

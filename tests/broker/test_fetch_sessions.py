@@ -7,19 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from broker.requests import fetch_sessions
-from broker.requests.fetch_sessions import (
-    INITIAL_EPOCH,
-    MAX_EPOCH,
-    MIN_EVICTION_AGE_MS,
-    FetchedPartition,
-    FetchSession,
-    FetchSessions,
-    PartitionKey,
-)
+from broker.fetch import sessions as fetch_sessions
+from broker.fetch.partition import FetchedPartition
+from broker.fetch.request import ParsedFetch
+from broker.fetch.sessions import INITIAL_EPOCH, MAX_EPOCH, MIN_EVICTION_AGE_MS, FetchSession, FetchSessions
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
-from protocol.types import NO_UUID
 from tests.broker.inprocess import Client, InProcess
 
 
@@ -29,20 +22,60 @@ def sessions() -> FetchSessions:
     return FetchSessions(slots=2, new_id=lambda: next(ids))
 
 
+BY_NAME, BY_ID = 12, 13
+TOPIC = b"\2t"
+
+
+def request(*named: int, session: tuple[int, int] = (0, 0), version: int = BY_NAME, at: int = 0) -> ParsedFetch:
+    """A Fetch that names partitions, each to be read from the same offset."""
+    partitions = [FetchedPartition(TOPIC, index, at, 100) for index in named]
+    return ParsedFetch(version, 1, 100, 0, 0, *session, partitions)
+
+
+def forgetting(*indexes: int, session: tuple[int, int]) -> ParsedFetch:
+    forgotten = [(TOPIC, index) for index in indexes]
+    return ParsedFetch(BY_NAME, 1, 100, 0, 0, *session, [], forgotten)
+
+
 def created(sessions: FetchSessions, partitions: int, now_ms: int) -> FetchSession:
-    session = sessions.create(partitions, False, now_ms)
+    asked = request(*range(partitions))
+    session = sessions.open(asked, asked.named, now_ms)
     assert session is not None
-    for index in range(partitions):
-        key = PartitionKey("t", NO_UUID, index)
-        session.partitions[key] = FetchedPartition(key)
     return session
 
 
 def test_a_session_goes_on_epoch_by_epoch(sessions: FetchSessions) -> None:
     session = created(sessions, 1, 0)
-    assert sessions.find(session.session_id, 1, False, 1) is session
-    assert sessions.find(session.session_id, 2, False, 2) is session
+    for epoch in (1, 2):
+        assert sessions.go_on(request(session=(session.session_id, epoch)), epoch) is session
     assert session.last_used_ms == 2
+
+
+def test_a_request_that_is_accepted_changes_the_session(sessions: FetchSessions) -> None:
+    session = created(sessions, 2, 0)
+    sessions.go_on(request(1, 2, session=(session.session_id, 1), at=7), 0)
+    assert [(one.index, one.fetch_offset) for one in session.partitions.values()] == [(0, 0), (1, 7), (2, 7)]
+    sessions.go_on(forgetting(0, 1, session=(session.session_id, 2)), 0)
+    assert [one.index for one in session.partitions.values()] == [2]
+
+
+def test_a_request_that_is_refused_changes_nothing(sessions: FetchSessions) -> None:
+    session = created(sessions, 2, 0)
+    for refused in (
+        request(0, 5, session=(session.session_id, 2), at=7),
+        request(0, 5, session=(session.session_id, 1), version=BY_ID, at=7),
+        forgetting(0, session=(session.session_id, 0)),
+    ):
+        with pytest.raises(KafkaError):
+            sessions.go_on(refused, 9)
+    assert [(one.index, one.fetch_offset) for one in session.partitions.values()] == [(0, 0), (1, 0)]
+    assert (session.epoch, session.last_used_ms) == (1, 0)
+
+
+def test_a_session_that_forgets_all_is_over(sessions: FetchSessions) -> None:
+    session = created(sessions, 1, 0)
+    assert sessions.go_on(forgetting(0, session=(session.session_id, 1)), 0) is None
+    assert not sessions.sessions
 
 
 @pytest.mark.parametrize(
@@ -58,14 +91,14 @@ def test_a_fetch_that_does_not_continue_its_session_is_told_why(
 ) -> None:
     created(sessions, 1, 0)
     with pytest.raises(KafkaError) as raised:
-        sessions.find(session_id, epoch, by_id, 0)
+        sessions.find(session_id, epoch, by_id)
     assert raised.value.code is code
 
 
 def test_epochs_wrap_to_one(sessions: FetchSessions) -> None:
     session = created(sessions, 1, 0)
     session.epoch = MAX_EPOCH
-    sessions.find(session.session_id, MAX_EPOCH, False, 0)
+    sessions.go_on(request(session=(session.session_id, MAX_EPOCH)), 0)
     assert session.epoch == 1
 
 
@@ -90,8 +123,8 @@ def test_a_session_unused_for_long_makes_room(sessions: FetchSessions) -> None:
 def test_a_smaller_session_makes_room_once_it_is_old_enough(sessions: FetchSessions) -> None:
     small, large = created(sessions, 1, 0), created(sessions, 9, 0)
     now_ms = MIN_EVICTION_AGE_MS + 1
-    sessions.find(small.session_id, 1, False, now_ms)
-    sessions.find(large.session_id, 1, False, now_ms)
+    for session in (small, large):
+        sessions.go_on(request(session=(session.session_id, 1)), now_ms)
     assert sessions.create(1, False, now_ms) is None
     assert sessions.create(2, False, now_ms) is not None
     assert small.session_id not in sessions.sessions
@@ -102,10 +135,12 @@ def test_without_slots_every_fetch_is_whole() -> None:
 
 
 def test_what_the_client_was_told_already_is_no_news() -> None:
-    partition = FetchedPartition(PartitionKey("t", NO_UUID, 0))
-    assert partition.changed(high_watermark=5, log_start_offset=0)
-    assert not partition.changed(high_watermark=5, log_start_offset=0)
-    assert partition.changed(high_watermark=5, log_start_offset=1)
+    partition = FetchedPartition(TOPIC, 0, 0, 100)
+    partition.high_watermark, partition.log_start_offset = 5, 0
+    assert partition.changed()
+    assert not partition.changed()
+    partition.log_start_offset = 1
+    assert partition.changed()
 
 
 def full(sessions: FetchSessions, monkeypatch: pytest.MonkeyPatch) -> FetchSession:
@@ -126,11 +161,9 @@ def test_partitions_of_all_sessions_together_are_bounded(
 
 def test_a_session_that_grows_beyond_them_is_over(sessions: FetchSessions, monkeypatch: pytest.MonkeyPatch) -> None:
     session = full(sessions, monkeypatch)
-    sessions.keep(session, 10)
-    key = PartitionKey("more", NO_UUID, 0)
-    session.partitions[key] = FetchedPartition(key)
+    assert sessions.go_on(request(9, session=(session.session_id, 1)), 0) is session
     with pytest.raises(KafkaError) as raised:
-        sessions.keep(session, 10)
+        sessions.go_on(request(10, session=(session.session_id, 2)), 0)
     assert raised.value.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert not sessions.sessions
 
@@ -155,4 +188,4 @@ async def test_a_client_whose_session_grew_too_large_is_served_without_one(
         assert session_id
         assert await fetched(client, session_id, 1, 3) == (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0)
         assert await fetched(client, 0, INITIAL_EPOCH, 0, 1, 2, 3) == (0, 0)
-        assert not served.server.broker.fetch_sessions.sessions
+        assert not served.server.broker.fetches.sessions.sessions

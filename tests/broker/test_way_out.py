@@ -156,7 +156,7 @@ async def test_a_request_s_context_says_whose_it_is_and_since_when(watched: Watc
 
 
 async def test_one_that_waits_beside_a_topic_that_is_deleted_waits_no_longer_than_it_wants_to(watched: Watched) -> None:
-    """The short cut leaves it to the general way, which has to wait as well."""
+    """Its topic's id led to a name when it came: what is not there any more is the topic of that name."""
     first, second = [await watched.broker.create_topic(name, partitions=2) for name in ("t", "u")]
     both = fetch_request(first, (1, 0, ALL), wait_ms=WAIT_MS)
     both.topics += fetch_request(second, (1, 0, ALL)).topics
@@ -167,4 +167,4 @@ async def test_one_that_waits_beside_a_topic_that_is_deleted_waits_no_longer_tha
     assert not consumer.wire.sent
     (frame,) = await consumer.frames(1)
     answer = decode_response(frame, ApiKey.FETCH, 13, FetchResponse)
-    assert [topic.partitions[0].error_code for topic in answer.responses] == [0, ErrorCode.UNKNOWN_TOPIC_ID]
+    assert [topic.partitions[0].error_code for topic in answer.responses] == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]

@@ -12,14 +12,13 @@ from typing import Any
 import pytest
 
 from broker.coordinators.markers import Marker, MarkerWriter
-from broker.fast import fetch as fetch_whole
-from broker.fast import fetch_session
 from broker.replica.partition import Partition
-from broker.replica.replica import Replica
+from broker.replica.replica import Replica, Snapshot
 from coordinator.outcome import Outcome
 from coordinator.runtime import Runtime
 from protocol.errors import ErrorCode
 from protocol.types import TopicPartition
+from storage.segment.file import EMPTY
 from tests.simulation.commit_clients import Clients
 from tests.simulation.commit_world import Breach, Lag, lagging_world
 from tests.simulation.virtual_time import run
@@ -81,29 +80,30 @@ def test_a_run_is_its_seed(seed: int) -> None:
 # The simulation finds what is planted
 
 
-def read_everything(self: Partition, offset: int, max_bytes: int, *_: object, **__: object) -> memoryview:
-    log = self.log
-    return (
-        log.view(offset, max_bytes, log.log_end_offset, min_one=True)
-        if offset < log.log_end_offset
-        else memoryview(b"")
-    )
+def reads_go_on_to_the_end(patch: pytest.MonkeyPatch) -> None:
+    def read_everything(self: Replica, _: Snapshot, offset: int, max_bytes: int, at_least_one: bool) -> memoryview:
+        log = self.log
+        return EMPTY if offset >= log.log_end_offset else log.view(offset, max_bytes, log.log_end_offset, min_one=True)
 
-
-def short_cut_reads_to_the_end(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(fetch_whole, "read", read_everything)
-
-
-def session_short_cut_reads_to_the_end(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(fetch_session, "read", read_everything)
+    patch.setattr(Replica, "read", read_everything)
 
 
 def consumers_read_to_the_end(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Replica, "fetch_limit", lambda self, _: self.log_end_offset)
+    def beyond(self: Replica, snapshot: Snapshot, isolation_level: int) -> None:
+        take(self, snapshot, isolation_level)
+        snapshot.end = self.log_end_offset
+
+    take = Replica.take
+    patch.setattr(Replica, "take", beyond)
 
 
 def the_end_is_called_the_high_watermark(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Replica, "high_watermark", property(lambda self: self.log_end_offset))
+    def beyond(self: Replica, snapshot: Snapshot, isolation_level: int) -> None:
+        take(self, snapshot, isolation_level)
+        snapshot.high_watermark = self.log_end_offset
+
+    take = Replica.take
+    patch.setattr(Replica, "take", beyond)
 
 
 def acks_all_is_answered_at_the_append(patch: pytest.MonkeyPatch) -> None:
@@ -139,8 +139,7 @@ def markers_count_when_they_are_appended(patch: pytest.MonkeyPatch) -> None:
 
 
 PLANTED: dict[Callable[[pytest.MonkeyPatch], None], Breach] = {
-    short_cut_reads_to_the_end: Breach.READ,
-    session_short_cut_reads_to_the_end: Breach.READ,
+    reads_go_on_to_the_end: Breach.READ,
     consumers_read_to_the_end: Breach.READ,
     the_end_is_called_the_high_watermark: Breach.OFFSET,
     acks_all_is_answered_at_the_append: Breach.ACKNOWLEDGED,

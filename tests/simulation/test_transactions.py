@@ -12,9 +12,8 @@ from random import Random
 
 import pytest
 
-from broker.handlers import fetch as fetch_handler
 from broker.replica.partition import Partition
-from broker.replica.replica import Fetched
+from broker.replica.replica import READ_UNCOMMITTED, Replica, Snapshot
 from storage.appending.append import Settled
 from storage.log import Appended
 from storage.producers.entry import Origin, ProducerEntry, Verification
@@ -130,12 +129,13 @@ def take_duplicates(patch: pytest.MonkeyPatch) -> None:
 
 def hide_aborts(patch: pytest.MonkeyPatch) -> None:
     """A fetch does not say what was aborted."""
-    patch.setattr(fetch_handler, "aborted", lambda *_: [])
+    patch.setattr(Replica, "aborted_in", lambda *_: [])
 
 
 def forget_stability(patch: pytest.MonkeyPatch) -> None:
     """Consumers read beyond the last stable offset."""
-    patch.setattr(Partition, "fetch_limit", lambda self, _: self.high_watermark)
+    take = Replica.take
+    patch.setattr(Replica, "take", lambda self, snapshot, _: take(self, snapshot, READ_UNCOMMITTED))
 
 
 def go_back(patch: pytest.MonkeyPatch) -> None:
@@ -152,15 +152,15 @@ def go_back(patch: pytest.MonkeyPatch) -> None:
 
 def skip_batches(patch: pytest.MonkeyPatch) -> None:
     """A fetch begins later than it was asked to."""
-    fetch, calls = Partition.fetch, count(1)
+    read, calls = Replica.read, count(1)
 
-    def hasty(self: Partition, offset: int, max_bytes: int, isolation_level: int, at_least_one: bool) -> Fetched:
+    def hasty(self: Replica, snapshot: Snapshot, offset: int, max_bytes: int, at_least_one: bool) -> memoryview:
         skipped = offset + 4
-        if not next(calls) % 5 and skipped < self.fetch_limit(isolation_level):
+        if not next(calls) % 5 and skipped < snapshot.end:
             offset = skipped
-        return fetch(self, offset, max_bytes, isolation_level, at_least_one)
+        return read(self, snapshot, offset, max_bytes, at_least_one)
 
-    patch.setattr(Partition, "fetch", hasty)
+    patch.setattr(Replica, "read", hasty)
 
 
 PLANTED: dict[Kind, Callable[[pytest.MonkeyPatch], None]] = {

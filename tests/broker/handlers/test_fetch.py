@@ -206,7 +206,7 @@ async def test_a_session_without_partitions_left_is_over(broker: InProcess, clie
     request = fetch_request("t", partitions=(), session=(first.session_id, 1))
     request.forgotten_topics_data = [ForgottenTopic(topic="t", partitions=[0])]
     assert (await client.ask(request, 12, FetchResponse)).session_id == 0
-    assert not broker.server.broker.fetch_sessions.sessions
+    assert not broker.server.broker.fetches.sessions.sessions
 
 
 async def test_a_topic_id_is_the_topic_s_of_now(broker: InProcess, client: Client) -> None:

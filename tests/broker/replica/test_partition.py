@@ -8,6 +8,7 @@ import pytest
 
 from broker.replica.isr import Isr
 from broker.replica.partition import Partition
+from broker.replica.replica import READ_UNCOMMITTED
 from broker.replica.roles import Following, LeaderMoved, Leading, led_alone, next_role
 from broker.replica.waiter import Waiter
 from coordinator.cluster.topics import topic
@@ -80,10 +81,10 @@ def test_what_a_follower_lacks_is_not_committed(partition: Partition) -> None:
     partition.when_committed(1, told)
     assert (partition.high_watermark, partition.last_stable_offset, told.heard) == (0, 0, [])
     assert (consumer.woken, replica.woken) == (0, 1)
-    assert partition.fetch(0, 1000, 0, True).read.size_bytes == 0
+    assert not partition.read(partition.snapshot(READ_UNCOMMITTED), 0, 1000, True)
     acknowledge(partition, 1)
     assert (partition.high_watermark, told.heard, consumer.woken) == (1, [ErrorCode.NONE], 1)
-    assert partition.fetch(0, 1000, 0, True).read.size_bytes
+    assert partition.read(partition.snapshot(READ_UNCOMMITTED), 0, 1000, True)
 
 
 def test_commits_are_told_in_the_order_of_their_offsets(partition: Partition) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.replica.replica import READ_UNCOMMITTED
 from coordinator.share.batches import StateBatch
 from coordinator.share.records import ShareKey
 from coordinator.share.shard import StateWrite
@@ -73,7 +74,7 @@ async def letters(broker: InProcess, count: int) -> list[Record]:
             if partition is not None and partition.high_watermark >= count:
                 break
             await asyncio.sleep(0.01)
-    view = partition.fetch(0, 1 << 20, 0, True).read.parts[0]
+    view = partition.read(partition.snapshot(READ_UNCOMMITTED), 0, 1 << 20, True)
     return [record for position, header in batch.iter_batches(view) for record in read_records(view, position, header)]
 
 

@@ -6,59 +6,24 @@ Source: kafka.server.FetchSession and FetchManager.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Final
 
+from broker.fetch.partition import FetchedPartition
+from broker.fetch.request import ParsedFetch, PartitionKey
 from protocol.errors import ErrorCode, KafkaError
-from protocol.types import Uuid
 
-INITIAL_EPOCH, FINAL_EPOCH = 0, -1
-NO_SESSION = 0
-MAX_EPOCH = 0x7FFFFFFF
-MIN_EVICTION_AGE_MS = 120_000
+INITIAL_EPOCH: Final = 0
+FINAL_EPOCH: Final = -1
+NO_SESSION: Final = 0
+MAX_EPOCH: Final = 0x7FFFFFFF
+MIN_EVICTION_AGE_MS: Final = 120_000
 """A session younger than this is never evicted, so that clients in turn cannot starve each other (Kafka's default)."""
 
 
 MAX_PARTITIONS = 400_000
 """Partitions of all sessions together, a few hundred bytes each: Kafka bounds sessions alone, and one may name as many
 as it likes, that are there or not. Four hundred consumers of a thousand partitions each have their sessions."""
-
-
-class PartitionKey(NamedTuple):
-    """A partition as a Fetch names it: by topic id since version 13, by name before."""
-
-    topic: str
-    topic_id: Uuid
-    partition: int
-
-
-class FetchedPartition:
-    """A partition of a fetch, and the offsets that the client last got of it."""
-
-    __slots__ = (
-        "current_leader_epoch", "fetch_offset", "high_watermark", "index", "key", "last_fetched_epoch",
-        "log_start_offset", "max_bytes", "told_start_offset", "topic", "topic_id",
-    )  # fmt: skip
-
-    def __init__(self, key: PartitionKey) -> None:
-        self.key = key
-        self.topic_id, self.index = key.topic_id, key.partition
-        self.fetch_offset = 0
-        self.log_start_offset = -1
-        self.max_bytes = 0
-        self.current_leader_epoch = -1
-        self.last_fetched_epoch = -1
-        self.high_watermark = -1
-        self.told_start_offset = -1
-        self.topic: str | None = None
-        """The topic's name, resolved from the key's topic id."""
-
-    def changed(self, high_watermark: int, log_start_offset: int) -> bool:
-        """Notes the offsets of the next answer; True when they are news to the client."""
-        news = high_watermark != self.high_watermark or log_start_offset != self.told_start_offset
-        self.high_watermark = high_watermark
-        self.told_start_offset = log_start_offset
-        return news
 
 
 class FetchSession:
@@ -72,23 +37,35 @@ class FetchSession:
         self.created_ms = now_ms
         self.last_used_ms = now_ms
         self.uses_topic_ids = uses_topic_ids
-        self.partitions: OrderedDict[PartitionKey, FetchedPartition] = OrderedDict()
+        self.partitions: dict[PartitionKey, FetchedPartition] = {}
 
     def advance(self) -> None:
         """Advances the epoch, from 1 to 2^31 - 1 and then from 1 again."""
         self.epoch = 1 if self.epoch == MAX_EPOCH else self.epoch + 1
 
-    def retreat(self) -> None:
-        """Undo `advance`."""
-        self.epoch = MAX_EPOCH if self.epoch == 1 else self.epoch - 1
+    def update(self, named: Iterable[FetchedPartition], forgotten: Iterable[PartitionKey]) -> None:
+        """Partitions are added, changed, and forgotten."""
+        partitions = self.partitions
+        for partition in named:
+            key = (partition.key, partition.index)
+            known = partitions.get(key)
+            if known is None:
+                partitions[key] = partition
+            else:
+                known.renew(partition)
+        for key in forgotten:
+            partitions.pop(key, None)
 
-    def named(self, topic_id: Uuid, partition: int) -> FetchedPartition | None:
-        """Returns the partition that a request names by topic id; a plain tuple is as good a key, and made faster."""
-        return self.partitions.get(("", topic_id, partition))  # type: ignore[call-overload, no-any-return]
-
-    def served(self, key: PartitionKey) -> None:
-        """Moves a partition that gave records to the end, so that the others get their turn."""
-        self.partitions.move_to_end(key)
+    def serve(self, served: list[FetchedPartition]) -> None:
+        """Moves the partitions that gave records to the end, in their order, so that the others get their turn."""
+        partitions = self.partitions
+        if len(served) == len(partitions):
+            return
+        for partition in served:
+            key = (partition.key, partition.index)
+            if key in partitions:
+                del partitions[key]
+                partitions[key] = partition
 
 
 class FetchSessions:
@@ -99,7 +76,7 @@ class FetchSessions:
         self.new_id = new_id
         self.sessions: OrderedDict[int, FetchSession] = OrderedDict()
 
-    def find(self, session_id: int, epoch: int, uses_topic_ids: bool, now_ms: int) -> FetchSession:
+    def find(self, session_id: int, epoch: int, uses_topic_ids: bool) -> FetchSession:
         """Returns the session that an incremental fetch continues. Raises the KafkaError that makes the client start
         anew."""
         session = self.sessions.get(session_id)
@@ -109,9 +86,28 @@ class FetchSessions:
             raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.uses_topic_ids != uses_topic_ids:
             raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        session.last_used_ms = now_ms
-        self.sessions.move_to_end(session_id)
+        return session
+
+    def go_on(self, request: ParsedFetch, now_ms: int) -> FetchSession | None:
+        """The session as the request changes it, one epoch further; None if that leaves it without partitions, which
+        ends it. Raises as `find` does, with nothing changed, and as `keep` does."""
+        session = self.find(request.session_id, request.session_epoch, request.uses_topic_ids)
         session.advance()
+        before = len(session.partitions)
+        session.update(request.named, request.forgotten)
+        self.keep(session, before)
+        if not session.partitions:
+            self.close(session.session_id)
+            return None
+        session.last_used_ms = now_ms
+        self.sessions.move_to_end(session.session_id)
+        return session
+
+    def open(self, request: ParsedFetch, named: list[FetchedPartition], now_ms: int) -> FetchSession | None:
+        """A session of the partitions that a request names; None when there is no slot for it."""
+        session = self.create(len(named), request.uses_topic_ids, now_ms)
+        if session is not None:
+            session.update(named, ())
         return session
 
     def create(self, partition_count: int, uses_topic_ids: bool, now_ms: int) -> FetchSession | None:

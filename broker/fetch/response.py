@@ -1,0 +1,87 @@
+"""A response of Fetch as a message, for the codec: in every version, and with all that an answer may tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from broker.exchange.leaders import nodes
+from broker.fetch.partition import FetchedPartition
+from broker.fetch.request import ParsedFetch
+from coordinator.cluster.image import Image
+from protocol.errors import ErrorCode
+from protocol.messages.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+from protocol.types import NO_UUID
+
+FIRST_LEADER_VERSION: Final = 16
+TELLING_THE_LEADER: Final = frozenset({ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER})
+
+
+def response(
+    image: Image, listener: str, request: ParsedFetch, session_id: int, answers: Sequence[FetchedPartition]
+) -> FetchResponse:
+    """Of partitions of one topic that follow each other the topic is named once."""
+    topics: list[FetchableTopicResponse] = []
+    key: bytes | None = None
+    for answer in answers:
+        if answer.key != key:
+            key = answer.key
+            topics.append(named(request, answer))
+        topics[-1].partitions.append(data(answer, request.version))
+    return FetchResponse(
+        session_id=session_id, responses=topics, node_endpoints=endpoints(image, listener, request, topics)
+    )
+
+
+def named(request: ParsedFetch, answer: FetchedPartition) -> FetchableTopicResponse:
+    """The answer's topic, as the request named it."""
+    if request.uses_topic_ids:
+        return FetchableTopicResponse(topic="", topic_id=answer.key, partitions=[])
+    assert answer.name is not None
+    return FetchableTopicResponse(topic=answer.name.topic, topic_id=NO_UUID, partitions=[])
+
+
+def data(answer: FetchedPartition, version: int) -> PartitionData:
+    """One partition's part."""
+    result = PartitionData(
+        partition_index=answer.index,
+        error_code=answer.error_code,
+        high_watermark=answer.high_watermark,
+        last_stable_offset=answer.last_stable_offset,
+        log_start_offset=answer.log_start_offset,
+        aborted_transactions=None,
+        records=answer.records,
+    )
+    if answer.aborted is not None:
+        result.aborted_transactions = [
+            AbortedTransaction(producer_id=one.producer_id, first_offset=one.first_offset) for one in answer.aborted
+        ]
+    if answer.diverging is not None:
+        result.diverging_epoch = EpochEndOffset(epoch=answer.diverging.epoch, end_offset=answer.diverging.end_offset)
+    leader = answer.leader
+    if leader is not None and leader.code in TELLING_THE_LEADER and version >= FIRST_LEADER_VERSION:
+        result.current_leader = LeaderIdAndEpoch(leader_id=leader.leader_id, leader_epoch=leader.leader_epoch)
+    return result
+
+
+def endpoints(
+    image: Image, listener: str, request: ParsedFetch, topics: Iterable[FetchableTopicResponse]
+) -> list[NodeEndpoint]:
+    """Where the leaders are that the answer names: it saves a consumer a Metadata (KIP-951)."""
+    if request.replica_id >= 0:
+        return []
+    leaders = {one.current_leader.leader_id for topic in topics for one in topic.partitions if one.error_code}
+    if not leaders:
+        return []
+    return [
+        NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
+        for node in nodes(image, listener, leaders)
+    ]
