@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from protocol.records.compression import Compression
 from storage.log import Log
@@ -92,11 +92,23 @@ def produce(broker: Broker) -> State:
     return state
 
 
+def end_offset(consumer: Consumer, where: TopicPartition) -> int | None:
+    """None while the partition has no leader: Apache Kafka serves clients before it leads what its directories hold."""
+    try:
+        return int(consumer.get_watermark_offsets(where, timeout=30)[1])
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.NOT_LEADER_FOR_PARTITION:
+            return None
+        raise
+
+
 def read(broker: Broker) -> tuple[State, int]:
     """Key → value, and how many records it took."""
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "any", "isolation.level": "read_committed"})
     where = TopicPartition(TOPIC, 0)
-    _, end = consumer.get_watermark_offsets(where, timeout=30)
+    wait_until(lambda: end_offset(consumer, where) is not None, lambda: "the partition has no leader")
+    end = end_offset(consumer, where)
+    assert end is not None
     consumer.assign([TopicPartition(TOPIC, 0, 0)])
     state: State = {}
     count = 0
