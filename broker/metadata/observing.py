@@ -118,6 +118,9 @@ class Observing:
                 await pause(self._clock, await self._round())
         except (KafkaError, ProtocolError) as error:
             self._on_failure(error if isinstance(error, KafkaError) else _corrupt(error))
+        except Exception as error:  # a fault of ours: who went on would serve metadata that never change again
+            log.error("the metadata cannot be followed any longer", exc_info=error)
+            self._on_failure(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{type(error).__name__}: {error}"))
 
     async def _round(self) -> int:
         """One request and what comes of it; the pause before the next, in milliseconds."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -242,6 +243,24 @@ async def test_committed_records_that_contradict_the_image_end_the_broker(world:
     with pytest.raises(KafkaError) as error:
         await world.round(2)
     assert error.value.code is ErrorCode.CORRUPT_MESSAGE
+
+
+async def test_a_fault_of_ours_ends_the_broker_instead_of_its_metadata(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise ZeroDivisionError("planted")
+
+    monkeypatch.setattr(world.leadership, "destination", fail)
+    world.observing.start()
+    await settled(world)
+    assert [error.message for error in world.failures] == ["ZeroDivisionError: planted"]
+
+
+async def settled(world: World) -> None:
+    """The task of the observer has ended."""
+    assert world.observing._task is not None
+    await asyncio.wait([world.observing._task], timeout=10)
 
 
 async def test_a_truncation_of_what_is_committed_is_refused(world: World) -> None:
