@@ -44,7 +44,6 @@ WORDS_TO_COME = (
     "broker/message_sets.py",
     "broker/metadata/",
     "broker/process/",
-    "broker/replica/",
     "broker/requests/",
     "broker/share/",
     "tests/broker/",

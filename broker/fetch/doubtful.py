@@ -28,7 +28,7 @@ def checked(replicas: Replicas, request: ParsedFetch, asked: FetchedPartition) -
         asked.name = partition.name
         return partition
     asked.diverge(end)
-    partition.take(asked, READ_UNCOMMITTED)
+    partition.update_snapshot(asked, READ_UNCOMMITTED)
     return None
 
 

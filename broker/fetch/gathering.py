@@ -82,7 +82,7 @@ def read(
 ) -> None:
     """What the partition has. Raises OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR."""
     isolation_level = request.isolation_level
-    partition.take(asked, isolation_level)
+    partition.update_snapshot(asked, isolation_level)
     if isolation_level == READ_COMMITTED:
         asked.aborted = ()
     offset = asked.fetch_offset

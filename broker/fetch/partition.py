@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from broker.replica.partition import Partition
-from broker.replica.replica import NO_OFFSET, Snapshot
+from broker.replica.replica import NO_OFFSET, LogOffsetSnapshot
 from broker.replica.roles import NO_EPOCH, LeaderMoved
 from protocol.errors import KafkaError
 from protocol.types import Buffer, TopicPartition
@@ -14,7 +14,7 @@ from storage.segment.file import EMPTY
 from storage.segment.txn_index import AbortedTxn
 
 
-class FetchedPartition(Snapshot):
+class FetchedPartition(LogOffsetSnapshot):
     """From where to read, how much, and with which epochs in mind; then its offsets, its records, or its error.
 
     One object for both: there is one of them for each partition of each request. A session's goes on from request to
@@ -94,7 +94,7 @@ class FetchedPartition(Snapshot):
     def fail(self, error: KafkaError) -> None:
         """Answers this error alone."""
         self.clear()
-        self.forget()
+        self.clear_offsets()
         self.is_special = True
         self.error_code = int(error.code)
         if isinstance(error, LeaderMoved):

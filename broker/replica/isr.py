@@ -1,4 +1,5 @@
-"""The in-sync replicas of a partition, as its leader tracks them: who is in, who is to be, and the offset that commits.
+"""The in-sync replicas of a partition, as its leader tracks them: which are in sync, which are to join or leave, and
+the offset below which records are committed.
 
 Values and rules without time or sockets: offsets and the time go in, the high watermark and proposed changes come out.
 Source: kafka.cluster.Partition (CommittedPartitionState, PendingExpandIsr, PendingShrinkIsr) and Replica (KIP-497,
@@ -19,32 +20,32 @@ NO_BROKER_EPOCH: Final = -1
 NEVER_MS: Final = -(1 << 60)
 """Longer ago than any lag that is allowed."""
 
-NOBODY: Final[frozenset[int]] = frozenset()
+NO_REPLICAS: Final[frozenset[int]] = frozenset()
 
 
 class Isr(NamedTuple):
-    """Committed by the controller, or with a change on its way there: only one at a time.
+    """In-sync replicas: the ones that the controller has committed, and at most one change on its way there.
 
-    Until the controller has answered nobody knows which of the two is true, so that rules for either hold for the
-    larger one.
+    Until the controller has answered, the leader does not know which of the two sets holds, so that records count
+    as committed when all replicas of the larger one have them.
     """
 
     committed: frozenset[int]
-    expanding: frozenset[int] = NOBODY
-    shrinking: frozenset[int] = NOBODY
+    expanding: frozenset[int] = NO_REPLICAS
+    shrinking: frozenset[int] = NO_REPLICAS
 
     @property
     def is_settled(self) -> bool:
-        """True while no change is on its way."""
+        """True while no change is on its way to the controller."""
         return not self.expanding and not self.shrinking
 
     @property
     def maximal(self) -> frozenset[int]:
-        """All replicas that are in sync, or may be by now: records that they all have are committed."""
+        """All replicas that are in sync, or may be by now: a record that they all have is committed."""
         return self.committed | self.expanding
 
     @property
-    def wished(self) -> frozenset[int]:
+    def proposed(self) -> frozenset[int]:
         """The in-sync replicas that an AlterPartition proposes to the controller."""
         return (self.committed | self.expanding) - self.shrinking
 
@@ -64,17 +65,18 @@ class Isr(NamedTuple):
 
 
 class Follower(NamedTuple):
-    """The progress of a replica on another broker, by its fetches."""
+    """The progress of a replica on another broker, as its fetches show it."""
 
     replica_id: int
     log_end_offset: int = NO_OFFSET
-    """It has everything below."""
+    """The follower has every record below."""
     log_start_offset: int = NO_OFFSET
     caught_up_ms: int = NEVER_MS
     """The time when it last had all of the leader's records."""
     fetched_ms: int = NEVER_MS
+    """The time of its last fetch."""
     leader_end_offset: int = NO_OFFSET
-    """The leader's end at its last fetch."""
+    """The leader's log end offset at its last fetch."""
     broker_epoch: int = NO_BROKER_EPOCH
 
     def fetched(
@@ -84,29 +86,29 @@ class Follower(NamedTuple):
         caught_up_ms = self.caught_up_ms
         if offset >= leader_end_offset:
             caught_up_ms = max(caught_up_ms, now_ms)
-        elif offset >= self.leader_end_offset:  # it has by now the records that the leader had then
+        elif offset >= self.leader_end_offset:  # it now has all that the leader had at its last fetch
             caught_up_ms = max(caught_up_ms, self.fetched_ms)
         leader_end_offset = max(leader_end_offset, self.leader_end_offset)
         return Follower(
             self.replica_id, offset, log_start_offset, caught_up_ms, now_ms, leader_end_offset, broker_epoch
         )
 
-    def led_again(self, leader_end_offset: int, *, in_sync: bool, now_ms: int) -> Follower:
-        """Returns the follower in a new epoch of the same leader: its offset stays known, and one in sync has time to
-        show that."""
+    def in_new_epoch(self, leader_end_offset: int, *, in_sync: bool, now_ms: int) -> Follower:
+        """Returns the follower in a new epoch of the same leader: its offset stays, and one in sync has
+        replica.lag.time.max.ms to fetch again."""
         since_ms = now_ms if in_sync else NEVER_MS
         return self._replace(caught_up_ms=since_ms, fetched_ms=since_ms, leader_end_offset=leader_end_offset)
 
     def is_caught_up(self, leader_end_offset: int, now_ms: int, max_lag_ms: int) -> bool:
-        """True when it has everything, or had not long ago (replica.lag.time.max.ms)."""
+        """True when it has all of the leader's records, or had them within replica.lag.time.max.ms."""
         return self.log_end_offset == leader_end_offset or now_ms - self.caught_up_ms <= max_lag_ms
 
 
 class IsrRules(NamedTuple):
-    """The rules for followers, by the leader's options and the cluster's metadata."""
+    """Decides which followers may be in sync, by the leader's options and the cluster's metadata."""
 
     may_be_in_sync: Callable[[Follower], bool]
-    """True of one whose broker is not fenced, not shutting down, and fetches in the epoch of its registration."""
+    """True of a follower whose broker is not fenced, not stopping, and fetches in the epoch of its registration."""
     max_lag_ms: Callable[[], int]
     """replica.lag.time.max.ms."""
 
@@ -118,10 +120,11 @@ NO_OTHERS: Final = IsrRules(lambda _: False, lambda: 0)
 def committed_offset(
     leader_end_offset: int, isr: Isr, followers: Collection[Follower], min_isr: int, rules: IsrRules, now_ms: int
 ) -> int:
-    """Returns the offset below which all that count have everything; NO_OFFSET while nothing more may be committed.
+    """Returns the offset below which all replicas that count have every record; NO_OFFSET while fewer are in sync than
+    `min_isr`, when nothing more may be committed.
 
-    Who is about to be let in counts already: else the high watermark would run ahead of it for ever (KAFKA-8722). Who
-    may not be let in does not (KAFKA-15021).
+    A follower that is about to join the ISR counts already: else the high watermark would run ahead of it for ever
+    (KAFKA-8722). One that may not join does not count (KAFKA-15021).
     """
     if len(isr.committed) < min_isr:
         return NO_OFFSET
@@ -136,7 +139,7 @@ def committed_offset(
 
 
 def may_join(follower: Follower, isr: Isr, high_watermark: int, epoch_start: int, rules: IsrRules) -> bool:
-    """True when the follower has all committed records, and all of earlier epochs."""
+    """True when the follower may join the ISR: it has all committed records, and all of earlier epochs."""
     return (
         isr.is_settled
         and follower.replica_id not in isr.committed
@@ -148,9 +151,9 @@ def may_join(follower: Follower, isr: Isr, high_watermark: int, epoch_start: int
 def out_of_sync(
     isr: Isr, followers: Collection[Follower], leader_end_offset: int, rules: IsrRules, now_ms: int
 ) -> frozenset[int]:
-    """Returns the replicas that have been behind for too long."""
+    """Returns the in-sync replicas that have been behind for longer than replica.lag.time.max.ms."""
     if not isr.is_settled:
-        return NOBODY
+        return NO_REPLICAS
     max_lag_ms = rules.max_lag_ms()
     return frozenset(
         follower.replica_id

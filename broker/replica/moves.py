@@ -1,4 +1,4 @@
-"""Replicas on their way to another log directory: copied batch by batch beside the clients, then swapped (KIP-113)."""
+"""Moves replicas to other log directories: copies them batch by batch beside the clients, then swaps (KIP-113)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = get_logger("broker.moves")
 
 
 class Moves:
-    """One task per replica that moves; each step copies about a megabyte, between which clients are served."""
+    """The moves under way, one task per replica. A step copies about a megabyte; between steps clients are served."""
 
     def __init__(self, logs: Logs, node: Node, clock: Clock, disk_work: DiskWork) -> None:
         self._logs = logs
@@ -28,14 +28,14 @@ class Moves:
         self._tasks: dict[TopicPartition, asyncio.Task[None]] = {}
 
     def directory(self, path: str) -> str:
-        """Returns a log directory by the broker's own path of it. Raises KafkaError(LOG_DIR_NOT_FOUND)."""
+        """Returns the path of a log directory as the broker spells it. Raises KafkaError: LOG_DIR_NOT_FOUND."""
         if not os.path.isabs(path) or os.path.abspath(path) not in self._logs.dirs:
             raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"{path} is not in log.dirs: {', '.join(self._logs.dirs)}")
         return os.path.abspath(path)
 
     def begin(self, partition: Partition, path: str) -> None:
-        """Start to move a replica to a `directory`, or stop moving it where that is where it is. Raises KafkaError:
-        REPLICA_NOT_AVAILABLE while its log is being cut, over which clients ask again."""
+        """Starts to move a replica to a `directory`, or stops its move where it is in that directory. Raises
+        KafkaError: REPLICA_NOT_AVAILABLE while its log is being truncated, which clients retry."""
         if partition.truncation is not None:
             raise KafkaError(ErrorCode.REPLICA_NOT_AVAILABLE, f"{partition.name} is being truncated")
         future = self._logs.future(partition.name)
@@ -47,17 +47,18 @@ class Moves:
             self._tasks[partition.name] = asyncio.create_task(self._move(partition))
 
     def resume(self, partition: Partition) -> None:
-        """Go on with a move that a stop of the broker interrupted."""
+        """Goes on with a move that a stop of the broker interrupted."""
         if self._logs.future(partition.name) is not None:
             self._tasks[partition.name] = asyncio.create_task(self._move(partition))
 
     def forget(self, name: TopicPartition) -> None:
-        """Forgets a deleted partition."""
+        """Ends the move of a deleted partition."""
         task = self._tasks.pop(name, None)
         if task is not None:
             task.cancel()
 
     def stop(self) -> None:
+        """Interrupts all moves; the next start resumes them."""
         for task in self._tasks.values():
             task.cancel()
 
@@ -79,7 +80,7 @@ class Moves:
             await self._copy(partition)
             future = self._logs.future(name)
             assert future is not None
-            await self._disk_work.flushed(future)  # the one that it stands for will be deleted
+            await self._disk_work.flushed(future)  # the log that it replaces will be deleted
             await self._disk_work.checkpointed(future.log_dir)
             await self._copy(partition)
             partition.move_to(self._logs.swap_future(name, self._clock.now_ms()))

@@ -1,7 +1,7 @@
-"""The logs of new partitions, made a few milliseconds' worth at a time: between two steps everybody else is served.
+"""Creates the logs of new partitions, a few milliseconds' worth at a time: between two steps clients are served.
 
-A topic of a few partitions is made within the change that creates it. Of one that has thousands the rest follows,
-topics taking turns, and who has created it is answered when all is there.
+The logs of a topic with a few partitions are created within the change that creates the topic. Those of a topic with
+thousands follow later, topics taking turns, and whoever created it is answered when all its logs are there.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from broker.clock import Clock
 
 STEP_MS = 4
-"""How long clients are kept waiting at a time: for some ten logs."""
+"""How long a step keeps clients waiting: for some ten logs."""
 
 
 class _Topic:
@@ -32,13 +32,14 @@ class NewLogs:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._topics: OrderedDict[str, _Topic] = OrderedDict()
-        """The one whose turn it is comes first."""
+        """The topic whose turn it is comes first."""
         self._step_ends_ms: int | None = None
-        """None while nothing is under way."""
+        """None while no step is under way."""
         self._stopped = False
 
     def make(self, topic: str, work: Callable[[], None]) -> bool:
-        """Creates a partition's log; False when that is left for later, after earlier ones of the topic."""
+        """Calls `work`, which creates a partition's log, and returns True; returns False where that is left for later,
+        behind earlier logs of the topic."""
         if self._stopped:
             return False
         if self._step_ends_ms is None:
@@ -50,26 +51,26 @@ class NewLogs:
         return True
 
     async def made(self, topics: Iterable[str]) -> None:
-        """Returns once all logs of these topics are created that are to be by now."""
+        """Returns once the logs of these topics are there that were to be created by now."""
         for name in topics:
             topic = self._topics.get(name)
             if topic is not None:
                 await topic.made.wait()
 
     def forget(self, name: str) -> None:
-        """Forgets a deleted topic: its missing logs are not created any more, and nobody waits for them."""
+        """Forgets a deleted topic: its missing logs are not created any more, and who waits for them goes on."""
         topic = self._topics.pop(name, None)
         if topic is not None:
             topic.made.set()
 
     def stop(self) -> None:
-        """Creates no more logs: their requests need not wait, the next start creates them."""
+        """Creates no more logs: requests do not wait for them, the next start creates them."""
         self._stopped = True
         for name in list(self._topics):
             self.forget(name)
 
     def _begin_step(self) -> None:
-        """Begins a step, which ends when the loop has served the others."""
+        """Begins a step. The event loop serves the others, then begins the next."""
         self._step_ends_ms = self._clock.monotonic_ms() + STEP_MS
         asyncio.get_running_loop().call_soon(self._step)
 
@@ -86,7 +87,7 @@ class NewLogs:
             self._make_next()
 
     def _make_next(self) -> None:
-        """Creates one log of the topic whose turn it is; a small topic does not wait for a large one."""
+        """Creates one log of the topic whose turn it is; so a small topic does not wait for a large one."""
         name, topic = self._topics.popitem(last=False)
         work = topic.left.popleft()
         if topic.left:

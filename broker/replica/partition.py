@@ -1,8 +1,8 @@
-"""Partition: a replica with its role, through which alone it is appended to, and committed.
+"""Partition: a replica with its role, and the only way to append to it and to commit.
 
-Handlers and coordinators talk to Partition, never to Log, and wait for commits through it. Two kinds of waiters hang on
-it: on the log's end, as followers do, and on the high watermark, as consumers, acks=all and coordinators do. Where this
-is the only replica both move in the same call. Source: kafka.cluster.Partition.
+Handlers and coordinators talk to Partition, never to Log, and wait for commits through it. Its waiters are of two
+kinds: followers wait for the log's end to move; consumers, acks=all and coordinators wait for the high watermark. Where
+this is the only replica, both move in the same call. Source: kafka.cluster.Partition.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 from broker.disks.work import DiskWork
 from broker.replica.isr import NO_OTHERS, IsrRules, committed_offset
 from broker.replica.replica import Replica
-from broker.replica.roles import NO_EPOCH, NOT_YET, Following, LeaderMoved, Leading, Role
+from broker.replica.roles import NO_EPOCH, UNASSIGNED, Following, LeaderMoved, Leading, Role
 from broker.replica.truncation import Truncation
 from broker.replica.waiter import Waiter
 from coordinator.cluster.topics import names
@@ -31,8 +31,8 @@ from storage.producers.entry import Origin, Verification
 HIGH_WATERMARK: Final = -1
 """DeleteRecords' offset for "all committed records"."""
 
-Then: TypeAlias = "Callable[[KafkaError | None], None]"
-"""Called without an error once an offset is committed, with one when this leader will not commit it."""
+CommitCallback: TypeAlias = "Callable[[KafkaError | None], None]"
+"""Called with None once an offset is committed, with an error when this leader will not commit it."""
 
 
 def ignore_role(_: Partition) -> None:
@@ -60,26 +60,26 @@ class Partition(Replica):
     def __init__(self, name: TopicPartition, topic_id: Uuid, log: Log, rules: IsrRules = NO_OTHERS) -> None:
         super().__init__(name, topic_id, log)
         self.rules = rules
-        self.role: Role = NOT_YET
+        self.role: Role = UNASSIGNED
         """Changed by `become` alone."""
         self.leader_epoch = NO_EPOCH
         self.is_alone = False
         """True when this broker leads and has the only replica: an append commits."""
         self.answers_later = True
-        """True when Produce may have to wait, for other replicas or for the disk."""
+        """True where Produce may have to wait, for other replicas or for the disk."""
         self.on_role: Callable[[Partition], None] = ignore_role
         """Called after each change of the role."""
         self.gone = ErrorCode.NONE
-        """The error of a replica that is not here any more."""
+        """The error that answers requests for a retired replica; NONE while it is in use."""
         self.tenure = 0
-        """Counts how often another broker took over, or the replica went: earlier appends may be gone."""
+        """Counts how often another broker took over, or the replica was retired: earlier appends may be lost."""
         self.truncation: Truncation | None = None
-        """While a thread cuts its log."""
+        """Set while a thread truncates the log."""
         self.waiters: dict[Waiter, None] = {}
-        """On commit, in the order in which they came: a set's order changes from run to run."""
+        """They wait for commits, in the order in which they came: a set's order changes from run to run."""
         self.append_waiters: dict[Waiter, None] = {}
-        """On append."""
-        self.commits: list[tuple[int, Then]] = []
+        """They wait for appends."""
+        self.commits: list[tuple[int, CommitCallback]] = []
         """Callbacks for offsets to be committed, by offset."""
 
     def __repr__(self) -> str:
@@ -94,8 +94,8 @@ class Partition(Replica):
 
     def become(self, role: Role, now_ms: int) -> None:
         """Takes a role over, unless a newer one was taken over before. A new leader's epoch begins at its log's end;
-        waits for a commit go on with the same leader, and fail with another. While its log is being cut, it takes none
-        over until that is done."""
+        waits for a commit go on with the same leader, and fail with another. While a thread truncates its log, the role
+        is deferred."""
         if self.truncation is not None:
             self.truncation.defer(role, now_ms)
             return
@@ -116,7 +116,8 @@ class Partition(Replica):
         self.wake_all()
 
     def retire(self, code: ErrorCode) -> None:
-        """Retires a replica that is gone from this broker: all waits fail with this error, without a leader."""
+        """Retires a replica that this broker does not have any more: all waits fail with this error, which names no
+        leader."""
         self.role, self.is_alone, self.answers_later = Following(partition_epoch=self.role.partition_epoch), False, True
         self.gone = code
         self._fail_commits(KafkaError(code))
@@ -124,8 +125,8 @@ class Partition(Replica):
         self.wake_all()
 
     def check_leads(self, current_leader_epoch: int = NO_EPOCH) -> None:
-        """Raises FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH when the client's epoch is behind or ahead (KIP-320),
-        NOT_LEADER_OR_FOLLOWER where this broker does not lead; all of them with the leader (KIP-951)."""
+        """Raises LeaderMoved, which names the leader (KIP-951): FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH when the
+        client's epoch is behind or ahead (KIP-320), NOT_LEADER_OR_FOLLOWER where this broker does not lead."""
         epoch = self.leader_epoch
         if current_leader_epoch != NO_EPOCH and current_leader_epoch != epoch:
             is_behind = current_leader_epoch < epoch
@@ -135,13 +136,12 @@ class Partition(Replica):
 
     @property
     def is_behind(self) -> bool:
-        """True while a new leader has records of earlier epochs of which it does not know yet whether they are
-        committed."""
+        """True while a new leader does not know whether all its records of earlier epochs are committed."""
         role = self.role
         return isinstance(role, Leading) and role.epoch_start > self.log.high_watermark
 
     def moved(self, code: ErrorCode) -> LeaderMoved:
-        """Returns the error with the leader as this replica knows it."""
+        """Returns the error, with the newest leader that this replica was told of."""
         deferred = None if self.truncation is None else self.truncation.next_role
         role = self.role if deferred is None else deferred[0]
         return LeaderMoved(code, f"{self.name}: {self.role}", role.leader_id, role.epoch)
@@ -149,9 +149,9 @@ class Partition(Replica):
     # Its log
 
     async def truncate(self, offset: int, leader_epoch: int, disk_work: DiskWork) -> bool:
-        """Drops the records from the offset on, which the leader of that epoch does not have; True if there were any. A
-        thread does it. Raises FENCED_LEADER_EPOCH where this replica does not follow in that epoch, and LogDirFailure,
-        after which it is retired."""
+        """Drops the records from the offset on, which the leader of that epoch does not have, in a thread. Returns True
+        if there were any. Raises FENCED_LEADER_EPOCH where this replica does not follow in that epoch, and
+        LogDirFailure, after which it is retired."""
         while self.truncation is not None:
             await self.truncation.over()
         role, log = self.role, self.log
@@ -165,7 +165,7 @@ class Partition(Replica):
         return log.log_end_offset < end
 
     def _truncated(self, error: BaseException | None) -> None:
-        """The thread is done: what was deferred is made up for."""
+        """Takes over the role that was deferred, now that the thread is done; retires the replica where it failed."""
         truncation, self.truncation = self.truncation, None
         assert truncation is not None
         self.log.end_truncation()
@@ -190,14 +190,14 @@ class Partition(Replica):
         self.wake_all()
 
     def note_config(self) -> None:
-        """Caches the options that short cuts read."""
+        """Caches the options that the short cuts read."""
         self.answers_later = not self.is_alone or self.log.flushes
 
     def _min_isr(self, role: Leading) -> int:
         return role.min_isr(self.log.config.min_insync_replicas)
 
     def check_in_sync(self) -> None:
-        """Raises NOT_ENOUGH_REPLICAS where fewer replicas are in sync than min.insync.replicas asks for, and
+        """Raises NOT_ENOUGH_REPLICAS where fewer replicas are in sync than min.insync.replicas requires, and
         NOT_LEADER_OR_FOLLOWER where this broker does not lead."""
         role = self.role
         if not isinstance(role, Leading):
@@ -224,7 +224,7 @@ class Partition(Replica):
         settled: Settled | None = None,
     ) -> Appended:
         """Appends and wakes the waiters. Raises KafkaError or TooLong with nothing written. `guard` is the result of
-        `start_verification` for a transaction's first records; `for_all` needs enough replicas in sync; `settled` are
+        `start_verification` for a transaction's first records; `for_all` requires min.insync.replicas; `settled` are
         the settled records after TooLong."""
         if not self.is_alone:
             return self._append_replicated(records, now_ms, origin, guard, for_all, settled)
@@ -271,7 +271,7 @@ class Partition(Replica):
         KafkaError with nothing written: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, NOT_ENOUGH_REPLICAS,
         NOT_LEADER_OR_FOLLOWER.
 
-        Waiters look again: the records that were held back until now may be all that they wait for.
+        Wakes all waiters: the transaction's records, held back until now, may be all that they wait for.
         """
         self.check_in_sync()
         log = self.log
@@ -316,7 +316,7 @@ class Partition(Replica):
     def follower_fetched(
         self, replica_id: int, offset: int, log_start_offset: int, now_ms: int, broker_epoch: int
     ) -> None:
-        """Notes that a follower has everything below the offset that it fetches. Raises NOT_LEADER_OR_FOLLOWER for a
+        """Notes that a follower has every record below the offset that it fetches. Raises NOT_LEADER_OR_FOLLOWER for a
         broker that has no replica."""
         self.check_leads()
         role = self.role
@@ -328,7 +328,7 @@ class Partition(Replica):
         self._advance(now_ms)
 
     def _advance(self, now_ms: int) -> None:
-        """Advances the high watermark as far as it may go by now, and never back."""
+        """Advances the high watermark to the end of what is committed by now, never back."""
         role, log = self.role, self.log
         assert isinstance(role, Leading)
         end = log.log_end_offset
@@ -339,16 +339,16 @@ class Partition(Replica):
             self._settle_commits()
             self.wake_all()
 
-    def when_committed(self, offset: int, then: Then) -> None:
-        """Calls `then` once everything below an offset of this log is committed: at once if it is. It gets a KafkaError
-        if this broker leads no longer, since the offset may be committed or lost then."""
+    def when_committed(self, offset: int, then: CommitCallback) -> None:
+        """Calls `then` once every record below the offset is committed: at once if they are. It gets a KafkaError when
+        this broker leads no longer, since the records may then be committed or lost."""
         if offset <= self.log.high_watermark:
             then(None)
         else:
             insort(self.commits, (offset, then), key=itemgetter(0))
 
     async def committed(self, offset: int, timeout_ms: int) -> None:
-        """Returns once everything below the offset is committed. Raises the error of a failed commit, and
+        """Returns once every record below the offset is committed. Raises the error of a failed commit, and
         REQUEST_TIMED_OUT."""
         if offset <= self.log.high_watermark:
             return
@@ -372,8 +372,9 @@ class Partition(Replica):
             then(error)
 
     def commit_error(self, offset: int, tenure: int) -> ErrorCode | None:
-        """Returns the result of an append with acks=all that was made in this tenure and ends at the offset; None while
-        that is open. Fewer may be in sync by now than min.insync.replicas asks for."""
+        """Returns the error code of an append with acks=all that was made in this tenure and ends at the offset, NONE
+        once it is committed; None while that is open. NOT_ENOUGH_REPLICAS_AFTER_APPEND when it is committed, but by now
+        fewer replicas are in sync than min.insync.replicas requires."""
         role = self.role
         if self.gone:
             return self.gone
@@ -385,7 +386,7 @@ class Partition(Replica):
         return ErrorCode.NONE if is_enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
     def wake_all(self) -> None:
-        """Has all waiters look again after something other than an append."""
+        """Wakes all waiters after something other than an append."""
         for waiter in (*self.waiters, *self.append_waiters):
             waiter.wake()
 

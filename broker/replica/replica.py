@@ -1,7 +1,7 @@
 """Replica: a log of this broker as the rest of the broker reads it, whoever leads its partition.
 
-Nobody outside this room names its `log`, so that nobody takes what is appended for what is committed. Source:
-kafka.log.UnifiedLog, as far as others than kafka.cluster.Partition ask it.
+Nobody outside this room names its `log`, so that nobody takes what is appended for what is committed. Source: the reads
+of kafka.log.UnifiedLog.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ READ_COMMITTED: Final = 1
 NO_OFFSET: Final = -1
 
 
-class Snapshot:
-    """The offsets that one answer tells of a partition, as they are at one moment."""
+class LogOffsetSnapshot:
+    """The offsets of a partition at one moment, as one answer reports them. Source: Kafka's class of this name."""
 
     __slots__ = ("end", "high_watermark", "last_stable_offset", "log_start_offset")
 
@@ -42,10 +42,10 @@ class Snapshot:
         self.high_watermark = NO_OFFSET
         self.last_stable_offset = NO_OFFSET
         self.end = NO_OFFSET
-        """Where ends what this reader may read."""
+        """The offset up to which this reader may read: the high watermark or the last stable offset."""
 
-    def forget(self) -> None:
-        """Tells no offsets."""
+    def clear_offsets(self) -> None:
+        """Sets all offsets to NO_OFFSET."""
         self.log_start_offset = self.high_watermark = self.last_stable_offset = self.end = NO_OFFSET
 
 
@@ -66,7 +66,7 @@ class Replica:
 
     @property
     def last_stable_offset(self) -> int:
-        """The offset below which every transaction is decided."""
+        """The offset below which every transaction is committed or aborted."""
         unstable = self.log.first_unstable_offset
         return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
 
@@ -81,7 +81,7 @@ class Replica:
 
     @property
     def log_dir(self) -> str:
-        """Which of log.dirs the replica is in."""
+        """The directory of log.dirs that has the replica."""
         return self.log.log_dir
 
     @property
@@ -96,22 +96,22 @@ class Replica:
 
     @property
     def must_flush(self) -> bool:
-        """True where what was appended is to be flushed before it is acknowledged."""
+        """True where appended records have to be flushed before they are acknowledged."""
         return self.log.must_flush
 
     @property
     def producers(self) -> Collection[ProducerEntry]:
-        """The producers that the log remembers."""
+        """The idempotent producers whose last batches the log remembers."""
         return self.log.producer_state.producers.values()
 
-    def snapshot(self, isolation_level: int) -> Snapshot:
-        """Returns its offsets as of now, for a reader at this isolation level."""
-        snapshot = Snapshot()
-        self.take(snapshot, isolation_level)
+    def snapshot(self, isolation_level: int) -> LogOffsetSnapshot:
+        """Returns the offsets as of now, for a reader at this isolation level."""
+        snapshot = LogOffsetSnapshot()
+        self.update_snapshot(snapshot, isolation_level)
         return snapshot
 
-    def take(self, snapshot: Snapshot, isolation_level: int) -> None:
-        """Notes its offsets as of now in `snapshot`."""
+    def update_snapshot(self, snapshot: LogOffsetSnapshot, isolation_level: int) -> None:
+        """Sets the offsets of `snapshot` to those of now, for a reader at this isolation level."""
         log = self.log
         high_watermark, unstable = log.high_watermark, log.first_unstable_offset
         stable = high_watermark if unstable is None or unstable > high_watermark else unstable
@@ -121,18 +121,19 @@ class Replica:
         snapshot.end = high_watermark if isolation_level == READ_UNCOMMITTED else stable
 
     def fetch_limit(self, isolation_level: int) -> int:
-        """The offset a consumer may read up to."""
+        """Returns the offset up to which a consumer may read."""
         return self.snapshot(isolation_level).end
 
     def ends_at(self, offset: int) -> bool:
-        """True where nothing is committed from the offset on, and no transaction is open: what `snapshot` would tell,
-        without one."""
+        """True where nothing is committed from the offset on, and no transaction is open: as `snapshot` would show, at
+        less cost."""
         log = self.log
         return offset == log.high_watermark and log.first_unstable_offset is None
 
-    def read(self, snapshot: Snapshot, offset: int, max_bytes: int, at_least_one: bool) -> memoryview:
-        """Batches from the one that holds `offset` up to the snapshot's end, the last of them perhaps cut short; with
-        `at_least_one` the first is whole, however large. Raises OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR."""
+    def read(self, snapshot: LogOffsetSnapshot, offset: int, max_bytes: int, at_least_one: bool) -> memoryview:
+        """Returns the batches from the one that holds `offset` up to the snapshot's end, the last one perhaps cut short
+        by `max_bytes`; with `at_least_one` the first is whole, however large. Raises OFFSET_OUT_OF_RANGE,
+        KAFKA_STORAGE_ERROR."""
         log = self.log
         if not snapshot.log_start_offset <= offset <= log.log_end_offset:
             raise log.out_of_range(offset)
@@ -141,28 +142,28 @@ class Replica:
         return log.view(offset, max_bytes, snapshot.end, min_one=at_least_one)
 
     def read_all(self, offset: int, max_bytes: int) -> ReadResult:
-        """Whole batches up to the log's end, committed or not, for a coordinator that loads."""
+        """Returns whole batches up to the log's end, committed or not, for a coordinator that loads."""
         return self.log.read(offset, max_bytes)
 
     def cold_read(self, offset: int, max_bytes: int) -> ColdRead | None:
-        """What of a read would wait for the device; None when nothing is known to."""
+        """Returns the part of a read that would wait for the device; None when no part is known to."""
         return self.log.cold_read(offset, max_bytes)
 
     def aborted_in(self, offset: int, records: memoryview) -> list[AbortedTxn]:
-        """The aborted transactions that a read-committed consumer has to leave out of what was read from the offset
-        on."""
+        """Returns the aborted transactions whose records a read-committed consumer has to leave out of `records`, which
+        were read from the offset on."""
         log = self.log
         if not records or all(segment.txn_index.is_empty for segment in log.segments.since(offset)):
             return []
         return log.aborted_in(ReadResult([records], len(records), offset))
 
     def offset_for_timestamp(self, timestamp: int, looked: Looked) -> TimestampAndOffset | None:
-        """The first record with this timestamp or a later one; None when there is none. Raises Unseen over a batch of
-        which `looked` does not tell."""
+        """Returns the first record with this timestamp or a later one; None when there is none. Raises Unseen for a
+        batch that `looked` does not cover."""
         return self.log.offset_for_timestamp(timestamp, looked)
 
     def max_timestamp(self, looked: Looked) -> TimestampAndOffset | None:
-        """The record with the largest timestamp; None when none has one. Raises Unseen."""
+        """Returns the record with the largest timestamp; None when no record has one. Raises Unseen."""
         return self.log.max_timestamp(looked)
 
     @property
@@ -177,30 +178,32 @@ class Replica:
         return NO_EPOCH if epoch is None else epoch
 
     def end_of_epoch(self, leader_epoch: int) -> EpochEnd:
-        """The largest epoch up to the given one, and the offset behind its last record; both -1 when unknown."""
+        """Returns the largest epoch up to the given one, and the offset behind its last record; -1 for both when the
+        log has no such epoch."""
         return self.log.epochs.end_offset_for(leader_epoch, self.log.log_end_offset)
 
     def segments_written(self, now_ms: int) -> list[tuple[int, int]]:
-        """Of each segment its first offset and when it was written to last, in ms; then the high watermark, as of now,
-        unless the last segment is empty."""
-        places = [(max(one.base_offset, self.log.log_start_offset), one.modified_ms()) for one in self.log.segments]
-        if self.log.segments.active.size_bytes:
-            places.append((self.high_watermark, now_ms))
-        return places
+        """Returns the first offset of each segment and the time of its last write, in ms; then the high watermark with
+        the time of now, unless the last segment is empty."""
+        log = self.log
+        offsets = [(max(segment.base_offset, log.log_start_offset), segment.modified_ms()) for segment in log.segments]
+        if log.segments.active.size_bytes:
+            offsets.append((self.high_watermark, now_ms))
+        return offsets
 
     def forget_producers(self, now_ms: int) -> None:
         """Forgets the producers that have been silent for producer.id.expiration.ms."""
         if self.log.is_being_truncated:
-            return  # its producers are made anew
+            return  # the truncation rebuilds its producers
         self.log.producer_state.remove_expired(now_ms)
 
     async def flushed(self, disk_work: DiskWork) -> None:
-        """Returns when everything that was appended is on the device. Raises LogDirFailure, LogDirFull."""
+        """Returns once every record that was appended is on the device. Raises LogDirFailure, LogDirFull."""
         await disk_work.flushed(self.log)
 
     def start_verification(self, header: BatchHeader, *, supports_epoch_bump: bool, now_ms: int) -> Verification | None:
-        """What a transactional batch needs to be appended once its coordinator has vouched for it; None when its
-        transaction is known to be open here. Raises INVALID_PRODUCER_EPOCH (KIP-890)."""
+        """Returns the guard with which a transactional batch is appended once its coordinator has verified it; None
+        when its transaction is open here already. Raises INVALID_PRODUCER_EPOCH (KIP-890)."""
         return self.log.producer_state.start_verification(
             header.producer_id,
             header.base_sequence,
@@ -210,7 +213,7 @@ class Replica:
         )
 
     def is_in_transaction(self, producer_id: int, epoch: int) -> bool:
-        """Whether a transaction of the producer is open here. Raises INVALID_PRODUCER_EPOCH if it was shut out."""
+        """True while a transaction of the producer is open here. Raises INVALID_PRODUCER_EPOCH if it was fenced."""
         entry = self.log.producer_state.producers.get(producer_id)
         if entry is not None and epoch < entry.epoch:
             raise KafkaError(
@@ -219,5 +222,5 @@ class Replica:
         return entry is not None and entry.has_ongoing_transaction(epoch)
 
     def check_end_of_transaction(self, marker: memoryview, transaction_version: int) -> None:
-        """Raises what `end_transaction` would raise of the producer and its coordinator; writes nothing."""
+        """Raises the errors of `end_transaction` over the producer and its coordinator; writes nothing."""
         self.log.check_marker(marker, transaction_version)

@@ -1,6 +1,5 @@
-"""Replicas: every partition that this broker has, by name and by topic id; it follows the image.
-
-Source: kafka.server.ReplicaManager, as far as one node needs it.
+"""Replicas: every partition that has a replica on this broker, by name and by topic id. Source: the partitions of
+kafka.server.ReplicaManager.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from protocol.types import NO_UUID, TopicPartition, Uuid
 
 
 def compact(topic: str) -> bytes:
-    """A name as flexible versions spell it: behind its length."""
+    """Returns a topic name as flexible versions encode it: behind its length."""
     name = topic.encode()
     return uvarint(len(name) + 1) + name
 
@@ -30,24 +29,25 @@ class Replicas:
         self._image = image
         self._partitions: dict[str, dict[int, Partition]] = {}
         self._led: dict[str, dict[int, Partition]] = {}
-        """Those of them that this broker leads."""
+        """The partitions that this broker leads."""
         self._names: dict[Uuid, str] = {}
         self._absent: dict[str, dict[int, ErrorCode]] = {}
-        """Partitions whose logs are not there: yet, or any more."""
+        """Partitions that have no log here, yet or any more, with the error that answers their requests."""
         self._subscribers: list[Callable[[Partition], None]] = []
         self.by_key: dict[bytes, dict[int, Partition]] = {}
-        """The partitions of a topic that clients write to and this broker leads, by its id, and by its name behind a
-        length byte, as flexible requests have them: who asks for another falls out of the short cuts."""
+        """The partitions that this broker leads, of topics that clients write to: by topic id, and by topic name as
+        `compact` encodes it. Requests for others leave the short cuts."""
 
     def __iter__(self) -> Iterator[Partition]:
         for partitions in self._partitions.values():
             yield from partitions.values()
 
     def subscribe(self, subscriber: Callable[[Partition], None]) -> None:
-        """Have every partition told that is there from then on."""
+        """Calls `subscriber` with every partition that is added from now on."""
         self._subscribers.append(subscriber)
 
     def add(self, partition: Partition) -> None:
+        """Adds a partition whose log is open."""
         self._not_absent(partition.name)
         self._of(partition.name.topic, partition.topic_id)[partition.name.partition] = partition
         partition.on_role = self._role_changed
@@ -56,7 +56,7 @@ class Replicas:
             subscriber(partition)
 
     def _of(self, topic: str, topic_id: Uuid) -> dict[int, Partition]:
-        """The partitions of a topic that is, from now on, here."""
+        """Returns the partitions of a topic, which is here from now on."""
         partitions, led = self._partitions.setdefault(topic, {}), self._led.setdefault(topic, {})
         by_clients = not names.is_internal(topic)
         if by_clients:
@@ -76,7 +76,7 @@ class Replicas:
                 self._led[topic].pop(index, None)
 
     def remove(self, name: TopicPartition) -> Partition | None:
-        """Forgets a partition that was deleted; whoever waits for it is told."""
+        """Removes a partition that was deleted, and fails whoever waits for it."""
         self._not_absent(name)
         partitions = self._partitions.get(name.topic, {})
         partition = partitions.pop(name.partition, None)
@@ -96,11 +96,11 @@ class Replicas:
             self.by_key.pop(topic_id, None)
 
     def set_offline(self, name: TopicPartition, topic_id: Uuid) -> None:
-        """The partition is here, but the directory of its log has failed; whoever waits for it is told."""
+        """Notes that the directory of the partition's log has failed, and fails whoever waits for it."""
         self._set_absent(name, topic_id, ErrorCode.KAFKA_STORAGE_ERROR)
 
     def set_pending(self, name: TopicPartition, topic_id: Uuid) -> None:
-        """The partition is new, and its log still to be made."""
+        """Notes that the partition is new, and its log is still to be created."""
         self._set_absent(name, topic_id, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def _set_absent(self, name: TopicPartition, topic_id: Uuid, code: ErrorCode) -> None:
@@ -118,15 +118,15 @@ class Replicas:
                 del self._absent[name.topic]
 
     def is_offline(self, name: TopicPartition) -> bool:
-        """Whether the directory of the partition's log has failed."""
+        """True while the partition is here, but the directory of its log has failed."""
         return self._absent.get(name.topic, {}).get(name.partition) is ErrorCode.KAFKA_STORAGE_ERROR
 
     def is_absent(self, name: TopicPartition) -> bool:
-        """Whether the partition is here, but not its log."""
+        """True while the partition is here, but not its log."""
         return name.partition in self._absent.get(name.topic, ())
 
     def name_of(self, topic_id: Uuid) -> str | None:
-        """The name of a topic by its id."""
+        """Returns the name of a topic by its id; None when no topic has it."""
         name = self._names.get(topic_id)
         if name is not None:
             return name
@@ -134,13 +134,13 @@ class Replicas:
         return None if elsewhere is None else elsewhere.name
 
     def topic(self, topic: str) -> dict[int, Partition]:
-        """The partitions of a topic that are here, by number."""
+        """Returns the partitions of a topic that are here, by number."""
         return self._partitions.get(topic, {})
 
     def partition(self, topic: str | None, index: int) -> Partition:
-        """The replica that is here; `topic` is None where a topic id led nowhere. Raises UNKNOWN_TOPIC_ID,
-        UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR, or NOT_LEADER_OR_FOLLOWER where it is still to be made, or on
-        other brokers only."""
+        """Returns this broker's replica of a partition; `topic` is None where no topic has the id of the request.
+        Raises UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR, and NOT_LEADER_OR_FOLLOWER where its
+        log is still to be created, or only other brokers have replicas."""
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
         try:
@@ -162,7 +162,8 @@ class Replicas:
         return assigned is not None and broker_id in assigned.replicas and broker_id != partition.role.leader_id
 
     def current_leader(self, topic: str, index: int) -> tuple[int, int]:
-        """Who leads a partition, and the leader epoch, as far as is known here; -1 both if nothing is."""
+        """Returns the broker that leads a partition, and the leader epoch; -1 for both when the partition is unknown
+        here."""
         partition = self._partitions.get(topic, {}).get(index)
         if partition is not None:
             return partition.role.leader_id, partition.leader_epoch
@@ -170,7 +171,7 @@ class Replicas:
         return (NO_LEADER, NO_EPOCH) if assigned is None else (assigned.leader, assigned.leader_epoch)
 
     def leader(self, topic: str | None, index: int, current_leader_epoch: int = NO_EPOCH) -> Partition:
-        """The partition, which this broker leads, in the epoch that the client thinks of. Raises as `partition` does,
+        """Returns a partition that this broker leads, in the epoch that the client expects. Raises as `partition` does,
         and LeaderMoved: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH."""
         partition = self.partition(topic, index)
         partition.check_leads(current_leader_epoch)

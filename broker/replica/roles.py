@@ -1,4 +1,4 @@
-"""The role of a replica in its partition, the leader or a follower of another; and its next role by the metadata.
+"""The role of a replica in its partition, leader or follower; and its next role, by the metadata.
 
 Source: kafka.cluster.Partition.makeLeader and makeFollower.
 """
@@ -12,11 +12,11 @@ from coordinator.cluster.topics import topic
 from protocol.errors import ErrorCode, KafkaError
 
 NO_EPOCH: Final = -1
-"""A client that does not know the leader epoch skips the check (KIP-320)."""
+"""The leader epoch of a client that does not know it, for which the check is skipped (KIP-320)."""
 
 
 class LeaderMoved(KafkaError):
-    """The request is for another leader, or another epoch of this one; the answer names both (KIP-951)."""
+    """The request is for another leader, or another epoch of this one; the answer has the current ones (KIP-951)."""
 
     def __init__(self, code: ErrorCode, message: str, leader_id: int, leader_epoch: int) -> None:
         super().__init__(code, message)
@@ -25,7 +25,7 @@ class LeaderMoved(KafkaError):
 
 
 class Following(NamedTuple):
-    """Another broker leads, or none does. The epochs of this log come with the leader's records."""
+    """Another broker leads, or none does. The log's epochs come with the leader's records."""
 
     leader_id: int = topic.NO_LEADER
     epoch: int = NO_EPOCH
@@ -33,7 +33,7 @@ class Following(NamedTuple):
 
 
 class Leading:
-    """This broker leads; it alone gives records their offsets and epoch, and knows how far its followers are."""
+    """This broker leads: it alone assigns offsets and epochs to records, and tracks how far its followers are."""
 
     __slots__ = ("epoch", "epoch_start", "followers", "isr", "leader_id", "partition_epoch")
 
@@ -50,10 +50,10 @@ class Leading:
         """This broker."""
         self.epoch = epoch
         self.epoch_start = epoch_start
-        """The log's end when the epoch began: the offset of its first record."""
+        """The log end offset when the epoch began: the offset of the epoch's first record."""
         self.isr = isr
         self.followers = followers
-        """The replicas on other brokers, by broker."""
+        """The replicas on other brokers, by broker id."""
         self.partition_epoch = partition_epoch
 
     def __repr__(self) -> str:
@@ -65,24 +65,25 @@ class Leading:
 
     @property
     def is_alone(self) -> bool:
-        """True when this is the only replica: an append is committed."""
+        """True when this is the only replica: an append commits."""
         return not self.followers
 
     def min_isr(self, configured: int) -> int:
-        """Returns min.insync.replicas as far as there are replicas (KIP-966)."""
+        """Returns min.insync.replicas, or the number of replicas if that is lower (KIP-966)."""
         return min(configured, len(self.followers) + 1)
 
 
 Role: TypeAlias = "Leading | Following"
 
-NOT_YET: Final = Following()
+UNASSIGNED: Final = Following()
 """The role of a replica before the metadata has assigned one."""
 
 
 def next_role(
     before: Role, assigned: topic.PartitionRegistration, broker_id: int, log_end_offset: int, now_ms: int
 ) -> Role:
-    """Returns the role that the metadata gives this broker's replica, which goes on from the one that it has."""
+    """Returns the role that the metadata assigns to this broker's replica. A leader keeps the progress of its
+    followers."""
     if assigned.leader != broker_id:
         return Following(assigned.leader, assigned.leader_epoch, assigned.partition_epoch)
     others = [replica_id for replica_id in assigned.replicas if replica_id != broker_id]
@@ -94,17 +95,21 @@ def next_role(
             followers = {replica_id: former.get(replica_id) or Follower(replica_id) for replica_id in others}
             return Leading(broker_id, before.epoch, before.epoch_start, isr, followers, assigned.partition_epoch)
     followers = {
-        replica_id: led_anew(former.get(replica_id), replica_id, replica_id in isr.committed, log_end_offset, now_ms)
+        replica_id: follower_in_new_epoch(
+            former.get(replica_id), replica_id, replica_id in isr.committed, log_end_offset, now_ms
+        )
         for replica_id in others
     }
     return Leading(broker_id, assigned.leader_epoch, epoch_start, isr, followers, assigned.partition_epoch)
 
 
-def led_anew(follower: Follower | None, replica_id: int, in_sync: bool, log_end_offset: int, now_ms: int) -> Follower:
-    """Returns a follower as a new epoch begins: one in sync has time to show that."""
+def follower_in_new_epoch(
+    follower: Follower | None, replica_id: int, in_sync: bool, log_end_offset: int, now_ms: int
+) -> Follower:
+    """Returns a follower as a new epoch begins: one in sync has replica.lag.time.max.ms to fetch."""
     if follower is None:
         return Follower(replica_id, caught_up_ms=now_ms if in_sync else NEVER_MS)
-    return follower.led_again(log_end_offset, in_sync=in_sync, now_ms=now_ms)
+    return follower.in_new_epoch(log_end_offset, in_sync=in_sync, now_ms=now_ms)
 
 
 def led_alone(broker_id: int, epoch: int, log_end_offset: int) -> Leading:

@@ -1,4 +1,4 @@
-"""New topics and partitions: the controller creates them, and they are answered once they can be written to here."""
+"""New topics and partitions: the controller creates them, and the answer waits until clients can write to them here."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ class TopicCreator:
         self.new_logs = new_logs
 
     async def create(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
-        """Creates topics, and returns once they can be written to."""
+        """Creates topics, and returns once clients can write to them."""
         response = await self._controller.create_topics(request)
         await self.made(topic.name for topic in response.topics)
         return response
 
     async def create_partitions(self, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
-        """Creates partitions, and returns once they can be written to."""
+        """Creates partitions, and returns once clients can write to them."""
         response = await self._controller.create_partitions(request)
         await self.made(topic.name for topic in response.results)
         return response
 
     async def made(self, names: Iterable[str]) -> None:
-        """Returns once all logs of these topics are created that are to be by now."""
+        """Returns once the logs of these topics are there that were to be created by now."""
         await self.new_logs.made(names)

@@ -1,7 +1,7 @@
-"""A follower's log that is being cut by a thread, and what has to come after that.
+"""The truncation of a follower's log by a thread, and the work that has to wait for its end.
 
-Meanwhile the partition keeps its role, which is to follow: it is neither appended to nor read from. What the metadata
-gives it, and who wants its log for something else, waits. Source: kafka.cluster.Partition.truncateTo and its lock.
+Meanwhile the partition keeps its role, which is to follow: nobody appends to it or reads from it. The next role that
+the metadata assigns waits, and so does other work on the log. Source: kafka.cluster.Partition.truncateTo and its lock.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from broker.replica.roles import Role
 
 
 class Truncation:
-    """One that is under way."""
+    """A truncation that is under way."""
 
     __slots__ = ("_done", "_then", "next_role")
 
     def __init__(self) -> None:
         self.next_role: tuple[Role, int] | None = None
-        """The newest that the partition was given meanwhile, and when."""
+        """The newest role that the partition was assigned meanwhile, and the time of that in ms."""
         self._done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._then: list[Callable[[], None]] = []
 
     def defer(self, role: Role, now_ms: int) -> None:
-        """The partition takes the role over afterwards, unless it gets a newer one."""
+        """Has the partition take the role over afterwards, unless it is assigned a newer one."""
         if self.next_role is None or role.partition_epoch >= self.next_role[0].partition_epoch:
             self.next_role = role, now_ms
 
     def then(self, work: Callable[[], None]) -> None:
-        """Has `work` done afterwards, in the order of the calls."""
+        """Calls `work` afterwards, in the order of the calls of this."""
         self._then.append(work)
 
     def end(self, error: BaseException | None) -> None:
-        """It is over: whoever waits goes on."""
+        """Ends the truncation: whoever waits goes on."""
         if error is None:
             self._done.set_result(None)
         else:
@@ -43,12 +43,12 @@ class Truncation:
             work()
 
     async def over(self) -> None:
-        """Returns when it is; raises what the thread did. A cancellation leaves the thread at its work."""
+        """Returns once the truncation is over; raises the thread's error. A cancellation does not stop the thread."""
         await asyncio.shield(self._done)
 
 
-def once_whole(truncation: Truncation | None, work: Callable[[], None]) -> None:
-    """Has `work` done now, or when no thread is at the log any more."""
+def after_truncation(truncation: Truncation | None, work: Callable[[], None]) -> None:
+    """Calls `work` now, or once no thread truncates the log any more."""
     if truncation is None:
         work()
     else:

@@ -1,12 +1,12 @@
-"""Waiters on a partition, for its log to grow or an offset to be committed."""
+"""Waits on a partition, for its log to grow or its high watermark to move."""
 
 from __future__ import annotations
 
 
 class Waiter:
-    """Waits until `missing_bytes` more were appended to its partitions, or one of them needs attention.
+    """Waits until `missing_bytes` more were appended to its partitions, or something else has happened to one of them.
 
-    With `committed_only` records that an open transaction holds back do not count; its end calls for attention.
+    With `committed_only`, records that an open transaction holds back do not count; the transaction's end wakes it.
     """
 
     __slots__ = ("committed_only", "missing_bytes")
@@ -16,9 +16,10 @@ class Waiter:
         self.committed_only = committed_only
 
     def appended(self, size_bytes: int) -> None:
+        """Counts bytes that were appended, and wakes when none are missing any more."""
         self.missing_bytes -= size_bytes
         if self.missing_bytes <= 0:
             self.wake()
 
     def wake(self) -> None:
-        """Has it look again; not on the spot, since an append may be on its way."""
+        """Has it look at its partitions again; later, since this may be called within an append."""

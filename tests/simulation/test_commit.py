@@ -13,7 +13,7 @@ import pytest
 
 from broker.coordinators.markers import Marker, MarkerWriter
 from broker.replica.partition import Partition
-from broker.replica.replica import Replica, Snapshot
+from broker.replica.replica import LogOffsetSnapshot, Replica
 from coordinator.outcome import Outcome
 from coordinator.runtime import Runtime
 from protocol.errors import ErrorCode
@@ -81,7 +81,9 @@ def test_a_run_is_its_seed(seed: int) -> None:
 
 
 def reads_go_on_to_the_end(patch: pytest.MonkeyPatch) -> None:
-    def read_everything(self: Replica, _: Snapshot, offset: int, max_bytes: int, at_least_one: bool) -> memoryview:
+    def read_everything(
+        self: Replica, _: LogOffsetSnapshot, offset: int, max_bytes: int, at_least_one: bool
+    ) -> memoryview:
         log = self.log
         return EMPTY if offset >= log.log_end_offset else log.view(offset, max_bytes, log.log_end_offset, min_one=True)
 
@@ -89,21 +91,21 @@ def reads_go_on_to_the_end(patch: pytest.MonkeyPatch) -> None:
 
 
 def consumers_read_to_the_end(patch: pytest.MonkeyPatch) -> None:
-    def beyond(self: Replica, snapshot: Snapshot, isolation_level: int) -> None:
-        take(self, snapshot, isolation_level)
+    def beyond(self: Replica, snapshot: LogOffsetSnapshot, isolation_level: int) -> None:
+        update_snapshot(self, snapshot, isolation_level)
         snapshot.end = self.log_end_offset
 
-    take = Replica.take
-    patch.setattr(Replica, "take", beyond)
+    update_snapshot = Replica.update_snapshot
+    patch.setattr(Replica, "update_snapshot", beyond)
 
 
 def the_end_is_called_the_high_watermark(patch: pytest.MonkeyPatch) -> None:
-    def beyond(self: Replica, snapshot: Snapshot, isolation_level: int) -> None:
-        take(self, snapshot, isolation_level)
+    def beyond(self: Replica, snapshot: LogOffsetSnapshot, isolation_level: int) -> None:
+        update_snapshot(self, snapshot, isolation_level)
         snapshot.high_watermark = self.log_end_offset
 
-    take = Replica.take
-    patch.setattr(Replica, "take", beyond)
+    update_snapshot = Replica.update_snapshot
+    patch.setattr(Replica, "update_snapshot", beyond)
 
 
 def acks_all_is_answered_at_the_append(patch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from random import Random
 import pytest
 
 from broker.replica.partition import Partition
-from broker.replica.replica import READ_UNCOMMITTED, Replica, Snapshot
+from broker.replica.replica import READ_UNCOMMITTED, LogOffsetSnapshot, Replica
 from storage.appending.append import Settled
 from storage.log import Appended
 from storage.producers.entry import Origin, ProducerEntry, Verification
@@ -134,8 +134,8 @@ def hide_aborts(patch: pytest.MonkeyPatch) -> None:
 
 def forget_stability(patch: pytest.MonkeyPatch) -> None:
     """Consumers read beyond the last stable offset."""
-    take = Replica.take
-    patch.setattr(Replica, "take", lambda self, snapshot, _: take(self, snapshot, READ_UNCOMMITTED))
+    update_snapshot = Replica.update_snapshot
+    patch.setattr(Replica, "update_snapshot", lambda self, into, _: update_snapshot(self, into, READ_UNCOMMITTED))
 
 
 def go_back(patch: pytest.MonkeyPatch) -> None:
@@ -154,7 +154,9 @@ def skip_batches(patch: pytest.MonkeyPatch) -> None:
     """A fetch begins later than it was asked to."""
     read, calls = Replica.read, count(1)
 
-    def hasty(self: Replica, snapshot: Snapshot, offset: int, max_bytes: int, at_least_one: bool) -> memoryview:
+    def hasty(
+        self: Replica, snapshot: LogOffsetSnapshot, offset: int, max_bytes: int, at_least_one: bool
+    ) -> memoryview:
         skipped = offset + 4
         if not next(calls) % 5 and skipped < snapshot.end:
             offset = skipped

@@ -43,7 +43,7 @@ class Everything(Container[str]):
 EVERYTHING = Everything()
 
 
-class TopicCreator:
+class CreateTopicsDecision:
     """Decides on the topics of one request, one after the other; a topic that fails leaves no records."""
 
     def __init__(
@@ -64,7 +64,7 @@ class TopicCreator:
         self.records: list[MetadataRecord] = []
 
     def create(self, topic: CreatableTopic) -> CreatableTopicResult:
-        """Add the topic's records; its result, with the error where it cannot be."""
+        """Adds the topic's records, and returns its result, with the error where it cannot be created."""
         try:
             self._check_name(topic.name)
             configs = self._configs_of(topic)
@@ -206,10 +206,10 @@ def create_topics(
     if sum(_asked_for(topic, options.num_partitions) for topic in looked_at) > MAX_RECORDS:
         message = "Excessively large number of partitions per request."
         return _refused(request, KafkaError(ErrorCode.POLICY_VIOLATION, message))
-    creator = TopicCreator(image, options, rules, new_uuid, describable)
-    results = [creator.create(topic) for topic in request.topics if named[topic.name] == 1]
-    if len(creator.records) > MAX_RECORDS:
+    decision = CreateTopicsDecision(image, options, rules, new_uuid, describable)
+    results = [decision.create(topic) for topic in request.topics if named[topic.name] == 1]
+    if len(decision.records) > MAX_RECORDS:
         return _refused(request, too_large())
     twice = KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     results += (_failed(name, twice) for name, count in named.items() if count > 1)
-    return Decided(() if request.validate_only else creator.records, CreateTopicsResponse(topics=results))
+    return Decided(() if request.validate_only else decision.records, CreateTopicsResponse(topics=results))

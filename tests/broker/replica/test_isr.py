@@ -79,8 +79,8 @@ def test_who_has_to_leave(state: Isr, follower: Follower, left: set[int]) -> Non
 
 
 def test_a_change_is_wished_for_until_it_is_answered() -> None:
-    assert isr(LEADER).expand([A]).wished == {LEADER, A}
-    assert isr(LEADER, A).shrink([A]).wished == {LEADER}
+    assert isr(LEADER).expand([A]).proposed == {LEADER, A}
+    assert isr(LEADER, A).shrink([A]).proposed == {LEADER}
     assert isr(LEADER).expand([A]).rolled_back() == isr(LEADER)
     assert isr(LEADER).is_settled
     assert not isr(LEADER).expand([A]).is_settled
@@ -100,6 +100,6 @@ def test_a_follower_that_was_truncated_is_where_it_says() -> None:
 
 def test_a_new_epoch_gives_who_is_in_sync_time_to_show_it() -> None:
     follower = Follower(A).fetched(5, 0, 5, 1_000, 8)
-    in_sync = follower.led_again(7, in_sync=True, now_ms=NOW_MS)
+    in_sync = follower.in_new_epoch(7, in_sync=True, now_ms=NOW_MS)
     assert (in_sync.log_end_offset, in_sync.broker_epoch, in_sync.is_caught_up(7, NOW_MS, MAX_LAG_MS)) == (5, 8, True)
-    assert not follower.led_again(7, in_sync=False, now_ms=NOW_MS).is_caught_up(7, NOW_MS, MAX_LAG_MS)
+    assert not follower.in_new_epoch(7, in_sync=False, now_ms=NOW_MS).is_caught_up(7, NOW_MS, MAX_LAG_MS)
