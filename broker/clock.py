@@ -10,11 +10,11 @@ from typing import Final, Protocol
 NS_PER_MS: Final = 1_000_000
 
 TIMER_RESOLUTION_NS: Final = NS_PER_MS // 2
-"""An event loop's clock has milliseconds, and may call that much too early."""
+"""An event loop counts in milliseconds, and may call a timer this much too early."""
 
 
 class Timer(Protocol):
-    """An alarm that can be taken back."""
+    """A timer that can be cancelled."""
 
     def cancel(self) -> None: ...
 
@@ -63,7 +63,7 @@ class SystemClock:
 
 
 class Deadline:
-    """The end of a wait that begins now and lasts `wait_ms`."""
+    """The end of a wait that begins when this is made and lasts `wait_ms`."""
 
     __slots__ = ("_clock", "_ends_ns")
 
@@ -80,18 +80,21 @@ class Deadline:
         return self._clock.call_after(max(self._ends_ns - self._clock.monotonic_ns(), 0) / NS_PER_MS, then)
 
 
-class Pace:
-    """Holds a thread back so that it does not do more than so many units a second. For threads of their own."""
+class Throttler:
+    """Limits the units of work a second by putting the calling thread to sleep, so never for the event loop's thread.
+
+    Source: org.apache.kafka.storage.internals.utils.Throttler.
+    """
 
     LEAD_S = 0.05
-    """How far ahead of its pace it may get before it is held: sleeping for less costs more than it gives."""
+    """How far ahead of its rate a thread may get before it sleeps: a shorter sleep costs more than it gives."""
 
     def __init__(self, per_second: float) -> None:
         self._seconds_each = 1 / per_second
         self._due_s = 0.0
 
     def __call__(self, count: int) -> None:
-        """Returns when `count` more units may be done."""
+        """Returns once `count` more units may be done."""
         now_s = time.monotonic()
         self._due_s = max(self._due_s, now_s) + count * self._seconds_each
         if self._due_s > now_s + self.LEAD_S:

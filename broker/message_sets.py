@@ -1,7 +1,7 @@
-"""A Fetch before version 4: what it found, as the message sets that its client reads; by a thread, in bounded memory.
+"""Answers a Fetch before version 4, whose client reads message sets: a thread converts the batches, in bounded memory.
 
-All sets of an answer come from one budget of bytes, and partitions that it does not reach come with the next Fetch. A
-batch that is more than the whole of it is shown as one that does not fit, which its consumer tells of.
+All message sets of an answer share one budget of bytes; partitions for which it does not suffice come with the next
+Fetch. A batch larger than the whole budget becomes a message that does not fit, which the consumer reports.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from protocol.records.message_set import MAGIC_V0, MAGIC_V1
 from protocol.records.record import MAX_INFLATED_SIZE
 
 FIRST_TIMESTAMP_VERSION = 2
-"""Before it, messages are of magic 0."""
+"""Earlier versions read messages of magic 0."""
 
 
 async def serve_messages(fetch: Fetch, record_work: RecordWork) -> Outcome:
-    """As message sets. Nearly no client asks for them, so that each has a coroutine, and its conversion a thread."""
+    """Returns the answer to a fetch with message sets. Few clients still read them, so a coroutine for each will do."""
     request = fetch.request
     deadline = Deadline(fetch.fetches.clock, request.max_wait_ms)
     while True:
@@ -43,7 +43,7 @@ async def serve_messages(fetch: Fetch, record_work: RecordWork) -> Outcome:
 
 
 def convert(answers: Iterable[FetchedPartition], version: int) -> None:
-    """Puts message sets in the place of batches, or the errors that those make."""
+    """Replaces the batches of the answers by message sets, or by the errors of their conversion."""
     magic = MAGIC_V0 if version < FIRST_TIMESTAMP_VERSION else MAGIC_V1
     budget = ConversionBudget()
     for answer in answers:

@@ -106,8 +106,8 @@ class Alarm(Protocol):
     def cancel(self) -> None: ...
 
 
-class Clock(Protocol):
-    """The time, and one alarm."""
+class RuntimeClock(Protocol):
+    """The time, and a timer for the whole runtime."""
 
     def now_ms(self) -> int: ...
 
@@ -128,7 +128,7 @@ class Runtime(Generic[R]):
 
     def __init__(
         self,
-        clock: Clock,
+        clock: RuntimeClock,
         on_failure: Callable[[Hashable, KafkaError], None],
         write_timeout_ms: Callable[[Sequence[R]], int] | None = None,
         as_answer: AsAnswer = lambda error: error,

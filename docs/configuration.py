@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from broker.config import BrokerConfig
-from broker.config.known import IGNORED, PREFIXES, REFUSED
 from broker.config.throttles import ThrottleOptions
+from broker.config.unsupported import IGNORED, PREFIXES, REFUSED
 from coordinator.client_metrics import ClientMetricsConfig
 from coordinator.group.config import GroupConfig
 from protocol.config import Config, Option

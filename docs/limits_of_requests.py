@@ -50,7 +50,7 @@ CONNECTIONS = (
     Limit(
         "lines in the log about connections refused or closed, and requests that failed",
         "so many of an address in a minute, so many of all",
-        ("broker.exchange.log_lines.LINES_OF_ADDRESS", "broker.exchange.log_lines.LINES"),
+        ("broker.exchange.log_limiter.LINES_OF_ADDRESS", "broker.exchange.log_limiter.LINES"),
         "counted, and told in one line a minute",
         (
             f"{ADMISSION}test_a_hundred_connections_that_are_wrong_have_ten_lines",

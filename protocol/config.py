@@ -12,6 +12,7 @@ Source: org.apache.kafka.common.config.ConfigDef of Apache Kafka 4.3 (types, bou
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from enum import IntEnum
 from typing import ClassVar, Final, Generic, Literal, Self, TypedDict, TypeVar, Unpack, overload
 
 T = TypeVar("T")
@@ -24,6 +25,21 @@ PER_BROKER: Final[UpdateMode] = "per-broker"
 CLUSTER_WIDE: Final[UpdateMode] = "cluster-wide"
 
 JAVA_SPACE: Final = "".join(map(chr, range(33)))  # what Java's String.trim() takes away
+
+
+class ConfigSource(IntEnum):
+    """The source of a config's value, as DescribeConfigs and CreateTopics return it
+    (org.apache.kafka.common.requests.DescribeConfigsResponse.ConfigSource)."""
+
+    UNKNOWN = 0
+    TOPIC = 1
+    BROKER = 2
+    DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+    BROKER_LOGGER = 6
+    CLIENT_METRICS = 7
+    GROUP = 8
 
 
 class ConfigError(ValueError):

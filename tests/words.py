@@ -35,13 +35,10 @@ EMPTY_FUNCTION_NAMES: dict[str, str] = {"refused": "say what is answered, or whi
 EMPTY_OPENING = "What "
 # Where words are still to be gone over.
 WORDS_TO_COME = (
-    "broker/clock.py",
-    "broker/config/",
     "broker/exchange/",
     "broker/fast/",
     "broker/fetch/",
     "broker/handlers/",
-    "broker/message_sets.py",
     "broker/metadata/",
     "broker/process/",
     "broker/requests/",

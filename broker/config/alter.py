@@ -1,4 +1,4 @@
-"""Checks whether clients may change configs so, before a change becomes a record.
+"""Checks the changes of configs that clients request, before they become records.
 
 Source: Kafka's ConfigAdminManager, DynamicBrokerConfig and ControllerConfigurationValidator, texts of errors included.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from broker.config.broker_config import BrokerConfig
-from broker.config.known import LISTENER_ONLY, why_ignored
 from broker.config.layers import Layers, base_name, declared
+from broker.config.unsupported import LISTENER_ONLY, why_ignored
 from coordinator.client_metrics import ClientMetricsConfig
 from protocol.config import LIST, PER_BROKER, READ_ONLY, ConfigError
 from protocol.errors import ErrorCode, KafkaError
@@ -29,7 +29,7 @@ ONLY_PER_BROKER = "Cannot update these configs at default cluster level, broker 
 
 
 def broker_checker(layers: Callable[[], Layers]) -> Checker:
-    """Returns the check of all dynamic configs that a broker, or with an empty name all brokers, would then have.
+    """Returns the checker of the dynamic configs that a change would give a broker, or all brokers for an empty name.
 
     It raises KafkaError(INVALID_REQUEST), as Kafka does for brokers, where other resources get INVALID_CONFIG.
     """
@@ -44,12 +44,12 @@ def broker_checker(layers: Callable[[], Layers]) -> Checker:
 
 
 def group_checker(layers: Callable[[], Layers]) -> Checker:
-    """Returns the check of all configs that a group would then have. It raises ConfigError."""
+    """Returns the checker of the configs that a change would give a group. It raises ConfigError."""
     return lambda _name, configs: layers().effective.check_group(configs)
 
 
 def check_client_metrics(_name: str, configs: Texts) -> None:
-    """Checks all configs that a subscription would then have. Raises ConfigError or KafkaError."""
+    """Checks the configs that a change would give a subscription. Raises ConfigError or KafkaError."""
     for name in configs:
         if name not in ClientMetricsConfig.OPTIONS:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown client metrics configuration: {name}")
@@ -60,32 +60,32 @@ def check_client_metrics(_name: str, configs: Texts) -> None:
 
 
 def list_defaults() -> dict[str, str]:
-    """Returns the broker's list options, and what APPEND adds to where they are not set."""
+    """Returns the default of each of the broker's list options, to which APPEND adds where the option is not set."""
     lists = (option for option in BrokerConfig.OPTIONS.values() if option.type is LIST)
     return {option.name: option.text(option.default) or "" for option in lists}
 
 
 def check_broker(layers: Layers, configs: Texts, *, per_broker: bool) -> None:
-    """Raises ConfigError when these cannot be the dynamic configs of this broker, or else of all brokers.
+    """Raises ConfigError when these cannot be the dynamic configs of this broker (`per_broker`), or of all brokers.
 
-    Older configs, perhaps from a broker that knows more options, stand in nobody's way.
+    Checks only those that change: older ones may come from a broker that has more options.
     """
     existing = layers.broker if per_broker else layers.cluster
     new = {name: text for name, text in configs.items() if existing.get(name) != text}
-    _none(NOT_DYNAMIC, filter(_fixed, new))
-    _none(ONLY_PER_LISTENER, (name for name in new if name in LISTENER_ONLY))
+    _raise_for(NOT_DYNAMIC, filter(_is_read_only, new))
+    _raise_for(ONLY_PER_LISTENER, (name for name in new if name in LISTENER_ONLY))
     for name, text in new.items():
         if (option := declared(name) or declared(base_name(name))) is not None:
             option.parse(text)
-    _check_threads(layers, new)
+    _check_cleaner_threads(layers, new)
     if not per_broker:
-        _none(ONLY_PER_BROKER, filter(_per_broker, new))
+        _raise_for(ONLY_PER_BROKER, filter(_is_per_broker, new))
     after = layers.changed(broker=configs) if per_broker else layers.changed(cluster=configs)
     if after.problems and after.problems != layers.problems:
         raise ConfigError(f"requirement failed: {after.problems[-1]}")
 
 
-def _check_threads(layers: Layers, new: Texts) -> None:
+def _check_cleaner_threads(layers: Layers, new: Texts) -> None:
     """Checks that the cleaner's threads are at most doubled or halved in one go
     (LogCleaner.validateReconfiguration)."""
     text = new.get(CLEANER_THREADS)
@@ -98,18 +98,18 @@ def _check_threads(layers: Layers, new: Texts) -> None:
         raise ConfigError(INVALID_DYNAMIC.format(TOO_FEW_THREADS.format(before)))
 
 
-def _none(problem: str, names: Iterable[str]) -> None:
+def _raise_for(problem: str, names: Iterable[str]) -> None:
     if given := list(names):
         raise ConfigError(f"{problem}: [{', '.join(given)}]", name=given[0])
 
 
-def _fixed(name: str) -> bool:
+def _is_read_only(name: str) -> bool:
     option = declared(name)
     if option is not None:
         return option.update == READ_ONLY
     return name not in LISTENER_ONLY and base_name(name) == name and why_ignored(name) is not None
 
 
-def _per_broker(name: str) -> bool:
+def _is_per_broker(name: str) -> bool:
     option = declared(name)
     return base_name(name) != name or (option is not None and option.update == PER_BROKER)

@@ -1,4 +1,4 @@
-"""BrokerConfig: every option of the broker, and what follows from several of them."""
+"""BrokerConfig: every option of the broker, and the settings derived from several of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import ClassVar, Final, Self
 
 from broker.config.groups import GroupOptions
-from broker.config.listeners import Listener, parse_listeners, protocol_map
+from broker.config.listeners import ListenerAddress, parse_listeners, protocol_map
 from broker.config.logs import LogOptions
 from broker.config.network import NetworkOptions
 from broker.config.node import NodeOptions
@@ -44,24 +44,25 @@ class BrokerConfig(
     """Directories of the logs: log.dirs, else log.dir."""
     metadata_dir: str
     """Directory of the metadata log: metadata.log.dir, else the first of data_dirs."""
-    bound_listeners: tuple[Listener, ...]
+    bound_listeners: tuple[ListenerAddress, ...]
     """Listeners for clients to open: `listeners` without those of the controller."""
-    advertised: tuple[Listener, ...]
-    """What clients are told: advertised.listeners without those of the controller, else bound_listeners."""
+    advertised: tuple[ListenerAddress, ...]
+    """Listeners as clients are to reach them: advertised.listeners without those of the controller, else
+    bound_listeners."""
     inter_broker_listener: str
     """Name of the listener that brokers use among themselves."""
-    is_remote: bool
-    """Whether the controllers are other processes: process.roles is broker alone."""
+    has_remote_controllers: bool
+    """True when the controllers are other processes: process.roles is broker alone."""
     controllers: tuple[ControllerAddress, ...]
-    """Where those are looked for: controller.quorum.voters, else controller.quorum.bootstrap.servers."""
+    """Addresses of the controllers: controller.quorum.voters, else controller.quorum.bootstrap.servers."""
     connection_limits: Mapping[str, int]
     """max.connections.per.ip.overrides, by host."""
     request_memory_bytes: int
-    """queued.max.request.bytes, and enough for one request."""
+    """queued.max.request.bytes, or the largest request if that is more."""
     request_memory_bytes_per_ip: int
-    """Of these, what one address may hold."""
+    """The part of request_memory_bytes that one address may hold."""
     topic_defaults: LogConfig
-    """What a topic without options of its own has."""
+    """The configs of a topic that sets none of its own."""
 
     @classmethod
     def build(
@@ -86,24 +87,25 @@ class BrokerConfig(
             "metadata_dir": os.path.abspath(self.metadata_log_dir or data_dirs[0]),
             "connection_limits": _limits_by_host(self.max_connections_per_ip_overrides),
             "topic_defaults": _topic_defaults(self),
-            "is_remote": set(self.process_roles) == {"broker"},
+            "has_remote_controllers": set(self.process_roles) == {"broker"},
             "controllers": controllers(self.controller_quorum_voters, self.controller_quorum_bootstrap_servers),
             **_request_memory(self),
             **_addresses(self),
         }
 
     def contradictions(self) -> Iterable[ConfigError]:
-        """Options that are right one by one and wrong together (KafkaConfig.validateValues), and what is not built."""
+        """Yields the options that are valid one by one and wrong together (KafkaConfig.validateValues), and those that
+        need what is not built."""
         problems = (problem(self) for problem in (*_REQUIREMENTS, *_ADDRESSES, *_QUORUM, *_UNBUILT))
         yield from map(ConfigError, filter(None, problems))
         yield from outside(self._group_values, self.group_limits, prefix="group.")
 
     def log_config(self, overrides: Mapping[str, str]) -> LogConfig:
-        """A topic's effective config: its own options over this broker's. Raises ConfigError."""
+        """Returns a topic's effective config: its own options over this broker's. Raises ConfigError."""
         return LogConfig.parse(overrides, self._log_values) if overrides else self.topic_defaults
 
     def group_config(self, overrides: Mapping[str, str]) -> GroupConfig:
-        """A group's effective config: its own options, within this broker's limits, over this broker's."""
+        """Returns a group's effective config: its own options, within this broker's limits, over this broker's."""
         limits = self.group_limits
         own = {
             attribute: clamped(value, GROUP_NAMES[attribute], limits) if type(value) is int else value
@@ -112,7 +114,7 @@ class BrokerConfig(
         return GroupConfig.build(own, overrides, {**GroupConfig.DEFAULTS, **self._group_defaults})
 
     def check_group(self, overrides: Mapping[str, str]) -> None:
-        """Raise ConfigError where a group's own options are wrong or break this broker's limits."""
+        """Raises ConfigError when a group's own options are wrong or break this broker's limits."""
         base = {**GroupConfig.DEFAULTS, **self._group_defaults}
         for problem in GroupConfig.parse(overrides, base).outside(self.group_limits):
             raise problem
@@ -151,7 +153,7 @@ def _request_memory(config: BrokerConfig) -> dict[str, int]:
 
 
 def _topic_defaults(config: BrokerConfig) -> LogConfig:
-    """The broker's options under the names that topics have for them (KafkaConfig.extractLogConfigMap)."""
+    """Returns the broker's options under the names that topics have for them (KafkaConfig.extractLogConfigMap)."""
     values = {
         declared.attribute: getattr(config, BrokerConfig.OPTIONS[declared.synonyms[0]].attribute)
         for declared in LogConfig.OPTIONS.values()
@@ -160,22 +162,22 @@ def _topic_defaults(config: BrokerConfig) -> LogConfig:
     return LogConfig(
         **values
         | {
-            "segment_ms": _first(config.log_roll_ms, config.log_roll_hours * HOUR_MS),
-            "segment_jitter_ms": _first(config.log_roll_jitter_ms, config.log_roll_jitter_hours * HOUR_MS),
-            "flush_ms": _first(config.log_flush_interval_ms, config.log_flush_scheduler_interval_ms),
+            "segment_ms": _or_else(config.log_roll_ms, config.log_roll_hours * HOUR_MS),
+            "segment_jitter_ms": _or_else(config.log_roll_jitter_ms, config.log_roll_jitter_hours * HOUR_MS),
+            "flush_ms": _or_else(config.log_flush_interval_ms, config.log_flush_scheduler_interval_ms),
             "retention_ms": _retention_ms(config),
         }
     )
 
 
-def _first(value: int | None, otherwise: int) -> int:
+def _or_else(value: int | None, otherwise: int) -> int:
     return otherwise if value is None else value
 
 
 def _retention_ms(config: BrokerConfig) -> int:
     minutes = config.log_retention_minutes
     in_units = config.log_retention_hours * HOUR_MS if minutes is None else minutes * MINUTE_MS
-    return max(-1, _first(config.log_retention_ms, in_units))
+    return max(-1, _or_else(config.log_retention_ms, in_units))
 
 
 def _limits_by_host(text: str) -> dict[str, int]:
@@ -194,11 +196,11 @@ def _addresses(config: BrokerConfig) -> dict[str, object]:
     controllers = {name.upper() for name in config.controller_listener_names}
     protocols = dict.fromkeys(controllers, "PLAINTEXT") | protocols
     bound = parse_listeners("listeners", config.listeners, protocols)
-    told = parse_listeners("advertised.listeners", config.advertised_listeners or (), protocols)
+    advertised = parse_listeners("advertised.listeners", config.advertised_listeners or (), protocols)
     clients = tuple(listener for listener in bound if listener.name not in controllers)
     return {
         "bound_listeners": clients,
-        "advertised": tuple(listener for listener in told if listener.name not in controllers) or clients,
+        "advertised": tuple(listener for listener in advertised if listener.name not in controllers) or clients,
         "inter_broker_listener": (config.inter_broker_listener_name or config.security_inter_broker_protocol).upper(),
     }
 
@@ -246,9 +248,9 @@ def _is_broker(config: BrokerConfig) -> str | None:
 
 
 def _own_voter(config: BrokerConfig) -> str | None:
-    """Of a node that is its own controller."""
+    """Checks that a node with its own controller is the only voter."""
     voters = [one.node_id for one in config.controllers if config.controller_quorum_voters]
-    if config.is_remote or voters in ([], [config.node_id]):
+    if config.has_remote_controllers or voters in ([], [config.node_id]):
         return None
     return (
         f"controller.quorum.voters is {','.join(config.controller_quorum_voters)}; "
@@ -258,7 +260,7 @@ def _own_voter(config: BrokerConfig) -> str | None:
 
 def _no_voter(config: BrokerConfig) -> str | None:
     voters = sorted(one.node_id for one in config.controllers if config.controller_quorum_voters)
-    if not config.is_remote or config.node_id not in voters:
+    if not config.has_remote_controllers or config.node_id not in voters:
         return None
     return (
         f"If process.roles contains just the 'broker' role, the node id {config.node_id} must not be included in the "
@@ -267,7 +269,7 @@ def _no_voter(config: BrokerConfig) -> str | None:
 
 
 def _has_quorum(config: BrokerConfig) -> str | None:
-    if not config.is_remote or config.controllers:
+    if not config.has_remote_controllers or config.controllers:
         return None
     return (
         "If using process.roles, either controller.quorum.bootstrap.servers must contain the set of bootstrap "
@@ -276,13 +278,13 @@ def _has_quorum(config: BrokerConfig) -> str | None:
 
 
 def _names_controllers(config: BrokerConfig) -> str | None:
-    if not config.is_remote or config.controller_listener_names:
+    if not config.has_remote_controllers or config.controller_listener_names:
         return None
     return "controller.listener.names must contain at least one value when running KRaft with just the broker role"
 
 
 def _opens_no_controller(config: BrokerConfig) -> str | None:
-    if not config.is_remote or len(config.bound_listeners) == len(config.listeners):
+    if not config.has_remote_controllers or len(config.bound_listeners) == len(config.listeners):
         return None
     return (
         "controller.listener.names must not contain a value appearing in the 'listeners' configuration when running "
@@ -291,7 +293,7 @@ def _opens_no_controller(config: BrokerConfig) -> str | None:
 
 
 def _plaintext_controllers(config: BrokerConfig) -> str | None:
-    if not config.is_remote or not config.controller_listener_names:
+    if not config.has_remote_controllers or not config.controller_listener_names:
         return None
     name = config.controller_listener_names[0].upper()
     protocol = protocol_map(config.listener_security_protocol_map).get(name, "PLAINTEXT")
@@ -333,7 +335,7 @@ def _connections_per_ip(config: BrokerConfig) -> str | None:
 
 
 def _queued_bytes(config: BrokerConfig) -> str | None:
-    """Only where it is set: the default gives way to larger requests."""
+    """Checks the option only where it is set: the default gives way to larger requests."""
     queued, largest = config.queued_max_request_bytes, config.socket_request_max_bytes
     if "queued.max.request.bytes" not in config.explicit or queued <= 0 or queued >= largest:
         return None

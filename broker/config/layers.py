@@ -1,36 +1,21 @@
-"""The dynamic options over those of the start: for this broker, and for all brokers."""
+"""The layers of the broker's configuration: static options, dynamic ones of all brokers, and those of this broker."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from enum import IntEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from broker.config.broker_config import BrokerConfig
 from broker.config.throttles import ThrottleOptions
-from protocol.config import PER_BROKER, READ_ONLY, ConfigError, Option
+from protocol.config import PER_BROKER, READ_ONLY, ConfigError, ConfigSource, Option
 
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 LISTENER_PREFIX: Final = "listener.name."
 
 
-class ConfigSource(IntEnum):
-    """The source of a value, as DescribeConfigs returns it (DescribeConfigsResponse.ConfigSource)."""
-
-    UNKNOWN = 0
-    TOPIC = 1
-    BROKER = 2
-    DEFAULT_BROKER = 3
-    STATIC_BROKER = 4
-    DEFAULT = 5
-    BROKER_LOGGER = 6
-    CLIENT_METRICS = 7
-    GROUP = 8
-
-
 class Synonym(NamedTuple):
-    """One of the settings that a value could come from."""
+    """A setting that could give an option its value."""
 
     name: str
     value: str | None
@@ -47,8 +32,8 @@ def base_name(name: str) -> str:
     return name.split(".", 3)[-1] if name.startswith(LISTENER_PREFIX) and name.count(".") > 2 else name
 
 
-def family(name: str) -> tuple[str, ...]:
-    """Returns the names that may set an option, strongest first (DynamicBrokerConfig.brokerConfigSynonyms)."""
+def synonym_names(name: str) -> tuple[str, ...]:
+    """Returns the names that can set an option, the strongest first (DynamicBrokerConfig.brokerConfigSynonyms)."""
     option = declared(name)
     if option is not None:
         return option.synonyms or (name,)
@@ -56,15 +41,15 @@ def family(name: str) -> tuple[str, ...]:
 
 
 class Layers:
-    """A broker's configuration in force, and the layers that it is made of; immutable."""
+    """The effective configuration of a broker, and the layers that it is made of; immutable."""
 
     __slots__ = ("broker", "cluster", "effective", "problems", "static")
 
     def __init__(
         self, static: BrokerConfig, cluster: Mapping[str, str] = NOTHING, broker: Mapping[str, str] = NOTHING
     ) -> None:
-        """`cluster` is set for all brokers, `broker` for this one; `problems` are the errors of those that cannot be
-        used."""
+        """`cluster` are the dynamic options of all brokers, `broker` those of this one; `problems` says which of them
+        cannot be used, and why."""
         self.static = static
         self.cluster = cluster
         self.broker = broker
@@ -76,18 +61,18 @@ class Layers:
     def _overlay(self) -> None:
         problems = []
         usable = []
-        for texts, refused_mode in ((self.cluster, (READ_ONLY, PER_BROKER)), (self.broker, (READ_ONLY,))):
-            good = {}
+        for texts, excluded_modes in ((self.cluster, (READ_ONLY, PER_BROKER)), (self.broker, (READ_ONLY,))):
+            parsed = {}
             for name, text in texts.items():
                 option = BrokerConfig.OPTIONS.get(name)
-                if option is None or option.update in refused_mode:
+                if option is None or option.update in excluded_modes:
                     continue
                 try:
                     option.parse(text)
-                    good[name] = text
+                    parsed[name] = text
                 except ConfigError as error:
                     problems.append(error.message)
-            usable.append(good)
+            usable.append(parsed)
         texts = merged(self.static.explicit, *usable)
         try:
             self.effective = BrokerConfig.parse(texts)
@@ -96,15 +81,15 @@ class Layers:
         self.problems = tuple(problems)
 
     def changed(self, *, cluster: Mapping[str, str] | None = None, broker: Mapping[str, str] | None = None) -> Layers:
-        """Returns these layers with other dynamic ones."""
+        """Returns these layers with other dynamic options."""
         return Layers(
             self.static, self.cluster if cluster is None else cluster, self.broker if broker is None else broker
         )
 
     def synonyms(self, name: str) -> list[Synonym]:
-        """Returns the settings of an option and of its other names, the one in force first
+        """Returns the settings of an option and of its synonyms, the effective one first
         (ConfigHelper.configSynonyms)."""
-        settings = list(self._synonyms(family(name)))
+        settings = list(self._synonyms(synonym_names(name)))
         start = next((index for index, synonym in enumerate(settings) if synonym.name == name), len(settings))
         return settings[start:]
 
@@ -124,11 +109,11 @@ class Layers:
 
 
 def merged(*layers: Mapping[str, str]) -> dict[str, str]:
-    """Merges layers, the last the strongest; a setting replaces weaker ones of its other names."""
+    """Merges layers, the last the strongest; a setting replaces those of its synonyms in weaker layers."""
     texts: dict[str, str] = {}
     for layer in layers:
         for name in layer:
-            for other in family(name):
+            for other in synonym_names(name):
                 texts.pop(other, None)
         texts.update(layer)
     return texts

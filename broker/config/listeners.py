@@ -11,8 +11,8 @@ PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 DEFAULT_PROTOCOL_MAP: Final = "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT"
 
 
-class Listener(NamedTuple):
-    """One address to listen on or to advertise; an empty host is every interface."""
+class ListenerAddress(NamedTuple):
+    """A listener's address, to bind or to advertise; an empty host is every interface."""
 
     name: str
     host: str
@@ -32,9 +32,9 @@ def protocol_map(text: str) -> dict[str, str]:
     return protocols
 
 
-def parse_listeners(option: str, texts: tuple[str, ...], protocols: Mapping[str, str]) -> tuple[Listener, ...]:
-    """Returns the listeners that `option` lists. Raises ConfigError for one that cannot be understood, or a name used
-    twice."""
+def parse_listeners(option: str, texts: tuple[str, ...], protocols: Mapping[str, str]) -> tuple[ListenerAddress, ...]:
+    """Returns the listeners that `option` lists. Raises ConfigError for one that is malformed, or a name that is
+    used twice."""
     listeners = tuple(_parse(option, text, protocols) for text in texts)
     names = [listener.name for listener in listeners]
     for name in names:
@@ -43,7 +43,7 @@ def parse_listeners(option: str, texts: tuple[str, ...], protocols: Mapping[str,
     return listeners
 
 
-def _parse(option: str, text: str, protocols: Mapping[str, str]) -> Listener:
+def _parse(option: str, text: str, protocols: Mapping[str, str]) -> ListenerAddress:
     name, separator, address = text.partition("://")
     host, colon, port = address.rpartition(":")
     number = int(port) if port.isascii() and port.isdecimal() else 1 << 16
@@ -54,4 +54,4 @@ def _parse(option: str, text: str, protocols: Mapping[str, str]) -> Listener:
     name = name.upper()
     if name not in protocols:
         raise ConfigError(f"{option}: listener {name} has no protocol in listener.security.protocol.map", name=option)
-    return Listener(name, host.removeprefix("[").removesuffix("]"), number, protocols[name])
+    return ListenerAddress(name, host.removeprefix("[").removesuffix("]"), number, protocols[name])

@@ -1,4 +1,4 @@
-"""The configuration in force, for those who look at it while it changes."""
+"""The broker's configuration as it is now, for those who read it while clients change it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from broker.config.layers import Layers
 
 
 class LiveConfig:
-    """One for a broker. Its layers are replaced as a whole when a dynamic option changes."""
+    """Holds the current layers of a broker's configuration, which a change of a dynamic option replaces as a whole."""
 
     __slots__ = ("layers",)
 

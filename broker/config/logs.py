@@ -1,4 +1,4 @@
-"""The work on logs: recovery, checkpoints, retention, cleaning."""
+"""Maintenance of logs: recovery, checkpoints, retention, cleaning."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MAX_DOUBLE: Final = sys.float_info.max
 
 
 class LogOptions(Config):
-    """The work on logs: recovery, checkpoints, retention, cleaning."""
+    """Maintenance of logs: recovery, checkpoints, retention, cleaning."""
 
     log_cleaner_enable = option("log.cleaner.enable", BOOLEAN, True, doc="Run the cleaner of compacted topics.")
     log_cleaner_threads = option(

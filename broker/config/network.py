@@ -1,4 +1,4 @@
-"""Sockets and connections: where the broker listens, whom it admits, how much it takes at once."""
+"""Sockets and connections: listeners, limits of connections, limits of memory for requests and answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MAX_INT: Final = (1 << 31) - 1
 
 
 class NetworkOptions(Config):
-    """Sockets and connections: where the broker listens, whom it admits, how much it takes at once."""
+    """Sockets and connections: listeners, limits of connections, limits of memory for requests and answers."""
 
     listeners = option(
         "listeners",

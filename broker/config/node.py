@@ -1,4 +1,4 @@
-"""What this node is, where it keeps data, and the log of the cluster's metadata."""
+"""This node: its id and rack, its data directories, the metadata log, and the defaults of new topics."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from protocol.config import BOOLEAN, INT, LIST, LONG, STRING, Config, option
 
 
 class NodeOptions(Config):
-    """What this node is, where it keeps data, and the log of the cluster's metadata."""
+    """This node: its id and rack, its data directories, the metadata log, and the defaults of new topics."""
 
     node_id = option("node.id", INT, 1, at_least=0, importance="high", doc="Number of this node in the cluster.")
     broker_id = option("broker.id", INT, -1, importance="high", doc="Older name of node.id; both must agree.")

@@ -12,7 +12,7 @@ ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 class Property(NamedTuple):
-    """One key and value, and the number of the line where it begins."""
+    """A key, its value, and the number of the line where the property begins."""
 
     name: str
     value: str
@@ -87,5 +87,5 @@ def _code_unit(digits: str) -> str:
 
 
 def _joined_surrogates(text: str) -> str:
-    """Two \\u escapes may spell one character beyond the basic plane."""
+    """Joins surrogates: two \\u escapes may spell one character beyond the basic plane."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -10,14 +10,14 @@ from typing import Final, NamedTuple
 from protocol.config import INT, LIST, Config, ConfigError, option
 
 UNKNOWN_ID: Final = -1
-"""Of a controller that is known by its address alone."""
+"""The id of a controller of which only the address is configured."""
 
 VOTERS: Final = "controller.quorum.voters"
 BOOTSTRAP_SERVERS: Final = "controller.quorum.bootstrap.servers"
 
 
 class ControllerAddress(NamedTuple):
-    """Where a controller listens."""
+    """The id and address of a controller."""
 
     node_id: int
     host: str
@@ -119,7 +119,7 @@ class QuorumOptions(Config):
 
 
 def controllers(voters: tuple[str, ...], bootstrap_servers: tuple[str, ...]) -> tuple[ControllerAddress, ...]:
-    """Where the quorum is looked for: the voters, else the bootstrap servers. Raises ConfigError."""
+    """Returns the addresses of the quorum: of the voters, else the bootstrap servers. Raises ConfigError."""
     if voters:
         return tuple(_voter(text) for text in voters)
     return tuple(_address(BOOTSTRAP_SERVERS, text, UNKNOWN_ID, text) for text in bootstrap_servers)

@@ -1,4 +1,4 @@
-"""The sources of the broker's configuration, and which of them wins.
+"""The sources of the broker's configuration, and their precedence.
 
 From the weakest: defaults, the server.properties file, the environment (KAFKA_LOG_RETENTION_MS, as Apache's image takes
 it), --set, then --data and --listen. A stronger source that sets an option in other units (log.retention.hours over
@@ -11,15 +11,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from broker.config.broker_config import BrokerConfig
-from broker.config.known import NOT_CONFIGURATION, NOT_CONFIGURATION_PREFIXES, REFUSED, why_ignored
 from broker.config.properties import read_properties
+from broker.config.unsupported import NOT_CONFIGURATION, NOT_CONFIGURATION_PREFIXES, REFUSED, why_ignored
 from protocol.config import ConfigError
 
 ALIASES = (("node.id", "broker.id"), ("log.dirs", "log.dir"))
 
 
 class Setting(NamedTuple):
-    """One option as a source gives it."""
+    """An option that a source sets."""
 
     name: str
     value: str
@@ -27,14 +27,14 @@ class Setting(NamedTuple):
 
 
 class Unused(NamedTuple):
-    """An option of Kafka's that was given and has no effect here."""
+    """An option of Kafka's that a source sets, and that has no effect here."""
 
     setting: Setting
     reason: str
 
 
 class Loaded(NamedTuple):
-    """A configuration to run with, and the settings without effect."""
+    """A valid configuration, and the settings without effect."""
 
     config: BrokerConfig
     unused: tuple[Unused, ...]
@@ -49,7 +49,7 @@ class ConfigProblems(Exception):
 
 
 def from_file(path: str, text: str) -> list[Setting]:
-    """Returns the settings of a server.properties file. Raises ConfigProblems where it cannot be read."""
+    """Returns the settings of a server.properties file. Raises ConfigProblems when it cannot be parsed."""
     try:
         return [Setting(name, value, f"{path} line {line}") for name, value, line in read_properties(text)]
     except ConfigError as error:
@@ -97,7 +97,7 @@ def load(
     assignments: Sequence[Setting] = (),
     flags: Sequence[Setting] = (),
 ) -> Loaded:
-    """Returns the configuration of the sources, the later ones stronger. Raises ConfigProblems with all problems."""
+    """Returns the configuration that the sources make; a later one takes precedence. Raises ConfigProblems."""
     if any(setting.source == "--listen" for setting in flags):
         file = [one for one in file if one.name != "advertised.listeners"]  # it describes the file's own listeners
     settings = _merged((file, environment, assignments, flags))
@@ -113,14 +113,14 @@ def _merged(sources: Iterable[Sequence[Setting]]) -> dict[str, Setting]:
     settings: dict[str, Setting] = {}
     for source in sources:
         for setting in source:
-            for other in _same_thing(setting.name):
+            for other in _equivalent_names(setting.name):
                 if (weaker := settings.get(other)) is not None and weaker not in source:
                     del settings[other]
         settings.update({setting.name: setting for setting in source})
     return settings
 
 
-def _same_thing(name: str) -> tuple[str, ...]:
+def _equivalent_names(name: str) -> tuple[str, ...]:
     declared = BrokerConfig.OPTIONS.get(name)
     aliases = next((names for names in ALIASES if name in names), ())
     return aliases or (declared.synonyms if declared is not None else ())
@@ -131,7 +131,7 @@ def _problems(settings: Iterable[Setting]) -> Iterator[str]:
         declared = BrokerConfig.OPTIONS.get(name)
         if declared is None:
             if name not in REFUSED:
-                yield f"{source}: {name}: unknown option{_nearest(name)}"
+                yield f"{source}: {name}: unknown option{_suggestion(name)}"
             elif value.strip():
                 yield f"{source}: {name}: {REFUSED[name]}"
             continue
@@ -141,7 +141,7 @@ def _problems(settings: Iterable[Setting]) -> Iterator[str]:
             yield f"{source}: {error}"
 
 
-def _nearest(name: str) -> str:
+def _suggestion(name: str) -> str:
     import difflib
 
     near = difflib.get_close_matches(name, BrokerConfig.OPTIONS, n=1, cutoff=0.6)
@@ -156,12 +156,12 @@ def _config(settings: Mapping[str, Setting]) -> BrokerConfig:
     except ConfigError as error:
         problems = [error]
     if problems:
-        raise ConfigProblems([f"{_source(problem, settings)}{problem}" for problem in problems])
+        raise ConfigProblems([f"{_source_prefix(problem, settings)}{problem}" for problem in problems])
     return config
 
 
-def _source(problem: ConfigError, settings: Mapping[str, Setting]) -> str:
-    """Returns the source of the first option that a problem's text names."""
-    named = (settings.get(word.rstrip(":,")) for word in problem.message.split())
-    named_first = next((setting for setting in named if setting is not None), None)
-    return f"{named_first.source}: " if named_first is not None else ""
+def _source_prefix(problem: ConfigError, settings: Mapping[str, Setting]) -> str:
+    """Returns the prefix of a problem: the source of the first setting that its text mentions."""
+    mentioned = (settings.get(word.rstrip(":,")) for word in problem.message.split())
+    first = next((setting for setting in mentioned if setting is not None), None)
+    return f"{first.source}: " if first is not None else ""

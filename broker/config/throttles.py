@@ -9,7 +9,7 @@ from storage.config import MAX_LONG
 
 
 class ThrottleOptions(Config):
-    """Bytes per second that replication may take; no limit unless set."""
+    """The bytes per second that throttled replicas may use; without limit unless set."""
 
     KIND: ClassVar[str] = "broker"
 

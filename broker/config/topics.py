@@ -1,4 +1,4 @@
-"""What a topic's options are where the topic does not say."""
+"""The broker's defaults for topics: each stands for an option that a topic does not set."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from storage.config import COMPRESSION_TYPES, GZIP_LEVEL, MAX_LONG
 
 
 class TopicDefaults(Config):
-    """What a topic's options are where the topic does not say."""
+    """The broker's defaults for topics: each stands for an option that a topic does not set."""
 
     compression_type = option(
         "compression.type",

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from queue import SimpleQueue
 from threading import Thread
 
-from broker.clock import Pace
+from broker.clock import Throttler
 from broker.disks.cleaner_client import Failed, Order, Outcome
 from protocol.errors import KafkaError
 from storage.cleaner.cleaner import clean
@@ -48,7 +48,7 @@ def _listen(orders: SimpleQueue[Order]) -> None:
 def carry_out(order: Order) -> Iterator[Outcome]:
     """Yields the outcomes of an order; a summary or a failure is the last."""
     try:
-        yield from clean(order.job, disk=OsDisk(), throttle=Pace(order.bytes_per_second))
+        yield from clean(order.job, disk=OsDisk(), throttle=Throttler(order.bytes_per_second))
     except OSError as error:
         yield Failed(error.errno or 0, str(error))
     except KafkaError as error:

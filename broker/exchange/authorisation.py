@@ -1,8 +1,8 @@
-"""The permissions that requests require, and the place where they are checked.
+"""The permissions that requests require, and who checks them.
 
 Every row of the table of APIs says what its requests require. Where that is one operation on the cluster, the
-dispatcher asks before the handler is called; else the handler asks by itself, for each of the things that its request
-names, with `Call.authorise`. As long as there is no authorizer, everybody may do everything.
+dispatcher checks it before it calls the handler; else the handler checks, for each resource that its request names,
+with `Call.authorise`. As long as there is no authorizer, everybody may do everything.
 Source: the table "Operations and Resources on Protocols" of Apache Kafka's documentation; org.apache.kafka.common.acl.
 """
 
@@ -40,11 +40,11 @@ class Resource(IntEnum):
 
 
 CLUSTER_NAME: Final = "kafka-cluster"
-"""The one name of a resource that is the cluster."""
+"""The resource name of the cluster."""
 
 
 class Requirement(NamedTuple):
-    """One operation on one kind of resource."""
+    """An operation on a resource type."""
 
     operation: Operation
     resource: Resource
@@ -91,38 +91,38 @@ class Requires(NamedTuple):
 
 
 def by_handler(*requirements: Requirement) -> Requires:
-    """Returns a row's requirement that the handler checks, for each resource that its request names."""
+    """Returns the requirements of a row whose handler checks them, for each resource that its request names."""
     return Requires(by_handler=requirements)
 
 
 def of_cluster(requirement: Requirement) -> Requires:
-    """Returns a row's requirement that the dispatcher checks, for the request as a whole."""
+    """Returns the requirement of a row that the dispatcher checks, for the request as a whole."""
     return Requires(of_cluster=requirement)
 
 
 NOTHING: Final = Requires()
-"""Nothing: everybody may send the request, before authentication too."""
+"""No permission: everybody may send the request, before authentication too."""
 
 Name = TypeVar("Name", bound=str)
 
 
 class Authorizer(Protocol):
-    """Decides who may do what (org.apache.kafka.server.authorizer.Authorizer)."""
+    """Decides which operations a client may perform (org.apache.kafka.server.authorizer.Authorizer)."""
 
     def allows(self, context: Context, operation: Operation, resource: Resource, name: str) -> bool: ...
 
 
-class Everybody:
-    """The authorizer of a broker that has none."""
+class AllowEveryone:
+    """Allows everything: the authorizer of a broker that has none configured."""
 
     def allows(self, context: Context, operation: Operation, resource: Resource, name: str) -> bool:
         return True
 
 
-def sorted_out(
+def split_authorised(
     authorizer: Authorizer, context: Context, operation: Operation, resource: Resource, names: Iterable[Name]
 ) -> tuple[list[Name], list[Name]]:
-    """Returns the names that the client may access, and those that it may not, in their order."""
+    """Returns the names of resources that allow the client this operation, and those that deny it, in their order."""
     allowed: list[Name] = []
     denied: list[Name] = []
     for name in names:

@@ -8,8 +8,8 @@ from typing import Final, NamedTuple, TypeAlias
 from protocol.primitives import AS_JAVA
 from protocol.types import Buffer
 
-Sent: TypeAlias = "list[Buffer] | None"
-"""An answer's buffers; None where the client wants none (acks=0)."""
+AnswerBuffers: TypeAlias = "list[Buffer] | None"
+"""The buffers of an answer's frame; None where the client expects no answer (acks=0)."""
 
 
 class Principal(NamedTuple):
@@ -23,11 +23,11 @@ class Principal(NamedTuple):
 
 
 ANONYMOUS: Final = Principal("User", "ANONYMOUS")
-"""Everybody on a listener that does not authenticate."""
+"""The principal of every client on a listener that does not authenticate."""
 
 
 class ClientConnection:
-    """A client's connection, as its requests know it."""
+    """A client's connection, as its requests see it."""
 
     __slots__ = (
         "_client_id",
@@ -43,8 +43,8 @@ class ClientConnection:
         "received_ns",
     )
 
-    def __init__(self, listener_name: str, finish: Callable[[Context, Sent], Sent]) -> None:
-        """`finish` is the way out of its answers."""
+    def __init__(self, listener_name: str, finish: Callable[[Context, AnswerBuffers], AnswerBuffers]) -> None:
+        """`finish` takes each answer through the interceptors of answers."""
         self.listener_name = listener_name
         self.finish = finish
         self.principal = ANONYMOUS
@@ -54,22 +54,22 @@ class ClientConnection:
         self.client_software = ("unknown", "unknown")
         """Name and version, as ApiVersions has them."""
         self.received_ns = 0
-        """The time of the last bytes, by the monotonic clock."""
+        """The time at which the last bytes were received, by the monotonic clock."""
         self.closed = False
         self.on_close: list[Callable[[ClientConnection], None]] = []
-        """Called when the client is gone."""
+        """Called when the connection is closed."""
         self._raw_client_id = b""
         self._client_id = ""
 
     def client_id(self, raw: bytes) -> str:
-        """Returns the client id of a request's header. It hardly ever changes."""
+        """Returns the client id of a request's header, decoded anew only when it differs from the last one's."""
         if raw != self._raw_client_id:
             self._client_id, self._raw_client_id = str(raw, "utf-8", AS_JAVA), raw
         return self._client_id
 
 
 class Context:
-    """One per request, made before anything of its body is looked at; in `Call`, and in every short cut."""
+    """The context of one request, made before its body is parsed; in `Call`, and in every short cut."""
 
     __slots__ = ("client_id", "connection", "correlation_id", "key", "size_bytes", "started_ns", "version")
 
@@ -79,14 +79,14 @@ class Context:
     ) -> None:  # fmt: skip
         self.connection = connection
         self.key = key
-        """The API's."""
+        """The API key."""
         self.version = version
         self.correlation_id = correlation_id
         self.client_id = client_id
         self.size_bytes = size_bytes
-        """Of the request's frame."""
+        """The size of the request's frame."""
         self.started_ns = connection.received_ns
-        """The time when its bytes were read, by the monotonic clock; those of one read came together."""
+        """The time at which its bytes were received, by the monotonic clock; requests of one read share it."""
 
     @property
     def principal(self) -> Principal:
@@ -94,7 +94,7 @@ class Context:
 
     @property
     def listener(self) -> str:
-        """The name of the listener that it came by."""
+        """The name of the listener that received the request."""
         return self.connection.listener_name
 
     @property
@@ -102,7 +102,7 @@ class Context:
         """The client's address and port, for the log."""
         return self.connection.peer
 
-    def finish(self, answer: Sent) -> Sent:
-        """Returns the buffers to send of an answer: each goes this way once, after its handler and before its
-        socket."""
+    def finish(self, answer: AnswerBuffers) -> AnswerBuffers:
+        """Returns the answer to send, as the interceptors have it. Every answer passes once, after its handler and
+        before its socket."""
         return self.connection.finish(self, answer)

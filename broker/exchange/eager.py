@@ -1,8 +1,8 @@
-"""Coroutines that seldom wait: run on the spot as far as they go, and by a task only from where they wait on.
+"""Eager coroutines: they run at once up to their first wait, and only from there on in a task.
 
-Most handlers have their answer at once; a task for each costs more than the rest of a small request. Python 3.12 has
-this as `asyncio.eager_task_factory`. Up to where it waits for the first time, the coroutine runs outside of any task:
-what asks for the current one, as `asyncio.timeout` does, comes after that.
+Most handlers have their answer at once; a task for each would cost more than the rest of a small request. Python 3.12
+has this as `asyncio.eager_task_factory`. Up to its first wait, the coroutine runs outside of any task: calls that need
+the current one, as `asyncio.timeout` does, must come after that.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ Result = TypeVar("Result")
 
 
 class Waiting(Generic[Result]):
-    """A coroutine that has begun and waits now; to await it, once, is to go on with it."""
+    """A coroutine that has begun and waits now. Awaiting it, once, continues it."""
 
     __slots__ = ("_awaited", "_coroutine")
 
     def __init__(self, coroutine: Coroutine[Any, Any, Result], awaited: object) -> None:
-        """`awaited` is the future that it yielded to the event loop, or None to let others have their turn."""
+        """`awaited` is the future that it yielded to the event loop, or None if it only yielded its turn."""
         self._coroutine = coroutine
         self._awaited = awaited
 
@@ -39,7 +39,8 @@ class Waiting(Generic[Result]):
 
 
 def begin(coroutine: Coroutine[Any, Any, Result]) -> Result | Waiting[Result]:
-    """Returns the coroutine's result, or raises its error, if it need not wait; else returns the rest of it."""
+    """Runs the coroutine up to its first wait. Returns its result, or raises its error, if there is none; else returns
+    the rest of it."""
     try:
         awaited: Final = coroutine.send(None)
     except StopIteration as ended:

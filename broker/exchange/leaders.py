@@ -1,4 +1,4 @@
-"""The endpoints of the leaders in an answer, which save its client a Metadata (KIP-951)."""
+"""The endpoints of the leaders that an answer names, which save its client a Metadata request (KIP-951)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from coordinator.cluster.image import Image
 
 
 class ReachableBroker(NamedTuple):
-    """A broker as a client reaches it."""
+    """A broker, with the address at which clients of a listener reach it."""
 
     node_id: int
     host: str
@@ -18,7 +18,7 @@ class ReachableBroker(NamedTuple):
 
 
 def nodes(image: Image, listener: str, broker_ids: Iterable[int]) -> list[ReachableBroker]:
-    """Returns those of the brokers that have a listener of that name."""
+    """Returns those of the brokers that advertise an endpoint for the listener."""
     brokers = image.brokers
     return [
         ReachableBroker(broker_id, endpoint.host, endpoint.port, brokers[broker_id].rack)

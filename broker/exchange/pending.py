@@ -1,7 +1,7 @@
-"""Answers that are not there yet: of a request that is parked until a log grows, or of a handler that waits.
+"""Answers to come: of a request that is parked until its partitions can answer it, or of a handler that waits.
 
-A parked request is woken by appends, never polled. Kafka's DelayedFetch in its purgatory, without the purgatory: it
-hangs on the partitions that it reads.
+Partitions wake the requests that are parked on them; nobody polls.
+Source: org.apache.kafka.server.purgatory.DelayedOperation, without a purgatory of its own.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from protocol.types import Buffer
 NEVER_NS: Final = 1 << 62
 
 Answer: TypeAlias = "list[Buffer] | Parked | Running | None"
-"""Buffers to write, None for no answer, or what will say it in its time."""
+"""Buffers to send, None for no answer, or the request that will have its answer later."""
 
 
 class Parked(Waiter):
-    """A request that waits without a coroutine: a task, two futures and a timer of its own cost more than the rest of a
-    consumer's request, whom every record makes wait anew.
+    """A request that waits without a coroutine: a task, two futures and a timer of its own would cost more than the
+    rest of a consumer's request, which waits anew after every record.
 
-    Whoever parks one calls `begin`; a subclass says by `look` what there is when it looks.
+    Its connection calls `begin`; a subclass implements `try_complete`.
     """
 
     __slots__ = ("_done", "_is_awake", "_loop", "_watched", "context", "deadline_ns", "is_over")
@@ -40,48 +40,48 @@ class Parked(Waiter):
         self._watched: list[Partition] = []
         self.context = context
         self.deadline_ns = NEVER_NS
-        """When it expires, by the monotonic clock (timeouts.py)."""
+        """The time at which it expires, by the monotonic clock (timeouts.py)."""
         self.is_over = False
 
     def begin(self, done: Callable[[Answer | Exception], None]) -> None:
-        """Has `done` called once with the answer, or what went wrong, unless it is cancelled first."""
+        """Starts to wait: `done` is called once with the answer or an error, unless the request is cancelled first."""
         self._done = done
 
     def watch(self, partitions: list[Partition]) -> None:
-        """Be woken by these from now on, and by no others."""
+        """Lets these partitions wake it from now on, and no others."""
         for partition in self._watched:
             partition.waiters.pop(self, None)
         self._watched = partitions
         for partition in partitions:
             partition.waiters[self] = None
 
-    def look(self, *, is_last: bool) -> Answer:
-        """The answer; itself to go on waiting, which the last look does not."""
+    def try_complete(self, *, is_last: bool) -> Answer:
+        """Returns the answer, or itself to go on waiting, which the last attempt must not."""
         return self
 
     def wake(self) -> None:
         if not self._is_awake:
             self._is_awake = True
-            self._loop.call_soon(self._look, False)
+            self._loop.call_soon(self._complete, False)
 
     def expire(self) -> None:
-        """The time is up."""
-        self._look(True)
+        """Completes the request as it stands, as its time is over."""
+        self._complete(True)
 
     def cancel(self) -> None:
-        """Nobody waits for the answer any more."""
+        """Gives the request up: nobody expects its answer any more."""
         self.is_over = True
         self._done = None
         self.watch([])
 
-    def _look(self, is_last: bool) -> None:
+    def _complete(self, is_last: bool) -> None:
         self._is_awake = False
         done = self._done
         if self.is_over or done is None:
             return
         answer: Answer | Exception
         try:
-            answer = self.look(is_last=is_last)
+            answer = self.try_complete(is_last=is_last)
             if answer is self:
                 return
             if answer is None or isinstance(answer, list):
@@ -92,66 +92,66 @@ class Parked(Waiter):
         done(answer)
 
 
-class Way(Protocol):
-    """How what a handler comes to becomes an answer."""
+class ResponseEncoder(Protocol):
+    """Encodes responses of one API."""
 
     def encode(self, context: Context, response: object) -> list[Buffer]:
-        """The frame of a response."""
+        """Returns the frame of a response."""
 
     def failure(self, context: Context, error: Exception) -> object:
-        """The response to a request that raised."""
+        """Returns the response to a request whose handler raised."""
 
 
 class ParkedCall(Parked):
-    """One whose response is not there yet."""
+    """A parked request of a handler: it completes with a response, which is encoded then."""
 
-    __slots__ = ("_way",)
+    __slots__ = ("_encoder",)
 
     def __init__(self, context: Context, missing_bytes: int, *, committed_only: bool) -> None:
         super().__init__(context, missing_bytes, committed_only=committed_only)
-        self._way: Way | None = None
+        self._encoder: ResponseEncoder | None = None
 
-    def bind(self, way: Way) -> None:
-        """How its response becomes bytes, and an error a response."""
-        self._way = way
+    def bind(self, encoder: ResponseEncoder) -> None:
+        """Sets the encoder of its response, and of its errors."""
+        self._encoder = encoder
 
-    def find(self, *, is_last: bool) -> object | None:
-        """The response, or the rest of a coroutine that comes to it; None to go on waiting, which the last look does
-        not."""
+    def try_respond(self, *, is_last: bool) -> object | None:
+        """Returns the response, or the coroutine that goes on to make it; None to go on waiting, which the last attempt
+        must not."""
 
-    def look(self, *, is_last: bool) -> Answer:
-        way = self._way
-        assert way is not None
+    def try_complete(self, *, is_last: bool) -> Answer:
+        encoder = self._encoder
+        assert encoder is not None
         try:
-            response = self.find(is_last=is_last)
+            response = self.try_respond(is_last=is_last)
         except ProtocolError:
             raise
         except Exception as error:
-            response = way.failure(self.context, error)
+            response = encoder.failure(self.context, error)
         if response is None:
             return self
         if isinstance(response, Waiting):
-            return Running(later(way, self.context, response))
-        return way.encode(self.context, response)
+            return Running(answer_later(encoder, self.context, response))
+        return encoder.encode(self.context, response)
 
 
-async def later(way: Way, context: Context, response: Waiting[object]) -> Answer:
-    """The rest of a handler that waits, and its answer, finished unless it is still to come."""
+async def answer_later(encoder: ResponseEncoder, context: Context, response: Waiting[object]) -> Answer:
+    """Awaits the rest of a handler, and returns its answer: as the interceptors have it, or parked again."""
     try:
         result = await response
     except ProtocolError:
         raise
     except Exception as error:
-        result = way.failure(context, error)
+        result = encoder.failure(context, error)
     if isinstance(result, ParkedCall):
-        result.bind(way)
+        result.bind(encoder)
         return result
-    return context.finish(None if result is None else way.encode(context, result))
+    return context.finish(None if result is None else encoder.encode(context, result))
 
 
 class Running:
-    """A request whose handler waits: the rest of its coroutine, as a task. The connection begins it, and cancels it
-    when it ends itself, as it does with one that is parked."""
+    """A request whose handler waits: the rest of its coroutine runs as a task. Its connection begins it, and cancels it
+    when it closes, as it does with parked requests."""
 
     __slots__ = ("_done", "_rest", "_task")
 
@@ -161,13 +161,13 @@ class Running:
         self._done: Callable[[Answer | BaseException], None] | None = None
 
     def begin(self, done: Callable[[Answer | BaseException], None]) -> None:
-        """Has `done` called once with the answer, or what went wrong, unless it is cancelled first."""
+        """Starts to wait: `done` is called once with the answer or an error, unless the request is cancelled first."""
         self._done = done
         self._task = asyncio.get_running_loop().create_task(self._rest)
         self._task.add_done_callback(self._ended)
 
     def cancel(self) -> None:
-        """Nobody waits for the answer any more."""
+        """Gives the request up: nobody expects its answer any more."""
         self._done = None
         if self._task is None:
             self._rest.close()

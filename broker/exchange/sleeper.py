@@ -10,25 +10,25 @@ from broker.replica.waiter import Waiter
 
 
 class Sleeper(Waiter):
-    """A waiter that a coroutine awaits."""
+    """A waiter on which a coroutine sleeps until partitions wake it."""
 
-    __slots__ = ("wakened",)
+    __slots__ = ("woken",)
 
     def __init__(self, missing_bytes: int, *, committed_only: bool = False) -> None:
         super().__init__(missing_bytes, committed_only=committed_only)
-        self.wakened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def wake(self) -> None:
-        if not self.wakened.done():
-            self.wakened.set_result(None)
+        if not self.woken.done():
+            self.woken.set_result(None)
 
     async def woken_by(self, partitions: list[Partition], deadline: Deadline) -> None:
-        """Returns once one of these wakes it, or at the deadline."""
+        """Returns once one of the partitions wakes it, or at the deadline."""
         timer = deadline.call(self.wake)
         for partition in partitions:
             partition.waiters[self] = None
         try:
-            await self.wakened
+            await self.woken
         finally:
             timer.cancel()
             for partition in partitions:

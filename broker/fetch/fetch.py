@@ -193,7 +193,7 @@ class ParkedFetch(ParkedCall):
         self.watch(partitions)
         fetch.fetches.timeouts.add(self, max_wait_ms)
 
-    def find(self, *, is_last: bool) -> object | None:
+    def try_respond(self, *, is_last: bool) -> object | None:
         fetch = self._fetch
         gathered = fetch.gather()
         if gathered.cold is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from broker.config.describe import (
-    Row,
+    DescribedConfig,
     describe_all_brokers,
     describe_broker,
     describe_client_metrics,
@@ -77,14 +77,14 @@ def failed(resource: DescribeConfigsResource, error: KafkaError) -> DescribeConf
     )
 
 
-def topic_rows(call: Call[DescribeConfigsRequest], name: str) -> list[Row]:
+def topic_rows(call: Call[DescribeConfigsRequest], name: str) -> list[DescribedConfig]:
     names.validate(name)
     if call.broker.image.topic(name) is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
     return describe_topic(call.broker.layers, call.broker.image.topic_configs(name))
 
 
-def broker_rows(call: Call[DescribeConfigsRequest], name: str) -> list[Row]:
+def broker_rows(call: Call[DescribeConfigsRequest], name: str) -> list[DescribedConfig]:
     node_id = call.broker.config.node_id
     if not name:
         return describe_all_brokers(call.broker.layers)
@@ -94,7 +94,7 @@ def broker_rows(call: Call[DescribeConfigsRequest], name: str) -> list[Row]:
     return describe_broker(call.broker.layers)
 
 
-def logger_rows(call: Call[DescribeConfigsRequest], name: str) -> list[Row]:
+def logger_rows(call: Call[DescribeConfigsRequest], name: str) -> list[DescribedConfig]:
     node_id = call.broker.config.node_id
     if not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
@@ -111,20 +111,20 @@ def broker_id(name: str) -> int:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}") from None
 
 
-def group_rows(call: Call[DescribeConfigsRequest], name: str) -> list[Row]:
+def group_rows(call: Call[DescribeConfigsRequest], name: str) -> list[DescribedConfig]:
     if not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
     own = call.broker.image.configs(ConfigResource(ResourceType.GROUP, name))
     return describe_group(call.broker.layers, own)
 
 
-def client_metrics_rows(call: Call[DescribeConfigsRequest], name: str) -> list[Row]:
+def client_metrics_rows(call: Call[DescribeConfigsRequest], name: str) -> list[DescribedConfig]:
     if not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
     return describe_client_metrics(call.broker.image.configs(ConfigResource(ResourceType.CLIENT_METRICS, name)))
 
 
-ROWS: dict[ResourceType, Callable[[Call[DescribeConfigsRequest], str], list[Row]]] = {
+ROWS: dict[ResourceType, Callable[[Call[DescribeConfigsRequest], str], list[DescribedConfig]]] = {
     ResourceType.TOPIC: topic_rows,
     ResourceType.BROKER: broker_rows,
     ResourceType.BROKER_LOGGER: logger_rows,
@@ -133,7 +133,7 @@ ROWS: dict[ResourceType, Callable[[Call[DescribeConfigsRequest], str], list[Row]
 }
 
 
-def entry(call: Call[DescribeConfigsRequest], row: Row) -> DescribeConfigsResourceResult:
+def entry(call: Call[DescribeConfigsRequest], row: DescribedConfig) -> DescribeConfigsResourceResult:
     """Returns a row as the response has it, without the value of a sensitive option."""
     synonyms = [
         DescribeConfigsSynonym(name=name, value=None if row.sensitive else value, source=source)

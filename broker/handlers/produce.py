@@ -167,7 +167,7 @@ def committed(
         return finish(response)
     timeout_ms = call.request.timeout_ms
     parked = ParkedProduce(call.context, response, uncommitted, finish)
-    if parked.find(is_last=False) is not None:
+    if parked.try_respond(is_last=False) is not None:
         parked.cancel()
         return response
     parked.wait(call.broker.timeouts, timeout_ms)

@@ -15,7 +15,7 @@ from broker.metadata.log import MetadataLog, Worker
 from coordinator.cluster.quorum import encode_quorum, leader_change
 from coordinator.cluster.quorum_state import QuorumState, write_quorum_state
 from coordinator.cluster.record import MetadataBatch, MetadataRecord, encode_batch
-from coordinator.runtime import Clock
+from coordinator.runtime import RuntimeClock
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.control import QuorumRecord, VotersRecord
 from storage.disk import Disk
@@ -33,7 +33,7 @@ class Waiting(NamedTuple):
 class LedLog(MetadataLog):
     """The log, once it is led: `lead` comes first."""
 
-    def __init__(self, log: Log, quorum: QuorumState, *, disk: Disk, clock: Clock, worker: Worker) -> None:
+    def __init__(self, log: Log, quorum: QuorumState, *, disk: Disk, clock: RuntimeClock, worker: Worker) -> None:
         super().__init__(log, quorum, disk=disk, clock=clock, worker=worker)
         self.failed: KafkaError | None = None
         """Set once a flush failed: nothing more is appended, what was is not known to be there."""

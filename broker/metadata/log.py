@@ -16,7 +16,7 @@ from coordinator.cluster.quorum_state import QuorumState, read_quorum_state
 from coordinator.cluster.record import MetadataBatch, decode_batches
 from coordinator.cluster.snapshot import SnapshotId, find_snapshots, leftovers, snapshot_path
 from coordinator.cluster.topics.names import METADATA_TOPIC
-from coordinator.runtime import Clock
+from coordinator.runtime import RuntimeClock
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
 from storage.config import LogConfig
@@ -66,7 +66,7 @@ class Worker(Protocol):
 class MetadataLog:
     """What both have in common. Open it with `open_metadata_log`."""
 
-    def __init__(self, log: Log, quorum: QuorumState, *, disk: Disk, clock: Clock, worker: Worker) -> None:
+    def __init__(self, log: Log, quorum: QuorumState, *, disk: Disk, clock: RuntimeClock, worker: Worker) -> None:
         self._log = log
         self.epoch = quorum.leader_epoch
         self._disk = disk
@@ -157,7 +157,7 @@ class MetadataLog:
 
 
 def open_metadata_log(
-    kind: type[L], log_dir: str, *, disk: Disk, clock: Clock, worker: Worker, config: LogConfig = CONFIG
+    kind: type[L], log_dir: str, *, disk: Disk, clock: RuntimeClock, worker: Worker, config: LogConfig = CONFIG
 ) -> L:
     """Open the log in a log directory, made if it is not there, as one that is led or followed; what a snapshot or its
     removal left halfway goes.

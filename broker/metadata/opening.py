@@ -32,7 +32,7 @@ from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.quorum import sole_voter
 from coordinator.cluster.record import MetadataRecord
 from coordinator.cluster.snapshot import BOOTSTRAP, read_snapshot
-from coordinator.runtime import Clock
+from coordinator.runtime import RuntimeClock
 from protocol.errors import KafkaError
 from protocol.types import Uuid
 from storage.config import LogConfig
@@ -90,7 +90,7 @@ def open_metadata(
     settings: Settings,
     *,
     disk: Disk,
-    clock: Clock,
+    clock: RuntimeClock,
     worker: Worker,
     random_bytes: Callable[[int], bytes],
     on_failure: Callable[[KafkaError], None],

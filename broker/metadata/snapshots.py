@@ -17,7 +17,7 @@ from coordinator.cluster.image_records import records_of
 from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.record import MetadataBatch
 from coordinator.cluster.snapshot import SnapshotFile, SnapshotId, snapshot_path, stat_snapshot, write_snapshot
-from coordinator.runtime import Clock
+from coordinator.runtime import RuntimeClock
 from protocol.records.control import KRaftVersionRecord, VotersRecord
 from storage.disk import Disk
 
@@ -55,7 +55,7 @@ class Snapshots:
         replayed_bytes: int,
         *,
         disk: Disk,
-        clock: Clock,
+        clock: RuntimeClock,
         worker: Worker,
     ) -> None:
         """`replayed_bytes` of the log came after the snapshot that the start began with."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from broker.exchange.log_lines import LogLines
+from broker.exchange.log_limiter import LogLimiter
 from broker.logging import get_logger
 from protocol.errors import ProtocolError
 
@@ -27,32 +27,32 @@ class Told(Protocol):
 class ConnectionLines:
     """One for all listeners of a broker."""
 
-    def __init__(self, faults: LogLines) -> None:
+    def __init__(self, faults: LogLimiter) -> None:
         """`faults` are those of bugs of ours, wherever they show."""
-        self._of_peers = LogLines()
+        self._of_peers = LogLimiter()
         self._faults = faults
 
     def turned_away(self, connection: Told, reason: str) -> None:
         """A connection is not taken."""
-        if self._of_peers.takes(connection.ip):
+        if self._of_peers.allows(connection.ip):
             log.warning("connection refused", peer=connection.peer, reason=reason)
 
     def closed(self, connection: Told, reason: str) -> None:
         """A connection is closed for what its peer does not do."""
-        if self._of_peers.takes(connection.ip):
+        if self._of_peers.allows(connection.ip):
             log.warning("connection closed", peer=connection.peer, reason=reason)
 
     def failed(self, connection: Told, error: BaseException) -> None:
         """A connection is closed over what its peer sent, or over a bug of ours."""
         if not isinstance(error, ProtocolError):
-            if self._faults.takes(connection.ip):
+            if self._faults.allows(connection.ip):
                 log.error("connection closed", peer=connection.peer, reason=repr(error), exc_info=error)
-        elif self._of_peers.takes(connection.ip):
+        elif self._of_peers.allows(connection.ip):
             log.warning("connection closed", peer=connection.peer, reason=error.message, offset=error.offset)
 
-    def begin_anew(self) -> None:
-        """An interval is over: tells what was left out in it."""
-        if of_peers := self._of_peers.begin_anew():
+    def begin_interval(self) -> None:
+        """Begins an interval, and logs how many lines were suppressed in the last one."""
+        if of_peers := self._of_peers.begin_interval():
             log.warning("connections refused or closed without a line", **of_peers)
-        if faults := self._faults.begin_anew():
+        if faults := self._faults.begin_interval():
             log.error("requests failed without a trace", **faults)

@@ -6,13 +6,13 @@ import socket
 from collections.abc import Iterable
 
 from broker.config import BrokerConfig
-from broker.config.listeners import Listener
+from broker.config.listeners import ListenerAddress
 
 WILDCARDS = ("", "0.0.0.0", "::")
 """Hosts that stand for every interface; they cannot be advertised."""
 
 
-def address(listener: Listener) -> str:
+def address(listener: ListenerAddress) -> str:
     """HOST:PORT, with an IPv6 host in brackets."""
     host = f"[{listener.host}]" if ":" in listener.host else listener.host
     return f"{host}:{listener.port}"
@@ -25,7 +25,7 @@ BUFFERS = (
 """Set only when the option is: the kernel sizes buffers better than any constant, Kafka's 100 KiB included."""
 
 
-def bind(listener: Listener, config: BrokerConfig) -> tuple[socket.socket, Listener]:
+def bind(listener: ListenerAddress, config: BrokerConfig) -> tuple[socket.socket, ListenerAddress]:
     """Returns a listening socket, and the listener with the port it got. Raises OSError with the address."""
     family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
@@ -45,7 +45,7 @@ def bind(listener: Listener, config: BrokerConfig) -> tuple[socket.socket, Liste
     return sock, listener._replace(port=sock.getsockname()[1])
 
 
-def advertised(bound: Listener, addresses: Iterable[Listener]) -> Listener:
+def advertised(bound: ListenerAddress, addresses: Iterable[ListenerAddress]) -> ListenerAddress:
     """Returns the advertised address of a bound listener: the configured one, with the port that was really bound."""
     configured = next((listener for listener in addresses if listener.name == bound.name), bound)
     host = socket.getfqdn() if configured.host in WILDCARDS else configured.host

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from broker.clock import Clock
-from broker.exchange.context import ClientConnection, Context, Sent
+from broker.exchange.context import AnswerBuffers, ClientConnection, Context
 from broker.exchange.pending import Answer
 from broker.network.admission import Admission, Entrant
 from broker.network.connection_lines import ConnectionLines
@@ -42,7 +42,7 @@ class Listener:
         self,
         name: str,
         answer: Callable[[ClientConnection, memoryview], Answer],
-        finish: Callable[[Context, Sent], Sent],
+        finish: Callable[[Context, AnswerBuffers], AnswerBuffers],
         *,
         clock: Clock,
         max_request_bytes: int,

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from broker.config import BrokerConfig
 from broker.disks.cleaner import Cleaner
 from broker.disks.failures import DiskFailures
-from broker.exchange.log_lines import INTERVAL_MS
+from broker.exchange.log_limiter import INTERVAL_MS
 from broker.logging import get_logger
 from broker.network.listener import Listener
 from broker.network.memory_back import give_back
@@ -104,7 +104,7 @@ class Housekeeping:
 
     def tell_what_had_no_line(self) -> None:
         for lines in {listener.lines for listener in self.listeners}:
-            lines.begin_anew()
+            lines.begin_interval()
 
     def give_memory_back(self) -> None:
         for memory in {listener.memory for listener in self.listeners}:

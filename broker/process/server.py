@@ -19,7 +19,7 @@ from broker.clock import SystemClock
 from broker.config import BrokerConfig
 from broker.config.alter import broker_checker, check_client_metrics, group_checker, list_defaults
 from broker.config.layers import Layers
-from broker.config.listeners import Listener as Address
+from broker.config.listeners import ListenerAddress
 from broker.config.live import LiveConfig
 from broker.disks.failures import DiskFailures
 from broker.disks.lock import DirectoryInUse, DirectoryLock
@@ -154,7 +154,7 @@ class Server:
         self._failed_dirs = failed or {}
         self._connections = descriptors.divide()
         self.exit_code = 0
-        self.told: list[Address] = []
+        self.told: list[ListenerAddress] = []
         self._stop = stop
         self._clock = SystemClock()
         self._disk = OsDisk()
@@ -170,7 +170,7 @@ class Server:
         them, and only then the broker unfenced, by which it comes to lead."""
         bound = [bind(listener, self.config) for listener in self.config.bound_listeners]
         self.told = [advertised(listener, self.config.advertised) for _, listener in bound]
-        apis = await self._join() if self.config.is_remote else self._lead()
+        apis = await self._join() if self.config.has_remote_controllers else self._lead()
         self.broker = Broker(self._live_config, self._clock, self.metadata, self.logs, apis)
         await self._register()
         self.assignments = self._assignments(self.broker)
@@ -191,7 +191,7 @@ class Server:
             listener = Listener(
                 told.name,
                 dispatcher.answer,
-                self.broker.way_out.finish,
+                self.broker.interceptors.finish,
                 clock=self._clock,
                 max_request_bytes=self.config.socket_request_max_bytes,
                 admission=admission,
@@ -254,7 +254,7 @@ class Server:
         """Have the controllers know of this broker, and of its log directories that are no use."""
         node = self.metadata.node
         offline = [log_dir.path for log_dir in self.logs.dirs.values() if not log_dir.online]
-        if not self.config.is_remote:
+        if not self.config.has_remote_controllers:
             await node.register(self._endpoints, offline)
             return
         for path in offline:  # it is registered already, without those that had failed by then
@@ -368,7 +368,7 @@ def snapshot_rules(config: BrokerConfig) -> SnapshotRules:
     )
 
 
-def cluster_options(config: BrokerConfig, told: list[Address]) -> ClusterOptions:
+def cluster_options(config: BrokerConfig, told: list[ListenerAddress]) -> ClusterOptions:
     """What cluster metadata needs of the configuration."""
     return ClusterOptions(
         node_id=config.node_id,

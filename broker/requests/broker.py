@@ -16,10 +16,10 @@ from broker.coordinators.markers import MarkerWriter
 from broker.coordinators.shares import ShareCoordinator
 from broker.coordinators.transactions import TransactionCoordinator
 from broker.disks.work import DiskWork
-from broker.exchange.authorisation import Authorizer, Everybody
-from broker.exchange.log_lines import LogLines
+from broker.exchange.authorisation import AllowEveryone, Authorizer
+from broker.exchange.interceptors import Interceptors
+from broker.exchange.log_limiter import LogLimiter
 from broker.exchange.timeouts import Timeouts
-from broker.exchange.way_out import WayOut
 from broker.fetch.fetches import Fetches
 from broker.fetch.sessions import FetchSessions
 from broker.metadata.log import MetadataLog
@@ -89,9 +89,9 @@ class Broker:
         """The body of ApiVersions' response by version, and the metadata's offset as of which it is."""
         self.timeouts = Timeouts(clock)
         """Of requests that are parked."""
-        self.authorizer: Authorizer = Everybody()
-        self.way_out = WayOut()
-        self.faults = LogLines()
+        self.authorizer: Authorizer = AllowEveryone()
+        self.interceptors = Interceptors()
+        self.faults = LogLimiter()
         """What the log is told of requests over which the broker fails."""
         """Of every answer."""
         sessions = FetchSessions(slots, lambda: int.from_bytes(os.urandom(4)) >> 1)

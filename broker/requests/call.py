@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
-from broker.exchange.authorisation import Name, Operation, Resource, sorted_out
+from broker.exchange.authorisation import Name, Operation, Resource, split_authorised
 from broker.exchange.context import ClientConnection, Context
 from broker.requests.api import Api
 from broker.requests.broker import Broker
@@ -37,7 +37,7 @@ class Call(Generic[Request]):
         self, operation: Operation, resource: Resource, names: Iterable[Name]
     ) -> tuple[list[Name], list[Name]]:
         """Returns the names that the client may access, and those that it may not, in their order."""
-        return sorted_out(self.broker.authorizer, self.context, operation, resource, names)
+        return split_authorised(self.broker.authorizer, self.context, operation, resource, names)
 
     @property
     def now_ms(self) -> int:

@@ -14,8 +14,8 @@ from librt.strings import read_i16_be, read_i32_be
 from broker.exchange.authorisation import CLUSTER_NAME, Requirement
 from broker.exchange.context import ClientConnection, Context
 from broker.exchange.eager import Waiting, begin
-from broker.exchange.log_lines import LogLines
-from broker.exchange.pending import Answer, ParkedCall, Running, later
+from broker.exchange.log_limiter import LogLimiter
+from broker.exchange.pending import Answer, ParkedCall, Running, answer_later
 from broker.logging import get_logger
 from broker.requests.api import Api
 from broker.requests.broker import Broker
@@ -79,7 +79,7 @@ class Route:
         "of_cluster",
     )
 
-    def __init__(self, api: Api, fast: tuple[Fast, int] | None, faults: LogLines) -> None:
+    def __init__(self, api: Api, fast: tuple[Fast, int] | None, faults: LogLimiter) -> None:
         self.api = api
         self.faults = faults
         self.key = api.key
@@ -127,7 +127,7 @@ class Route:
 
     def _tell_fault(self, context: Context, error: Exception) -> None:
         """A bug of ours, with its trace; not each time, if a client has found out how to meet it."""
-        if self.faults.takes(context.connection.ip):
+        if self.faults.allows(context.connection.ip):
             name, version = self.api.key.name, context.version
             log.error("request failed", api=name, version=version, peer=context.peer, exc_info=error)
 
@@ -248,7 +248,7 @@ def sent(route: Route, context: Context, response: object) -> Answer:
         response.bind(route)
         return response
     if isinstance(response, Waiting):
-        return Running(later(route, context, response))
+        return Running(answer_later(route, context, response))
     if isinstance(response, Running):
         return response
     return context.finish(None if response is None else route.encode(context, response))

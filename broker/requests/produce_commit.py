@@ -50,7 +50,7 @@ class ParkedProduce(ParkedCall):
         self._watch_all()
         timeouts.add(self, max(timeout_ms, 0))
 
-    def find(self, *, is_last: bool) -> ProduceResponse | None:
+    def try_respond(self, *, is_last: bool) -> ProduceResponse | None:
         left = [uncommitted for uncommitted in self._uncommitted if not is_over(uncommitted, is_last)]
         if left:
             self._uncommitted = left

@@ -175,7 +175,7 @@ class ShareFetching:
             timer = deadline.call(waiter.wake)
             watched = self._watch(waiter)
             try:
-                await waiter.wakened
+                await waiter.woken
                 is_over = self.attempt(is_last=deadline.is_over)
             finally:
                 timer.cancel()

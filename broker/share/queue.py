@@ -60,6 +60,6 @@ class Queue:
             return
         while self._turns:
             waiter = self._turns.popleft()
-            if waiter in self._waiters and not waiter.wakened.done():
+            if waiter in self._waiters and not waiter.woken.done():
                 waiter.wake()
                 return

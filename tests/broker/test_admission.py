@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.exchange.log_lines import LINES_OF_ADDRESS
+from broker.exchange.log_limiter import LINES_OF_ADDRESS
 from broker.network.descriptors import WAITING_CONNECTIONS
 from protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tests.broker.inprocess import Client, InProcess, request_frame

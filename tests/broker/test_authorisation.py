@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.exchange.authorisation import CLUSTER_NAME, NOTHING, Operation, Requires, Resource, sorted_out
+from broker.exchange.authorisation import CLUSTER_NAME, NOTHING, Operation, Requires, Resource, split_authorised
 from broker.exchange.context import Context
 from broker.handlers import APIS
 from broker.requests.api import Api
@@ -70,7 +70,7 @@ async def test_everybody_may_do_everything_where_there_is_no_authorizer(broker: 
 
 async def test_names_are_sorted_out_in_their_order(broker: InProcess) -> None:
     seen: list[Context] = []
-    broker.server.broker.way_out.add(lambda context, answer: (seen.append(context), answer)[1])
+    broker.server.broker.interceptors.add(lambda context, answer: (seen.append(context), answer)[1])
     await broker.client().ask(MetadataRequest(topics=[]), 12, MetadataResponse)
     names = ["a", "b", "c", "b"]
-    assert sorted_out(Denies("b"), seen[0], Operation.READ, Resource.TOPIC, names) == (["a", "c"], ["b", "b"])
+    assert split_authorised(Denies("b"), seen[0], Operation.READ, Resource.TOPIC, names) == (["a", "c"], ["b", "b"])

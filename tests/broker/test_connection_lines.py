@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.exchange.log_lines import LINES, LINES_OF_ADDRESS, LogLines
+from broker.exchange.log_limiter import LINES, LINES_OF_ADDRESS, LogLimiter
 from broker.network import connection_lines
 from broker.network.connection_lines import ConnectionLines
 from protocol.errors import ProtocolError
@@ -27,30 +27,30 @@ def logged(monkeypatch: pytest.MonkeyPatch) -> Told:
 
 
 def test_an_address_has_so_many_lines_and_leaves_others_theirs() -> None:
-    lines = LogLines()
-    assert [lines.takes("a") for _ in range(LINES_OF_ADDRESS + 1)] == [True] * LINES_OF_ADDRESS + [False]
-    assert lines.takes("b")
+    lines = LogLimiter()
+    assert [lines.allows("a") for _ in range(LINES_OF_ADDRESS + 1)] == [True] * LINES_OF_ADDRESS + [False]
+    assert lines.allows("b")
 
 
 def test_all_addresses_together_have_so_many() -> None:
-    lines = LogLines()
-    assert sum(lines.takes(f"10.0.{number}") for number in range(3 * LINES)) == LINES
+    lines = LogLimiter()
+    assert sum(lines.allows(f"10.0.{number}") for number in range(3 * LINES)) == LINES
 
 
 def test_what_was_left_out_is_told_and_another_interval_begins() -> None:
-    lines = LogLines()
+    lines = LogLimiter()
     for _ in range(LINES_OF_ADDRESS + 7):
-        lines.takes("a")
-    assert lines.begin_anew() == {"count": 7, "most_of": "a", "of_it": 7}
-    assert lines.takes("a")
-    assert lines.begin_anew() == {}
+        lines.allows("a")
+    assert lines.begin_interval() == {"count": 7, "most_of": "a", "of_it": 7}
+    assert lines.allows("a")
+    assert lines.begin_interval() == {}
 
 
 def test_counting_takes_no_memory_for_each_address() -> None:
-    lines = LogLines()
+    lines = LogLimiter()
     for number in range(10 * LINES):
-        lines.takes(f"10.0.{number}")
-    assert lines.begin_anew()["count"] == 9 * LINES
+        lines.allows(f"10.0.{number}")
+    assert lines.begin_interval()["count"] == 9 * LINES
 
 
 class Peer:
@@ -60,11 +60,11 @@ class Peer:
 
 
 def test_no_line_about_a_peer_keeps_out_one_about_a_bug_of_ours(logged: Told) -> None:
-    lines, peer = ConnectionLines(LogLines()), Peer()
+    lines, peer = ConnectionLines(LogLimiter()), Peer()
     for _ in range(LINES_OF_ADDRESS + 5):
         lines.failed(peer, ProtocolError("torn"))
     lines.failed(peer, ZeroDivisionError())
     assert len(logged) == LINES_OF_ADDRESS + 1
     assert isinstance(logged[-1]["exc_info"], ZeroDivisionError)
-    lines.begin_anew()
+    lines.begin_interval()
     assert logged[-1] == {"count": 5, "most_of": "a", "of_it": 5}

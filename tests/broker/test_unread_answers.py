@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from broker.exchange.log_lines import LogLines
+from broker.exchange.log_limiter import LogLimiter
 from broker.network.connection import WRITE_HIGH_WATER_BYTES
 from broker.network.connection_lines import ConnectionLines
 from broker.network.stalls import MIN_PROGRESS_BYTES
@@ -129,7 +129,7 @@ def held(unread: UnreadAnswers, ip: str, size_bytes: int) -> Lonely:
 
 
 def test_the_address_that_holds_most_loses_its_longest_waiting() -> None:
-    unread = UnreadAnswers(1000, ConnectionLines(LogLines()))
+    unread = UnreadAnswers(1000, ConnectionLines(LogLimiter()))
     slow = held(unread, "slow", 300)
     first, second = held(unread, "hostile", 200), held(unread, "hostile", 200)
     third = held(unread, "hostile", 400)
@@ -137,7 +137,7 @@ def test_the_address_that_holds_most_loses_its_longest_waiting() -> None:
 
 
 def test_one_answer_may_be_larger_than_the_limit() -> None:
-    unread = UnreadAnswers(1000, ConnectionLines(LogLines()))
+    unread = UnreadAnswers(1000, ConnectionLines(LogLimiter()))
     large = held(unread, "one", 5000)
     assert not large.is_cut_off
     other = held(unread, "other", 10)

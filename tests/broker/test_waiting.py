@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from broker.clock import SystemClock
-from broker.exchange.context import ClientConnection, Context, Sent
+from broker.exchange.context import AnswerBuffers, ClientConnection, Context
 from broker.exchange.pending import Answer, Parked
 from broker.exchange.timeouts import Timeouts
 from broker.replica.partition import Partition
@@ -31,7 +31,7 @@ class Silent:
     def __init__(self) -> None:
         self.listener_name = ""
 
-    def finish(self, _: Context, answer: Sent) -> Sent:
+    def finish(self, _: Context, answer: AnswerBuffers) -> AnswerBuffers:
         return answer
 
 
@@ -53,7 +53,7 @@ class Scripted(Parked):
         self.answers.append(answer)
         self.is_answered.set()
 
-    def look(self, *, is_last: bool) -> Answer:
+    def try_complete(self, *, is_last: bool) -> Answer:
         found = self.script.pop(0) if self.script else None
         if isinstance(found, Exception):
             raise found

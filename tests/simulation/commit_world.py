@@ -10,7 +10,7 @@ from collections import Counter
 from enum import Enum
 from random import Random
 
-from broker.exchange.context import Context, Sent
+from broker.exchange.context import AnswerBuffers, Context
 from broker.replica.partition import Partition
 from broker.replica.replicas import Replicas
 from protocol.types import TopicPartition
@@ -79,7 +79,7 @@ class Lag:
         for partition in self._replicas:
             self.reach(partition, partition.log_end_offset)
 
-    def sent(self, context: Context, answer: Sent) -> Sent:
+    def sent(self, context: Context, answer: AnswerBuffers) -> AnswerBuffers:
         """Sees every answer to a client."""
         self.trace.append((context.key, context.version, None if answer is None else sum(map(len, answer))))
         return answer
@@ -106,6 +106,6 @@ async def lagging_world(seed: int) -> tuple[BrokerWorld, Lag]:
     await world.server.broker.auto_create_topics(["__share_group_state"])
     await asyncio.sleep(1)
     lag = Lag(world.server.broker.replicas, dice)
-    world.server.broker.way_out.add(lag.sent)
+    world.server.broker.interceptors.add(lag.sent)
     lag.begin()
     return world, lag

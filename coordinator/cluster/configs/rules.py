@@ -8,13 +8,12 @@ Source: Kafka's ControllerConfigurationValidator and KafkaConfigSchema.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from enum import IntEnum
 from typing import NamedTuple
 
 from coordinator.cluster.configs.resource import DEFAULT_BROKER, ConfigResource, ResourceType
 from coordinator.cluster.image import NO_CONFIGS, Image
 from coordinator.cluster.topics import names
-from protocol.config import LIST, ConfigError, Option
+from protocol.config import LIST, ConfigError, ConfigSource, Option
 from protocol.errors import ErrorCode, KafkaError
 from storage.config import LogConfig
 
@@ -23,16 +22,6 @@ Checker = Callable[[str, Texts], None]
 """(resource's name, all its configs) → raises ConfigError or KafkaError."""
 
 MAX_INT32 = (1 << 31) - 1
-
-
-class ConfigSource(IntEnum):
-    """Where a value comes from, as DescribeConfigs and CreateTopics tell it."""
-
-    TOPIC = 1
-    BROKER = 2
-    DEFAULT_BROKER = 3
-    STATIC_BROKER = 4
-    DEFAULT = 5
 
 
 class ConfigEntry(NamedTuple):

@@ -118,15 +118,15 @@ REMOTE = {
 
 def test_a_broker_s_controllers_are_its_voters_or_else_its_bootstrap_servers() -> None:
     config = BrokerConfig.parse(REMOTE)
-    assert config.is_remote
+    assert config.has_remote_controllers
     assert config.controllers == ((-1, "a", 9093), (-1, "::1", 9094))
     voters = BrokerConfig.parse({**REMOTE, "controller.quorum.voters": "2@b:9093, 3@c:9093"})
     assert voters.controllers == ((2, "b", 9093), (3, "c", 9093))
 
 
 def test_a_node_is_its_own_controller_unless_it_is_told_otherwise() -> None:
-    assert not BrokerConfig().is_remote
-    assert not BrokerConfig.parse({"process.roles": "controller,broker"}).is_remote
+    assert not BrokerConfig().has_remote_controllers
+    assert not BrokerConfig.parse({"process.roles": "controller,broker"}).has_remote_controllers
 
 
 @pytest.mark.parametrize(

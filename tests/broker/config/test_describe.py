@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from broker.config import BrokerConfig
 from broker.config.describe import (
-    Row,
+    DescribedConfig,
     describe_all_brokers,
     describe_broker,
     describe_client_metrics,
     describe_group,
     describe_topic,
 )
-from broker.config.layers import ConfigSource, Layers, Synonym
-from protocol.config import INT, LIST, LONG, PASSWORD, UNKNOWN_TYPE
+from broker.config.layers import Layers, Synonym
+from protocol.config import INT, LIST, LONG, PASSWORD, UNKNOWN_TYPE, ConfigSource
 
 TOPIC, BROKER, ALL, STATIC, DEFAULT = (ConfigSource(number) for number in range(1, 6))
 
@@ -22,13 +22,13 @@ def layers(cluster: dict[str, str] | None = None, broker: dict[str, str] | None 
     return Layers(static, cluster or {}, broker or {})
 
 
-def row(rows: list[Row], name: str) -> Row:
+def row(rows: list[DescribedConfig], name: str) -> DescribedConfig:
     return next(row for row in rows if row.name == name)
 
 
 def test_a_topics_own_value_comes_before_the_brokers() -> None:
     described = row(describe_topic(layers(), {"segment.bytes": " 3000000 "}), "segment.bytes")
-    assert described == Row(
+    assert described == DescribedConfig(
         name="segment.bytes",
         value="3000000",
         read_only=False,
@@ -99,7 +99,7 @@ def test_only_dynamic_options_are_not_read_only() -> None:
 
 def test_a_name_that_no_option_has_might_be_secret() -> None:
     described = row(describe_broker(layers(broker={"bar.baz": "1"})), "bar.baz")
-    assert described == Row(
+    assert described == DescribedConfig(
         "bar.baz", None, True, BROKER, True, (Synonym("bar.baz", None, BROKER),), UNKNOWN_TYPE, None
     )
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import pytest
 
 from broker.config import BrokerConfig
-from broker.config.known import REFUSED, why_ignored
-from broker.config.layers import family
+from broker.config.layers import synonym_names
+from broker.config.unsupported import REFUSED, why_ignored
 from coordinator.group.config import GroupConfig
 from protocol.config import Config, Option
 from storage.config import LogConfig
@@ -90,7 +90,7 @@ def test_an_option_takes_what_kafka_takes(kafkas: Known) -> None:
 @pytest.mark.parametrize("kafkas", declared_options(), ids=name_of)
 def test_an_option_has_the_other_names_that_it_has_in_kafka(kafkas: Known) -> None:
     option = KINDS[kafkas.kind].OPTIONS[kafkas.name]
-    names = option.synonyms if kafkas.kind != "broker" or family(kafkas.name) != (kafkas.name,) else ()
+    names = option.synonyms if kafkas.kind != "broker" or synonym_names(kafkas.name) != (kafkas.name,) else ()
     assert ",".join(names) == kafkas.other_names
 
 

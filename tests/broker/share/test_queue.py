@@ -21,7 +21,7 @@ class Line:
 
     @property
     def woken(self) -> list[bool]:
-        return [waiter.wakened.done() for waiter in self.waiters]
+        return [waiter.woken.done() for waiter in self.waiters]
 
     async def offer(self) -> None:
         self.queue.offer()
@@ -73,7 +73,7 @@ def test_an_offer_that_nobody_can_use_ends() -> None:
         line = Line(room=1)
         await line.offer()
         for waiter in tuple(line.waiters):
-            assert waiter.wakened.done()
+            assert waiter.woken.done()
             line.queue.done(waiter)
             line.waiters.append(Sleeper(1))
             line.queue.add(line.waiters[-1])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.cluster.configs.rules import ConfigRules, ConfigSource
+from coordinator.cluster.configs.rules import ConfigRules
 from coordinator.cluster.decided import Decided
 from coordinator.cluster.image import Image
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.topics.create import create_topics
+from protocol.config import ConfigSource
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from protocol.metadata_records.nodes import BrokerRegistrationChangeRecord

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.exchange.context import ANONYMOUS, Context, Sent
+from broker.exchange.context import ANONYMOUS, AnswerBuffers, Context
 from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest
@@ -33,15 +33,15 @@ NEW = CreatableTopic(name="new", num_partitions=1, replication_factor=1, assignm
 
 
 class Watched:
-    """A broker, a client, and what passed the way out."""
+    """A broker, a client, and the answers that passed the interceptors."""
 
     def __init__(self, broker: InProcess) -> None:
         self.broker = broker
         self.client = broker.client()
-        self.passed: list[tuple[Context, Sent]] = []
-        broker.server.broker.way_out.add(self.watch)
+        self.passed: list[tuple[Context, AnswerBuffers]] = []
+        broker.server.broker.interceptors.add(self.watch)
 
-    def watch(self, context: Context, answer: Sent) -> Sent:
+    def watch(self, context: Context, answer: AnswerBuffers) -> AnswerBuffers:
         self.passed.append((context, answer))
         return answer
 
@@ -138,8 +138,8 @@ async def test_a_version_that_is_not_served_is_answered_and_passes(watched: Watc
     assert [passed[:2] for passed in watched.take()] == [(ApiKey.API_VERSIONS, 0)]
 
 
-async def test_what_a_watcher_gives_back_is_what_is_sent(watched: Watched) -> None:
-    watched.broker.server.broker.way_out.add(lambda _, answer: [b"\0\0\0\4else"])
+async def test_the_answer_that_an_interceptor_returns_is_sent(watched: Watched) -> None:
+    watched.broker.server.broker.interceptors.add(lambda _, answer: [b"\0\0\0\4else"])
     watched.client.send(request_frame(MetadataRequest(topics=[]), 12))
     assert await watched.client.frames(1) == [b"else"]
 

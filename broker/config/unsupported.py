@@ -1,6 +1,7 @@
-"""Names of Kafka's options that this broker does not have, so that a server.properties of Kafka's is understood.
+"""The options of Apache Kafka that this broker does not support, so that it can start with a server.properties of
+Kafka's.
 
-`IGNORED` are accepted with a warning, `REFUSED` would be unsafe to ignore; any other unknown name is a mistake.
+`IGNORED` are accepted with a warning, `REFUSED` would be unsafe to ignore; any other unknown name is an error.
 """
 
 from __future__ import annotations
