@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from protocol.types import Buffer as Buffer
+from storage.open_files import OpenFiles
 
 FILE_MODE = 0o600
 """Records are nobody else's business: no group, no others."""
@@ -53,6 +54,9 @@ class Space(NamedTuple):
 
 class Disk(Protocol):
     """The calls on files that storage is built of. Those with a body are made of the others."""
+
+    open_files: OpenFiles
+    """The limits of those of its files that stay open."""
 
     def open(self, path: str, *, writable: bool = True, create: bool = False, truncate: bool = False) -> int:
         """Returns a handle on the file; `create` makes it (0600) when it is not there."""
@@ -182,7 +186,10 @@ class Disk(Protocol):
 class OsDisk(Disk):
     """The operating system's files."""
 
-    __slots__ = ()
+    __slots__ = ("open_files",)
+
+    def __init__(self, open_files: OpenFiles | None = None) -> None:
+        self.open_files = OpenFiles() if open_files is None else open_files
 
     def open(self, path: str, *, writable: bool = True, create: bool = False, truncate: bool = False) -> int:
         flags = os.O_CLOEXEC | (os.O_RDWR if writable else os.O_RDONLY)

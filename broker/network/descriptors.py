@@ -8,8 +8,6 @@ from __future__ import annotations
 import resource
 from typing import NamedTuple
 
-from storage.segment import kept_open
-
 MOST_DESCRIPTORS = 1 << 20
 MAX_MAPPINGS = 512
 WAITING_CONNECTIONS = 50
@@ -49,7 +47,6 @@ def raise_limit() -> int:
     return limit
 
 
-def divide() -> int:
-    """Raises the limit, sets storage's share, and returns how many connections there may be."""
-    connections, kept_open.files.limit, kept_open.mappings.limit = shares(raise_limit())
-    return connections
+def divide() -> Shares:
+    """Raises the limit, and returns what this process may hold open of each kind."""
+    return shares(raise_limit())

@@ -52,6 +52,7 @@ from storage.checkpoint import CorruptCheckpoint
 from storage.config import LogConfig
 from storage.disk import OsDisk
 from storage.logs import Logs
+from storage.open_files import OpenFiles
 
 CANNOT_START = 1
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -152,12 +153,13 @@ class Server:
         """`failed` are log directories that are no use already, and why."""
         self.config = config
         self._failed_dirs = failed or {}
-        self._connections = descriptors.divide()
+        shares = descriptors.divide()
+        self._max_connections = shares.connections
         self.exit_code = 0
         self.told: list[ListenerAddress] = []
         self._stop = stop
         self._clock = SystemClock()
-        self._disk = OsDisk()
+        self._disk = OsDisk(OpenFiles(files=shares.files, mappings=shares.mappings))
         self._metadata_worker = Workers(METADATA_THREADS, "metadata")
         self._workers = Workers(BACKGROUND_THREADS, "background")
         self._live_config = LiveConfig(Layers(config))
@@ -184,7 +186,7 @@ class Server:
         self.housekeeping.start()
         dispatcher = Dispatcher(self.broker, FAST)
         lines = ConnectionLines(self.broker.faults)
-        admission = Admission(lambda: self._live_config.effective, self._clock, lines, self._connections)
+        admission = Admission(lambda: self._live_config.effective, self._clock, lines, self._max_connections)
         memory = RequestMemory(self.config.request_memory_bytes, self.config.request_memory_bytes_per_ip)
         unread = UnreadAnswers(self.config.odradek_unread_answers_max_bytes, lines)
         for (sock, _), told in zip(bound, self.told, strict=True):

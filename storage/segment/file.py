@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Sequence
-from weakref import ref
 
 from storage.disk import Buffer, Disk
 from storage.segment.index import SegmentIndex
-from storage.segment.kept_open import files
 
 EMPTY = memoryview(b"")
-
-MAX_LOADED_BYTES = 64 << 20
-"""Mapped pages, over all segments, that may count as the process's memory because they were read. They are page cache,
-but whoever limits a container's memory, or looks at it, sees them grow with all that consumers read. To let go of a
-megabyte takes some microseconds, to send it a hundred."""
 
 
 class SegmentFile:
@@ -63,7 +56,7 @@ class SegmentFile:
 
 
 class OpenFile:
-    """The file of a segment that is appended to, for as long as it may stay open (see kept_open.py).
+    """The file of a segment that is appended to, for as long as it may stay open (see open_files.py).
 
     The system reports an error of the device that comes while nobody has the file open to the next one who opens it,
     unless it has forgotten the file meanwhile.
@@ -75,10 +68,11 @@ class OpenFile:
         self.file: SegmentFile | None = None
         self.was_opened = False
 
-    def keep(self, file: SegmentFile) -> SegmentFile:
-        """Takes the file, which has just been opened."""
+    def open(self, disk: Disk, path: str, *, create: bool = False) -> SegmentFile:
+        """Opens it, as one of the files of the disk that stay open."""
+        file = SegmentFile(disk, path, create=create)
         self.file, self.was_opened = file, True
-        files.add(self)
+        disk.open_files.files.add(self)
         return file
 
     def close(self) -> None:
@@ -105,25 +99,3 @@ class Mapping:
         self.view = EMPTY
         for index in self._indexes:
             index.release()
-
-
-class LoadedPages:
-    """The mappings that were read since they last let go of their pages. Worker threads read too."""
-
-    def __init__(self) -> None:
-        self._mappings: dict[int, ref[Mapping]] = {}
-        self._size_bytes = 0
-
-    def add(self, mapping: Mapping, size_bytes: int) -> None:
-        """Notes that `size_bytes` of the mapping are about to be read."""
-        self._mappings[id(mapping)] = ref(mapping)
-        self._size_bytes += size_bytes
-        if self._size_bytes > MAX_LOADED_BYTES:
-            read, self._mappings, self._size_bytes = self._mappings, {}, 0
-            for reference in tuple(read.values()):
-                live = reference()
-                if live is not None:
-                    live.unload()
-
-
-loaded = LoadedPages()

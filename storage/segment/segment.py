@@ -18,9 +18,8 @@ from storage.appending.batches import READ_AHEAD_BYTES, BatchPlace, find_offset,
 from storage.config import LogConfig
 from storage.disk import Buffer, Disk
 from storage.failure import tell
-from storage.segment.file import EMPTY, Mapping, OpenFile, SegmentFile, loaded
+from storage.segment.file import EMPTY, Mapping, OpenFile, SegmentFile
 from storage.segment.index import OffsetIndex
-from storage.segment.kept_open import mappings
 from storage.segment.recent import RecentBatches
 from storage.segment.rolling import jitter_ms
 from storage.segment.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
@@ -40,10 +39,10 @@ class Segment:
     """
 
     __slots__ = (
-        "_disk", "_indexed_at", "_mapping", "_max_index_bytes", "_max_timestamp", "_max_timestamp_offset",
-        "_open_file", "_recent", "base_offset", "created_ms", "directory", "index", "index_full",
-        "index_interval_bytes", "indexes_unsynced", "known_first_timestamp", "roll_jitter_ms", "sealed", "size_bytes",
-        "suffix", "time_index", "txn_index",
+        "_disk", "_indexed_at", "_loaded", "_mapping", "_max_index_bytes", "_max_timestamp",
+        "_max_timestamp_offset", "_open_file", "_recent", "base_offset", "created_ms", "directory", "index",
+        "index_full", "index_interval_bytes", "indexes_unsynced", "known_first_timestamp", "roll_jitter_ms", "sealed",
+        "size_bytes", "suffix", "time_index", "txn_index",
     )  # fmt: skip
 
     def __init__(
@@ -60,6 +59,7 @@ class Segment:
         suffix: str = "",
     ) -> None:
         self._disk = disk
+        self._loaded = disk.open_files.loaded
         self.directory = directory
         self.base_offset = base_offset
         self.suffix = suffix
@@ -90,7 +90,7 @@ class Segment:
         segment = cls(directory, base_offset, config, disk=disk, now_ms=now_ms, fresh=True, suffix=suffix)
         disk.unlink(segment.path, missing_ok=True)
         disk.unlink(segment.path_of(names.TXN_INDEX), missing_ok=True)
-        file = segment._open_file.keep(SegmentFile(disk, segment.path, create=True))
+        file = segment._open_file.open(disk, segment.path, create=True)
         if config.preallocate:
             file.cut(config.segment_bytes)
         return segment
@@ -179,7 +179,7 @@ class Segment:
 
     def _open(self) -> SegmentFile:
         self.index_full = self.index.is_full or self.time_index.is_full
-        return self._open_file.keep(SegmentFile(self._disk, self.path))
+        return self._open_file.open(self._disk, self.path)
 
     @property
     def max_timestamp(self) -> TimestampOffset:
@@ -230,7 +230,7 @@ class Segment:
             if start >= len(whole) and not self.sealed and self.size_bytes - len(whole) < REMAP_BYTES:
                 return memoryview((self._open_file.file or self._open()).pread(end - start, start))
             mapping, whole = self._remap()
-        loaded.add(mapping, end - start)
+        self._loaded.add(mapping, end - start)
         return whole[start:end]
 
     def _remap(self) -> tuple[Mapping, memoryview]:
@@ -239,7 +239,7 @@ class Segment:
         if size:
             whole = (self._open_file.file or SegmentFile(self._disk, self.path)).map(size)
         mapping = self._mapping = Mapping(self._disk, whole, (self.index, self.time_index) if self.sealed else ())
-        mappings.add(mapping)
+        self._disk.open_files.mappings.add(mapping)
         return mapping, whole
 
     def is_recent(self, offset: int) -> bool:

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left
-from collections import deque
 from collections.abc import Iterator
 from struct import Struct
 from typing import NamedTuple
-from weakref import ref
 
 from storage.disk import Disk
 from storage.segment.index import CorruptIndex
@@ -22,10 +20,6 @@ ENTRY = Struct(">hqqqq")
 assert ENTRY.size == 34
 LAST_OFFSET = Struct(">q")
 LAST_OFFSET_AT = 18
-
-MAX_KEPT = 64
-"""Indexes whose content is kept in memory, over all logs: every read-committed fetch looks into one. A segment of a
-gigabyte in which half of the transactions abort, of ten records each, has a megabyte of it."""
 
 
 class AbortedTxn(NamedTuple):
@@ -42,9 +36,6 @@ class TxnIndexResult(NamedTuple):
 
     aborted: list[AbortedTxn]
     complete: bool
-
-
-_in_memory: deque[ref[TransactionIndex]] = deque()
 
 
 class TransactionIndex:
@@ -86,7 +77,7 @@ class TransactionIndex:
         finally:
             self._disk.close(handle)
         if not content:
-            self._keep()
+            self._disk.open_files.txn_indexes.add(self)
         content += entry
         self._size = len(content)
         self._unsynced = True
@@ -119,16 +110,12 @@ class TransactionIndex:
         if self._content is None:
             self._content = bytearray(self._read() if self.size_bytes else b"")
             if self._content:
-                self._keep()
+                self._disk.open_files.txn_indexes.add(self)
         return self._content
 
-    def _keep(self) -> None:
-        """Caches this index's content; drops that of the index that was cached first, beyond the limit."""
-        _in_memory.append(ref(self))
-        if len(_in_memory) > MAX_KEPT:
-            oldest = _in_memory.popleft()()
-            if oldest is not None and oldest is not self:
-                oldest._content = None
+    def close(self) -> None:
+        """Let go of the content; the next look reads the file again."""
+        self._content = None
 
     def truncate_to(self, offset: int) -> None:
         """Drop the transactions that ended at this offset or beyond."""

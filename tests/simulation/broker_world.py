@@ -13,6 +13,7 @@ from broker.process.server import Server
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.schema import identity
 from storage.disk import Disk
+from storage.open_files import OpenFiles
 from tests.broker.inprocess import Wire, decode_response, request_frame
 from tests.simulation.faulty_disk import Crash, FaultyDisk
 from tests.simulation.virtual_time import InlineWorkers, VirtualClock
@@ -41,6 +42,7 @@ class LivesDisk:
 
     def __init__(self, disk: FaultyDisk) -> None:
         self._disk = disk
+        self.open_files = OpenFiles()
         self.is_over = False
 
     def __getattr__(self, name: str) -> Any:

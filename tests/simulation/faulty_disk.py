@@ -14,6 +14,7 @@ from random import Random
 from weakref import WeakSet
 
 from storage.disk import Buffer, Disk, FileInfo, Space
+from storage.open_files import OpenFiles
 
 SECTOR = 64
 """The bytes written or lost as a whole: fewer than any disk's, so that small files are torn too."""
@@ -117,7 +118,10 @@ class Folder:
 class FaultyDisk(Disk):
     """Files from "/" on. Deterministic: all chance comes from `dice`, all time from `now_ms`."""
 
-    def __init__(self, dice: Random) -> None:
+    def __init__(self, dice: Random, *, max_open: int = 100) -> None:
+        """A process over it keeps so many files open, and so many mappings."""
+        self.max_open = max_open
+        self.open_files = OpenFiles(files=max_open, mappings=max_open)
         self.dice = dice
         self.now_ms = 0
         self.root = Folder()
@@ -136,6 +140,7 @@ class FaultyDisk(Disk):
     def crash(self, *, power: bool) -> None:
         """Leaves the files that the next start finds."""
         self._handles.clear()
+        self.open_files = OpenFiles(files=self.max_open, mappings=self.max_open)
         self.crash_at, self.fault_rate, self.room = None, 0.0, None
         for _, file in self.files():
             file.mappings.clear()

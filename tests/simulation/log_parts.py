@@ -8,7 +8,6 @@ from typing import NamedTuple
 from protocol.records.compression import Compression
 from storage.cleaner.job import Cleaned, CleanedSegment
 from storage.log import Log
-from storage.segment import kept_open
 from tests.simulation.log_model import Model
 
 POLICIES = (("delete",), ("compact",), ("compact", "delete"), ("compact",))
@@ -29,13 +28,6 @@ class Held(NamedTuple):
 
     view: memoryview
     content: bytes
-
-
-def keep_open(limit: int) -> None:
-    """A process begins, which may have only so much open of each kind."""
-    for resources in (kept_open.files, kept_open.mappings):
-        resources.forget()
-        resources.limit = limit
 
 
 def able(pid: int, log: Log, model: Model) -> int:

@@ -20,7 +20,7 @@ from storage.producers.entry import Origin
 from tests.simulation.faulty_disk import Crash, FaultyDisk
 from tests.simulation.log_checks import check_all, check_restarted
 from tests.simulation.log_model import Entry, Model
-from tests.simulation.log_parts import CODECS, POLICIES, Cleaning, Held, able, keep_open
+from tests.simulation.log_parts import CODECS, POLICIES, Cleaning, Held, able
 
 NAME = TopicPartition("orders", 0)
 DATA = "/data"
@@ -37,8 +37,7 @@ class LogWorld:
 
     def __init__(self, seed: int) -> None:
         self.dice = Random(seed)
-        self.kept_open = (100, 1, 2)[seed % 3]
-        self.disk = FaultyDisk(self.dice)
+        self.disk = FaultyDisk(self.dice, max_open=(100, 1, 2)[seed % 3])
         self.disk.now_ms = START_MS
         self.model = Model()
         self.config = self._draw_config()
@@ -81,7 +80,6 @@ class LogWorld:
         return f"{self.folders:032x}"
 
     def _open(self) -> None:
-        keep_open(self.kept_open)
         self.logs = Logs(
             [DATA], disk=self.disk, unique=self._unique, recovery_threads=1, producer_expiration_ms=FOREVER_MS
         )

@@ -17,6 +17,7 @@ class BadDisk(OsDisk):
     __slots__ = ("fault", "paths", "room")
 
     def __init__(self) -> None:
+        super().__init__()
         self.fault: Callable[[str, str], OSError | None] = lambda call, path: None
         self.room: int | None = None
         """Bytes that can still be written before it is full."""

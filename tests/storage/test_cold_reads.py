@@ -20,6 +20,7 @@ class SlowDisk(OsDisk):
     __slots__ = ("ahead", "checked")
 
     def __init__(self) -> None:
+        super().__init__()
         self.checked: list[tuple[int, int]] = []
         self.ahead: list[tuple[int, int]] = []
 

@@ -21,6 +21,7 @@ class CountingDisk(OsDisk):
     __slots__ = ("paths", "synced")
 
     def __init__(self) -> None:
+        super().__init__()
         self.paths: dict[int, str] = {}
         self.synced: list[str] = []
 

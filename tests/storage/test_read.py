@@ -12,8 +12,7 @@ from protocol.errors import ErrorCode
 from protocol.records.batch import read_header
 from storage.disk import OsDisk
 from storage.log import Log
-from storage.segment import file as segment_file
-from storage.segment import kept_open
+from storage.open_files import OpenFiles
 from storage.segment import recent as recent_module
 from storage.segment import segment as segment_module
 from tests.storage.writing import (
@@ -183,9 +182,8 @@ def test_an_index_entry_comes_every_index_interval_bytes(log: Log) -> None:
     assert max(sizes) <= 100 + 2 * headers(log)[0].size_bytes
 
 
-def test_only_so_many_segments_stay_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_open.mappings, "limit", 3)
-    log = open_log(tmp_path / "orders-0", config(segment_bytes=500))
+def test_only_so_many_segments_stay_mapped(tmp_path: Path) -> None:
+    log = open_log(tmp_path / "orders-0", config(segment_bytes=500), disk=OsDisk(OpenFiles(mappings=3)))
     written = fill(log, 40)
     log.flush(NOW_MS)
     before = len(os.listdir("/proc/self/fd"))
@@ -194,9 +192,11 @@ def test_only_so_many_segments_stay_mapped(tmp_path: Path, monkeypatch: pytest.M
     assert len(os.listdir("/proc/self/fd")) - before <= 3 * 2
 
 
-def test_pages_that_were_read_do_not_stay_this_process_s_memory(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_that_were_read_do_not_stay_this_process_s_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = open_log(tmp_path / "orders-0", disk=OsDisk(OpenFiles(loaded_bytes=1_000)))
     monkeypatch.setattr(segment_module, "REMAP_BYTES", 0)
-    monkeypatch.setattr(segment_file, "MAX_LOADED_BYTES", 1_000)
     unloaded: list[int] = []
     monkeypatch.setattr(OsDisk, "unload", lambda disk, mapping: unloaded.append(len(mapping)))
     written = fill(log, 10)

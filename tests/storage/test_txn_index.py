@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from storage.disk import OsDisk
+from storage.open_files import MAX_TXN_INDEXES
 from storage.segment.index import CorruptIndex
-from storage.segment.txn_index import MAX_KEPT, AbortedTxn, TransactionIndex
+from storage.segment.txn_index import AbortedTxn, TransactionIndex
 
 DISK = OsDisk()
 ABORTED = [AbortedTxn(0, 0, 10, 11), AbortedTxn(1, 5, 15, 13), AbortedTxn(2, 18, 35, 25), AbortedTxn(3, 32, 50, 40)]
@@ -117,7 +118,8 @@ def test_a_renamed_index_is_read_from_its_new_place(path: Path, index: Transacti
 
 
 def test_indexes_that_are_no_longer_in_memory_are_read_again(tmp_path: Path) -> None:
-    indexes = [TransactionIndex(str(tmp_path / f"{number}.txnindex"), 0, disk=DISK) for number in range(MAX_KEPT + 2)]
+    paths = [str(tmp_path / f"{number}.txnindex") for number in range(MAX_TXN_INDEXES + 2)]
+    indexes = [TransactionIndex(path, 0, disk=DISK) for path in paths]
     for index in indexes:
         index.append(ABORTED[0])
     for index in indexes:
