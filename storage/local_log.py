@@ -6,23 +6,19 @@ import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from threading import Lock
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition, Uuid
 from storage.appending.append import AppendRules
 from storage.checkpoint import sync_partition_metadata
-from storage.cleaner.swap import swap_in
 from storage.config import MAX_LONG, LogConfig
 from storage.disk import Disk
-from storage.failure import LogDirFailure, Report, failing, unheard
+from storage.failure import OUR_OWN, OUT_OF_SPACE, LogDirFailure, Report, StorageError, failing, failure, full, unheard
 from storage.recovering.recovery import LoadedLog, rebuild_producers
 from storage.recovering.truncation import shorten
 from storage.retention import Deletable, deletable
 from storage.segment.segment import Segment
-
-if TYPE_CHECKING:
-    from storage.cleaner.job import CleanedSegment
 
 NO_EPOCH: Final = -1
 
@@ -125,6 +121,20 @@ class LocalLog:
         """Returns `failure.failing` for work on this log."""
         doing = f"{doing} {self.topic_partition}"
         return failing(self.log_dir, doing, may_be_full=may_be_full, report=self.report)
+
+    def append_failed(self, segment: Segment, error: OSError) -> StorageError:
+        """Takes back the part that a failed append has written, so that the log goes on as it was, and returns the
+        error to raise."""
+        doing = f"appending to {self.topic_partition}"
+        if error.errno not in OUT_OF_SPACE | OUR_OWN:
+            return failure(self.log_dir, doing, error, self.report)
+        try:
+            segment.cut_back()
+        except OSError as second:
+            cutting = f"cutting {self.topic_partition} back after a failed append"
+            return failure(self.log_dir, cutting, second, self.report)
+        kind = failure if error.errno in OUR_OWN else full
+        return kind(self.log_dir, doing, error, self.report)
 
     @property
     def size_bytes(self) -> int:
@@ -364,15 +374,6 @@ class LocalLog:
     def truncations(self) -> int:
         """How often it was truncated: whoever works on its files beside it finds others then."""
         return self._generation
-
-    def swap_in(self, cleaned: CleanedSegment, now_ms: int) -> bool:
-        """Put a cleaned segment in the place of those that it was made from. Raises LogDirFailure.
-
-        False, and the segment is removed, when those are no longer what they were. A crash in between leaves the old
-        ones, or a `.swap` file whose coming in the next start completes.
-        """
-        with self.failing("swapping a cleaned segment into"):
-            return swap_in(self, cleaned, disk=self._disk, now_ms=now_ms)
 
     def relocate(self, directory: str) -> None:
         """Takes the folder's new name, which the log manager has given it."""

@@ -21,17 +21,7 @@ from storage.appending.plain import append_plain
 from storage.checkpoint import CorruptCheckpoint
 from storage.config import LogConfig
 from storage.disk import Disk
-from storage.failure import (
-    OUR_OWN,
-    OUT_OF_SPACE,
-    Report,
-    StorageError,
-    failing,
-    failure,
-    full,
-    tell,
-    unheard,
-)
+from storage.failure import Report, failing, failure, tell, unheard
 from storage.local_log import LocalLog
 from storage.markers import marker_in, producing, take_over
 from storage.producers.entry import CachedBatch, Origin, Verification
@@ -41,7 +31,6 @@ from storage.recovering.recovery import load
 from storage.segment.cold import ColdRead, cold_read
 from storage.segment.offsets_for_time import Looked, TimestampAndOffset, max_timestamp, offset_for_timestamp
 from storage.segment.rolling import should_roll
-from storage.segment.segment import Segment
 from storage.segment.txn_index import AbortedTxn
 
 PRODUCER_EXPIRATION_MS: Final = 24 * 60 * 60 * 1000
@@ -211,20 +200,6 @@ class Log(LocalLog):
             active.append(prepared.buffers, prepared.batches, size)
         except OSError as error:
             raise self.append_failed(active, error) from error
-
-    def append_failed(self, segment: Segment, error: OSError) -> StorageError:
-        """Takes back the part that a failed append has written, so that the log goes on as it was, and returns the
-        error to raise."""
-        doing = f"appending to {self.topic_partition}"
-        if error.errno not in OUT_OF_SPACE | OUR_OWN:
-            return failure(self.log_dir, doing, error, self.report)
-        try:
-            segment.cut_back()
-        except OSError as second:
-            cutting = f"cutting {self.topic_partition} back after a failed append"
-            return failure(self.log_dir, cutting, second, self.report)
-        kind = failure if error.errno in OUR_OWN else full
-        return kind(self.log_dir, doing, error, self.report)
 
     def _assign_epochs(self, batches: Sequence[BatchHeader]) -> None:
         for batch in batches:

@@ -20,6 +20,7 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
 from storage.cleaner.choice import Dirty, dirty_part, job_of
 from storage.cleaner.job import Cleaned, CleanedSegment, CleaningJob
+from storage.cleaner.swap import swap_in
 from storage.failure import OUT_OF_SPACE, StorageBug, failing, failure, full
 from storage.log import Log
 from storage.logs import Logs
@@ -159,7 +160,7 @@ class Cleaner:
                     process.kill()
                     return
                 if isinstance(outcome, CleanedSegment):
-                    if not one.swap_in(outcome, clock.now_ms()):
+                    if not swap_in(one, outcome, disk=self.logs.disk, now_ms=clock.now_ms()):
                         process.kill()
                         return
                 elif isinstance(outcome, Failed):

@@ -8,7 +8,7 @@ and left to the general way, which knows what to do about it or how to refuse it
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from librt.strings import read_i16_be, read_i32_be, read_i64_be
 
@@ -34,10 +34,8 @@ from protocol.records.batch import (
 from protocol.records.checksum import crc32c
 from storage.appending.appended import Appended
 from storage.appending.records_check import usual
+from storage.local_log import LocalLog
 from storage.segment.index import MAX_RELATIVE_OFFSET
-
-if TYPE_CHECKING:
-    from storage.log import Log
 
 PLACE: Final = struct.Struct(">qii")
 """Base offset, length and leader epoch, stamped in one go: the length stays what it is."""
@@ -47,7 +45,7 @@ UINT32: Final = 0xFFFFFFFF
 
 
 def append_plain(
-    log: Log, records: memoryview, leader_epoch: int, now_ms: int, from_client: bool = True
+    log: LocalLog, records: memoryview, leader_epoch: int, now_ms: int, from_client: bool = True
 ) -> Appended | None:
     """Returns where the batch went; None when it is unusual, and nothing has been done. A client's records are looked
     at.

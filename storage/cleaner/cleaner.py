@@ -1,7 +1,7 @@
 """Cleaning one log: the keys of its dirty part are mapped, then its segments are written anew with what stays.
 
 Works on files alone, of segments that are appended to no more, so that another process can do it: the log is told of
-each finished `.cleaned` segment and swaps it in (`LocalLog.swap_in`). Kafka class Cleaner.
+each finished `.cleaned` segment and swaps it in (swap.py). Kafka class Cleaner.
 """
 
 from __future__ import annotations

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from storage.cleaner.job import CleanedSegment
 from storage.disk import Disk
+from storage.local_log import LocalLog
 from storage.names import CLEANED, INDEXES, LOG, SWAP, segment_file
 from storage.segment.segment import Segment
 
-if TYPE_CHECKING:
-    from storage.local_log import LocalLog
-
 
 def swap_in(log: LocalLog, cleaned: CleanedSegment, *, disk: Disk, now_ms: int) -> bool:
-    """Swap, and say whether it was done. Raises OSError.
+    """Puts a cleaned segment in the place of those that it was made from. Raises LogDirFailure.
+
+    False, and the segment is removed, when those are no longer what they were. A crash in between leaves the old ones,
+    or a `.swap` file whose coming in the next start completes.
+    """
+    with log.failing("swapping a cleaned segment into"):
+        return _swap_in(log, cleaned, disk, now_ms)
+
+
+def _swap_in(log: LocalLog, cleaned: CleanedSegment, disk: Disk, now_ms: int) -> bool:
+    """`swap_in`. Raises OSError.
 
     The order of the renames is what makes it safe: once the cleaned segment is a `.swap`, a start finishes the work;
     it only loses that suffix when no old segment is left under its own name. The old ones keep their files as

@@ -6,14 +6,12 @@ every client with it, for as long as the device takes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from storage.disk import Disk
+from storage.local_log import LocalLog
 from storage.segment.file import SegmentFile
 from storage.segment.segment import Segment
-
-if TYPE_CHECKING:
-    from storage.local_log import LocalLog
 
 
 class ColdRead(NamedTuple):

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING
-
 from storage.config import LogConfig
 from storage.segment.index import MAX_RELATIVE_OFFSET
-
-if TYPE_CHECKING:
-    from storage.segment.segment import Segment
+from storage.segment.segment import Segment
 
 
 def should_roll(
@@ -29,14 +24,3 @@ def should_roll(
     first = segment.first_timestamp
     age_ms = max_timestamp - first if first >= 0 else now_ms - segment.created_ms
     return age_ms > config.max_segment_ms - segment.roll_jitter_ms
-
-
-def jitter_ms(directory: str, base_offset: int, config: LogConfig) -> int:
-    """Returns the milliseconds that segment.jitter.ms takes off segment.ms: spread over partitions and segments, but
-    the same at every run."""
-    limit = min(config.segment_jitter_ms, config.segment_ms)
-    if not limit:
-        return 0
-    from zlib import crc32
-
-    return crc32(f"{os.path.basename(directory)}/{base_offset}".encode()) % limit

@@ -20,8 +20,8 @@ from storage.disk import Buffer, Disk
 from storage.failure import tell
 from storage.segment.file import EMPTY, Mapping, OpenFile, SegmentFile
 from storage.segment.index import OffsetIndex
+from storage.segment.jitter import jitter_ms
 from storage.segment.recent import RecentBatches
-from storage.segment.rolling import jitter_ms
 from storage.segment.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
 from storage.segment.txn_index import TransactionIndex
 

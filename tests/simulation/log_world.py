@@ -13,6 +13,7 @@ from protocol.types import TopicPartition
 from storage.cleaner.choice import dirty_part, job_of
 from storage.cleaner.cleaner import clean
 from storage.cleaner.job import Cleaned
+from storage.cleaner.swap import swap_in
 from storage.config import LogConfig
 from storage.failure import LogDirFailure, LogDirFull
 from storage.logs import Logs
@@ -317,7 +318,7 @@ class LogWorld:
             self._end_cleaning()
             return
         self.model.clean_to = max(self.model.clean_to, min(cleaning.end_offset, self.model.end))
-        if self.log.swap_in(step, self.now_ms):
+        if swap_in(self.log, step, disk=self.disk, now_ms=self.now_ms):
             self._count("swapped in")
         else:
             self._end_cleaning()

@@ -8,6 +8,7 @@ from protocol.records.record import Record
 from storage.cleaner.choice import dirty_part, job_of
 from storage.cleaner.cleaner import clean
 from storage.cleaner.job import Cleaned, CleanedSegment
+from storage.cleaner.swap import swap_in
 from storage.config import LogConfig
 from storage.log import Log
 from tests.storage.writing import DISK, NOW_MS, append, config, read_all
@@ -56,7 +57,7 @@ def run_cleaner(
     log.flush(now_ms)
     for result in clean(job, disk=DISK, throttle=lambda _: None):
         if isinstance(result, CleanedSegment):
-            assert log.swap_in(result, now_ms)
+            assert swap_in(log, result, disk=DISK, now_ms=now_ms)
         else:
             log.cleaned_to = result.end_offset
             return result
