@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from broker.fetch.partition import FetchedPartition
-from broker.fetch.request import FIRST_BATCH_VERSION, ParsedFetch
+from broker.fetch.request import FIRST_BATCH_VERSION, FetchingReplica, ParsedFetch
+from broker.replica.followers import FollowerFetch, check_follower, follower_fetched
 from broker.replica.partition import Partition
 from broker.replica.replica import READ_UNCOMMITTED
 from broker.replica.replicas import Replicas
@@ -22,10 +23,11 @@ def checked(replicas: Replicas, request: ParsedFetch, asked: FetchedPartition) -
     except KafkaError as error:
         asked.miss(error)
         return None
-    check(replicas, request, asked, partition)
+    check(request, asked, partition)
     end = diverging_epoch(partition, asked)
     if end is None:
         asked.name = partition.name
+        note_progress(request.replica, partition, asked)
         return partition
     asked.diverge(end)
     partition.update_snapshot(asked, READ_UNCOMMITTED)
@@ -42,15 +44,14 @@ def topic_of(replicas: Replicas, request: ParsedFetch, asked: FetchedPartition) 
     return asked.name.topic
 
 
-def check(replicas: Replicas, request: ParsedFetch, asked: FetchedPartition, partition: Partition) -> None:
+def check(request: ParsedFetch, asked: FetchedPartition, partition: Partition) -> None:
     """Raises INCONSISTENT_TOPIC_ID, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH,
     UNSUPPORTED_COMPRESSION_TYPE."""
     if request.uses_topic_ids and partition.topic_id != asked.key:
         raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
     partition.check_leads(asked.current_leader_epoch)
-    if request.replica_id >= 0 and not replicas.is_follower(partition, request.replica_id):
-        knows_more = asked.current_leader_epoch >= 0  # of an assignment that has yet to come here
-        raise partition.moved(ErrorCode.UNKNOWN_LEADER_EPOCH if knows_more else ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    if request.replica is not None:
+        check_follower(partition, request.replica.broker_id, asked.current_leader_epoch)
     if request.version < FIRST_BATCH_VERSION and partition.config.compression_type == "zstd":
         raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
 
@@ -60,7 +61,17 @@ def diverging_epoch(partition: Partition, asked: FetchedPartition) -> EpochEnd |
     if asked.last_fetched_epoch < 0:
         return None
     end = partition.end_of_epoch(asked.last_fetched_epoch)
-    if end.epoch < 0 or end.end_offset < 0:
+    if end.epoch < 0 or end.end_offset < 0 or asked.fetch_offset < partition.log_start_offset:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
     is_diverging = end.epoch < asked.last_fetched_epoch or end.end_offset < asked.fetch_offset
     return end if is_diverging else None
+
+
+def note_progress(replica: FetchingReplica | None, partition: Partition, asked: FetchedPartition) -> None:
+    """Notes how far a follower is, unless its offset is out of range. Its answer is made afterwards, and so has the
+    high watermark that it moved itself. Raises as `follower_fetched` does."""
+    offset = asked.fetch_offset
+    if replica is None or replica.is_noted or not partition.log_start_offset <= offset <= partition.log_end_offset:
+        return
+    fetch = FollowerFetch(replica.broker_id, replica.broker_epoch, offset, asked.replica_log_start, replica.received_ms)
+    follower_fetched(partition, fetch, asked.current_leader_epoch)

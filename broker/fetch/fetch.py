@@ -193,6 +193,16 @@ class ParkedFetch(ParkedCall):
         self.watch(partitions)
         fetch.fetches.timeouts.add(self, max_wait_ms)
 
+    def watch(self, partitions: list[Partition]) -> None:
+        if self._fetch.request.replica is None:
+            super().watch(partitions)
+            return
+        for partition in self._watched:
+            partition.append_waiters.pop(self, None)
+        self._watched = partitions
+        for partition in partitions:
+            partition.append_waiters[self] = None
+
     def try_respond(self, *, is_last: bool) -> object | None:
         fetch = self._fetch
         gathered = fetch.gather()

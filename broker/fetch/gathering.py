@@ -41,6 +41,8 @@ def gather(replicas: Replicas, request: ParsedFetch, partitions: list[FetchedPar
         except KafkaError as error:
             asked.fail(error)
         gathered.note(asked)
+    if request.replica is not None:
+        request.replica.is_noted = True
     return gathered
 
 

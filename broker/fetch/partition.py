@@ -24,7 +24,7 @@ class FetchedPartition(LogOffsetSnapshot):
     __slots__ = (
         "aborted", "current_leader_epoch", "diverging", "error_code", "fetch_offset", "index", "is_missing",
         "is_special", "key", "last_fetched_epoch", "leader", "max_bytes", "name", "records", "replica",
-        "told_high_watermark", "told_start_offset",
+        "replica_log_start", "told_high_watermark", "told_start_offset",
     )  # fmt: skip
 
     def __init__(
@@ -35,6 +35,7 @@ class FetchedPartition(LogOffsetSnapshot):
         max_bytes: int,
         current_leader_epoch: int = NO_EPOCH,
         last_fetched_epoch: int = NO_EPOCH,
+        replica_log_start: int = NO_OFFSET,
     ) -> None:
         super().__init__()
         self.key = key
@@ -44,6 +45,8 @@ class FetchedPartition(LogOffsetSnapshot):
         self.max_bytes = max_bytes
         self.current_leader_epoch = max(current_leader_epoch, NO_EPOCH)
         self.last_fetched_epoch = last_fetched_epoch
+        self.replica_log_start = replica_log_start
+        """Where the log of a follower begins."""
         self.told_high_watermark = NO_OFFSET
         self.told_start_offset = NO_OFFSET
         self.name: TopicPartition | None = None
@@ -80,6 +83,7 @@ class FetchedPartition(LogOffsetSnapshot):
         self.max_bytes = newer.max_bytes
         self.current_leader_epoch = newer.current_leader_epoch
         self.last_fetched_epoch = newer.last_fetched_epoch
+        self.replica_log_start = newer.replica_log_start
 
     def clear(self) -> None:
         """Answers nothing yet."""

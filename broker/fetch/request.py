@@ -42,11 +42,24 @@ class Limits:
         return self.isolation_level == READ_COMMITTED
 
 
+class FetchingReplica:
+    """The broker that fetches to follow, and when its request came."""
+
+    __slots__ = ("broker_epoch", "broker_id", "is_noted", "received_ms")
+
+    def __init__(self, broker_id: int, broker_epoch: int, received_ms: int) -> None:
+        self.broker_id = broker_id
+        self.broker_epoch = broker_epoch
+        self.received_ms = received_ms
+        self.is_noted = False
+        """True once its progress is noted: not again when a request that has waited is looked at anew."""
+
+
 class ParsedFetch(Limits):
     """One request."""
 
     __slots__ = (
-        "forgotten", "is_special", "named", "replica_id", "session_epoch", "session_id", "uses_topic_ids", "version",
+        "forgotten", "is_special", "named", "replica", "session_epoch", "session_id", "uses_topic_ids", "version",
     )  # fmt: skip
 
     def __init__(
@@ -60,7 +73,7 @@ class ParsedFetch(Limits):
         session_epoch: int,
         named: list[FetchedPartition],
         forgotten: Sequence[PartitionKey] = (),
-        replica_id: int = CONSUMER,
+        replica: FetchingReplica | None = None,
     ) -> None:
         super().__init__(min_bytes, max_bytes, max_wait_ms, isolation_level)
         self.version = version
@@ -71,7 +84,7 @@ class ParsedFetch(Limits):
         """The partitions that it names, in its order; one that it names twice is there twice."""
         self.forgotten = forgotten
         """The partitions that leave its session."""
-        self.replica_id = replica_id
-        """The broker that fetches to follow; negative for consumers."""
-        self.is_special = replica_id >= 0 or version < FIRST_BATCH_VERSION
+        self.replica = replica
+        """None for consumers."""
+        self.is_special = replica is not None or version < FIRST_BATCH_VERSION
         """True of a follower, which must have a replica, and of a client that cannot read everything."""

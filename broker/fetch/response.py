@@ -76,7 +76,7 @@ def endpoints(
     image: Image, listener: str, request: ParsedFetch, topics: Iterable[FetchableTopicResponse]
 ) -> list[NodeEndpoint]:
     """Where the leaders are that the answer names: it saves a consumer a Metadata (KIP-951)."""
-    if request.replica_id >= 0:
+    if request.replica is not None:
         return []
     leaders = {one.current_leader.leader_id for topic in topics for one in topic.partitions if one.error_code}
     if not leaders:

@@ -4,7 +4,8 @@ v0-1 read message sets v0 and v2-3 message sets v1: batches are down-converted f
 limit, v4 the isolation level (KIP-98), v5 log start offsets, v7 incremental sessions (KIP-227), v9 leader epochs
 (KIP-320), v10 zstd (KIP-110), v11 the client's rack (KIP-392), v12 is flexible and finds diverging logs (KIP-595), v13
 names topics by id (KIP-516), v15 moves the replica id into a tag (KIP-903), v16 tells the current leader (KIP-951),
-v17 and v18 serve replicas of the metadata log. Rack-aware replica choice has nothing to choose from on one node.
+v17 and v18 serve replicas of the metadata log. Followers read to the log's end, and tell by what they fetch how far
+they are. Consumers are sent to no other replica.
 """
 
 from __future__ import annotations
@@ -18,10 +19,13 @@ from broker.fetch.partition import FetchedPartition
 from broker.fetch.request import (
     FIRST_BATCH_VERSION,
     FIRST_TOPIC_ID_VERSION,
+    FetchingReplica,
     ParsedFetch,
     PartitionKey,
 )
 from broker.message_sets import serve_messages
+from broker.replica.isr import NO_BROKER_EPOCH
+from broker.replica.replica import READ_TO_END
 from broker.replica.replicas import compact
 from broker.requests.api import Api
 from broker.requests.call import Call
@@ -46,19 +50,29 @@ def parsed(call: Call[FetchRequest]) -> ParsedFetch:
     request, version = call.request, call.version
     named = [partition for topic in request.topics for partition in partitions_of(topic, version)]
     forgotten = [key for topic in request.forgotten_topics_data for key in keys_of(topic, version)]
-    replica_id = request.replica_state.replica_id if version >= FIRST_REPLICA_STATE_VERSION else request.replica_id
+    replica = fetching_replica(call)
     return ParsedFetch(
         version,
         request.min_bytes,
         min(request.max_bytes, call.broker.fetches.max_bytes),
         request.max_wait_ms,
-        request.isolation_level,
+        request.isolation_level if replica is None else READ_TO_END,
         request.session_id,
         request.session_epoch,
         named,
         forgotten,
-        replica_id,
+        replica,
     )
+
+
+def fetching_replica(call: Call[FetchRequest]) -> FetchingReplica | None:
+    """Returns the follower that fetches; None of a consumer."""
+    request = call.request
+    if call.version < FIRST_REPLICA_STATE_VERSION:
+        broker_id, broker_epoch = request.replica_id, NO_BROKER_EPOCH
+    else:
+        broker_id, broker_epoch = request.replica_state.replica_id, request.replica_state.replica_epoch
+    return FetchingReplica(broker_id, broker_epoch, call.now_ms) if broker_id >= 0 else None
 
 
 def partitions_of(topic: FetchTopic, version: int) -> Iterator[FetchedPartition]:
@@ -72,6 +86,7 @@ def partitions_of(topic: FetchTopic, version: int) -> Iterator[FetchedPartition]
             partition.partition_max_bytes,
             partition.current_leader_epoch,
             partition.last_fetched_epoch,
+            partition.log_start_offset,
         )
         if version < FIRST_TOPIC_ID_VERSION:
             request.name = TopicPartition(topic.topic, partition.partition)

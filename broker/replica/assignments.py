@@ -60,7 +60,9 @@ class Assignments:
         self._moves = moves
         self._deleting: dict[TopicPartition, Partition] = {}
         """Partitions that were deleted while a thread was at their logs."""
-        self.rules = IsrRules(self._may_be_in_sync, lambda: config.effective.replica_lag_time_max_ms)
+        self.rules = IsrRules(
+            self._may_be_in_sync, lambda: config.effective.replica_lag_time_max_ms, self._broker_epoch
+        )
 
     @property
     def node_id(self) -> int:
@@ -195,6 +197,11 @@ class Assignments:
         broker = self.image.brokers.get(follower.replica_id)
         is_current = broker is not None and follower.broker_epoch in (NO_BROKER_EPOCH, broker.epoch)
         return broker is not None and broker.active and is_current
+
+    def _broker_epoch(self, broker_id: int) -> int:
+        """The epoch of a broker's registration; -1 while it is fenced."""
+        broker = self.image.brokers.get(broker_id)
+        return NO_BROKER_EPOCH if broker is None or broker.fenced else broker.epoch
 
     def _deleted(self, change: TopicDeleted) -> None:
         self.new_logs.forget(change.topic.name)

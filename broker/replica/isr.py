@@ -111,6 +111,8 @@ class IsrRules(NamedTuple):
     """True of a follower whose broker is not fenced, not stopping, and fetches in the epoch of its registration."""
     max_lag_ms: Callable[[], int]
     """replica.lag.time.max.ms."""
+    broker_epoch: Callable[[int], int] = lambda _: NO_BROKER_EPOCH
+    """The epoch of a broker that is alive, by its id."""
 
 
 NO_OTHERS: Final = IsrRules(lambda _: False, lambda: 0)

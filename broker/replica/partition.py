@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import Final, TypeAlias
 
 from broker.disks.work import DiskWork
-from broker.replica.isr import NO_OTHERS, IsrRules, committed_offset
+from broker.replica.isr import NO_OTHERS, Isr, IsrRules, committed_offset
 from broker.replica.replica import Replica
 from broker.replica.roles import NO_EPOCH, UNASSIGNED, Following, LeaderMoved, Leading, Role
 from broker.replica.truncation import Truncation
@@ -39,6 +39,10 @@ def ignore_role(_: Partition) -> None:
     """Does nothing on a change of role."""
 
 
+def propose_nothing(_: Partition, __: Isr) -> None:
+    """Leaves the ISR as it is, where there is nobody to ask for another."""
+
+
 class Partition(Replica):
     """This broker's replica of one partition, in its role."""
 
@@ -50,6 +54,7 @@ class Partition(Replica):
         "is_alone",
         "leader_epoch",
         "on_role",
+        "propose",
         "role",
         "rules",
         "tenure",
@@ -69,6 +74,8 @@ class Partition(Replica):
         """True where Produce may have to wait, for other replicas or for the disk."""
         self.on_role: Callable[[Partition], None] = ignore_role
         """Called after each change of the role."""
+        self.propose: Callable[[Partition, Isr], None] = propose_nothing
+        """Asks the controller for an ISR that the leader would have."""
         self.gone = ErrorCode.NONE
         """The error that answers requests for a retired replica; NONE while it is in use."""
         self.tenure = 0
@@ -108,7 +115,7 @@ class Partition(Replica):
         if isinstance(role, Leading):
             if not isinstance(before, Leading) or before.epoch != role.epoch:
                 self.log.assign_leader_epoch(role.epoch, role.epoch_start)
-            self._advance(now_ms)
+            self.advance(now_ms)
         else:
             self._fail_commits(self.moved(ErrorCode.NOT_LEADER_OR_FOLLOWER))
             self.tenure += 1
@@ -264,7 +271,7 @@ class Partition(Replica):
     def _appended(self, size_bytes: int, now_ms: int) -> None:
         for waiter in tuple(self.append_waiters):
             waiter.appended(size_bytes)
-        self._advance(now_ms)
+        self.advance(now_ms)
 
     def end_transaction(self, marker: memoryview, transaction_version: int, now_ms: int) -> int:
         """Appends the marker that commits or aborts a producer's transaction, and returns the offset behind it. Raises
@@ -313,21 +320,7 @@ class Partition(Replica):
 
     # Commits
 
-    def follower_fetched(
-        self, replica_id: int, offset: int, log_start_offset: int, now_ms: int, broker_epoch: int
-    ) -> None:
-        """Notes that a follower has every record below the offset that it fetches. Raises NOT_LEADER_OR_FOLLOWER for a
-        broker that has no replica."""
-        self.check_leads()
-        role = self.role
-        follower = role.followers.get(replica_id) if isinstance(role, Leading) else None
-        if follower is None or not isinstance(role, Leading):
-            raise self.moved(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        end = self.log.log_end_offset
-        role.followers[replica_id] = follower.fetched(offset, log_start_offset, end, now_ms, broker_epoch)
-        self._advance(now_ms)
-
-    def _advance(self, now_ms: int) -> None:
+    def advance(self, now_ms: int) -> None:
         """Advances the high watermark to the end of what is committed by now, never back."""
         role, log = self.role, self.log
         assert isinstance(role, Leading)
@@ -337,7 +330,8 @@ class Partition(Replica):
         if end > log.high_watermark:
             log.update_high_watermark(end)
             self._settle_commits()
-            self.wake_all()
+            for waiter in tuple(self.waiters):  # followers read to the log's end as it is
+                waiter.wake()
 
     def when_committed(self, offset: int, then: CommitCallback) -> None:
         """Calls `then` once every record below the offset is committed: at once if they are. It gets a KafkaError when

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
 """Isolation levels, as Fetch and ListOffsets carry them (KIP-98)."""
+READ_TO_END: Final = -1
+"""The isolation level of followers, who read what is not committed yet (FetchIsolation.LOG_END)."""
 NO_OFFSET: Final = -1
 
 
@@ -118,7 +120,10 @@ class Replica:
         snapshot.log_start_offset = log.log_start_offset
         snapshot.high_watermark = high_watermark
         snapshot.last_stable_offset = stable
-        snapshot.end = high_watermark if isolation_level == READ_UNCOMMITTED else stable
+        if isolation_level == READ_UNCOMMITTED:
+            snapshot.end = high_watermark
+        else:
+            snapshot.end = stable if isolation_level == READ_COMMITTED else log.log_end_offset
 
     def fetch_limit(self, isolation_level: int) -> int:
         """Returns the offset up to which a consumer may read."""

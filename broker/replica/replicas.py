@@ -156,11 +156,6 @@ class Replicas:
         message = f"{topic}-{index} is led by broker {assigned.leader}"
         return LeaderMoved(ErrorCode.NOT_LEADER_OR_FOLLOWER, message, assigned.leader, assigned.leader_epoch)
 
-    def is_follower(self, partition: Partition, broker_id: int) -> bool:
-        """True where the broker has one of the partition's other replicas."""
-        assigned = self._image.partition(partition.name)
-        return assigned is not None and broker_id in assigned.replicas and broker_id != partition.role.leader_id
-
     def current_leader(self, topic: str, index: int) -> tuple[int, int]:
         """Returns the broker that leads a partition, and the leader epoch; -1 for both when the partition is unknown
         here."""

@@ -59,9 +59,11 @@ class Leading:
     def __repr__(self) -> str:
         return f"Leading(epoch {self.epoch} from {self.epoch_start}, {self.isr}, {[*self.followers.values()]})"
 
-    def with_isr(self, isr: Isr) -> Leading:
-        """Returns the role with another ISR."""
-        return Leading(self.leader_id, self.epoch, self.epoch_start, isr, self.followers, self.partition_epoch)
+    def with_isr(self, isr: Isr, partition_epoch: int | None = None) -> Leading:
+        """Returns the role with another ISR: proposed, or committed at that partition epoch."""
+        if partition_epoch is None:
+            partition_epoch = self.partition_epoch
+        return Leading(self.leader_id, self.epoch, self.epoch_start, isr, self.followers, partition_epoch)
 
     @property
     def is_alone(self) -> bool:
@@ -92,6 +94,8 @@ def next_role(
     if isinstance(before, Leading):
         former = before.followers
         if before.epoch == assigned.leader_epoch:
+            if before.partition_epoch == assigned.partition_epoch:
+                isr = before.isr  # an answer was here before the metadata: what was proposed since may yet be committed
             followers = {replica_id: former.get(replica_id) or Follower(replica_id) for replica_id in others}
             return Leading(broker_id, before.epoch, before.epoch_start, isr, followers, assigned.partition_epoch)
     followers = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from broker.replica.followers import FollowerFetch, follower_fetched
 from broker.replica.isr import NO_BROKER_EPOCH, Follower, Isr
 from broker.replica.partition import Partition
 from broker.replica.roles import Leading, led_alone
@@ -30,4 +31,4 @@ def follow(partition: Partition, *, in_sync: bool = True) -> None:
 
 def acknowledge(partition: Partition, offset: int) -> None:
     """The follower has everything below the offset."""
-    partition.follower_fetched(FOLLOWER, offset, NO_LOG_START, 0, NO_BROKER_EPOCH)
+    follower_fetched(partition, FollowerFetch(FOLLOWER, NO_BROKER_EPOCH, offset, NO_LOG_START, 0))
