@@ -39,7 +39,6 @@ WORDS_TO_COME = (
     "broker/fast/",
     "broker/fetch/",
     "broker/handlers/",
-    "broker/metadata/",
     "broker/process/",
     "broker/requests/",
     "broker/share/",

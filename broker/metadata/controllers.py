@@ -1,7 +1,7 @@
-"""Connections to the quorum's controllers, and the way of a request to the one that leads.
+"""Connections to the quorum's controllers, and the way of a request to the active one.
 
-Which one that is, the observer of the metadata log finds out. A request that surely was not carried out, or that may be
-carried out twice, is sent again until its time is over: to whoever leads by then. Source: Kafka's
+The observer of the metadata log finds out which controller leads. A request that was surely not carried out, or that
+may be carried out twice, is sent again until its timeout, to whoever leads by then. Source: Kafka's
 NodeToControllerChannelManager.
 """
 
@@ -23,15 +23,15 @@ from protocol.peer_errors import HandshakeFailed, PeerError, UnsupportedVersion
 
 R = TypeVar("R")
 
-NOT_FOUND_MS: Final = 20
-"""How soon it is looked again whether a leader is known by now."""
+LEADER_POLL_MS: Final = 20
+"""While no leader is known, how long to the next look."""
 
 BACKOFF: Final = Backoff(initial_ms=50, max_ms=1_000)
-"""Between one refusal of the same request and the next try."""
+"""Between two tries of the same request."""
 
 
 class Controllers:
-    """Peers by where they listen."""
+    """The controllers as peers, by host and port."""
 
     def __init__(self, leadership: Leadership, settings: Settings, clock: Clock, draw: Callable[[], float]) -> None:
         """`draw` gives random numbers from 0 up to 1."""
@@ -43,21 +43,22 @@ class Controllers:
         self._is_closed = False
 
     def peer(self, location: Location) -> Peer:
-        """The controller that listens there."""
-        found = self._peers.get(location)
-        if found is None:
-            found = self._peers[location] = Peer(Address(*location), self._settings, self.clock, self._draw)
-        return found
+        """Returns the controller that listens there."""
+        peer = self._peers.get(location)
+        if peer is None:
+            peer = self._peers[location] = Peer(Address(*location), self._settings, self.clock, self._draw)
+        return peer
 
     async def send(self, request: object, response: type[R], timeout_ms: int, code_of: Callable[[R], int]) -> R:
-        """The answer of the controller that leads; `code_of` is its error as a whole. Raises KafkaError:
-        REQUEST_TIMED_OUT where there was none, UNSUPPORTED_VERSION where the controllers do not know the request."""
+        """Returns the response of the controller that leads; `code_of` gives its top-level error code. Raises
+        KafkaError: REQUEST_TIMED_OUT when there was no response in time, UNSUPPORTED_VERSION where the controllers do
+        not know the request."""
         deadline_ms = self.clock.monotonic_ms() + timeout_ms
         failures, problem = 0, ""
         while (left_ms := deadline_ms - self.clock.monotonic_ms()) > 0 and not self._is_closed:
             location = self.leadership.leader
             if location is None:
-                await pause(self.clock, min(NOT_FOUND_MS, left_ms))
+                await pause(self.clock, min(LEADER_POLL_MS, left_ms))
                 continue
             try:
                 answer = await self.peer(location).send(request, response, timeout_ms=left_ms, max_dials=1)
@@ -77,6 +78,6 @@ class Controllers:
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"no answer of a controller within {timeout_ms} ms: {reason}")
 
     async def close(self) -> None:
-        """Closes all connections for good; who waits for an answer is told that there is none."""
+        """Closes all connections for good; requests that wait for an answer fail."""
         self._is_closed = True
         await asyncio.gather(*(peer.close() for peer in self._peers.values()))

@@ -1,7 +1,7 @@
-"""The metadata log of a node that observes the quorum: what the leader has, committed as far as the leader says.
+"""The metadata log of a node that observes the quorum: a copy of the leader's log, committed up to its high watermark.
 
-It is not flushed before a snapshot stands for it: what a loss of power takes is fetched again. Source: Kafka's
-KafkaRaftClient.appendAsFollower, KafkaMetadataLog.truncateToEndOffset and truncateToLatestSnapshot.
+It is not flushed before a snapshot covers its records: the node fetches again what a loss of power takes. Source:
+Kafka's KafkaRaftClient.appendAsFollower, KafkaMetadataLog.truncateToEndOffset and truncateToLatestSnapshot.
 """
 
 from __future__ import annotations
@@ -19,29 +19,32 @@ from storage.producers.entry import Origin
 
 
 class FollowedLog(MetadataLog):
-    """The log of an observer."""
+    """The metadata log of an observer."""
 
     @property
     def end(self) -> LogEnd:
-        """Where the next Fetch goes on; of an empty log the epoch is 0, as Kafka's controllers want it."""
+        """The offset and epoch from which the next Fetch goes on; an empty log has epoch 0, as Kafka's controllers
+        expect."""
         return LogEnd(self.end_offset, max(self._log.last_leader_epoch, 0))
 
     def begin_at(self, snapshot_id: SnapshotId) -> None:
-        """The image was loaded from this snapshot: all before it is committed."""
+        """Notes that the image was loaded from this snapshot: all records before it are committed."""
         if self.high_watermark < snapshot_id.offset <= self.end_offset:
             self._log.update_high_watermark(snapshot_id.offset)
 
     def remember(self, state: QuorumState) -> None:
-        """Write who leads, for the next start; for a worker. Raises LogDirFailure, LogDirFull."""
+        """Writes the quorum's leader and epoch to disk, for the next start; for a worker. Raises LogDirFailure,
+        LogDirFull."""
         with self.failing("writing the quorum's state of"):
             write_quorum_state(self._disk, self.directory, state)
         self.epoch = state.leader_epoch
 
     def extend(self, records: memoryview, epoch: int) -> int:
-        """Append the leader's batches; how many bytes they have. Bytes of a batch that is not whole are left out.
+        """Appends the leader's whole batches and returns their size in bytes; leaves out a last batch that is cut.
 
-        Raises KafkaError and ProtocolError, with nothing written, for damaged ones, for a gap, and for an epoch that is
-        newer than the leader's or older than the record before (KAFKA-18723). Raises LogDirFailure, LogDirFull.
+        Raises KafkaError and ProtocolError, with nothing written, for damaged batches, for a gap, and for an epoch that
+        is newer than the leader's or older than that of the record before (KAFKA-18723). Raises LogDirFailure,
+        LogDirFull.
         """
         expected, last_epoch = self.end
         for _, header in iter_batches(records):
@@ -59,8 +62,8 @@ class FollowedLog(MetadataLog):
         return self.end_offset - before
 
     def advance(self, high_watermark: int) -> Iterator[MetadataBatch]:
-        """Take the leader's word for what is committed, as far as it is here: yields each batch once listeners have it,
-        so that many can be taken in with pauses. It never goes back. Raises KafkaError and ProtocolError."""
+        """Advances the high watermark to the leader's, as far as the log reaches, and never back. Yields each batch
+        once listeners have it, so that the caller can pause between batches. Raises KafkaError and ProtocolError."""
         target = min(high_watermark, self.end_offset)
         position = self.high_watermark
         if target <= position:
@@ -69,15 +72,16 @@ class FollowedLog(MetadataLog):
             if batch.next_offset > target:
                 return
             self._log.update_high_watermark(batch.next_offset)
-            self._tell(batch)
+            self._notify(batch)
             yield batch
 
     def truncate(self, epoch: int, end_offset: int) -> bool:
-        """Go back to where this log and the leader's part, whose `epoch` ended at that offset; False if this log ends
-        there already. Raises KafkaError where that would take what is committed. Raises LogDirFailure."""
+        """Truncates this log to where it diverges from the leader's, in which `epoch` ended at that offset. Returns
+        False if this log ends there already. Raises KafkaError where that would drop committed records. Raises
+        LogDirFailure."""
         own = self._log.epochs.end_offset_for(epoch, self.end_offset)
         if own.epoch < 0:
-            return False  # of an epoch later than all that are here: a leader asks for no such thing
+            return False  # all records here are of later epochs: no leader asks for that
         target = min(own.end_offset, end_offset) if own.epoch == epoch else own.end_offset
         if target < self.high_watermark:
             raise _corrupt(
@@ -87,11 +91,11 @@ class FollowedLog(MetadataLog):
         return self._log.truncate_to(target, self._clock.now_ms())
 
     def snapshot_part(self, snapshot_id: SnapshotId) -> str:
-        """Where a snapshot is until it is whole."""
+        """Returns the path of a snapshot that is not whole yet."""
         return f"{snapshot_path(self.directory, snapshot_id)}.part"
 
     def write_part(self, snapshot_id: SnapshotId, position: int, content: memoryview) -> None:
-        """The next bytes of a snapshot; for a worker. Raises LogDirFailure, LogDirFull."""
+        """Writes the next bytes of a snapshot; for a worker. Raises LogDirFailure, LogDirFull."""
         with self.failing("fetching a snapshot of"):
             handle = self._disk.open(self.snapshot_part(snapshot_id), create=True, truncate=not position)
             try:
@@ -100,14 +104,14 @@ class FollowedLog(MetadataLog):
                 self._disk.close(handle)
 
     def drop(self, snapshot_id: SnapshotId) -> None:
-        """A snapshot that will not be whole, or is of no use; for a worker. Raises LogDirFailure."""
+        """Removes a snapshot that will not become whole, or is damaged; for a worker. Raises LogDirFailure."""
         with self.failing("removing a snapshot of"):
             for path in (self.snapshot_part(snapshot_id), snapshot_path(self.directory, snapshot_id)):
                 self._disk.unlink(path, missing_ok=True)
 
     def finish_part(self, snapshot_id: SnapshotId) -> tuple[Snapshot, SnapshotFile]:
-        """Have a snapshot that is whole by now under its name, on the device, after it was read to its end; for a
-        worker. Raises KafkaError and ProtocolError for one that is damaged, LogDirFailure, LogDirFull."""
+        """Reads a snapshot that is whole by now, and moves it to its name, on the device; for a worker. Raises
+        KafkaError and ProtocolError for a damaged snapshot, LogDirFailure, LogDirFull."""
         part = self.snapshot_part(snapshot_id)
         with self.failing("reading a snapshot of"):
             snapshot = read_snapshot(self._disk, part)
@@ -122,7 +126,7 @@ class FollowedLog(MetadataLog):
             return snapshot, stat_snapshot(self._disk, self.directory, snapshot_id)
 
     def restart_at(self, snapshot_id: SnapshotId) -> None:
-        """Go on behind a snapshot, with no records of before it. Raises LogDirFailure."""
+        """Begins the log anew behind a snapshot, without records from before it. Raises LogDirFailure."""
         self._log.truncate_fully(snapshot_id.offset, self._clock.now_ms())
         self._log.assign_leader_epoch(snapshot_id.epoch, snapshot_id.offset)
 

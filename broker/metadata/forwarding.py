@@ -1,4 +1,5 @@
-"""Requests inside Envelopes: a client's request goes to the controller that leads as it is, with who asked (KIP-590).
+"""Forwards requests inside Envelopes: the active controller gets a client's request as it is, with the client's
+principal and address (KIP-590).
 
 Source: Kafka's ForwardingManager, EnvelopeRequest, DefaultKafkaPrincipalBuilder.
 """
@@ -41,11 +42,11 @@ FORWARDED: Final = (
     ApiKey.UNREGISTER_BROKER,
     ApiKey.DESCRIBE_QUORUM,
 )
-"""What the controllers answer, of all that a broker is asked."""
+"""The APIs whose requests a broker forwards to the active controller."""
 
 
-class Asker(NamedTuple):
-    """Whose request it is."""
+class Requester(NamedTuple):
+    """The client that sent a request: its principal, id and address."""
 
     kind: str
     name: str
@@ -55,7 +56,7 @@ class Asker(NamedTuple):
 
 
 def address_bytes(host: str) -> bytes:
-    """The address as Java has it: 4 or 16 bytes."""
+    """Returns the address as Java encodes it, in 4 or 16 bytes; 0.0.0.0 for a host that is no address."""
     for family in (socket.AF_INET, socket.AF_INET6):
         try:
             return socket.inet_pton(family, host.partition("%")[0])
@@ -64,24 +65,24 @@ def address_bytes(host: str) -> bytes:
     return UNKNOWN_ADDRESS
 
 
-def envelope(request: object, version: int, asker: Asker) -> EnvelopeRequest:
-    """The request with its header, as a client would send it, beside who does."""
-    about = identity(type(request))
+def envelope(request: object, version: int, requester: Requester) -> EnvelopeRequest:
+    """Returns the request with its header, as the client would send it, in an envelope that names the client."""
+    api = identity(type(request))
     header = RequestHeader(
-        request_api_key=about.key, request_api_version=version, correlation_id=0, client_id=asker.client_id
+        request_api_key=api.key, request_api_version=version, correlation_id=0, client_id=requester.client_id
     )
-    data = encode(header, 2 if version >= about.flexible.first else 1) + encode(request, version)
-    principal = DefaultPrincipalData(type=asker.kind, name=asker.name, token_authenticated=False)
+    data = encode(header, 2 if version >= api.flexible.first else 1) + encode(request, version)
+    principal = DefaultPrincipalData(type=requester.kind, name=requester.name, token_authenticated=False)
     return EnvelopeRequest(
         request_data=data,
         request_principal=PRINCIPAL_VERSION.to_bytes(2) + encode(principal, PRINCIPAL_VERSION),
-        client_host_address=address_bytes(asker.host),
+        client_host_address=address_bytes(requester.host),
     )
 
 
 def body(response: EnvelopeResponse, request: object, version: int) -> bytes:
-    """The body of the answer inside. Raises KafkaError: UNSUPPORTED_VERSION where the controller does not know the
-    request in this version, else UNKNOWN_SERVER_ERROR, as what is wrong is not the client's to know."""
+    """Returns the body of the response in the envelope. Raises KafkaError: UNSUPPORTED_VERSION where the controller
+    does not know the request in this version, else UNKNOWN_SERVER_ERROR, since the fault is not the client's."""
     code = error_code(response.error_code)
     if code is ErrorCode.UNSUPPORTED_VERSION:
         raise KafkaError(code)
@@ -96,9 +97,9 @@ def body(response: EnvelopeResponse, request: object, version: int) -> bytes:
     return bytes(data[position:])
 
 
-async def forward(controllers: Controllers, request: object, version: int, asker: Asker) -> bytes:
-    """The body of the controller's answer to a request. Raises KafkaError."""
-    wrapped = envelope(request, version, asker)
+async def forward(controllers: Controllers, request: object, version: int, requester: Requester) -> bytes:
+    """Returns the body of the controller's response to a request. Raises KafkaError."""
+    wrapped = envelope(request, version, requester)
     response = await controllers.send(wrapped, EnvelopeResponse, FORWARD_MS, lambda answer: answer.error_code)
     try:
         return body(response, request, version)

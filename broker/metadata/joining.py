@@ -1,7 +1,7 @@
-"""Brings up what a broker has of a cluster whose controllers are elsewhere: identity, log, image, and its life there.
+"""Joins a cluster whose controllers are elsewhere: opens identity, log and image, and registers the broker.
 
-metadata, controller = await join(settings, quorum, endpoints, failed, outside)    # registered, fenced, caught up
-…                                                                                  # logs are opened, heartbeats go on
+metadata, controller = await join(settings, quorum, endpoints, failed, environment)  # registered, fenced, caught up
+…                                                                                    # logs are opened, heartbeats go on
 await metadata.node.unfence()
 await metadata.leave()
 metadata.close()
@@ -18,13 +18,12 @@ from broker.metadata.controllers import Controllers
 from broker.metadata.followed_log import FollowedLog
 from broker.metadata.loading import load
 from broker.metadata.log import Worker, open_metadata_log
-from broker.metadata.node import previous_epoch
-from broker.metadata.observing import Observing, Threads, Times
-from broker.metadata.opening import Metadata, Settings
+from broker.metadata.observing import Observing, QuorumTimes, Threads
+from broker.metadata.opening import Metadata, MetadataSettings, begin_incarnation
 from broker.metadata.remote_controller import RemoteController
-from broker.metadata.remote_node import LifeTimes, RemoteNode
+from broker.metadata.remote_node import LifecycleTimes, RemoteNode
 from broker.metadata.snapshots import Snapshots
-from broker.peers.settings import Settings as PeerSettings
+from broker.peers.settings import Settings
 from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.formatting import Identity, WrongOwner, claim, random_uuid
 from coordinator.cluster.image import Image
@@ -39,19 +38,19 @@ from storage.meta_properties import META_PROPERTIES, read_meta_properties
 
 
 class Quorum(NamedTuple):
-    """Where the controllers are, and how patient one is with them."""
+    """The controllers' addresses, and the times and limits of their clients."""
 
     voters: dict[int, Location]
     bootstrap: tuple[Location, ...]
     listener: str
-    """Their name for where they are spoken to: the first of controller.listener.names."""
-    times: Times
-    life: LifeTimes
+    """The name of their listener: the first of controller.listener.names."""
+    times: QuorumTimes
+    lifecycle: LifecycleTimes
     limits: FetchLimits
 
 
 class Joined(NamedTuple):
-    """A broker's part of the cluster, and who forwards what clients ask of its controllers."""
+    """A broker's part of the cluster, and the controller to which it forwards clients' requests."""
 
     metadata: Metadata
     controller: RemoteController
@@ -61,8 +60,8 @@ class MetadataWorkers(Worker, Threads, Protocol):
     """Threads of the metadata log."""
 
 
-class Outside(NamedTuple):
-    """What a broker has of its machine, and who is told what nobody asked for."""
+class MetadataEnvironment(NamedTuple):
+    """The machine's disk, clock, threads and randomness, and the callbacks for failures."""
 
     disk: Disk
     clock: Clock
@@ -71,17 +70,17 @@ class Outside(NamedTuple):
     draw: Callable[[], float]
     """Random numbers from 0 up to 1."""
     on_failure: Callable[[KafkaError], None]
-    """Told once that the quorum cannot be followed any more."""
+    """Called when the quorum cannot be followed, or heartbeats cannot be sent, any more."""
     on_fault: Callable[[Exception], None] = raised
-    """Told of subscribers that fail."""
+    """Called with the errors of subscribers."""
 
     def new_uuid(self) -> Uuid:
-        """A random id."""
+        """Returns a random id."""
         return random_uuid(self.random_bytes)
 
 
-class OnDisk(NamedTuple):
-    """The metadata as it is on disk."""
+class StoredMetadata(NamedTuple):
+    """The metadata as loaded from disk."""
 
     loader: MetadataLoader
     metadata_log: FollowedLog
@@ -89,30 +88,37 @@ class OnDisk(NamedTuple):
 
 
 async def join(
-    settings: Settings, quorum: Quorum, endpoints: Sequence[Endpoint], failed: Container[str], outside: Outside
+    settings: MetadataSettings,
+    quorum: Quorum,
+    endpoints: Sequence[Endpoint],
+    failed: Container[str],
+    environment: MetadataEnvironment,
 ) -> Joined:
-    """Returns once the broker is registered and its image has all up to there; what was begun is ended where that
-    fails. Log directories that have `failed` are not told. Raises WrongOwner, CorruptCheckpoint, KafkaError, OSError.
+    """Returns once the broker is registered and its image has all up to its registration; ends what it began where that
+    fails. Log directories that have `failed` are not registered. Raises WrongOwner, CorruptCheckpoint, KafkaError,
+    OSError.
     """
-    identity = _claim(settings, outside)
-    on_disk = _open(settings, identity, outside)
+    identity = _claim(settings, environment)
+    stored = _open(settings, identity, environment)
     leadership = Leadership(
-        read_quorum_state(outside.disk, on_disk.metadata_log.directory), quorum.voters, quorum.bootstrap
+        read_quorum_state(environment.disk, stored.metadata_log.directory), quorum.voters, quorum.bootstrap
     )
-    if on_disk.loader.voters is not None:
-        leadership.learn(on_disk.loader.voters, quorum.listener)
-    # Answers of a connection come in their order: what may take long has one of its own.
-    fetching, living, asking = (Controllers(leadership, PeerSettings(), outside.clock, outside.draw) for _ in range(3))
-    observing = _observing(settings, quorum, identity, on_disk, fetching, outside)
-    node = _node(settings, quorum, identity, RemoteController(living, quorum.life.session_ms), on_disk, outside)
+    if stored.loader.voters is not None:
+        leadership.learn(stored.loader.voters, quorum.listener)
+    # A connection brings answers in the order of its requests: requests that may take long have one of their own.
+    channels = [Controllers(leadership, Settings(), environment.clock, environment.draw) for _ in range(3)]
+    for_fetches, for_heartbeats, for_requests = channels
+    observing = _observing(settings, quorum, identity, stored, for_fetches, environment)
+    lifecycle = RemoteController(for_heartbeats, quorum.lifecycle.session_ms)
+    node = _node(settings, quorum, identity, lifecycle, stored, environment)
 
     async def stop() -> None:
         await observing.stop()
-        for controllers in (fetching, living, asking):
+        for controllers in channels:
             await controllers.close()
 
-    controller = RemoteController(asking, quorum.life.session_ms)
-    loader, log, snapshots = on_disk
+    controller = RemoteController(for_requests, quorum.lifecycle.session_ms)
+    loader, log, snapshots = stored
     metadata = Metadata(loader.image, loader, log, controller, node, snapshots, stop)
     observing.start()
     try:
@@ -124,29 +130,29 @@ async def join(
     return Joined(metadata, controller)
 
 
-def _claim(settings: Settings, outside: Outside) -> Identity:
+def _claim(settings: MetadataSettings, environment: MetadataEnvironment) -> Identity:
     options = settings.options
-    _must_be_formatted(settings.metadata_dir, outside.disk)
+    _must_be_formatted(settings.metadata_dir, environment.disk)
     return claim(
         settings.log_dirs,
         settings.metadata_dir,
         options.node_id,
         options.controller_listener,
         settings.cluster_id,
-        outside.new_uuid,
-        disk=outside.disk,
-        now_ms=outside.clock.now_ms(),
+        environment.new_uuid,
+        disk=environment.disk,
+        now_ms=environment.clock.now_ms(),
     )
 
 
-def _open(settings: Settings, identity: Identity, outside: Outside) -> OnDisk:
-    """Log and image as the last stop left them: the image of the latest snapshot, until a leader says
-    what is committed."""
-    disk, clock, worker = outside.disk, outside.clock, outside.worker
+def _open(settings: MetadataSettings, identity: Identity, environment: MetadataEnvironment) -> StoredMetadata:
+    """Loads log and image as the last stop left them: the image of the latest snapshot, until a leader says which
+    records are committed."""
+    disk, clock, worker = environment.disk, environment.clock, environment.worker
     log = open_metadata_log(
         FollowedLog, settings.metadata_dir, disk=disk, clock=clock, worker=worker, config=settings.log_config
     )
-    loader = MetadataLoader(Image(identity.cluster_id), outside.on_fault)
+    loader = MetadataLoader(Image(identity.cluster_id), environment.on_fault)
     loader.image.controller_id = settings.options.node_id  # any live broker: all of them forward (KRaftMetadataCache)
     for snapshot_id in log.snapshots()[-1:]:
         log.begin_at(snapshot_id)
@@ -154,53 +160,54 @@ def _open(settings: Settings, identity: Identity, outside: Outside) -> OnDisk:
     log.listen(loader.commit)
     snapshots = Snapshots(loader, log, settings.snapshots, 0, disk=disk, clock=clock, worker=worker)
     log.listen(snapshots.committed)
-    return OnDisk(loader, log, snapshots)
+    return StoredMetadata(loader, log, snapshots)
 
 
 def _observing(
-    settings: Settings, quorum: Quorum, identity: Identity, on_disk: OnDisk, fetching: Controllers, outside: Outside
+    settings: MetadataSettings,
+    quorum: Quorum,
+    identity: Identity,
+    stored: StoredMetadata,
+    controllers: Controllers,
+    environment: MetadataEnvironment,
 ) -> Observing:
     directory_id = identity.directory_ids[settings.metadata_dir]
-    node_id, leadership = settings.options.node_id, fetching.leadership
+    node_id, leadership = settings.options.node_id, controllers.leadership
     return Observing(
         Observer(identity.cluster_id, node_id, directory_id, leadership, quorum.limits),
-        on_disk.metadata_log,
-        on_disk.loader,
-        on_disk.snapshots,
-        fetching,
+        stored.metadata_log,
+        stored.loader,
+        stored.snapshots,
+        controllers,
         quorum.times,
         quorum.listener,
-        outside.worker,
-        outside.on_failure,
+        environment.worker,
+        environment.on_failure,
     )
 
 
 def _node(
-    settings: Settings,
+    settings: MetadataSettings,
     quorum: Quorum,
     identity: Identity,
     controller: RemoteController,
-    on_disk: OnDisk,
-    outside: Outside,
+    stored: StoredMetadata,
+    environment: MetadataEnvironment,
 ) -> RemoteNode:
     return RemoteNode(
-        settings.options.node_id,
-        identity,
-        settings.log_dirs,
-        settings.metadata_dir,
+        begin_incarnation(settings, identity, environment.new_uuid, environment.disk),
         controller,
-        on_disk.loader.image,
-        outside.new_uuid,
-        clock=outside.clock,
-        draw=outside.draw,
-        times=quorum.life,
-        rack=settings.options.rack,
-        previous_broker_epoch=previous_epoch(outside.disk, settings.log_dirs),
+        stored.loader.image,
+        clock=environment.clock,
+        draw=environment.draw,
+        times=quorum.lifecycle,
+        on_failure=environment.on_failure,
     )
 
 
 def _must_be_formatted(directory: str, disk: Disk) -> None:
-    """Which cluster a new broker is of, nobody here can know. Raises WrongOwner, CorruptCheckpoint, OSError."""
+    """Raises WrongOwner for a directory that is not formatted: nothing here says to which cluster the broker belongs.
+    Raises CorruptCheckpoint, OSError."""
     if read_meta_properties(disk, directory) is None:
         raise WrongOwner(
             f"log.dirs {directory}: there is no {META_PROPERTIES}, which says whose broker this is: format it with "

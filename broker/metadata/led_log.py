@@ -1,7 +1,7 @@
 """The metadata log of a quorum whose only voter is this node.
 
-What is in it is committed once it is on the device, for there is nobody else to have it. Source: KIP-595; Kafka's
-KafkaRaftClient, as a leader without followers goes through it.
+Its records are committed once they are on the device, since there are no other voters. Source: KIP-595; Kafka's
+KafkaRaftClient, as far as it concerns a leader without followers.
 """
 
 from __future__ import annotations
@@ -23,33 +23,34 @@ from storage.log import Log
 from storage.producers.entry import Origin
 
 
-class Waiting(NamedTuple):
-    """Who is to be told when everything before an offset is committed."""
+class CommitWaiter(NamedTuple):
+    """Waits until every record before an offset is committed."""
 
     offset: int
     committed: asyncio.Future[None]
 
 
 class LedLog(MetadataLog):
-    """The log, once it is led: `lead` comes first."""
+    """The metadata log of the quorum's leader. `lead` comes before all else."""
 
     def __init__(self, log: Log, quorum: QuorumState, *, disk: Disk, clock: RuntimeClock, worker: Worker) -> None:
         super().__init__(log, quorum, disk=disk, clock=clock, worker=worker)
         self.failed: KafkaError | None = None
-        """Set once a flush failed: nothing more is appended, what was is not known to be there."""
+        """Set once a flush failed: nothing more is appended, and the last records may not be durable."""
         self.on_failure: Callable[[KafkaError], None] = lambda _: None
         self._uncommitted: deque[MetadataBatch] = deque()
-        self._waiting: deque[Waiting] = deque()
+        self._waiters: deque[CommitWaiter] = deque()
         self._flushing = False
 
     @property
     def uncommitted(self) -> Sequence[MetadataBatch]:
-        """What was appended and is not committed, in order."""
+        """The batches that were appended and are not committed, in order."""
         return tuple(self._uncommitted)
 
     def lead(self, node_id: int, voters: VotersRecord) -> None:
-        """Win an election without opponents: the epoch is one more than any before, it is made durable, and a control
-        batch begins it. Returns once that batch, and with it all that there was, is committed.
+        """Begins an epoch as its leader, as after an election without opponents: the epoch is one more than any before
+        it, is made durable, and begins with a control batch. Returns once that batch is committed, and with it all
+        records before.
 
         Raises LogDirFailure, LogDirFull.
         """
@@ -62,7 +63,8 @@ class LedLog(MetadataLog):
         self._commit(self.end_offset)
 
     def append(self, records: Sequence[MetadataRecord], metadata_version: int) -> int:
-        """Append the records in one batch; the offset behind it. Raises KafkaError, with nothing written."""
+        """Appends the records in one batch, and returns the offset behind it. Raises KafkaError, with nothing
+        written."""
         return self._append(encode_batch(records, metadata_version, self._clock.now_ms()), records, ())
 
     def _append(self, encoded: bytearray, records: Sequence[MetadataRecord], quorum: Sequence[QuorumRecord]) -> int:
@@ -79,18 +81,18 @@ class LedLog(MetadataLog):
         return batch.next_offset
 
     async def committed(self, offset: int) -> None:
-        """Returns once everything before `offset` is committed. One flush serves all who came before it began.
+        """Returns once every record before `offset` is committed. One flush serves all who came before it began.
 
-        Raises KafkaError where it will not be.
+        Raises KafkaError when a flush failed.
         """
         if self.failed is None and offset > self.high_watermark and not self._flushing:
             self._flush()
         if self.failed is not None:
             raise self.failed
         if offset > self.high_watermark:
-            waiting = Waiting(offset, asyncio.get_running_loop().create_future())
-            self._waiting.append(waiting)
-            await waiting.committed
+            waiter = CommitWaiter(offset, asyncio.get_running_loop().create_future())
+            self._waiters.append(waiter)
+            await waiter.committed
 
     def _flush(self) -> None:
         self._flushing = True
@@ -103,29 +105,29 @@ class LedLog(MetadataLog):
                 return
             try:
                 self._commit(end_offset)
-            except Exception as failure:  # who sees half of what is committed must not go on
+            except Exception as failure:  # a broker that has applied half of a batch must not go on
                 self._fail(failure)
                 return
-            if self._waiting and not self._flushing:
+            if self._waiters and not self._flushing:
                 self._flush()
 
         self._worker.run(lambda: self._log.flush(now_ms), flushed)
 
     def _commit(self, offset: int) -> None:
-        """Everything before the offset is committed: listeners get it, then those are told who wait for it."""
+        """Commits every record before the offset: first listeners get them, then the waiters go on."""
         self._log.update_high_watermark(offset)
         while self._uncommitted and self._uncommitted[0].last_offset < offset:
-            self._tell(self._uncommitted.popleft())
-        while self._waiting and self._waiting[0].offset <= offset:
-            future = self._waiting.popleft().committed
-            if not future.done():  # whoever waited may be gone
+            self._notify(self._uncommitted.popleft())
+        while self._waiters and self._waiters[0].offset <= offset:
+            future = self._waiters.popleft().committed
+            if not future.done():  # the request may have been cancelled
                 future.set_result(None)
 
     def _fail(self, error: BaseException) -> None:
         message = f"the cluster metadata could not be made durable: {error}"
         self.failed = error if isinstance(error, KafkaError) else KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
-        while self._waiting:
-            future = self._waiting.popleft().committed
+        while self._waiters:
+            future = self._waiters.popleft().committed
             if not future.done():
                 future.set_exception(self.failed)
         self.on_failure(self.failed)

@@ -11,15 +11,15 @@ from storage.disk import Disk
 
 
 def load(loader: MetadataLoader, log: MetadataLog, disk: Disk) -> int:
-    """Brings an empty image to the high watermark, and returns how many bytes of the log that took. Raises KafkaError
-    with the place of unreadable records."""
+    """Brings an empty image to the high watermark, and returns how many bytes of the log it read. Raises KafkaError
+    that says where unreadable records are."""
     start = log.start_offset
     snapshot_id = next(iter(reversed(log.snapshots())), None)
     if snapshot_id is not None:
         _load_snapshot(loader, log, snapshot_id, disk)
         start = snapshot_id.offset
     elif start > 0:
-        raise _unreadable(log, f"begins at offset {start}, and there is no snapshot of what was before it")
+        raise _unreadable(log, f"begins at offset {start}, and there is no snapshot of the records before it")
     size_bytes = 0
     try:
         for batch in log.batches(start):

@@ -1,7 +1,7 @@
 """The controller in this process: decides, writes to the metadata log, and answers when its records are committed.
 
-It decides on a state of its own, which is ahead of the image by its uncommitted records. When a write fails, that state
-is thrown away: it begins again with the records that are committed or may still be. Source: Kafka's QuorumController.
+It decides on a state of its own, which is ahead of the image by its uncommitted records. When a write fails, it throws
+that state away, and begins again with the records that are committed or may still be. Source: Kafka's QuorumController.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class LocalController:
         new_uuid: Callable[[], Uuid],
         on_failure: Callable[[KafkaError], None],
     ) -> None:
-        """`on_failure` is called once when nothing can be decided any more."""
+        """`on_failure` is called once when the controller cannot write any more."""
         self._log = log
         self._loader = loader
         self._options = options
@@ -85,12 +85,12 @@ class LocalController:
         self._write(controller_records(self._state, options.node_id, self._new_uuid(), options.controller_listener))
 
     def _renounce(self, error: KafkaError) -> None:
-        """Goes back to the last committed state: later records may never be committed."""
+        """Goes back to the last committed state, since later records may never be committed."""
         self._state = self._loader.image.copy()
         self._on_failure(error)
 
     def _revert(self) -> None:
-        """Goes back to the state in the log: a write failed halfway."""
+        """Goes back to the state of the log, after a write that failed halfway."""
         self._state = self._loader.image.copy()
         for batch in self._log.uncommitted:
             for record in batch.records:
@@ -98,16 +98,16 @@ class LocalController:
             self._state.offset, self._state.epoch = batch.last_offset, batch.epoch
 
     def _write(self, records: Sequence[MetadataRecord]) -> int:
-        """Applies and appends the records, as many in a batch as it may have, and returns the offset behind them.
-        Raises KafkaError: then the batch that failed has left no trace, and none follows it."""
+        """Applies and appends the records, in batches of MAX_RECORDS, and returns the offset behind them. Raises
+        KafkaError: then the batch that failed has left no trace, and no batch follows it."""
         end_offset = self._log.end_offset
         for start in range(0, len(records), MAX_RECORDS):
-            part = records[start : start + MAX_RECORDS]
+            batch = records[start : start + MAX_RECORDS]
             level = self._state.metadata_version
             try:
-                for record in part:
+                for record in batch:
                     self._state.apply(record)
-                end_offset = self._log.append(part, level)
+                end_offset = self._log.append(batch, level)
             except Exception:
                 self._revert()
                 raise
@@ -115,7 +115,7 @@ class LocalController:
         return end_offset
 
     async def _decide(self, decision: Callable[[Image], Decided[A]]) -> A:
-        """Decides, applies and appends, and returns the answer once all that it rests on is committed."""
+        """Decides, applies and appends, and returns the answer once all records that it depends on are committed."""
         if self._log.failed is not None:
             raise self._log.failed
         records, response = decision(self._state)
@@ -123,7 +123,7 @@ class LocalController:
         return response
 
     async def write(self, records: Sequence[MetadataRecord]) -> None:
-        """Appends records that another room decided on: ACLs, SCRAM credentials, quotas, delegation tokens."""
+        """Appends records that others decided on: ACLs, SCRAM credentials, quotas, delegation tokens."""
         await self._decide(lambda _: Decided(records, None))
 
     async def create_topics(

@@ -1,7 +1,7 @@
 """`__cluster_metadata-0`: KRaft's log of the cluster, with its snapshots beside it.
 
-A node leads it (`led_log.py`) or observes who does (`followed_log.py`). Whoever listens is given each batch once it is
-committed, and not before. Source: KIP-595, KIP-630, KIP-853; Kafka's KafkaMetadataLog.
+A node leads it (`led_log.py`) or follows its leader (`followed_log.py`). Listeners get each batch once it is committed,
+and not before. Source: KIP-595, KIP-630, KIP-853; Kafka's KafkaMetadataLog.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from storage.failure import Report
 from storage.log import Log
 
 MAX_BATCH_BYTES = 8 << 20
-"""Of KRaft's log (KafkaRaftClient.MAX_BATCH_SIZE_BYTES)."""
+"""The largest batch of KRaft's log (KafkaRaftClient.MAX_BATCH_SIZE_BYTES)."""
 
-PIECE_BYTES = 1 << 20
-"""How much of the log is read in one go when it is loaded."""
+READ_BYTES = 1 << 20
+"""How much of the log one read takes while it is loaded."""
 
 SEGMENT_BYTES = 1 << 30
 SEGMENT_MS = 7 * 24 * 60 * 60 * 1000
@@ -36,8 +36,8 @@ SEGMENT_MS = 7 * 24 * 60 * 60 * 1000
 
 
 def log_config(segment_bytes: int = SEGMENT_BYTES, segment_ms: int = SEGMENT_MS) -> LogConfig:
-    """How the log is kept. Nothing of it goes by size or age alone: its records are the cluster, until a snapshot
-    stands for them."""
+    """Returns the metadata log's configuration. No segment is deleted by size or age alone: its records are the
+    cluster's state, until a snapshot covers them."""
     return LogConfig(
         max_message_bytes=MAX_BATCH_BYTES,
         cleanup_policy=("delete",),
@@ -56,15 +56,16 @@ Listener = Callable[[MetadataBatch], None]
 
 
 class Worker(Protocol):
-    """Where work runs that waits for a disk."""
+    """Runs work that waits for a disk."""
 
     def run(self, work: Callable[[], None], then: Callable[[BaseException | None], None]) -> None:
-        """Do `work` off the event loop; afterwards call `then` on it, with what `work` raised if it did."""
+        """Calls `work` off the event loop; afterwards calls `then` on the loop, with the error of `work` if it
+        raised one."""
         ...
 
 
 class MetadataLog:
-    """What both have in common. Open it with `open_metadata_log`."""
+    """The log, led or followed. Open it with `open_metadata_log`."""
 
     def __init__(self, log: Log, quorum: QuorumState, *, disk: Disk, clock: RuntimeClock, worker: Worker) -> None:
         self._log = log
@@ -81,7 +82,7 @@ class MetadataLog:
 
     @property
     def start_offset(self) -> int:
-        """The offset of the first record that is still there."""
+        """The offset of the log's first record."""
         return self._log.log_start_offset
 
     @property
@@ -91,24 +92,24 @@ class MetadataLog:
 
     @property
     def high_watermark(self) -> int:
-        """Everything before it is committed."""
+        """The offset before which all records are committed."""
         return self._log.high_watermark
 
     def report_failures(self, report: Report) -> None:
-        """Have failures of its disk told to `report`, from any thread."""
+        """Has failures of the log's disk reported to `report`, from any thread."""
         self._log.report = report
 
     def listen(self, listener: Listener) -> None:
-        """Have each batch told that is committed from now on, in order."""
+        """Calls `listener` with each batch that is committed from now on, in order."""
         self._listeners.append(listener)
 
     def batches(self, offset: int) -> Iterator[MetadataBatch]:
-        """The committed batches from this offset on. Raises KafkaError and ProtocolError for what cannot be read."""
+        """Yields the committed batches from this offset on. Raises KafkaError and ProtocolError for unreadable ones."""
         return self._read(offset, self.high_watermark)
 
     def _read(self, offset: int, end_offset: int) -> Iterator[MetadataBatch]:
         while offset < end_offset:
-            result = self._log.read(offset, PIECE_BYTES, max_offset=end_offset)
+            result = self._log.read(offset, READ_BYTES, max_offset=end_offset)
             if not result.size_bytes:
                 raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"nothing to read at offset {offset}")
             for part in result.parts:
@@ -118,40 +119,41 @@ class MetadataLog:
                         offset = batch.next_offset
 
     def snapshots(self) -> list[SnapshotId]:
-        """The snapshots beside the log, oldest first."""
+        """Returns the snapshots beside the log, oldest first."""
         return find_snapshots(self._disk.listdir(self._log.directory))
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of batches that are still there."""
+        """The size of the log's batches."""
         return self._log.size_bytes
 
     def failing(self, doing: str) -> AbstractContextManager[None]:
-        """What fails inside is a failure of the log's directory: reported, and raised as LogDirFailure, LogDirFull."""
+        """Reports errors of the disk inside as failures of the log's directory, and raises them as LogDirFailure,
+        LogDirFull."""
         return self._log.failing(doing, may_be_full=True)
 
     def cut(self, offset: int) -> None:
-        """Records before the offset, for which a snapshot stands, go with their segments. Raises LogDirFailure."""
+        """Moves the log start to the offset of a snapshot, and drops the segments before it. Raises LogDirFailure."""
         self._log.advance_log_start(offset)
         self._log.apply_retention(self._clock.now_ms())
 
     def delete_expired(self) -> None:
-        """Remove the files of segments that went some time ago; for a worker. Raises LogDirFailure."""
+        """Removes the files of segments that were dropped some time ago; for a worker. Raises LogDirFailure."""
         with self.failing("removing deleted segments of"):
             self._log.segments.delete_expired(self._clock.now_ms())
 
     def delete_snapshots(self, snapshot_ids: Iterable[SnapshotId]) -> None:
-        """Remove snapshots, oldest first; for a worker. Raises LogDirFailure."""
+        """Removes snapshots, oldest first; for a worker. Raises LogDirFailure."""
         with self.failing("removing snapshots of"):
             for snapshot_id in snapshot_ids:
                 self._disk.unlink(snapshot_path(self.directory, snapshot_id), missing_ok=True)
 
     def close(self) -> None:
-        """Flush and close. Raises LogDirFailure."""
+        """Flushes and closes the log. Raises LogDirFailure."""
         self._log.flush(self._clock.now_ms())
         self._log.close()
 
-    def _tell(self, batch: MetadataBatch) -> None:
+    def _notify(self, batch: MetadataBatch) -> None:
         for listener in self._listeners:
             listener(batch)
 
@@ -159,11 +161,11 @@ class MetadataLog:
 def open_metadata_log(
     kind: type[L], log_dir: str, *, disk: Disk, clock: RuntimeClock, worker: Worker, config: LogConfig = CONFIG
 ) -> L:
-    """Open the log in a log directory, made if it is not there, as one that is led or followed; what a snapshot or its
-    removal left halfway goes.
+    """Opens the log in a log directory, as a log of this `kind`; creates it if it is not there, and removes what an
+    interrupted snapshot or removal left.
 
-    A log that is behind its snapshot, by epoch or by offset in the same epoch, begins anew there: it was fetched from a
-    leader. Raises LogDirFailure, CorruptCheckpoint.
+    A log that is behind its snapshot, by epoch or by offset in the same epoch, begins anew behind the snapshot, which
+    was fetched from a leader. Raises LogDirFailure, CorruptCheckpoint.
     """
     folder = os.path.join(log_dir, FOLDER)
     now_ms = clock.now_ms()
@@ -172,11 +174,11 @@ def open_metadata_log(
     )
     for name in leftovers(disk.listdir(folder)):
         disk.unlink(os.path.join(folder, name), missing_ok=True)
-    opened = kind(log, read_quorum_state(disk, folder), disk=disk, clock=clock, worker=worker)
-    snapshots = opened.snapshots()
+    metadata_log = kind(log, read_quorum_state(disk, folder), disk=disk, clock=clock, worker=worker)
+    snapshots = metadata_log.snapshots()
     latest = snapshots[-1] if snapshots else SnapshotId(0, 0)
     if (latest.epoch, latest.offset) > (max(log.last_leader_epoch, 0), log.log_end_offset):
         log.truncate_fully(latest.offset, now_ms)
         log.assign_leader_epoch(latest.epoch, latest.offset)
-    opened.delete_snapshots(one for one in snapshots if one.offset < log.log_start_offset)
-    return opened
+    metadata_log.delete_snapshots(snapshot for snapshot in snapshots if snapshot.offset < log.log_start_offset)
+    return metadata_log

@@ -6,8 +6,9 @@ Source: Kafka's BrokerLifecycleManager, KIP-631.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from enum import Enum
+from typing import NamedTuple
 
 from coordinator.cluster.brokers.features import SUPPORTED
 from coordinator.cluster.brokers.info import Endpoint
@@ -30,11 +31,11 @@ from storage.checkpoint import read_clean_shutdown
 from storage.disk import Disk
 
 UNKNOWN_EPOCH = -1
-"""Of a broker that is not registered, or whose last stop left no trace."""
+"""The broker epoch of a broker that is not registered, or whose last stop left no marker."""
 
 
 class NodeState(Enum):
-    """A broker's life, by the names of org.apache.kafka.metadata.BrokerState."""
+    """The states of a broker's life, by the names of org.apache.kafka.metadata.BrokerState."""
 
     STARTING = "starting"
     RECOVERY = "registered, fenced"
@@ -43,45 +44,45 @@ class NodeState(Enum):
     SHUTTING_DOWN = "stopped"
 
 
-class Node:
-    """This broker as the cluster has it."""
+class Incarnation(NamedTuple):
+    """One run of this broker, as it registers: who it is, where its data are, and how its last run ended."""
 
-    def __init__(
-        self,
-        node_id: int,
-        identity: Identity,
-        log_dirs: Sequence[str],
-        metadata_dir: str,
-        controller: Controller,
-        image: Image,
-        new_uuid: Callable[[], Uuid],
-        *,
-        rack: str | None = None,
-        previous_broker_epoch: int = UNKNOWN_EPOCH,
-    ) -> None:
-        """`previous_broker_epoch` is that of the session that was stopped in order, if the last one was."""
-        self.node_id = node_id
-        self.identity = identity
-        self.metadata_dir = metadata_dir
-        self.directory_ids = {path: identity.directory_ids[path] for path in log_dirs if path in identity.directory_ids}
+    node_id: int
+    identity: Identity
+    log_dirs: tuple[str, ...]
+    metadata_dir: str
+    incarnation_id: Uuid
+    rack: str | None = None
+    previous_broker_epoch: int = UNKNOWN_EPOCH
+    """The broker epoch of the last run, if that was stopped in order."""
+
+
+class Node:
+    """This broker as a member of the cluster."""
+
+    def __init__(self, incarnation: Incarnation, controller: Controller, image: Image) -> None:
+        self.incarnation = incarnation
+        self.node_id = incarnation.node_id
+        self.identity = identity = incarnation.identity
+        self.metadata_dir = incarnation.metadata_dir
+        self.directory_ids = {
+            path: identity.directory_ids[path] for path in incarnation.log_dirs if path in identity.directory_ids
+        }
         """The ids of this node's log directories, by path; one that failed at the start may have none."""
-        self.incarnation_id = new_uuid()
         self.state = NodeState.STARTING
         self.broker_epoch = UNKNOWN_EPOCH
-        """What the controller gave this session, which its clean-shutdown markers name."""
+        """The epoch that the controller gave this registration; clean-shutdown markers have it."""
         self._controller = controller
         self._image = image
-        self._rack = rack
-        self._previous_broker_epoch = previous_broker_epoch
         self._offline: list[Uuid] = []
 
     def directory_of(self, directory_id: Uuid) -> str | None:
-        """The path of one of this node's log directories."""
-        return next((path for path, known in self.directory_ids.items() if known == directory_id), None)
+        """Returns the path of a log directory by its id; None where the directory is not one of this node's."""
+        return next((path for path, own_id in self.directory_ids.items() if own_id == directory_id), None)
 
     async def register(self, endpoints: Sequence[Endpoint], failed: Container[str] = ()) -> None:
-        """Tell the cluster, and whoever opens this data next, where the node listens, and which of its log directories
-        have not failed already. It is fenced, and leads nothing. Raises KafkaError."""
+        """Registers the node, with its endpoints and those of its log directories that have not failed. It is fenced
+        then, and leads nothing. Raises KafkaError."""
         response = await self._controller.register_broker(self._registration(endpoints, failed))
         self.broker_epoch = response.broker_epoch
         self.state = NodeState.RECOVERY
@@ -90,22 +91,28 @@ class Node:
         return BrokerRegistrationRequest(
             broker_id=self.node_id,
             cluster_id=self.identity.cluster_id,
-            incarnation_id=self.incarnation_id,
+            incarnation_id=self.incarnation.incarnation_id,
             listeners=[
-                Listener(name=one.name, host=one.host, port=one.port, security_protocol=one.security_protocol)
-                for one in endpoints
+                Listener(
+                    name=endpoint.name,
+                    host=endpoint.host,
+                    port=endpoint.port,
+                    security_protocol=endpoint.security_protocol,
+                )
+                for endpoint in endpoints
             ],
             features=[
                 Feature(name=name, min_supported_version=levels.min_level, max_supported_version=levels.max_level)
                 for name, levels in SUPPORTED.items()
             ],
-            rack=self._rack,
+            rack=self.incarnation.rack,
             log_dirs=[directory_id for path, directory_id in self.directory_ids.items() if path not in failed],
-            previous_broker_epoch=self._previous_broker_epoch,
+            previous_broker_epoch=self.incarnation.previous_broker_epoch,
         )
 
     async def unfence(self) -> None:
-        """Lead what this broker may. Raises KafkaError: BROKER_NOT_AVAILABLE where the controller does not let it."""
+        """Has the controller unfence this broker, which may lead from then on. Raises KafkaError: BROKER_NOT_AVAILABLE
+        where the controller does not."""
         response = await self._heartbeat()
         if response.is_fenced:
             message = f"broker {self.node_id} is still fenced: its metadata ends at offset {self._image.offset}"
@@ -113,7 +120,8 @@ class Node:
         self.state = NodeState.RUNNING
 
     async def leave(self) -> None:
-        """Hand over what this broker leads, and be fenced, as after a controlled shutdown. Raises KafkaError."""
+        """Hands over the partitions that this broker leads, and is fenced, by a controlled shutdown. Raises
+        KafkaError."""
         if self.broker_epoch == UNKNOWN_EPOCH:
             return
         self.state = NodeState.PENDING_CONTROLLED_SHUTDOWN
@@ -122,7 +130,8 @@ class Node:
         self.state = NodeState.SHUTTING_DOWN
 
     async def directory_failed(self, path: str) -> None:
-        """A log directory has failed: what is there has no leader until the node is back with it. Raises KafkaError."""
+        """Reports a log directory that has failed: the controller elects other leaders for its partitions. Raises
+        KafkaError."""
         self._offline.append(self.directory_ids[path])
         await self._heartbeat()
 
@@ -137,10 +146,11 @@ class Node:
         )
         return await self._controller.broker_heartbeat(request)
 
-    async def assign_directories(self, places: Iterable[tuple[TopicPartition, Uuid]]) -> None:
-        """Have the cluster know in which of this node's directories replicas are, after they were moved there."""
+    async def assign_directories(self, placements: Iterable[tuple[TopicPartition, Uuid]]) -> None:
+        """Reports in which of this node's log directories replicas are, after they were moved there. Raises
+        KafkaError."""
         directories: dict[Uuid, dict[Uuid, list[PartitionData]]] = {}
-        for (name, index), directory_id in places:
+        for (name, index), directory_id in placements:
             topic = self._image.topic(name)
             if topic is not None:
                 partitions = directories.setdefault(directory_id, {}).setdefault(topic.topic_id, [])
@@ -161,19 +171,21 @@ class Node:
         await self._controller.assign_replicas_to_dirs(request)
 
     def placed(self, name: TopicPartition, log_dir: str) -> None:
-        """A replica is in a log directory that nobody had chosen. A controller in this process chooses."""
+        """Notes the log directory of a new replica, for which the controller had chosen none. Does nothing here: a
+        controller in this process chooses."""
 
     async def allocate_producer_ids(self) -> ProducerIdBlock:
-        """A block of producer ids for this broker. Raises KafkaError."""
+        """Returns a new block of producer ids for this broker. Raises KafkaError."""
         request = AllocateProducerIdsRequest(broker_id=self.node_id, broker_epoch=self.broker_epoch)
         response = await self._controller.allocate_producer_ids(request)
         return ProducerIdBlock(response.producer_id_start, response.producer_id_len)
 
 
 def previous_epoch(disk: Disk, log_dirs: Iterable[str]) -> int:
-    """The epoch of the session that was stopped in order, which every log directory's marker names; else UNKNOWN_EPOCH.
+    """Returns the broker epoch of the last run, where the markers of all log directories show that it was stopped in
+    order; else UNKNOWN_EPOCH.
 
-    Read it before the logs are opened, which takes the markers away (LogManager.readBrokerEpochFromCleanShutdownFiles).
+    Call it before the logs are opened, which removes the markers (LogManager.readBrokerEpochFromCleanShutdownFiles).
     """
     try:
         epochs = {read_clean_shutdown(disk, directory) for directory in log_dirs}

@@ -1,7 +1,7 @@
-"""The shell of `coordinator.quorum.observer`: sends what it asks, and carries out on the log what the answer means.
+"""The shell of `coordinator.quorum.observer`: sends its requests, and carries out on the log the steps that it returns.
 
-One request at a time, from the start until `stop`. What is wrong with a peer is told once for each reason, and met with
-a pause; what is wrong with the log or its records ends the broker, which would serve another cluster than it believes.
+One request at a time, from `start` until `stop`. A fault of a peer is logged, once for each reason, and followed by a
+pause; a fault of the log or its records ends the broker, which would serve another cluster than it believes.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from protocol.peer_errors import PeerError
 from storage.failure import StorageError
 
 TURN_MS: Final = 10
-"""How long committed records are taken in before others have their turn on the event loop."""
+"""How long committed records are applied before others have their turn on the event loop."""
 
-REFUSED_MS: Final = 100
-"""Before the next try where an answer was of no use: an election takes as long at least."""
+RETRY_MS: Final = 100
+"""The pause after a response of no use: an election takes as long at least."""
 
 T = TypeVar("T")
 
@@ -47,15 +47,15 @@ log = get_logger("broker.metadata")
 
 
 class Threads(Protocol):
-    """Where work runs that waits for a disk."""
+    """Runs work that waits for a disk."""
 
     async def call(self, work: Callable[[], T]) -> T:
-        """Does the work off the event loop, and gives its result."""
+        """Calls `work` off the event loop, and returns its result."""
         ...
 
 
-class Times(NamedTuple):
-    """controller.quorum.*.ms"""
+class QuorumTimes(NamedTuple):
+    """controller.quorum.request.timeout.ms, .fetch.timeout.ms and .retry.backoff.ms."""
 
     request_ms: int = 2_000
     fetch_ms: int = 2_000
@@ -72,13 +72,13 @@ class Observing:
         loader: MetadataLoader,
         snapshots: Snapshots,
         controllers: Controllers,
-        times: Times,
+        times: QuorumTimes,
         listener: str,
         threads: Threads,
         on_failure: Callable[[KafkaError], None],
     ) -> None:
-        """`listener` is the controllers' name for where they are spoken to; `on_failure` is told once that nothing of
-        the quorum's can be taken in any more."""
+        """`listener` is the name of the controllers' listener; `on_failure` is called once when the quorum cannot be
+        followed any more."""
         self._observer = observer
         self._leadership = observer.leadership
         self._log = followed
@@ -91,23 +91,24 @@ class Observing:
         self._threads = threads
         self._on_failure = on_failure
         self._high_watermark: int | None = None
-        """As a leader has told it since the start."""
+        """The highest that a leader has reported since the start."""
         self._remembered: QuorumState = self._leadership.state
         self._answered_ms = self._clock.monotonic_ms()
-        """When the leader last gave an answer of use."""
-        self._reason = ""
+        """The time of the leader's last useful response."""
+        self._problem = ""
         self._task: asyncio.Task[None] | None = None
 
     @property
     def is_current(self) -> bool:
-        """True once all is in the image that the leader had committed when it was last asked."""
+        """True once the image has all records that the leader had committed at the last Fetch."""
         return self._high_watermark is not None and self._log.high_watermark >= self._high_watermark
 
     def start(self) -> None:
+        """Begins to fetch, in a task."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """Ask no more; returns when nothing of the log is at work."""
+        """Ends the task, and returns when it is over."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -118,44 +119,45 @@ class Observing:
                 await pause(self._clock, await self._round())
         except (KafkaError, ProtocolError) as error:
             self._on_failure(error if isinstance(error, KafkaError) else _corrupt(error))
-        except Exception as error:  # a fault of ours: who went on would serve metadata that never change again
+        except Exception as error:  # a fault of ours: the broker would go on to serve metadata that never change again
             log.error("the metadata cannot be followed any longer", exc_info=error)
             self._on_failure(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{type(error).__name__}: {error}"))
 
     async def _round(self) -> int:
-        """One request and what comes of it; the pause before the next, in milliseconds."""
+        """Sends one request and carries out its response; returns the pause before the next, in milliseconds."""
         if self._clock.monotonic_ms() - self._answered_ms > self._times.fetch_ms:
             self._leadership.suspect()
         location = self._leadership.destination()
         if location is None:
-            return REFUSED_MS
+            return RETRY_MS
         try:
-            step = await self._ask(location)
+            step = await self._fetch(location)
         except (PeerError, ProtocolError) as error:
             self._leadership.suspect()
-            self._tell(str(error))
+            self._log_problem(str(error))
             return max(self._times.backoff_ms, 1)
         await self._remember()
         if isinstance(step, Refused):
-            self._tell(f"{location}: {step.reason}")
-            return max(self._times.backoff_ms, REFUSED_MS)
+            self._log_problem(f"{location}: {step.reason}")
+            return max(self._times.backoff_ms, RETRY_MS)
         problem = await self._carry_out(step)
         if problem is not None:
-            self._tell(f"{location}: {problem}")
-            return max(self._times.backoff_ms, REFUSED_MS)
+            self._log_problem(f"{location}: {problem}")
+            return max(self._times.backoff_ms, RETRY_MS)
         return 0
 
-    async def _ask(self, location: Location) -> Step:
+    async def _fetch(self, location: Location) -> Step:
+        """Returns the step that the response of the node there calls for."""
         request = self._observer.request(self._log.end, self._high_watermark)
         peer, timeout_ms = self._controllers.peer(location), max(self._times.request_ms, 1)
         if isinstance(request, FetchRequest):
-            fetched = await peer.send(request, FetchResponse, timeout_ms=timeout_ms, max_dials=1)
-            return self._observer.fetched(fetched, self._log.high_watermark)
+            records = await peer.send(request, FetchResponse, timeout_ms=timeout_ms, max_dials=1)
+            return self._observer.fetched(records, self._log.high_watermark)
         piece = await peer.send(request, FetchSnapshotResponse, timeout_ms=timeout_ms, max_dials=1)
         return self._observer.snapshot_fetched(piece)
 
     async def _remember(self) -> None:
-        """Who leads, on disk and in the log of the broker, as soon as that is news."""
+        """Writes a new leader or epoch to disk, and logs it."""
         state = self._leadership.state
         if state == self._remembered:
             return
@@ -165,7 +167,7 @@ class Observing:
         self._remembered = state
 
     async def _carry_out(self, step: Step) -> str | None:
-        """What was wrong with the step, if something was."""
+        """Returns the problem that keeps the step from being carried out; None when it was."""
         if isinstance(step, Append):
             return await self._append(step)
         self._answered_ms = self._clock.monotonic_ms()
@@ -189,7 +191,7 @@ class Observing:
         if len(step.records) and not size_bytes:
             return f"{len(step.records)} bytes without a whole batch"
         self._answered_ms = self._clock.monotonic_ms()
-        self._reason = ""
+        self._problem = ""
         if step.high_watermark >= 0:
             self._high_watermark = max(step.high_watermark, self._high_watermark or 0)
             await self._advance(step.high_watermark)
@@ -216,7 +218,7 @@ class Observing:
         return await self._adopt(step.snapshot_id) if step.is_last else None
 
     async def _adopt(self, snapshot_id: SnapshotId) -> str | None:
-        """A snapshot is whole: log and image begin there."""
+        """Replaces log and image by a snapshot that is whole; returns the problem where it is damaged."""
         try:
             snapshot, file = await self._threads.call(lambda: self._log.finish_part(snapshot_id))
             self._loader.replace(snapshot_id, snapshot)
@@ -232,12 +234,12 @@ class Observing:
         log.info("began anew with a snapshot of the metadata", snapshot=snapshot_id.file_name)
         return None
 
-    def _tell(self, reason: str) -> None:
-        """Once for each reason in a row, not at every try."""
-        self._leadership.problem = reason
-        if reason != self._reason:
-            self._reason = reason
-            log.warning("the quorum gave no metadata", reason=reason)
+    def _log_problem(self, problem: str) -> None:
+        """Logs a problem once, not at every try."""
+        self._leadership.problem = problem
+        if problem != self._problem:
+            self._problem = problem
+            log.warning("the quorum gave no metadata", reason=problem)
 
 
 def _corrupt(error: ProtocolError) -> KafkaError:

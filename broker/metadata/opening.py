@@ -4,7 +4,7 @@ metadata = open_metadata(settings, disk=disk, clock=clock, worker=worker, random
 await metadata.node.register(endpoints)      # once the listeners are bound and their ports known
 metadata.loader.subscribe(on_delta)
 await metadata.node.unfence()
-await metadata.leave()                       # as a controlled shutdown leaves it, for Apache Kafka or us to find
+await metadata.leave()                       # a controlled shutdown: Apache Kafka or this broker may start from there
 metadata.close()
 """
 
@@ -19,13 +19,13 @@ from broker.metadata.led_log import LedLog
 from broker.metadata.loading import load
 from broker.metadata.local_controller import LocalController
 from broker.metadata.log import CONFIG, MetadataLog, Worker, open_metadata_log
-from broker.metadata.node import Node, previous_epoch
+from broker.metadata.node import Incarnation, Node, previous_epoch
 from broker.metadata.snapshots import SnapshotRules, Snapshots
 from coordinator.cluster.brokers.features import bootstrap_records
 from coordinator.cluster.configs.resource import ResourceType
 from coordinator.cluster.configs.rules import Checker, ConfigRules
 from coordinator.cluster.controller import Controller
-from coordinator.cluster.formatting import claim, random_uuid
+from coordinator.cluster.formatting import Identity, claim, random_uuid
 from coordinator.cluster.image import Image
 from coordinator.cluster.loader import MetadataLoader, raised
 from coordinator.cluster.options import ClusterOptions
@@ -39,8 +39,8 @@ from storage.config import LogConfig
 from storage.disk import Disk
 
 
-class Settings(NamedTuple):
-    """The node's data directories, and its options."""
+class MetadataSettings(NamedTuple):
+    """The node's data directories, and the options of its metadata."""
 
     log_dirs: tuple[str, ...]
     options: ClusterOptions
@@ -56,8 +56,23 @@ class Settings(NamedTuple):
         return self.metadata_log_dir or self.log_dirs[0]
 
 
-async def done() -> None:
-    """Of a log that this node leads: nothing is at work but what it was asked."""
+def begin_incarnation(
+    settings: MetadataSettings, identity: Identity, new_uuid: Callable[[], Uuid], disk: Disk
+) -> Incarnation:
+    """Returns this run of the broker. Call it before the logs are opened, which removes clean-shutdown markers."""
+    return Incarnation(
+        settings.options.node_id,
+        identity,
+        settings.log_dirs,
+        settings.metadata_dir,
+        incarnation_id=new_uuid(),
+        rack=settings.options.rack,
+        previous_broker_epoch=previous_epoch(disk, settings.log_dirs),
+    )
+
+
+async def no_stop() -> None:
+    """Stops nothing: a log that this node leads has no task."""
 
 
 class Metadata(NamedTuple):
@@ -69,25 +84,25 @@ class Metadata(NamedTuple):
     controller: Controller
     node: Node
     snapshots: Snapshots
-    stop: Callable[[], Awaitable[None]] = done
-    """Ends what keeps the log up to date."""
+    stop: Callable[[], Awaitable[None]] = no_stop
+    """Ends the task that keeps the log up to date."""
 
     async def leave(self) -> None:
-        """Leave the cluster as after a controlled shutdown, and follow it no longer. Raises KafkaError."""
+        """Leaves the cluster by a controlled shutdown, and follows its log no longer. Raises KafkaError."""
         try:
             await self.node.leave()
         finally:
             await self.stop()
 
     def close(self) -> None:
-        """Close the log, once the node has left and no flush is under way. Raises LogDirFailure."""
+        """Closes the log, once the node has left and no flush is under way. Raises LogDirFailure."""
         self.snapshots.close()
         self.snapshots.write_if_due()
         self.metadata_log.close()
 
 
 def open_metadata(
-    settings: Settings,
+    settings: MetadataSettings,
     *,
     disk: Disk,
     clock: RuntimeClock,
@@ -98,7 +113,7 @@ def open_metadata(
 ) -> Metadata:
     """Formats empty directories, loads the metadata, and leads its log in a new epoch.
 
-    Call it before the logs are opened, which takes their clean-shutdown markers away. `on_fault` is called with
+    Call it before the logs are opened, which removes their clean-shutdown markers. `on_fault` is called with
     subscribers' errors. Raises WrongOwner, CorruptCheckpoint, KafkaError, OSError.
     """
     options, metadata_dir = settings.options, settings.metadata_dir
@@ -137,16 +152,6 @@ def open_metadata(
     configs = ConfigRules(options.node_id, options.static_configs, settings.checkers, settings.list_options)
     controller = LocalController(log, loader, options, configs, new_uuid, on_failure)
     controller.activate(bootstrap)
-    node = Node(
-        options.node_id,
-        identity,
-        settings.log_dirs,
-        metadata_dir,
-        controller,
-        image,
-        new_uuid,
-        rack=options.rack,
-        previous_broker_epoch=previous_epoch(disk, settings.log_dirs),
-    )
+    node = Node(begin_incarnation(settings, identity, new_uuid, disk), controller, image)
     snapshots.write_if_due()
     return Metadata(image, loader, log, controller, node, snapshots)

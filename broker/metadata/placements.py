@@ -1,6 +1,7 @@
-"""Tells the controllers in which of this broker's log directories its replicas are, where they left the choice to it.
+"""Reports to the controllers in which of this broker's log directories its replicas are, where it chose by itself.
 
-What is not taken is told again, after a pause, until it is. Source: Kafka's AssignmentsManager (KIP-858).
+A report that no controller has taken is sent again, after a pause, until one has. Source: Kafka's AssignmentsManager
+(KIP-858).
 """
 
 from __future__ import annotations
@@ -17,54 +18,60 @@ from broker.peers.waiting import pause
 from protocol.errors import KafkaError
 from protocol.types import TopicPartition, Uuid
 
-MAX_PLACES: Final = 2_250
-"""Of one request (AssignReplicasToDirsRequest.MAX_ASSIGNMENTS_PER_REQUEST)."""
+MAX_PLACEMENTS: Final = 2_250
+"""The most of one request (AssignReplicasToDirsRequest.MAX_ASSIGNMENTS_PER_REQUEST)."""
 
 BACKOFF: Final = Backoff(initial_ms=100, max_ms=10_000)
 
-Place: TypeAlias = tuple[TopicPartition, Uuid]
+Placement: TypeAlias = tuple[TopicPartition, Uuid]
+"""A replica, and the id of its log directory."""
 
 log = get_logger("broker.metadata")
 
 
 class Placements:
-    """What is still to be told: the last word on each replica counts."""
+    """The placements that are still to be reported: of each replica the latest."""
 
     def __init__(
-        self, assign: Callable[[Iterable[Place]], Awaitable[None]], clock: Clock, draw: Callable[[], float]
+        self, assign: Callable[[Iterable[Placement]], Awaitable[None]], clock: Clock, draw: Callable[[], float]
     ) -> None:
-        """`assign` tells some; it raises KafkaError where nobody has taken them. `draw` gives random numbers from 0 up
-        to 1."""
+        """`assign` reports some; it raises KafkaError where no controller has taken them. `draw` gives random numbers
+        from 0 up to 1."""
         self._assign = assign
         self._clock = clock
         self._draw = draw
-        self._untold: dict[TopicPartition, Uuid] = {}
-        self._telling: asyncio.Task[None] | None = None
+        self._unreported: dict[TopicPartition, Uuid] = {}
+        self._task: asyncio.Task[None] | None = None
 
     def note(self, name: TopicPartition, directory_id: Uuid) -> None:
-        """The replica is there. Those that are noted in one turn of the event loop are told together."""
-        self._untold[name] = directory_id
-        if self._telling is None or self._telling.done():
-            self._telling = asyncio.get_running_loop().create_task(self._tell())
+        """Notes the log directory of a replica. Those that are noted in one turn of the event loop go in one
+        request."""
+        self._unreported[name] = directory_id
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._report())
 
     def stop(self) -> None:
-        """Tell no more."""
-        if self._telling is not None:
-            self._telling.cancel()
+        """Sends no more reports."""
+        if self._task is not None:
+            self._task.cancel()
 
-    async def _tell(self) -> None:
+    async def _report(self) -> None:
         failures = 0
-        while self._untold:
+        while self._unreported:
             await pause(self._clock, BACKOFF.delay_ms(failures, self._draw()))
-            places = list(islice(self._untold.items(), MAX_PLACES))
+            placements = list(islice(self._unreported.items(), MAX_PLACEMENTS))
             try:
-                await self._assign(places)
+                await self._assign(placements)
             except KafkaError as error:
                 failures += 1
                 if failures == 1:
-                    log.warning("places of replicas were not taken yet", replicas=len(places), reason=str(error))
+                    log.warning(
+                        "no controller took the log directories of replicas yet",
+                        replicas=len(placements),
+                        reason=str(error),
+                    )
                 continue
             failures = 0
-            for name, directory_id in places:
-                if self._untold.get(name) == directory_id:
-                    del self._untold[name]
+            for name, directory_id in placements:
+                if self._unreported.get(name) == directory_id:
+                    del self._unreported[name]

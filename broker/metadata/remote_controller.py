@@ -1,5 +1,5 @@
-"""The controller of a quorum elsewhere: what a broker asks for itself goes to it directly, what it asks for clients in
-Envelopes. A `coordinator.cluster.controller.Controller`; docstrings are there.
+"""The controller of a quorum elsewhere: it gets the broker's own requests directly, and those of clients in Envelopes.
+A `coordinator.cluster.controller.Controller`; docstrings are there.
 
 Source: Kafka's NodeToControllerChannelManager, AutoTopicCreationManager, RPCProducerIdManager, AssignmentsManager.
 """
@@ -10,7 +10,7 @@ from collections.abc import Callable, Container
 from typing import Final, TypeVar
 
 from broker.metadata.controllers import Controllers
-from broker.metadata.forwarding import Asker, forward
+from broker.metadata.forwarding import Requester, forward
 from coordinator.cluster.topics.create import EVERYTHING
 from protocol.codec import decode
 from protocol.errors import ErrorCode, KafkaError, ProtocolError, error_code
@@ -37,36 +37,36 @@ from protocol.schema import identity
 
 R = TypeVar("R")
 
-OWN: Final = Asker("User", "ANONYMOUS", "odradek", "127.0.0.1")
-"""Who this broker is on a listener without authentication."""
+THIS_BROKER: Final = Requester("User", "ANONYMOUS", "odradek", "127.0.0.1")
+"""The broker itself, on a listener without authentication."""
 
 ALLOCATE_MS: Final = 60_000
-"""How long a block of producer ids may take; who waits for one comes again meanwhile."""
+"""How long a block of producer ids may take; clients that wait for one retry meanwhile."""
 
 
 class RemoteController:
-    """The controller that leads the quorum by then, whoever it is."""
+    """The controller that leads the quorum at the time of a request, whichever it is."""
 
     def __init__(self, controllers: Controllers, session_ms: int) -> None:
-        """`session_ms`: broker.session.timeout.ms, after which the next heartbeat says more than this one."""
+        """`session_ms`: broker.session.timeout.ms, after which a heartbeat is of no use any more."""
         self._controllers = controllers
         self._session_ms = session_ms
 
-    async def forward(self, request: object, version: int, asker: Asker) -> bytes:
-        """The body of the answer to a client's request. Raises KafkaError."""
-        return await forward(self._controllers, request, version, asker)
+    async def forward(self, request: object, version: int, requester: Requester) -> bytes:
+        """Returns the body of the response to a client's request. Raises KafkaError."""
+        return await forward(self._controllers, request, version, requester)
 
-    async def _ask(self, request: object, response: type[R], version: int | None = None) -> R:
-        """A request of this broker's, that the controller answers as a client's."""
+    async def _wrapped(self, request: object, response: type[R], version: int | None = None) -> R:
+        """Sends a request of this broker in an Envelope, as the controller takes requests of clients."""
         version = identity(type(request)).versions.last if version is None else version
         try:
-            return decode(response, version, await forward(self._controllers, request, version, OWN))[0]
+            return decode(response, version, await forward(self._controllers, request, version, THIS_BROKER))[0]
         except ProtocolError as error:
             message = f"the controller's answer cannot be read: {error}"
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message) from error
 
     async def _direct(self, request: object, response: type[R], timeout_ms: int, code_of: Callable[[R], int]) -> R:
-        """A request between brokers and controllers. Raises the KafkaError that answers it."""
+        """Sends a request of the APIs between brokers and controllers. Raises the KafkaError that answers it."""
         answer = await self._controllers.send(request, response, timeout_ms, code_of)
         code = error_code(code_of(answer))
         if code:
@@ -76,7 +76,7 @@ class RemoteController:
     async def create_topics(
         self, request: CreateTopicsRequest, describable: Container[str] = EVERYTHING
     ) -> CreateTopicsResponse:
-        return await self._ask(request, CreateTopicsResponse)
+        return await self._wrapped(request, CreateTopicsResponse)
 
     async def delete_topics(
         self,
@@ -85,32 +85,32 @@ class RemoteController:
         deletable: Container[str] = EVERYTHING,
         describable: Container[str] = EVERYTHING,
     ) -> DeleteTopicsResponse:
-        return await self._ask(request, DeleteTopicsResponse, version)
+        return await self._wrapped(request, DeleteTopicsResponse, version)
 
     async def create_partitions(self, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
-        return await self._ask(request, CreatePartitionsResponse)
+        return await self._wrapped(request, CreatePartitionsResponse)
 
     async def alter_configs(self, request: AlterConfigsRequest) -> AlterConfigsResponse:
-        return await self._ask(request, AlterConfigsResponse)
+        return await self._wrapped(request, AlterConfigsResponse)
 
     async def incremental_alter_configs(
         self, request: IncrementalAlterConfigsRequest
     ) -> IncrementalAlterConfigsResponse:
-        return await self._ask(request, IncrementalAlterConfigsResponse)
+        return await self._wrapped(request, IncrementalAlterConfigsResponse)
 
     async def elect_leaders(self, request: ElectLeadersRequest) -> ElectLeadersResponse:
-        return await self._ask(request, ElectLeadersResponse)
+        return await self._wrapped(request, ElectLeadersResponse)
 
     async def alter_partition_reassignments(
         self, request: AlterPartitionReassignmentsRequest
     ) -> AlterPartitionReassignmentsResponse:
-        return await self._ask(request, AlterPartitionReassignmentsResponse)
+        return await self._wrapped(request, AlterPartitionReassignmentsResponse)
 
     async def update_features(self, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
-        return await self._ask(request, UpdateFeaturesResponse)
+        return await self._wrapped(request, UpdateFeaturesResponse)
 
     async def unregister_broker(self, request: UnregisterBrokerRequest) -> None:
-        answer = await self._ask(request, UnregisterBrokerResponse)
+        answer = await self._wrapped(request, UnregisterBrokerResponse)
         if answer.error_code:
             raise KafkaError(error_code(answer.error_code), answer.error_message)
 

@@ -1,7 +1,8 @@
-"""A broker's life under controllers elsewhere: registered, caught up, unfenced, kept alive by heartbeats, let go.
+"""A broker's life under controllers elsewhere: registered, caught up, unfenced, kept alive by heartbeats, shut down.
 
 node.register(…) → await node.caught_up() → logs are recovered meanwhile → await node.unfence() → … → await node.leave()
-Heartbeats go on from the registration until the controller lets the broker go. Source: Kafka's BrokerLifecycleManager.
+Heartbeats go on from the registration until the controller lets the broker shut down; a fault that ends them ends the
+broker. Source: Kafka's BrokerLifecycleManager.
 """
 
 from __future__ import annotations
@@ -12,34 +13,33 @@ from typing import Final, NamedTuple
 
 from broker.clock import Clock
 from broker.logging import get_logger
-from broker.metadata.node import UNKNOWN_EPOCH, Node, NodeState
+from broker.metadata.node import UNKNOWN_EPOCH, Incarnation, Node, NodeState
 from broker.metadata.placements import Placements
 from broker.peers.backoff import Backoff
 from broker.peers.waiting import done_by, pause
 from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.controller import Controller
-from coordinator.cluster.formatting import Identity
 from coordinator.cluster.image import Image
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.broker_heartbeat import BrokerHeartbeatResponse
-from protocol.types import TopicPartition, Uuid
+from protocol.types import TopicPartition
 
 SOON_MS: Final = 10
 """To the next heartbeat while the broker catches up, so that a start with nothing to do is quick."""
 
 LEAVING: Final = Backoff(initial_ms=50, max_ms=2_000)
-"""Between heartbeats that ask to be let go."""
+"""Between heartbeats that ask to shut down."""
 
 LEAVE_MS: Final = 5 * 60 * 1000
 """How long a controller that answers may take to move leaders elsewhere, as Kafka's brokers wait."""
 
-HOPELESS: Final = frozenset({ErrorCode.INCONSISTENT_CLUSTER_ID})
-"""Refusals that no repetition helps: this is a broker of another cluster."""
+FATAL: Final = frozenset({ErrorCode.INCONSISTENT_CLUSTER_ID})
+"""Errors of a registration that no retry mends: this is a broker of another cluster."""
 
 log = get_logger("broker.metadata")
 
 
-class LifeTimes(NamedTuple):
+class LifecycleTimes(NamedTuple):
     """broker.heartbeat.interval.ms, broker.session.timeout.ms and initial.broker.registration.timeout.ms."""
 
     heartbeat_ms: int = 2_000
@@ -48,29 +48,23 @@ class LifeTimes(NamedTuple):
 
 
 class RemoteNode(Node):
-    """This broker as the quorum has it."""
+    """This broker as a member of a cluster whose controllers are elsewhere."""
 
     def __init__(
         self,
-        node_id: int,
-        identity: Identity,
-        log_dirs: Sequence[str],
-        metadata_dir: str,
+        incarnation: Incarnation,
         controller: Controller,
         image: Image,
-        new_uuid: Callable[[], Uuid],
         *,
         clock: Clock,
         draw: Callable[[], float],
-        times: LifeTimes,
-        rack: str | None = None,
-        previous_broker_epoch: int = UNKNOWN_EPOCH,
+        times: LifecycleTimes,
+        on_failure: Callable[[KafkaError], None],
     ) -> None:
-        """`draw` gives random numbers from 0 up to 1."""
-        super().__init__(
-            node_id, identity, log_dirs, metadata_dir, controller, image, new_uuid,
-            rack=rack, previous_broker_epoch=previous_broker_epoch,
-        )  # fmt: skip
+        """`draw` gives random numbers from 0 up to 1; `on_failure` is called once when heartbeats cannot be sent any
+        more."""
+        super().__init__(incarnation, controller, image)
+        self._on_failure = on_failure
         self._clock = clock
         self._draw = draw
         self._times = times
@@ -78,20 +72,21 @@ class RemoteNode(Node):
         loop = asyncio.get_running_loop()
         self._caught_up: asyncio.Future[None] = loop.create_future()
         self._unfenced: asyncio.Future[None] = loop.create_future()
-        self._let_go: asyncio.Future[None] = loop.create_future()
-        self._poked: asyncio.Future[None] = loop.create_future()
+        self._may_shut_down: asyncio.Future[None] = loop.create_future()
+        self._hurried: asyncio.Future[None] = loop.create_future()
         self._ready = False
-        """Whether the broker may be unfenced: its logs are there."""
+        """True once the broker may be unfenced, since its logs are open."""
         self._leaving = 0
-        """Heartbeats that asked to be let go and were answered."""
+        """Counts the answered heartbeats that asked to shut down."""
         self._answered_ms = clock.monotonic_ms()
+        """The time of the last answered heartbeat."""
         self._problem = ""
         self._heartbeats: asyncio.Task[None] | None = None
         self._placements = Placements(self.assign_directories, clock, draw)
 
     async def register(self, endpoints: Sequence[Endpoint], failed: Container[str] = ()) -> None:
-        """Register, over and over for as long as a start may take it; heartbeats begin. Raises KafkaError with the
-        last refusal."""
+        """Registers the node, and begins with heartbeats. Retries for initial.broker.registration.timeout.ms, then
+        raises the last KafkaError."""
         request = self._registration(endpoints, failed)
         request.log_dirs.sort()  # as Kafka's brokers name them
         deadline_ms = self._clock.monotonic_ms() + self._times.registration_ms
@@ -102,14 +97,14 @@ class RemoteNode(Node):
             except KafkaError as error:
                 failures += 1
                 delay_ms = self._backoff.delay_ms(failures, self._draw())
-                if error.code in HOPELESS or self._clock.monotonic_ms() + delay_ms >= deadline_ms:
-                    raise self._refused(error) from error
-                self._tell("the controller does not register this broker yet", error)
+                if error.code in FATAL or self._clock.monotonic_ms() + delay_ms >= deadline_ms:
+                    raise self._not_registered(error) from error
+                self._log_problem("the controller does not register this broker yet", error)
                 await pause(self._clock, delay_ms)
         log.info("registered", node=self.node_id, epoch=self.broker_epoch)
         self._heartbeats = asyncio.get_running_loop().create_task(self._live())
 
-    def _refused(self, error: KafkaError) -> KafkaError:
+    def _not_registered(self, error: KafkaError) -> KafkaError:
         message = (
             f"node.id {self.node_id} of cluster {self.identity.cluster_id} could not register with the controllers: "
             f"{error.code.name}: {error.message}"
@@ -117,83 +112,90 @@ class RemoteNode(Node):
         return KafkaError(error.code, message)
 
     async def caught_up(self) -> None:
-        """Returns once the image has everything up to this broker's registration."""
+        """Returns once the image has all records up to this broker's registration."""
         await asyncio.shield(self._caught_up)
 
     async def unfence(self) -> None:
-        """Be unfenced, whenever the controller does it, and lead what this broker may."""
+        """Returns once the controller has unfenced this broker, which may lead from then on."""
         self._ready = True
-        self._poke()
+        self._hurry()
         await asyncio.shield(self._unfenced)
 
     async def leave(self) -> None:
-        """Hand over what this broker leads, as far as somebody else can lead it; then it is fenced. Gives up on
-        controllers that do not answer for as long as a session lasts: they fence it by themselves."""
+        """Hands over the partitions that this broker leads, as far as other brokers can lead them; then it is fenced.
+        Gives up on controllers that do not answer for as long as a session lasts: they fence it by themselves."""
         if self._heartbeats is None:
             return
-        if self.state is NodeState.RUNNING:
+        if self.state is NodeState.RUNNING and not self._heartbeats.done():
             self.state = NodeState.PENDING_CONTROLLED_SHUTDOWN
             self._answered_ms = begun_ms = self._clock.monotonic_ms()
-            self._poke()
-            while not self._let_go.done() and (now_ms := self._clock.monotonic_ms()) < begun_ms + LEAVE_MS:
+            self._hurry()
+            while not self._may_shut_down.done() and (now_ms := self._clock.monotonic_ms()) < begun_ms + LEAVE_MS:
                 deadline_ms = min(self._answered_ms + self._times.session_ms, begun_ms + LEAVE_MS)
                 if now_ms >= deadline_ms:
                     log.warning("no controller let this broker go", reason=self._problem or "none answered")
                     break
-                await done_by(self._clock, deadline_ms, self._let_go)
+                await done_by(self._clock, deadline_ms, self._may_shut_down)
         self.state = NodeState.SHUTTING_DOWN
         self._placements.stop()
         self._heartbeats.cancel()
         await asyncio.wait([self._heartbeats])
 
     def placed(self, name: TopicPartition, log_dir: str) -> None:
-        """Tell the controllers in which log directory a replica is, as they left that to this broker."""
+        """Reports the log directory of a new replica, for which the controllers had chosen none."""
         directory_id = self.directory_ids.get(log_dir)
         if directory_id is not None:
             self._placements.note(name, directory_id)
 
-    def _poke(self) -> None:
-        """There is something to say before the next heartbeat is due."""
-        if not self._poked.done():
-            self._poked.set_result(None)
+    def _hurry(self) -> None:
+        """Sends the next heartbeat before it is due."""
+        if not self._hurried.done():
+            self._hurried.set_result(None)
 
     async def _live(self) -> None:
+        try:
+            await self._send_heartbeats()
+        except Exception as error:  # a fault of ours: the broker would go on to serve, though it is soon fenced
+            log.error("no heartbeats are sent any longer", exc_info=error)
+            self._on_failure(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{type(error).__name__}: {error}"))
+
+    async def _send_heartbeats(self) -> None:
         failures = 0
         while True:
-            self._poked = asyncio.get_running_loop().create_future()
+            self._hurried = asyncio.get_running_loop().create_future()
             leaving = self.state is NodeState.PENDING_CONTROLLED_SHUTDOWN
             try:
                 response = await self._heartbeat(want_fence=not self._ready, want_shut_down=leaving)
             except KafkaError as error:
                 failures += 1
-                self._tell("no heartbeat was taken", error)
+                self._log_problem("no heartbeat was taken", error)
                 await pause(self._clock, self._backoff.delay_ms(failures, self._draw()))
                 continue
             failures, self._problem, self._answered_ms = 0, "", self._clock.monotonic_ms()
-            delay_ms = HEARD[self.state](self, response)
-            await done_by(self._clock, self._clock.monotonic_ms() + delay_ms, self._poked)
+            delay_ms = ANSWERED[self.state](self, response)
+            await done_by(self._clock, self._clock.monotonic_ms() + delay_ms, self._hurried)
 
-    # What an answer means, and how soon the next heartbeat follows.
+    # Take in the answer to a heartbeat, and return the delay of the next one in milliseconds.
 
-    def _heard_starting(self, response: BrokerHeartbeatResponse) -> int:
+    def _answered_starting(self, response: BrokerHeartbeatResponse) -> int:
         if response.is_caught_up:
             self.state = NodeState.RECOVERY
             self._caught_up.set_result(None)
         return SOON_MS
 
-    def _heard_recovering(self, response: BrokerHeartbeatResponse) -> int:
+    def _answered_recovering(self, response: BrokerHeartbeatResponse) -> int:
         if not response.is_fenced:
             self.state = NodeState.RUNNING
             log.info("unfenced", node=self.node_id)
             self._unfenced.set_result(None)
         return self._interval_ms
 
-    def _heard_running(self, response: BrokerHeartbeatResponse) -> int:
+    def _answered_running(self, response: BrokerHeartbeatResponse) -> int:
         return self._interval_ms
 
-    def _heard_leaving(self, response: BrokerHeartbeatResponse) -> int:
-        if response.should_shut_down and not self._let_go.done():
-            self._let_go.set_result(None)
+    def _answered_leaving(self, response: BrokerHeartbeatResponse) -> int:
+        if response.should_shut_down and not self._may_shut_down.done():
+            self._may_shut_down.set_result(None)
         self._leaving += 1
         return LEAVING.delay_ms(self._leaving, self._draw())
 
@@ -201,18 +203,18 @@ class RemoteNode(Node):
     def _interval_ms(self) -> int:
         return max(self._times.heartbeat_ms, SOON_MS)
 
-    def _tell(self, event: str, error: KafkaError) -> None:
-        """Once for each reason in a row, not at every try."""
+    def _log_problem(self, event: str, error: KafkaError) -> None:
+        """Logs a problem once, not at every try."""
         problem = f"{error.code.name}: {error.message}"
         if problem != self._problem:
             self._problem = problem
             log.warning(event, node=self.node_id, reason=problem)
 
 
-HEARD: Final[dict[NodeState, Callable[[RemoteNode, BrokerHeartbeatResponse], int]]] = {
-    NodeState.STARTING: RemoteNode._heard_starting,
-    NodeState.RECOVERY: RemoteNode._heard_recovering,
-    NodeState.RUNNING: RemoteNode._heard_running,
-    NodeState.PENDING_CONTROLLED_SHUTDOWN: RemoteNode._heard_leaving,
-    NodeState.SHUTTING_DOWN: RemoteNode._heard_leaving,
+ANSWERED: Final[dict[NodeState, Callable[[RemoteNode, BrokerHeartbeatResponse], int]]] = {
+    NodeState.STARTING: RemoteNode._answered_starting,
+    NodeState.RECOVERY: RemoteNode._answered_recovering,
+    NodeState.RUNNING: RemoteNode._answered_running,
+    NodeState.PENDING_CONTROLLED_SHUTDOWN: RemoteNode._answered_leaving,
+    NodeState.SHUTTING_DOWN: RemoteNode._answered_leaving,
 }

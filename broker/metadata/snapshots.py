@@ -1,8 +1,9 @@
-"""Decides when the metadata log's snapshot is renewed, and which records go once a snapshot stands for them (KIP-630).
+"""Decides when a snapshot of the metadata is written, and which records are deleted once a snapshot covers them
+(KIP-630).
 
-A snapshot is of what is committed. It is written beside the clients, of a copy of the image, and has its name once it
-is whole and on the device; only then the log is cut before an older snapshot, and the snapshots before that one go. So
-a process or machine that goes down anywhere in between leaves the newest whole snapshot, and the log from there on.
+A snapshot has what is committed. It is written beside the clients, of a copy of the image, and gets its name once it is
+whole and on the device; only then the log is cut before an older snapshot, and earlier snapshots are deleted. So a
+process or machine that goes down anywhere in between leaves the newest whole snapshot, and the log from there on.
 Source: Kafka's SnapshotGenerator and KafkaMetadataLog.
 """
 
@@ -22,8 +23,8 @@ from protocol.records.control import KRaftVersionRecord, VotersRecord
 from storage.disk import Disk
 
 DUE_AT_START_BYTES = 1 << 20
-"""Bytes of the log since the last snapshot, at a start and at a clean stop: some 10,000 records, which take a tenth of
-a second to replay. While the broker runs, options say when."""
+"""How many bytes of the log behind the last snapshot make a new one due at a start and at a clean stop: some 10,000
+records, which take a tenth of a second to replay. While the broker runs, options say when."""
 
 
 class SnapshotRules(NamedTuple):
@@ -35,7 +36,7 @@ class SnapshotRules(NamedTuple):
     retention_ms: int = 7 * 24 * 60 * 60 * 1000  # metadata.max.retention.ms
 
 
-class Taken(NamedTuple):
+class SnapshotContent(NamedTuple):
     """The content of a snapshot to be written."""
 
     snapshot_id: SnapshotId
@@ -45,7 +46,7 @@ class Taken(NamedTuple):
 
 
 class Snapshots:
-    """The snapshots beside the log, oldest first."""
+    """The snapshots beside the metadata log, oldest first."""
 
     def __init__(
         self,
@@ -58,7 +59,7 @@ class Snapshots:
         clock: RuntimeClock,
         worker: Worker,
     ) -> None:
-        """`replayed_bytes` of the log came after the snapshot that the start began with."""
+        """`replayed_bytes`: how much of the log the start replayed behind the newest snapshot."""
         self._loader = loader
         self._log = log
         self._rules = rules
@@ -79,15 +80,16 @@ class Snapshots:
             self._begin()
 
     def adopted(self, file: SnapshotFile) -> None:
-        """A snapshot of the leader's stands for all before it: the log begins there, and older ones are of no use."""
+        """Takes over a snapshot of the leader's, at which the log begins anew, and deletes the older ones."""
         self._size_bytes, self._begun_ms = 0, self._clock.now_ms()
-        older = [one.snapshot_id for one in self._files]
+        older = [older.snapshot_id for older in self._files]
         self._files = [file]
         if older:
             self._run(lambda: self._log.delete_snapshots(older))
 
-    def look(self) -> None:
-        """Looks, at intervals, whether a snapshot is due by time, and which are old enough to go. Does not wait."""
+    def maintain(self) -> None:
+        """Begins a snapshot that is due by time, and deletes snapshots that are old enough; call it at intervals. Does
+        not wait."""
         interval_ms = self._rules.max_interval_ms
         if interval_ms and self._size_bytes and self._clock.now_ms() - self._begun_ms >= interval_ms:
             self._begin()
@@ -95,22 +97,22 @@ class Snapshots:
         self._run(self._log.delete_expired)
 
     def write_if_due(self) -> None:
-        """Writes a snapshot at a start or a stop, when nobody waits. Raises LogDirFailure, LogDirFull."""
+        """Writes a snapshot on this thread, at a start or a stop, if one is due. Raises LogDirFailure, LogDirFull."""
         if self._size_bytes >= DUE_AT_START_BYTES and not self._loader.in_transaction:
-            taken = self._take()
-            if taken is not None:
-                self._add(self._write(taken))
+            content = self._content()
+            if content is not None:
+                self._add(self._write(content))
 
     def close(self) -> None:
         """Drops a snapshot that is being written."""
         self._closed = True
 
     def _begin(self) -> None:
-        """Write a snapshot beside the clients, unless one is being written."""
+        """Writes a snapshot beside the clients, unless one is being written."""
         if self._writing or self._closed or self._loader.in_transaction:
             return
-        taken = self._take()
-        if taken is None:
+        content = self._content()
+        if content is None:
             return
         self._writing = True
         files: list[SnapshotFile] = []
@@ -121,46 +123,46 @@ class Snapshots:
                 for file in files:  # none after a failure of the disk, which has been reported and is acted upon
                     self._add(file)
 
-        self._worker.run(lambda: files.append(self._write(taken)), written)
+        self._worker.run(lambda: files.append(self._write(content)), written)
 
-    def _take(self) -> Taken | None:
-        """Returns the committed state by now; None when the newest snapshot is of just that."""
+    def _content(self) -> SnapshotContent | None:
+        """Returns the committed state by now; None when the newest snapshot has just that."""
         image, voters = self._loader.image, self._loader.voters
         snapshot_id = SnapshotId(image.offset + 1, image.epoch)
         self._size_bytes, self._begun_ms = 0, self._clock.now_ms()
         if self._files and self._files[-1].snapshot_id == snapshot_id:
             return None
         quorum: list[KRaftVersionRecord | VotersRecord] = []
-        if image.kraft_version and voters is not None:  # else they are in everybody's configuration
+        if image.kraft_version and voters is not None:  # else the voters are in the configuration
             quorum = [KRaftVersionRecord(version=0, k_raft_version=image.kraft_version), voters]
-        return Taken(snapshot_id, image.copy(), quorum, self._loader.last_timestamp_ms)
+        return SnapshotContent(snapshot_id, image.copy(), quorum, self._loader.last_timestamp_ms)
 
-    def _write(self, taken: Taken) -> SnapshotFile:
+    def _write(self, content: SnapshotContent) -> SnapshotFile:
         with self._log.failing("writing a snapshot of"):
             write_snapshot(
                 self._disk,
-                snapshot_path(self._log.directory, taken.snapshot_id),
-                list(records_of(taken.image)),
-                metadata_version=taken.image.metadata_version,
-                last_timestamp=taken.last_timestamp_ms,
+                snapshot_path(self._log.directory, content.snapshot_id),
+                list(records_of(content.image)),
+                metadata_version=content.image.metadata_version,
+                last_timestamp=content.last_timestamp_ms,
                 now_ms=self._clock.now_ms(),
-                epoch=taken.snapshot_id.epoch,
-                quorum=taken.quorum,
+                epoch=content.snapshot_id.epoch,
+                quorum=content.quorum,
             )
-            return stat_snapshot(self._disk, self._log.directory, taken.snapshot_id)
+            return stat_snapshot(self._disk, self._log.directory, content.snapshot_id)
 
     def _add(self, file: SnapshotFile) -> None:
         self._files.append(file)
         self._clean()
 
     def _clean(self) -> None:
-        """Cut the log before the oldest snapshot that stays, and let go of those before it."""
-        doomed: list[SnapshotId] = []
+        """Cuts the log before the oldest snapshot that stays, and deletes those before it."""
+        expired: list[SnapshotId] = []
         while len(self._files) > 1 and self._is_expired(self._files[0]):
             self._log.cut(self._files[1].snapshot_id.offset)
-            doomed.append(self._files.pop(0).snapshot_id)
-        if doomed:
-            self._run(lambda: self._log.delete_snapshots(doomed))
+            expired.append(self._files.pop(0).snapshot_id)
+        if expired:
+            self._run(lambda: self._log.delete_snapshots(expired))
 
     def _is_expired(self, oldest: SnapshotFile) -> bool:
         rules = self._rules

@@ -135,7 +135,7 @@ class Housekeeping:
         self.broker.logs.apply_retention(self.broker.clock.now_ms())
 
     def look_at_metadata(self) -> None:
-        self.broker.metadata_snapshots.look()
+        self.broker.metadata_snapshots.maintain()
 
     def forget_producers(self) -> None:
         now_ms = self.broker.clock.now_ms()

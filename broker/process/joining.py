@@ -9,10 +9,10 @@ from collections.abc import Callable, Container, Sequence
 from broker import handlers
 from broker.clock import Clock
 from broker.config import BrokerConfig
-from broker.metadata.joining import MetadataWorkers, Outside, Quorum, join
-from broker.metadata.observing import Times
-from broker.metadata.opening import Metadata, Settings
-from broker.metadata.remote_node import LifeTimes
+from broker.metadata.joining import MetadataEnvironment, MetadataWorkers, Quorum, join
+from broker.metadata.observing import QuorumTimes
+from broker.metadata.opening import Metadata, MetadataSettings
+from broker.metadata.remote_node import LifecycleTimes
 from broker.requests.api import Apis
 from broker.requests.forwarding import ForwardingApis
 from coordinator.cluster.brokers.info import Endpoint
@@ -24,7 +24,7 @@ from storage.disk import Disk
 
 async def join_quorum(
     config: BrokerConfig,
-    settings: Settings,
+    settings: MetadataSettings,
     endpoints: Sequence[Endpoint],
     failed: Container[str],
     *,
@@ -36,8 +36,8 @@ async def join_quorum(
 ) -> tuple[Metadata, Apis]:
     """What the broker has of the cluster, once it is registered and caught up; and the table of its APIs. Raises
     WrongOwner, CorruptCheckpoint, KafkaError, OSError."""
-    outside = Outside(disk, clock, worker, os.urandom, random.random, on_failure, on_fault)
-    joined = await join(settings, quorum_of(config), endpoints, failed, outside)
+    environment = MetadataEnvironment(disk, clock, worker, os.urandom, random.random, on_failure, on_fault)
+    joined = await join(settings, quorum_of(config), endpoints, failed, environment)
     return joined.metadata, ForwardingApis(handlers.__name__, handlers.NAMES, joined.controller)
 
 
@@ -47,12 +47,12 @@ def quorum_of(config: BrokerConfig) -> Quorum:
         voters={one.node_id: Location(one.host, one.port) for one in config.controllers if one.node_id >= 0},
         bootstrap=tuple(Location(one.host, one.port) for one in config.controllers),
         listener=config.controller_listener_names[0],
-        times=Times(
+        times=QuorumTimes(
             request_ms=config.controller_quorum_request_timeout_ms,
             fetch_ms=config.controller_quorum_fetch_timeout_ms,
             backoff_ms=config.controller_quorum_retry_backoff_ms,
         ),
-        life=LifeTimes(
+        lifecycle=LifecycleTimes(
             heartbeat_ms=config.broker_heartbeat_interval_ms,
             session_ms=config.broker_session_timeout_ms,
             registration_ms=config.initial_broker_registration_timeout_ms,

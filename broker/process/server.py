@@ -27,7 +27,7 @@ from broker.disks.open_logs import open_logs
 from broker.fast import FAST
 from broker.handlers import APIS
 from broker.metadata.log import log_config
-from broker.metadata.opening import Metadata, Settings, open_metadata
+from broker.metadata.opening import Metadata, MetadataSettings, open_metadata
 from broker.metadata.snapshots import SnapshotRules
 from broker.network import descriptors
 from broker.network.admission import Admission
@@ -272,8 +272,8 @@ class Server:
         now_ms = self._clock.now_ms()
         return open_logs(self.config, self.metadata.image, self._disk, now_ms, self._failed_dirs)
 
-    def _settings(self) -> Settings:
-        return Settings(
+    def _settings(self) -> MetadataSettings:
+        return MetadataSettings(
             log_dirs=tuple(self.config.data_dirs),
             options=cluster_options(self.config, self.told),
             metadata_log_dir=self.config.metadata_dir,
@@ -299,7 +299,7 @@ class Server:
         )
 
     def _metadata_failed(self, error: KafkaError) -> None:
-        log.error("the metadata log failed; stopping", reason=str(error))
+        log.error("this broker's part in the cluster failed; stopping", reason=str(error))
         self._failed()
 
     def _subscriber_failed(self, error: Exception) -> None:

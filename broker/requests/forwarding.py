@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from broker.metadata.forwarding import FORWARDED, Asker
+from broker.metadata.forwarding import FORWARDED, Requester
 from broker.requests.api import Api, Apis
 from broker.requests.call import Call
 
@@ -16,7 +16,7 @@ from broker.requests.call import Call
 class Forwarder(Protocol):
     """Who reaches the controllers."""
 
-    async def forward(self, request: object, version: int, asker: Asker) -> bytes:
+    async def forward(self, request: object, version: int, requester: Requester) -> bytes:
         """The body of the answer to a client's request. Raises KafkaError."""
         ...
 
@@ -40,5 +40,5 @@ class ForwardingApis(Apis):
     async def _forward(self, call: Call[object]) -> bytes:
         context = call.context
         principal = context.principal
-        asker = Asker(principal.kind, principal.name, context.client_id, context.connection.ip)
-        return await self._controllers.forward(call.request, call.version, asker)
+        requester = Requester(principal.kind, principal.name, context.client_id, context.connection.ip)
+        return await self._controllers.forward(call.request, call.version, requester)

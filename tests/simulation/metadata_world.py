@@ -13,7 +13,7 @@ from contextlib import suppress
 from random import Random
 
 from broker.metadata.log import log_config
-from broker.metadata.opening import Metadata, Settings, open_metadata
+from broker.metadata.opening import Metadata, MetadataSettings, open_metadata
 from broker.metadata.snapshots import SnapshotRules
 from coordinator.cluster.changes import Delta
 from coordinator.cluster.image import Image
@@ -59,7 +59,7 @@ class MetadataWorld:
         self.failed = []
         self.tasks: list[asyncio.Task[object]] = []
         metadata = open_metadata(
-            Settings((DIRECTORY,), ClusterOptions(), snapshots=RULES, log_config=CONFIG),
+            MetadataSettings((DIRECTORY,), ClusterOptions(), snapshots=RULES, log_config=CONFIG),
             disk=self.disk,
             clock=self.clock,
             worker=self.worker,
@@ -181,7 +181,7 @@ class MetadataWorld:
             self.worker.work()
             await asyncio.sleep(0)
         elif choice < 0.95:
-            self.metadata.snapshots.look()
+            self.metadata.snapshots.maintain()
         else:
             self.disk.room = self.dice.choice([0, 300, None, None])
         self.harvest()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.metadata.forwarding import Asker, address_bytes, body, envelope
+from broker.metadata.forwarding import Requester, address_bytes, body, envelope
 from protocol.codec import decode, encode
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.messages.delete_topics import DeleteTopicsRequest
@@ -12,7 +12,7 @@ from protocol.messages.envelope import EnvelopeResponse
 from protocol.messages.header import RequestHeader
 from protocol.messages.principal import DefaultPrincipalData
 
-ALICE = Asker("User", "alice", "a-client", "127.0.0.1")
+ALICE = Requester("User", "alice", "a-client", "127.0.0.1")
 REQUEST = DeleteTopicsRequest(topic_names=["orders"], timeout_ms=5)
 
 

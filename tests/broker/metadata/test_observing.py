@@ -11,7 +11,7 @@ from broker.metadata.controllers import Controllers
 from broker.metadata.followed_log import FollowedLog
 from broker.metadata.loading import load
 from broker.metadata.log import open_metadata_log
-from broker.metadata.observing import Observing, Times
+from broker.metadata.observing import Observing, QuorumTimes
 from broker.metadata.snapshots import SnapshotRules, Snapshots
 from broker.peers.settings import Settings
 from coordinator.cluster.image import Image
@@ -68,7 +68,7 @@ class World:
             self.loader,
             self.snapshots,
             self.controllers,
-            Times(),
+            QuorumTimes(),
             "CONTROLLER",
             Threads(),
             self.failures.append,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from broker.metadata.placements import MAX_PLACES, Place, Placements
+from broker.metadata.placements import MAX_PLACEMENTS, Placement, Placements
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
 from tests.broker.peers.scripted import PATIENCE_S, ManualClock
@@ -19,10 +19,10 @@ class World:
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.refusals = 0
-        self.told: list[list[Place]] = []
+        self.told: list[list[Placement]] = []
         self.placements = Placements(self.assign, self.clock, lambda: 0.5)
 
-    async def assign(self, places: Iterable[Place]) -> None:
+    async def assign(self, places: Iterable[Placement]) -> None:
         if self.refusals:
             self.refusals -= 1
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
@@ -65,10 +65,10 @@ async def test_the_last_word_counts() -> None:
 
 async def test_more_than_a_request_may_have_goes_into_several() -> None:
     world = World()
-    for index in range(MAX_PLACES + 1):
+    for index in range(MAX_PLACEMENTS + 1):
         world.placements.note(TopicPartition("orders", index), ONE)
     await world.turns()
-    assert [len(places) for places in world.told] == [MAX_PLACES, 1]
+    assert [len(places) for places in world.told] == [MAX_PLACEMENTS, 1]
 
 
 async def test_a_broker_that_stops_tells_no_more() -> None:

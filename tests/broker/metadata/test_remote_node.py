@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.metadata.node import NodeState
-from broker.metadata.remote_node import LifeTimes, RemoteNode
+from broker.metadata.node import Incarnation, NodeState
+from broker.metadata.remote_node import LifecycleTimes, RemoteNode
 from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.controller import Controller
 from coordinator.cluster.formatting import Identity
@@ -56,24 +56,31 @@ class FakeController:
         )
 
 
+INCARNATION = Incarnation(
+    node_id=7,
+    identity=Identity("the-cluster", {"/b": TWO, "/a": ONE}),
+    log_dirs=("/b", "/a"),
+    metadata_dir="/a",
+    incarnation_id=b"incarnation-----",
+    previous_broker_epoch=5,
+)
+
+
 class World:
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.controller = FakeController()
         self.image = Image("the-cluster")
+        self.failures: list[KafkaError] = []
         controller: Controller = self.controller  # type: ignore[assignment]  # it is asked nothing else
         self.node = RemoteNode(
-            7,
-            Identity("the-cluster", {"/b": TWO, "/a": ONE}),
-            ("/b", "/a"),
-            "/a",
+            INCARNATION,
             controller,
             self.image,
-            lambda: b"incarnation-----",
             clock=self.clock,
             draw=lambda: 0.5,
-            times=LifeTimes(heartbeat_ms=2_000, session_ms=9_000, registration_ms=60_000),
-            previous_broker_epoch=5,
+            times=LifecycleTimes(heartbeat_ms=2_000, session_ms=9_000, registration_ms=60_000),
+            on_failure=self.failures.append,
         )
 
     async def until(self, come: Callable[[], bool]) -> int:
@@ -176,6 +183,19 @@ async def test_a_lost_heartbeat_is_followed_sooner_and_ever_less_often() -> None
     world.controller.refusals = [ErrorCode.REQUEST_TIMED_OUT] * 3
     assert await world.until(lambda: len(world.controller.heartbeats) == before + 4) == 2_000 + 100 + 200 + 400
     await world.end()
+
+
+async def test_a_fault_of_ours_ends_the_broker_instead_of_its_heartbeats(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(request: BrokerHeartbeatRequest) -> None:
+        raise ZeroDivisionError("planted")
+
+    world = World()
+    await world.running()
+    monkeypatch.setattr(world.controller, "broker_heartbeat", fail)
+    await world.until(lambda: bool(world.failures))
+    assert [error.message for error in world.failures] == ["ZeroDivisionError: planted"]
+    async with asyncio.timeout(PATIENCE_S):
+        await world.node.leave()  # at once: no heartbeat will bring the answer that it may shut down
 
 
 async def test_a_failed_directory_is_told_at_once_and_from_then_on() -> None:

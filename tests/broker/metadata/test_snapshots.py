@@ -82,7 +82,7 @@ async def test_only_what_is_committed_gets_into_a_snapshot(tmp_path: Path) -> No
     await asyncio.sleep(0)
     flush, world.worker.given = world.worker.given, []
     world.clock.time_ms += HOUR_MS
-    metadata.snapshots.look()
+    metadata.snapshots.maintain()
     world.worker.work()
     latest = ids(world)[-1]
     assert latest.offset == metadata.metadata_log.high_watermark < metadata.metadata_log.end_offset
@@ -98,13 +98,13 @@ def test_a_snapshot_is_written_by_time_where_there_is_news(tmp_path: Path) -> No
     world = World(tmp_path)
     metadata = world.open(rules=NEVER._replace(max_interval_ms=HOUR_MS))
     before = len(ids(world))
-    metadata.snapshots.look()
+    metadata.snapshots.maintain()
     assert len(ids(world)) == before
     world.clock.time_ms += HOUR_MS
-    metadata.snapshots.look()
+    metadata.snapshots.maintain()
     assert len(ids(world)) == before + 1
     world.clock.time_ms += HOUR_MS
-    metadata.snapshots.look()
+    metadata.snapshots.maintain()
     assert len(ids(world)) == before + 1
 
 
@@ -113,7 +113,7 @@ def test_without_an_interval_time_writes_no_snapshot(tmp_path: Path) -> None:
     metadata = world.open(rules=NEVER._replace(max_interval_ms=0))
     before = ids(world)
     world.clock.time_ms += 100 * HOUR_MS
-    metadata.snapshots.look()
+    metadata.snapshots.maintain()
     assert ids(world) == before
 
 
@@ -138,7 +138,7 @@ def test_what_is_too_old_goes(tmp_path: Path) -> None:
     assert ids(world)[0] == SnapshotId(0, 0)
     world.clock.time_ms += 2 * HOUR_MS
     create(metadata, *(f"later-{at}" for at in range(20)))
-    metadata.snapshots.look()
+    metadata.snapshots.maintain()
     assert len(ids(world)) == 1
     assert metadata.metadata_log.start_offset == ids(world)[0].offset
     assert everything(world.open(register=False).image) == everything(metadata.image)
@@ -148,7 +148,7 @@ def test_the_only_snapshot_stays_however_old_and_large(tmp_path: Path) -> None:
     world = World(tmp_path)
     metadata = world.open(rules=NEVER._replace(retention_ms=1, retention_bytes=1, max_interval_ms=0))
     world.clock.time_ms += HOUR_MS
-    metadata.snapshots.look()
+    metadata.snapshots.maintain()
     assert ids(world) == [SnapshotId(0, 0)]
 
 

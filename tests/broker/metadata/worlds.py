@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from broker.metadata.log import CONFIG
-from broker.metadata.opening import Metadata, Settings, open_metadata
+from broker.metadata.opening import Metadata, MetadataSettings, open_metadata
 from broker.metadata.snapshots import SnapshotRules
 from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.options import ClusterOptions
@@ -93,7 +93,7 @@ class World:
         """A running node; without `register`, one that has read its metadata and no more."""
         self.clock.time_ms += 1_000
         metadata = open_metadata(
-            Settings(
+            MetadataSettings(
                 self.directories,
                 options,
                 cluster_id=cluster_id,
