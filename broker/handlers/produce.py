@@ -21,7 +21,7 @@ from broker.replica.partition import Partition
 from broker.requests.api import Api
 from broker.requests.call import Call
 from broker.requests.produce_commit import ParkedProduce, Uncommitted
-from broker.requests.produce_rules import ATTRIBUTES_LOW_BYTE, Refused, checked_records, corrupt, not_verified, refused
+from broker.requests.produce_rules import Refused, checked_records, corrupt, is_transactional, not_verified, refused
 from broker.requests.verification import NOTHING, Supports, Verified, refused_all, verify
 from coordinator.cluster.topics.names import is_internal
 from protocol.errors import ErrorCode, KafkaError, ProtocolError, error_code
@@ -36,10 +36,6 @@ from protocol.messages.produce import (
     TopicProduceResponse,
 )
 from protocol.records.batch import (
-    AT_MAGIC,
-    HEADER_SIZE,
-    MAGIC_V2,
-    TRANSACTIONAL,
     BatchHeader,
     read_header,
 )
@@ -283,7 +279,7 @@ def produce_partition(
     try:
         partition = call.broker.replicas.leader(topic, data.index)
     except KafkaError as error:
-        return refused(data.index, corrupt(data.records) or error)
+        return refused(data.index, corrupt(call.request, data) or error)
     try:
         records = checked_records(call.version, data.records)
     except KafkaError as error:
@@ -317,14 +313,8 @@ def transactional_batches(call: Call[ProduceRequest]) -> dict[TopicPartition, Ba
     found: dict[TopicPartition, BatchHeader] = {}
     for topic in call.request.topic_data:
         for data in topic.partition_data:
-            records = data.records
-            if (
-                isinstance(records, memoryview)
-                and len(records) >= HEADER_SIZE
-                and records[AT_MAGIC] == MAGIC_V2
-                and records[ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL
-            ):
-                found[TopicPartition(name_of(call, topic) or "", data.index)] = read_header(records)
+            if is_transactional(data.records):
+                found[TopicPartition(name_of(call, topic) or "", data.index)] = read_header(data.records)
     return found
 
 

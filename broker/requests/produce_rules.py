@@ -7,11 +7,16 @@ ByteBufferLogInputStream, ReplicaManager.appendToLocalLog, LogValidator.processR
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from protocol.errors import ErrorCode, InvalidRecords, KafkaError
-from protocol.messages.produce import BatchIndexAndErrorMessage, PartitionProduceResponse
-from protocol.records.batch import AT_MAGIC, COMPRESSION_MASK, LOG_OVERHEAD, MAGIC_V2
+from protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+)
+from protocol.records.batch import AT_MAGIC, COMPRESSION_MASK, HEADER_SIZE, LOG_OVERHEAD, MAGIC_V2, TRANSACTIONAL
 from protocol.records.compression import Compression
 from protocol.records.walk import NO_KEY
 
@@ -74,9 +79,30 @@ def checked_records(version: int, records: object) -> memoryview:
     return given
 
 
-def corrupt(records: object) -> Refused | None:
-    """Returns the error of records that are not even a batch, whatever their partition: Kafka looks for transactional
-    ones before it looks for partitions."""
+def is_transactional(records: object) -> TypeGuard[memoryview]:
+    """Whether they are a batch that is part of a transaction; an odd one is left to the append."""
+    return (
+        isinstance(records, memoryview)
+        and len(records) >= HEADER_SIZE
+        and records[AT_MAGIC] == MAGIC_V2
+        and bool(records[ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL)
+    )
+
+
+def corrupt(request: ProduceRequest, data: PartitionProduceData) -> Refused | None:
+    """Returns the error of a partition's records that are not even a batch, wherever the partition is. Kafka looks
+    for the first transactional ones of the request before it looks for partitions; it sees none behind those."""
+    for topic in request.topic_data:
+        for each in topic.partition_data:
+            if each is data:
+                return wrong_entry(data.records)
+            if is_transactional(each.records):
+                return None
+    return None
+
+
+def wrong_entry(records: object) -> Refused | None:
+    """Returns the error of what cannot be told to be a message or a batch."""
     try:
         entry_end(records if isinstance(records, memoryview) else NOTHING, 0)
     except Refused as error:

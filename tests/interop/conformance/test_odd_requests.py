@@ -50,6 +50,7 @@ UNSUPPORTED = -7
 FIRST_WITHOUT_CREATION = 4
 """Before it, Metadata creates what it is asked about."""
 
+GROUP, TRANSACTION = 0, 1
 LATEST = -1
 
 
@@ -235,6 +236,22 @@ def test_what_is_wrong_with_records_for_a_partition_that_is_not_here(both: Both)
     both.each_version(ProduceRequest, script)
 
 
+def test_records_behind_those_of_a_transaction_are_not_looked_at(both: Both) -> None:
+    """Kafka looks for the first transactional batch, and for no batch behind it: what is none for a partition that is
+    not here has that partition's error then."""
+
+    def script(peer: Peer, version: int) -> None:
+        if version > 12:
+            return
+        prepared(peer)
+        peer.find_coordinator("odd", TRANSACTION)
+        here = (NAME, 0, transactional_batch())
+        for data in (wrong_magic(), b"\0" * 12, batch(1)):
+            peer.try_ask(produce_of(here, (ABSENT, 0, data), transactional_id="odd"), version)
+
+    both.each_version(ProduceRequest, script)
+
+
 def test_a_timestamp_that_is_not_supported_and_a_partition_that_is_not_here(both: Both) -> None:
     def script(peer: Peer, version: int) -> None:
         prepared(peer)
@@ -307,8 +324,8 @@ def test_a_coordinators_topic_is_not_grown(both: Both, name: str) -> None:
     """Only asked about: Apache Kafka does it, and finds nothing again after its next start."""
 
     def script(peer: Peer, version: int) -> None:
-        peer.find_coordinator("odd", 0)
-        peer.find_coordinator("odd", 1)
+        peer.find_coordinator("odd", GROUP)
+        peer.find_coordinator("odd", TRANSACTION)
         requested = [CreatePartitionsTopic(name=name, count=9, assignments=None)]
         peer.try_ask(CreatePartitionsRequest(topics=requested, timeout_ms=5000, validate_only=True), version)
 

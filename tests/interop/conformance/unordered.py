@@ -4,6 +4,7 @@ from __future__ import annotations
 
 UNORDERED = frozenset(
     {
+        "ProduceResponse.responses",
         "TopicProduceResponse.partition_responses",
         "ApiVersionsResponse.supported_features",
         "ApiVersionsResponse.finalized_features",
@@ -47,6 +48,7 @@ UNORDERED = frozenset(
         "InitializeShareGroupStateResponse.results",
         "DeleteShareGroupStateResponse.results",
         "ShareFetchableTopicResponse.partitions",
+        "ShareAcknowledgeTopicResponse.partitions",
         "ReadStateResult.partitions",
         "ReadStateSummaryResult.partitions",
         "WriteStateResult.partitions",
