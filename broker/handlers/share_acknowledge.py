@@ -34,11 +34,11 @@ async def share_acknowledge(
             error_code=error.code, error_message=error.message, responses=[], node_endpoints=[]
         )
     acknowledging = Acknowledging()
-    acknowledgements = [
-        (PartitionId(topic.topic_id, partition.partition_index), partition.acknowledgement_batches)
+    acknowledgements = {
+        PartitionId(topic.topic_id, partition.partition_index): partition.acknowledgement_batches
         for topic in request.topics
         for partition in topic.partitions
-    ]
+    }
     acknowledging.take(call.broker.share_groups, *key, acknowledgements, Rules(call.version, request.is_renew_ack))
     if not acknowledging.is_done:
         await acknowledging.wait()

@@ -118,7 +118,7 @@ def open_session(call: Call[ShareFetchRequest], key: SessionKey) -> ShareSession
         groups.sessions.find(key)
         return None
     if request.share_session_epoch == INITIAL_EPOCH:
-        if any(each.acknowledgement_batches for topic in request.topics for each in topic.partitions):
+        if acknowledges(request):
             raise KafkaError(ErrorCode.INVALID_REQUEST)
         return groups.open_session(key, named(request.topics), call.connection)
     session = groups.sessions.go_on(key, request.share_session_epoch)
@@ -132,16 +132,20 @@ def open_session(call: Call[ShareFetchRequest], key: SessionKey) -> ShareSession
 def take_acknowledgements(call: Call[ShareFetchRequest], key: SessionKey) -> Acknowledging:
     request = call.request
     acknowledging = Acknowledging()
-    said = [
-        (PartitionId(topic.topic_id, each.partition_index), each.acknowledgement_batches)
-        for topic in request.topics
-        for each in topic.partitions
-        if each.acknowledgement_batches
-    ]
-    if said:
+    if acknowledges(request):
+        said = {
+            PartitionId(topic.topic_id, each.partition_index): each.acknowledgement_batches
+            for topic in request.topics
+            for each in topic.partitions
+        }
         rules = Rules(call.version, request.is_renew_ack)
         acknowledging.take(call.broker.share_groups, *key, said, rules)
     return acknowledging
+
+
+def acknowledges(request: ShareFetchRequest) -> bool:
+    """True when anything is said of any partition: then all that are named count as acknowledged."""
+    return any(each.acknowledgement_batches for topic in request.topics for each in topic.partitions)
 
 
 def begin(call: Call[ShareFetchRequest], key: SessionKey, session: ShareSession | None) -> ShareFetching | None:

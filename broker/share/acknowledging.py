@@ -6,7 +6,7 @@ Source: KafkaApis.handleAcknowledgements and validateAcknowledgementBatches (KIP
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from broker.share.groups import ShareGroups
@@ -88,26 +88,39 @@ class Acknowledging:
         groups: ShareGroups,
         group_id: str,
         member_id: str,
-        acknowledged: Iterable[tuple[PartitionId, Sequence[AcknowledgedBatch]]],
+        acknowledged: Mapping[PartitionId, Sequence[AcknowledgedBatch]],
         rules: Rules,
     ) -> None:
-        """Has the share partitions take their acknowledgements."""
-        for named, batches in acknowledged:
-            self._waiting += 1
+        """Has the share partitions take their acknowledgements. Those of which nothing is said are answered only beside
+        others of which something is, as Apache Kafka has it."""
+        said: dict[PartitionId, list[Said]] = {}
+        for named, batches in acknowledged.items():
             try:
+                groups.check_topic(named)
                 checked = check(batches, rules)
                 groups.partition(named)
-                if not checked:
-                    self._answer(named, None)
-                    continue
-                hosted = groups.find(group_id, named)
-                if hosted is None or not hosted.engine.is_active:
-                    raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             except KafkaError as error:
-                self._answer(named, error)
-                continue
-            hosted.refresh()
-            hosted.acknowledge(member_id, checked, lambda error, named=named: self._answer(named, error))  # type: ignore[misc]
+                self.results[named] = error
+            else:
+                said[named] = checked
+        if not any(said.values()):
+            return
+        self._waiting = len(said)
+        for named, checked in said.items():
+            if checked:
+                self._take_one(groups, group_id, member_id, named, checked)
+            else:
+                self._answer(named, None)
+
+    def _take_one(
+        self, groups: ShareGroups, group_id: str, member_id: str, named: PartitionId, checked: list[Said]
+    ) -> None:
+        hosted = groups.find(group_id, named)
+        if hosted is None or not hosted.engine.is_active:
+            self._answer(named, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            return
+        hosted.refresh()
+        hosted.acknowledge(member_id, checked, lambda error: self._answer(named, error))
 
     def _answer(self, named: PartitionId, error: KafkaError | None) -> None:
         self.results[named] = error

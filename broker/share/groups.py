@@ -25,6 +25,7 @@ from coordinator.cluster.changes import Change, FeatureChanged, PartitionChanged
 from coordinator.group.config import GroupConfig
 from coordinator.group.share.initialization import Initialize
 from coordinator.share.records import ShareKey
+from protocol.errors import ErrorCode, KafkaError
 
 FEATURE = "share.version"
 
@@ -70,6 +71,11 @@ class ShareGroups:
         NOT_LEADER_OR_FOLLOWER."""
         replicas = self.environment.replicas
         return replicas.leader(replicas.name_of(named.topic_id), named.partition)
+
+    def check_topic(self, named: PartitionId) -> None:
+        """Raises UNKNOWN_TOPIC_ID."""
+        if self.environment.replicas.name_of(named.topic_id) is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
 
     def find(self, group_id: str, named: PartitionId) -> Hosted | None:
         """Returns the share partition, if it is here."""

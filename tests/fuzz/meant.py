@@ -9,7 +9,7 @@ from protocol.messages.produce import ProduceRequest
 from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from protocol.messages.write_txn_markers import WriteTxnMarkersRequest
 from protocol.schema import fields_of
-from tests.fuzz.silence import is_silent_over
+from tests.fuzz.silence import is_silent_over, partitions_of
 from tests.fuzz.twins import CLOSED, NO_ANSWER, ORDER, Answers, error_codes
 from tests.interop.conformance.compare import Allowed, Difference
 from tests.interop.conformance.meant import (
@@ -30,10 +30,15 @@ MOST_OPTIONS_OF_OTHERS: Final = 100
 """Only brokers have more."""
 
 CORRUPT_MESSAGE: Final = 2
+UNKNOWN_TOPIC_OR_PARTITION: Final = 3
 FENCED_MEMBER_EPOCH: Final = 110
 EPOCHS: Final = "a member that joins a share group is answered once it has partitions, with the epoch that they have"
 DOUBLED_MARKERS: Final = (
-    "WriteTxnMarkers with two markers of one producer: Apache Kafka answers nothing, or one of them"
+    "WriteTxnMarkers with two of one marker in one partition: Apache Kafka waits for an append too many, or fails"
+)
+PASSED_OVER_MARKERS: Final = (
+    "WriteTxnMarkers whose last marker has no partition that is here: Apache Kafka counts it as written, and looks "
+    "whether that was the last only where one is appended"
 )
 LOST: Final = "Produce with a partition named twice: Apache Kafka loses all but its last records"
 FAILS_AS_A_WHOLE: Final = "Produce with records that are no batch for one of several partitions: here that one fails"
@@ -137,9 +142,10 @@ def reason(difference: Difference, answers: Answers) -> str | None:
     meant_reason = next((one.reason for one in (*MEANT, *MEANT_HERE) if one.covers(difference)), None)
     if meant_reason is not None:
         return meant_reason
-    if answers.theirs == NO_ANSWER:
-        return SILENT if is_silent_over(answers.request) else None
-    return next((why for why, is_so in OF_ANSWERS if is_so(answers)), None)
+    why_all = next((why for why, is_so in OF_ANSWERS if is_so(answers)), None)
+    if why_all is None and answers.theirs == NO_ANSWER and is_silent_over(answers.request):
+        return SILENT
+    return why_all
 
 
 def is_not_in_time(answers: Answers) -> bool:
@@ -168,7 +174,23 @@ def loses_records(answers: Answers) -> bool:
 
 
 def is_of_doubled_markers(answers: Answers) -> bool:
-    return isinstance(answers.request, WriteTxnMarkersRequest) and is_silent_over(answers.request)
+    if not isinstance(answers.request, WriteTxnMarkersRequest) or not is_silent_over(answers.request):
+        return False
+    return answers.theirs == NO_ANSWER or set(error_codes(answers.theirs)) == {UNKNOWN_SERVER_ERROR}
+
+
+def passes_over_the_last(answers: Answers) -> bool:
+    if not isinstance(answers.request, WriteTxnMarkersRequest) or answers.theirs != NO_ANSWER:
+        return False
+    absent = {
+        (topic["name"], part["partition_index"])
+        for marker in answers.ours["markers"]
+        for topic in marker["topics"]
+        for part in topic["partitions"]
+        if part["error_code"] == UNKNOWN_TOPIC_OR_PARTITION
+    }
+    passed_over = [absent.issuperset(partitions_of(marker)) for marker in answers.request.markers]
+    return passed_over[-1] and not all(passed_over)
 
 
 def fails_as_a_whole(answers: Answers) -> bool:
@@ -187,14 +209,15 @@ def is_of_another_epoch(answers: Answers) -> bool:
 
 
 def has_failed(answer: Any) -> bool:
-    """True when there is no answer, or one with an error that its broker did not foresee."""
-    return answer == NO_ANSWER or UNKNOWN_SERVER_ERROR in error_codes(answer)
+    """True for an answer with an error that its broker did not foresee."""
+    return UNKNOWN_SERVER_ERROR in error_codes(answer)
 
 
 OF_ANSWERS: Final[tuple[tuple[str, Callable[[Answers], bool]], ...]] = (
     (NOT_IN_TIME, is_not_in_time),
     (LOST, loses_records),
     (DOUBLED_MARKERS, is_of_doubled_markers),
+    (PASSED_OVER_MARKERS, passes_over_the_last),
     (FAILS_AS_A_WHOLE, fails_as_a_whole),
     (EPOCHS, is_of_another_epoch),
     (FAILED, lambda answers: has_failed(answers.theirs)),

@@ -25,13 +25,12 @@ def has_a_doubled_strategy(request: Any) -> bool:
 
 
 def has_a_doubled_marker(request: Any) -> bool:
-    """Two for one producer, or two in one partition."""
-    producers = [marker.producer_id for marker in request.markers]
-    return len(producers) > len(set(producers)) or any(
-        len(named) > len(set(named))
-        for marker in request.markers
-        for named in [[(topic.name, index) for topic in marker.topics for index in topic.partition_indexes]]
-    )
+    """Two of one marker in one partition."""
+    return any(len(named) > len(set(named)) for named in map(partitions_of, request.markers))
+
+
+def partitions_of(marker: Any) -> list[tuple[str, int]]:
+    return [(topic.name, index) for topic in marker.topics for index in topic.partition_indexes]
 
 
 def has_no_records(request: Any) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from protocol.errors import ProtocolError
 from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -41,6 +42,9 @@ BUSY: Final = frozenset({14, 15, 16, 51})
 PATIENT_TRIES, POLL_S = 10, 0.03
 CLOSED: Final = "the connection is closed"
 UNREADABLE: Final = "an answer that cannot be read"
+ALL_PARTITIONS: Final = 2000
+"""As many as an answer has at most."""
+
 TOPIC_RESOURCE, SET = 2, 0
 OF_AN_EPISODE: Final = re.compile(r"^(d\d+)-")
 GIVES_IDS: Final = frozenset({"InitProducerIdRequest", "EndTxnRequest"})
@@ -127,6 +131,9 @@ class Twins:
             return None
         if isinstance(drawn[0], ProduceRequest) and drawn[0].acks == 0:
             return None  # nothing tells what became of it
+        if isinstance(drawn[0], DescribeTopicPartitionsRequest) and not drawn[0].topics:
+            for request in drawn:  # all topics: those of other episodes would take the room of fewer
+                request.response_partition_limit = ALL_PARTITIONS
         if "" in GROUPS_OF.get(type(drawn[0]).__name__, nothing)(drawn[0]):
             return None  # the group without a name is everybody's
         try:

@@ -22,6 +22,8 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from protocol.messages.read_share_group_state_summary import PartitionData as StatePartition
+from protocol.messages.read_share_group_state_summary import ReadShareGroupStateSummaryRequest, ReadStateSummaryData
 from protocol.messages.share_fetch import FetchPartition, FetchTopic, ShareFetchRequest
 from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
@@ -207,7 +209,22 @@ class FuzzWorld:
             max_bytes=1 << 20, max_records=2, batch_size=2, topics=[fetched], forgotten_topics_data=[],
         )  # fmt: skip
         self.ask(fetch, 1, lambda answer: 0)
+        self.initialized(name, member, ids[topic])
         return Group(name, [member])
+
+    def initialized(self, group: str, member: Member, topic_id: bytes) -> None:
+        """Waits for the states of the share partitions. A heartbeat begins what has failed, as it does in Apache Kafka
+        as long as its __share_group_state is only being made."""
+        partitions = [StatePartition(partition=index, leader_epoch=-1) for index in range(TOPICS["plain"][0])]
+        topic = ReadStateSummaryData(topic_id=topic_id, partitions=partitions)
+        summary = ReadShareGroupStateSummaryRequest(group_id=group, topics=[topic])
+        heartbeat = ShareGroupHeartbeatRequest(group_id=group, member_id=member.member_id, member_epoch=member.epoch)
+
+        def ask() -> Any:
+            self.peer.quietly(heartbeat, 1)
+            return self.peer.quietly(summary, 1)
+
+        self.peer.wait_until(ask, lambda answer: all(one.state_epoch for one in answer.results[0].partitions), group)
 
     def offsets_alone(self, kind: str) -> Group:
         name = self.coordinated(kind)

@@ -144,20 +144,35 @@ class ShareMember:
         }  # fmt: skip
         return fetching.ShareFetchRequest(**{**values, **fields})
 
+    def topics_of(self, said: Iterable[tuple[int, Sequence[Said]]]) -> list[fetching.FetchTopic]:
+        """Partitions for a ShareFetch by their numbers, and what is said of each."""
+        partitions = [
+            fetching.FetchPartition(partition_index=index, acknowledgement_batches=[
+                fetching.AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=list(types))
+                for first, last, types in batches
+            ])
+            for index, batches in said
+        ]  # fmt: skip
+        return [fetching.FetchTopic(topic_id=self.topic_id, partitions=partitions)]
+
     def acknowledge(self, *acknowledged: Said, **fields: Any) -> None:
         """A ShareAcknowledge of partition 0."""
+        self.acknowledge_each([(fields.pop("index", 0), acknowledged)] if acknowledged else [], **fields)
+
+    def acknowledge_each(self, said: Sequence[tuple[int, Sequence[Said]]], **fields: Any) -> None:
+        """A ShareAcknowledge with partitions by their numbers, and what is said of each."""
         version = fields.pop("version", NEWEST)
-        batches = [
-            acknowledging.AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=list(types))
-            for first, last, types in acknowledged
-        ]
-        partition = acknowledging.AcknowledgePartition(
-            partition_index=fields.pop("index", 0), acknowledgement_batches=batches
-        )
-        topic = acknowledging.AcknowledgeTopic(topic_id=fields.pop("topic_id", self.topic_id), partitions=[partition])
+        partitions = [
+            acknowledging.AcknowledgePartition(partition_index=index, acknowledgement_batches=[
+                acknowledging.AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=list(types))
+                for first, last, types in batches
+            ])
+            for index, batches in said
+        ]  # fmt: skip
+        topic = acknowledging.AcknowledgeTopic(topic_id=fields.pop("topic_id", self.topic_id), partitions=partitions)
         values: dict[str, Any] = {
             "group_id": self.group, "member_id": self.name, "share_session_epoch": self.session_epoch,
-            "topics": [topic] if acknowledged else [],
+            "topics": [topic] if said else [],
         }  # fmt: skip
         self.peer.try_ask(acknowledging.ShareAcknowledgeRequest(**{**values, **fields}), version)
         self._advance(fields)

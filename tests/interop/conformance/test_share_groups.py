@@ -239,6 +239,26 @@ def test_acknowledgements_that_are_refused(both: Both, topic: str) -> None:
     both(script, allowed=OWN_WORDS)
 
 
+def test_acknowledgements_of_nothing_and_twice(both: Both, topic: str) -> None:
+    """An unknown topic id comes before batches that contradict themselves; partitions of which nothing is said are
+    answered only beside others; of one that is named twice the last counts."""
+
+    def script(peer: Peer) -> None:
+        member = member_of(peer, topic, 5, partitions=2)
+        member.fetch_quietly(topics=member.topics_of([(0, ()), (1, ())]))
+        backwards, first, last = (4, 0, [ACCEPT]), (0, 1, [ACCEPT]), (2, 4, [RELEASE])
+        member.acknowledge(backwards, topic_id=NO_TOPIC)
+        member.acknowledge(backwards, index=3)
+        member.acknowledge()
+        for said in ([(0, ()), (1, ())], [(0, ()), (3, ())], [(0, (first,)), (1, ())], [(0, (first,)), (0, (last,))]):
+            member.acknowledge_each(said)
+            note_records(peer, topic)
+        member.fetch(topics=member.topics_of([(0, (first,)), (1, ()), (3, ())]))
+        member.fetch(topics=member.topics_of([(0, ()), (1, ())]))
+
+    both(script, allowed=OWN_WORDS)
+
+
 def test_every_version_of_an_acknowledgement(both: Both, topic: str) -> None:
     def script(peer: Peer, version: int) -> None:
         member = member_of(peer, f"{topic}-{version}", 5)
