@@ -144,14 +144,14 @@ class ShareMember:
         }  # fmt: skip
         return fetching.ShareFetchRequest(**{**values, **fields})
 
-    def topics_of(self, said: Iterable[tuple[int, Sequence[Said]]]) -> list[fetching.FetchTopic]:
+    def topics_of(self, acknowledged: Iterable[tuple[int, Sequence[Said]]]) -> list[fetching.FetchTopic]:
         """Partitions for a ShareFetch by their numbers, and what is said of each."""
         partitions = [
             fetching.FetchPartition(partition_index=index, acknowledgement_batches=[
                 fetching.AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=list(types))
                 for first, last, types in batches
             ])
-            for index, batches in said
+            for index, batches in acknowledged
         ]  # fmt: skip
         return [fetching.FetchTopic(topic_id=self.topic_id, partitions=partitions)]
 
@@ -159,7 +159,7 @@ class ShareMember:
         """A ShareAcknowledge of partition 0."""
         self.acknowledge_each([(fields.pop("index", 0), acknowledged)] if acknowledged else [], **fields)
 
-    def acknowledge_each(self, said: Sequence[tuple[int, Sequence[Said]]], **fields: Any) -> None:
+    def acknowledge_each(self, acknowledged: Sequence[tuple[int, Sequence[Said]]], **fields: Any) -> None:
         """A ShareAcknowledge with partitions by their numbers, and what is said of each."""
         version = fields.pop("version", NEWEST)
         partitions = [
@@ -167,12 +167,12 @@ class ShareMember:
                 acknowledging.AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=list(types))
                 for first, last, types in batches
             ])
-            for index, batches in said
+            for index, batches in acknowledged
         ]  # fmt: skip
         topic = acknowledging.AcknowledgeTopic(topic_id=fields.pop("topic_id", self.topic_id), partitions=partitions)
         values: dict[str, Any] = {
             "group_id": self.group, "member_id": self.name, "share_session_epoch": self.session_epoch,
-            "topics": [topic] if said else [],
+            "topics": [topic] if acknowledged else [],
         }  # fmt: skip
         self.peer.try_ask(acknowledging.ShareAcknowledgeRequest(**{**values, **fields}), version)
         self._advance(fields)
