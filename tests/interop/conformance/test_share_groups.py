@@ -250,8 +250,8 @@ def test_acknowledgements_of_nothing_and_twice(both: Both, topic: str) -> None:
         member.acknowledge(backwards, topic_id=NO_TOPIC)
         member.acknowledge(backwards, index=3)
         member.acknowledge()
-        for each in ([(0, ()), (1, ())], [(0, ()), (3, ())], [(0, (first,)), (1, ())], [(0, (first,)), (0, (last,))]):
-            member.acknowledge_each(each)
+        for partitions in ([(0, ()), (1, ())], [(0, ()), (3, ())], [(0, (first,)), (1, ())], [(0, (first,)), (0, (last,))]):
+            member.acknowledge_each(partitions)
             note_records(peer, topic)
         member.fetch(topics=member.topics_of([(0, (first,)), (1, ()), (3, ())]))
         member.fetch(topics=member.topics_of([(0, ()), (1, ())]))
