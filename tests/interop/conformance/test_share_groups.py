@@ -250,7 +250,8 @@ def test_acknowledgements_of_nothing_and_twice(both: Both, topic: str) -> None:
         member.acknowledge(backwards, topic_id=NO_TOPIC)
         member.acknowledge(backwards, index=3)
         member.acknowledge()
-        for partitions in ([(0, ()), (1, ())], [(0, ()), (3, ())], [(0, (first,)), (1, ())], [(0, (first,)), (0, (last,))]):
+        beside, twice = [(0, (first,)), (1, ())], [(0, (first,)), (0, (last,))]
+        for partitions in ([(0, ()), (1, ())], [(0, ()), (3, ())], beside, twice):
             member.acknowledge_each(partitions)
             note_records(peer, topic)
         member.fetch(topics=member.topics_of([(0, (first,)), (1, ()), (3, ())]))
