@@ -26,6 +26,7 @@ from coordinator.share_partition.run import Run
 from protocol.errors import ErrorCode, KafkaError, error_code
 from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from protocol.records import batch
+from protocol.records.building import build
 from protocol.records.record import Record, read_records
 
 ATTEMPTS: Final = 5
@@ -188,7 +189,7 @@ def letter_record(key: ShareKey, source: Partition, offset: int, letter: Letter,
 
 def batches_of(records: Sequence[Record], max_bytes: int) -> Iterator[bytearray]:
     """The records in batches that the queue takes; one that is too large for it goes without its copy."""
-    built = batch.build(records)
+    built = build(records)
     if len(built) <= max_bytes:
         yield built
     elif len(records) > 1:
@@ -196,7 +197,7 @@ def batches_of(records: Sequence[Record], max_bytes: int) -> Iterator[bytearray]
         yield from batches_of(records[:half], max_bytes)
         yield from batches_of(records[half:], max_bytes)
     else:
-        yield batch.build([records[0]._replace(key=None, value=None)])
+        yield build([records[0]._replace(key=None, value=None)])
 
 
 def copied(source: Partition, letters: Iterable[Letter]) -> dict[int, Copy]:

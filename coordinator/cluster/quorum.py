@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.topics.names import METADATA_TOPIC
-from protocol.records import batch
+from protocol.records.building import build
 from protocol.records.control import (
     ChangeVoter,
     KRaftVersionFeature,
@@ -48,4 +48,4 @@ def leader_change(node_id: int, voters: VotersRecord | None) -> list[QuorumRecor
 
 def encode_quorum(records: list[QuorumRecord], now_ms: int) -> bytearray:
     """One control batch of all of the records."""
-    return batch.build([quorum_record(record, now_ms) for record in records], control=True)
+    return build([quorum_record(record, now_ms) for record in records], control=True)

@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 from protocol.metadata_records import decode_record, encode_record, nodes, topics
 from protocol.records import batch
+from protocol.records.building import build
 from protocol.records.control import QuorumRecord, decode_quorum_record
 from protocol.records.record import Record, read_records
 from protocol.types import Buffer
@@ -67,7 +68,7 @@ class MetadataBatch(NamedTuple):
 
 def encode_batch(records: Sequence[MetadataRecord], metadata_version: int, now_ms: int) -> bytearray:
     """One batch of all of the records, so that they are there all or none."""
-    return batch.build([log_record(record, metadata_version, now_ms) for record in records])
+    return build([log_record(record, metadata_version, now_ms) for record in records])
 
 
 def decode_batches(data: Buffer) -> Iterator[MetadataBatch]:

@@ -16,7 +16,8 @@ from typing import NamedTuple
 from coordinator.cluster.record import MetadataRecord, log_record
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.metadata_records import decode_record
-from protocol.records.batch import CONTROL, build, check_crc, iter_batches
+from protocol.records.batch import CONTROL, check_crc, iter_batches
+from protocol.records.building import build
 from protocol.records.control import (
     KRaftVersionRecord,
     QuorumRecord,

@@ -20,6 +20,7 @@ from protocol.codec import MALFORMED
 from protocol.coordinator_records import CONSUMER_OFFSETS, decode_record, encode_key, encode_value
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.records import batch
+from protocol.records.building import build
 from protocol.records.compression import Compression
 from protocol.records.control import ControlType, EndTxnMarker, decode_marker, end_txn_batch
 from protocol.records.record import Record, read_records
@@ -90,7 +91,7 @@ class GroupSerde:
             if first.marker is not None:
                 result += _marker_batch(first.marker, first.record.timestamp)
                 continue
-            result += batch.build(
+            result += build(
                 [record.record for record in run],
                 producer_id=first.producer_id,
                 producer_epoch=first.producer_epoch,

@@ -14,6 +14,7 @@ from protocol.coordinator_records import SHARE_GROUP_STATE, decode_record, encod
 from protocol.coordinator_records import share_state as messages
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.records import batch
+from protocol.records.building import build
 from protocol.records.compression import Compression
 from protocol.records.record import Record, read_records
 from protocol.types import Buffer, Uuid, uuid_to_text
@@ -101,7 +102,7 @@ class ShareSerde:
 
     def batches(self, encoded: Sequence[EncodedShareRecord]) -> bytearray:
         """One batch of all of them."""
-        return batch.build([record.record for record in encoded], compression=self._compression())
+        return build([record.record for record in encoded], compression=self._compression())
 
     def decode(self, batches: Buffer) -> Iterator[ShareRecord]:
         """The records of whole batches. Raises KafkaError CORRUPT_MESSAGE for bytes that are no record."""

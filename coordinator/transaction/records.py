@@ -15,6 +15,7 @@ from protocol.coordinator_records import TRANSACTION_STATE, Decoded, decode_reco
 from protocol.coordinator_records.transaction import PartitionsSchema, TransactionLogKey, TransactionLogValue
 from protocol.errors import ProtocolError
 from protocol.records import batch
+from protocol.records.building import build
 from protocol.records.record import Record, read_records
 from protocol.types import Buffer, TopicPartition
 
@@ -68,7 +69,7 @@ class TransactionSerde:
     def encode(self, records: Sequence[TransactionRecord], now_ms: int) -> list[Batch]:
         """One batch of all of the records."""
         version = 1 if self._transaction_version() >= FLEXIBLE_SINCE else 0
-        return [Batch(batch.build([_log_record(record, version, now_ms) for record in records]))]
+        return [Batch(build([_log_record(record, version, now_ms) for record in records]))]
 
     def decode(self, batches: Buffer) -> Iterator[TransactionRecord]:
         """The records of whole batches; types of later Kafkas are passed over. Raises ProtocolError, KafkaError."""

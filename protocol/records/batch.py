@@ -11,15 +11,14 @@ can be stamped by the broker for nothing. Every function takes any buffer and a 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from enum import IntEnum
 from mmap import mmap
 from typing import Final, NamedTuple, TypeAlias
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.checksum import crc32c
-from protocol.records.compression import Compression, compress
-from protocol.records.record import Record, encode_records
+from protocol.records.compression import Compression
 
 Buffer: TypeAlias = bytes | bytearray | memoryview | mmap
 WritableBuffer: TypeAlias = bytearray | memoryview
@@ -248,54 +247,6 @@ def seal(buffer: WritableBuffer, position: int, batch_length: int) -> None:
     """Write the CRC-32C of the batch as it now is."""
     covered = memoryview(buffer)[position + AT_ATTRIBUTES : position + LOG_OVERHEAD + batch_length]
     _UINT32.pack_into(buffer, position + AT_CRC, crc32c(covered))
-
-
-def build(
-    records: Sequence[Record],
-    *,
-    base_offset: int = 0,
-    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
-    producer_id: int = NO_PRODUCER_ID,
-    producer_epoch: int = NO_PRODUCER_EPOCH,
-    base_sequence: int = NO_SEQUENCE,
-    transactional: bool = False,
-    control: bool = False,
-    compression: Compression = Compression.NONE,
-    level: int | None = None,
-    log_append_time_ms: int | None = None,
-) -> bytearray:
-    """Returns a batch of `records` in their order: offsets are base_offset and up, whatever the records' own say.
-
-    With `log_append_time_ms` all records are of that time, otherwise of their own. There must be a record.
-    """
-    assert records, "a batch has at least one record"
-    count = len(records)
-    base_timestamp = records[0].timestamp
-    max_timestamp = max([record.timestamp for record in records])
-    attributes = compression | transactional * TRANSACTIONAL | control * CONTROL
-    if log_append_time_ms is not None:
-        attributes, max_timestamp = attributes | TIMESTAMP_TYPE, log_append_time_ms
-    place = base_offset, 0, partition_leader_epoch, MAGIC_V2, 0
-    producer = producer_id, producer_epoch, base_sequence
-    header = _new(BatchHeader, (*place, attributes, count - 1, base_timestamp, max_timestamp, *producer, count))
-    return assemble(header, encode_records(records, range(count), base_timestamp), level)
-
-
-def assemble(header: BatchHeader, records: bytes | bytearray, level: int | None = None) -> bytearray:
-    """Returns a batch of encoded records, compressed as the header's attributes say, with length and CRC filled in."""
-    if header.attributes & COMPRESSION_MASK:
-        records = compress(header.compression, records, level)
-    return pack(header, records)
-
-
-def pack(header: BatchHeader, payload: bytes | bytearray) -> bytearray:
-    """Returns a batch of records as they are stored, with length and CRC filled in."""
-    batch = bytearray(HEADER_SIZE)
-    batch += payload
-    length = len(batch) - LOG_OVERHEAD
-    HEADER.pack_into(batch, 0, header.base_offset, length, *header[2:])
-    seal(batch, 0, length)
-    return batch
 
 
 def _malformed(header: BatchHeader) -> KafkaError:

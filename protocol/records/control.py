@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 from protocol.codec import decode, encode
 from protocol.errors import ErrorCode, KafkaError
-from protocol.records.batch import build
+from protocol.records.building import build
 from protocol.records.record import Record
 from protocol.schema import identity, message, wire
 from protocol.schema import struct as part

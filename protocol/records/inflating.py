@@ -1,4 +1,5 @@
-"""Compressed records, inflated piece by piece: whoever looks at them holds one piece, however much there is in all.
+"""Compressed records, inflated: in one, or piece by piece, and then whoever looks at them holds one piece, however much
+there is in all. Nothing takes more memory than its caller allows, whatever the compressed bytes claim.
 
 What counts as a whole stream is what Apache Kafka's clients and broker read as one. Gzip: members, one after the other;
 other bytes behind are ignored. LZ4: one frame of independent blocks, and what is behind is ignored. Zstd: frames,
@@ -13,7 +14,7 @@ import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from protocol.records.compression import GZIP_CONTAINER, Bytes, Compression, damaged
+from protocol.records.compression import GZIP_CONTAINER, Bytes, Compression, TooLarge, damaged
 
 if TYPE_CHECKING:
     import zstandard
@@ -38,11 +39,71 @@ _ZSTD_MAX_WINDOW = 1 << 27
 further."""
 
 
+def decompress(codec: Compression, data: Bytes, *, max_size: int, magic: int = 2) -> bytes:
+    """`data` inflated, at most `max_size` bytes of it.
+
+    Raises KafkaError(CORRUPT_MESSAGE) when the bytes are not of the codec, are cut, have others after them (where the
+    codec's readers do not ignore those) or inflate to more than `max_size` (then as TooLarge).
+    """
+    if codec is Compression.GZIP:
+        return _gunzip(data, max_size)
+    if codec is Compression.SNAPPY:
+        from protocol.records import snappy
+
+        return snappy.decompress(data, max_size)
+    if codec is Compression.LZ4:
+        from protocol.records import lz4
+
+        return lz4.decompress(data, max_size, any_checksum=magic == 0)
+    if codec is Compression.ZSTD:
+        return _unzstd(data, max_size)
+    if len(data) > max_size:
+        raise TooLarge(max_size)
+    return bytes(data)
+
+
+def _gunzip(data: Bytes, max_size: int) -> bytes:
+    inflater = zlib.decompressobj(GZIP_CONTAINER)
+    try:
+        inflated = inflater.decompress(data, max_size + 1)
+    except zlib.error as error:
+        raise damaged("gzip", str(error)) from None
+    if len(inflated) > max_size:
+        raise TooLarge(max_size)
+    if not inflater.eof:
+        raise damaged("gzip", "it is cut")
+    return _joined(Compression.GZIP, data, max_size) if inflater.unused_data else inflated
+
+
+def _unzstd(data: Bytes, max_size: int) -> bytes:
+    import zstandard
+
+    try:
+        if zstandard.frame_content_size(data) > max_size:
+            raise TooLarge(max_size)
+        # The buffer of max_size is address space until it is written to, and shrinks to fit.
+        return zstandard.ZstdDecompressor().decompress(data, max_output_size=max_size, allow_extra_data=False)
+    except zstandard.ZstdError:
+        return _joined(Compression.ZSTD, data, max_size)
+
+
+def _joined(codec: Compression, data: Bytes, max_size: int) -> bytes:
+    """Of several members or frames, or damaged ones."""
+    inflated: list[bytes] = []
+    left = max_size
+    for piece in pieces(codec, data):
+        inflated.append(piece)
+        left -= len(piece)
+        if left < 0:
+            raise TooLarge(max_size)
+    return b"".join(inflated)
+
+
 def pieces(codec: Compression, data: Bytes, *, magic: int = 2) -> Iterator[bytes]:
     """Yields the pieces that `data` inflates to, some possibly empty. Raises KafkaError(CORRUPT_MESSAGE) when it is
     damaged."""
     if codec is Compression.GZIP:
-        return _gunzip(memoryview(data))
+        return _gzip_pieces(memoryview(data))
     if codec is Compression.SNAPPY:
         from protocol.records import snappy
 
@@ -52,11 +113,11 @@ def pieces(codec: Compression, data: Bytes, *, magic: int = 2) -> Iterator[bytes
 
         return lz4.pieces(data, PIECE_BYTES, INPUT_BYTES, any_checksum=magic == 0)
     if codec is Compression.ZSTD:
-        return _unzstd(bytes(data))
+        return _zstd_pieces(bytes(data))
     return (bytes(data[at : at + PIECE_BYTES]) for at in range(0, len(data), PIECE_BYTES))
 
 
-def _gunzip(data: memoryview) -> Iterator[bytes]:
+def _gzip_pieces(data: memoryview) -> Iterator[bytes]:
     at, size = 0, len(data)
     while True:
         inflater = zlib.decompressobj(GZIP_CONTAINER)
@@ -77,7 +138,7 @@ def _gunzip(data: memoryview) -> Iterator[bytes]:
             return
 
 
-def _unzstd(data: bytes) -> Iterator[bytes]:
+def _zstd_pieces(data: bytes) -> Iterator[bytes]:
     import zstandard
 
     check_zstd_frames(data)

@@ -15,12 +15,11 @@ from protocol.records.batch import (
     BatchHeader,
     Buffer,
     TimestampType,
-    build,
     iter_batches,
-    pack,
     read_header,
     set_max_timestamp,
 )
+from protocol.records.building import build, pack
 from protocol.records.compression import Compression, TooLarge
 from protocol.records.inflating import PIECE_BYTES
 from protocol.records.message_set import LegacyMessage, MessageSet, iter_messages, to_record, unwrap

@@ -5,7 +5,8 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 
-from protocol.records.compression import GZIP_CONTAINER, ZSTD_LEVEL, Compression
+from protocol.records.compression import GZIP_CONTAINER, Compression
+from protocol.records.deflating import ZSTD_LEVEL
 
 
 class Recoder:

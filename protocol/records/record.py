@@ -10,14 +10,12 @@ says that the sender meant these bytes, not that they make sense.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from protocol.errors import ErrorCode, KafkaError
-from protocol.records.compression import decompress
+from protocol.records.batch import BatchHeader, Buffer
+from protocol.records.inflating import decompress
 from protocol.records.varint import decode_varint, decode_varlong, encode_varint
-
-if TYPE_CHECKING:
-    from protocol.records.batch import BatchHeader, Buffer
 
 # A batch that inflates to more than socket.request.max.bytes allows by default could not have been sent uncompressed:
 # whoever sends it small means to fill the broker's memory.

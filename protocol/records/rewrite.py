@@ -8,14 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from protocol.records.batch import (
-    COMPRESSION_MASK,
-    DELETE_HORIZON,
-    NO_TIMESTAMP,
-    TIMESTAMP_TYPE,
-    BatchHeader,
-    assemble,
-)
+from protocol.records.batch import COMPRESSION_MASK, DELETE_HORIZON, NO_TIMESTAMP, TIMESTAMP_TYPE, BatchHeader
+from protocol.records.building import assemble
 from protocol.records.record import RawRecord, encode_record
 
 

@@ -24,14 +24,15 @@ from protocol.records.batch import (
     TimestampType,
     iter_batches,
     magic_at,
-    pack,
     read_header,
     set_max_timestamp,
     stamp,
     validate,
     validate_from_client,
 )
-from protocol.records.compression import Compression, TooLarge, compress
+from protocol.records.building import pack
+from protocol.records.compression import Compression, TooLarge
+from protocol.records.deflating import compress
 from protocol.records.record import MAX_INFLATED_SIZE, encode_records, read_records
 from protocol.records.walk import RecordRules
 from storage.appending.batches import check, walk

@@ -13,8 +13,9 @@ from typing import Final, NamedTuple
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import COMPRESSION_MASK, HEADER_SIZE, TIMESTAMP_TYPE, BatchHeader
-from protocol.records.compression import Compression, TooLarge, compress, decompress
-from protocol.records.inflating import pieces
+from protocol.records.compression import Compression, TooLarge
+from protocol.records.deflating import compress
+from protocol.records.inflating import decompress, pieces
 from protocol.records.recoding import Recoder
 from protocol.records.record import MAX_INFLATED_SIZE
 from protocol.records.walk import UNUSUAL, RecordRules, Walk, invalid, largest_timestamp

@@ -17,7 +17,7 @@ from protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from protocol.records.batch import build
+from protocol.records.building import build
 from protocol.records.record import Record
 from tests.broker.inprocess import Client
 

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from protocol.messages.delete_topics import DeleteTopicsRequest
-from protocol.records.batch import build
+from protocol.records.building import build
 from protocol.records.record import Record
 from protocol.types import TopicPartition
 from tests.broker.inprocess import InProcess

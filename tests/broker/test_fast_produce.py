@@ -10,7 +10,7 @@ from broker.fast import FAST
 from broker.fast import produce as fast
 from protocol.api_key import ApiKey
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
-from protocol.records.batch import build
+from protocol.records.building import build
 from protocol.records.compression import Compression
 from protocol.records.record import Record
 from tests.broker.inprocess import InProcess, request_frame, take

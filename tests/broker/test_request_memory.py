@@ -20,7 +20,7 @@ from broker.network.request_memory import (
 from broker.network.stalls import MIN_PROGRESS_BYTES
 from protocol.connection import FIRST_BYTES
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from protocol.records.batch import build
+from protocol.records.building import build
 from protocol.records.record import Record
 from tests.broker.inprocess import InProcess, request_frame
 from tests.broker.test_listener import HELLO, Lines, all_frames, correlation_ids, lines, produce_frame, waiting_fetch

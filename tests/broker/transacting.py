@@ -45,7 +45,8 @@ from protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from protocol.records.batch import build, iter_batches
+from protocol.records.batch import iter_batches
+from protocol.records.building import build
 from protocol.records.record import Record, read_records
 from tests.broker.inprocess import InProcess
 

@@ -20,6 +20,7 @@ from protocol.records.batch import (
     HEADER_SIZE,
     LOG_OVERHEAD,
 )
+from protocol.records.building import build
 from protocol.records.compression import Compression
 from protocol.records.legacy import down_convert
 from protocol.records.record import Record
@@ -53,10 +54,10 @@ def batches(transactionals: list[Transactional]) -> list[bytes]:
 
 def good() -> Iterator[bytes]:
     for codec in Compression:
-        yield bytes(batch.build(records(3), compression=codec))
-    yield bytes(batch.build(records(1, None)))
-    yield bytes(batch.build([Record(timestamp=MADE_MS, key=b"k", value=None)]))
-    whole = bytes(batch.build(records(3)))
+        yield bytes(build(records(3), compression=codec))
+    yield bytes(build(records(1, None)))
+    yield bytes(build([Record(timestamp=MADE_MS, key=b"k", value=None)]))
+    whole = bytes(build(records(3)))
     yield whole + whole
     for magic in (0, 1):
         yield bytes(down_convert(memoryview(whole), magic, 0))
@@ -65,7 +66,7 @@ def good() -> Iterator[bytes]:
 def of_producers(transactionals: list[Transactional]) -> Iterator[bytes]:
     for one in transactionals:
         for sequence in (0, 3, 7):
-            whole = batch.build(records(3))
+            whole = build(records(3))
             struct.pack_into(">qhi", whole, AT_PRODUCER_ID, one.producer_id, one.epoch, sequence)
             yield sealed(whole)
             struct.pack_into(">h", whole, AT_ATTRIBUTES, 0x10)
@@ -76,18 +77,18 @@ def told_lies() -> Iterator[bytes]:
     for codec in (Compression.NONE, Compression.GZIP):
         for place, layout, values in LIES:
             for value in values:
-                whole = batch.build(records(3), compression=codec)
+                whole = build(records(3), compression=codec)
                 struct.pack_into(layout, whole, place, value)
                 yield sealed(whole) if place >= AT_ATTRIBUTES else bytes(whole)
-    whole = batch.build(records(3))
+    whole = build(records(3))
     yield sealed(whole[:-1] + b"\xff")
     yield sealed(whole[:-2])
     yield sealed(whole + b"behind")
-    yield sealed(batch.build(records(3), compression=Compression.LZ4)[:-8])
+    yield sealed(build(records(3), compression=Compression.LZ4)[:-8])
 
 
 def noise() -> Iterator[bytes]:
-    whole = bytes(batch.build(records(3)))
+    whole = bytes(build(records(3)))
     yield b""
     yield whole[:20]
     yield whole[:-1]

@@ -27,7 +27,7 @@ from protocol.messages.read_share_group_state_summary import ReadShareGroupState
 from protocol.messages.share_fetch import FetchPartition, FetchTopic, ShareFetchRequest
 from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from protocol.records import batch
+from protocol.records import building
 from protocol.records.batch import AT_ATTRIBUTES, AT_PRODUCER_ID
 from protocol.records.compression import Compression
 from tests.fuzz.drawing import SUBSCRIPTION
@@ -84,11 +84,11 @@ class FuzzWorld:
     # Topics.
 
     def fill(self, ids: dict[str, bytes]) -> None:
-        whole = bytes(batch.build(records(3)))
+        whole = bytes(building.build(records(3)))
         for partition in (0, 1, 0):
             self.produce("plain", ids, partition, whole)
         for codec in Compression:
-            self.produce("codecs", ids, 0, bytes(batch.build(records(4), compression=codec)))
+            self.produce("codecs", ids, 0, bytes(building.build(records(4), compression=codec)))
         self.produce("compact", ids, 0, whole)
         self.produce("compact", ids, 0, whole)
         self.produce("stamped", ids, 0, whole)
@@ -145,7 +145,7 @@ class FuzzWorld:
         self.ask(
             add, 3, lambda answer: answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code
         )
-        whole = batch.build(records(2))
+        whole = building.build(records(2))
         struct.pack_into(">qhi", whole, AT_PRODUCER_ID, one.producer_id, one.epoch, 0)
         struct.pack_into(">h", whole, AT_ATTRIBUTES, TRANSACTIONAL)
         self.produce("transactions", ids, 0, sealed(whole), one.name)

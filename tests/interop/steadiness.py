@@ -30,7 +30,8 @@ from protocol.messages.create_topics import (
 )
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
-from protocol.records.batch import build, iter_batches
+from protocol.records.batch import iter_batches
+from protocol.records.building import build
 from protocol.records.record import Record
 from tests.interop.brokers import Odradek
 

@@ -18,7 +18,7 @@ from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from protocol.messages.metadata import MetadataRequest
 from protocol.messages.produce import ProduceResponse
-from protocol.records.batch import build
+from protocol.records.building import build
 from tests.interop.brokers import Odradek
 from tests.interop.conformance.peers import Peer, request_frame
 from tests.interop.conformance.producing import request as produce_request

@@ -28,7 +28,7 @@ from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchReques
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from protocol.peer_errors import PeerError, PeerUnavailable, RequestTimedOut
 from protocol.pending import InFlightLimits
-from protocol.records.batch import build
+from protocol.records.building import build
 from protocol.records.record import Record
 from tests.interop.brokers import Broker
 from tests.interop.conftest import make_broker

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from random import Random
 
 from protocol.errors import KafkaError
-from protocol.records.batch import build, iter_batches
+from protocol.records.batch import iter_batches
+from protocol.records.building import build
 from protocol.records.control import ControlType, EndTxnMarker, end_txn_batch
 from protocol.records.record import Record, read_records
 from protocol.types import TopicPartition

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from protocol.records.batch import NO_PRODUCER_ID, build
+from protocol.records.batch import NO_PRODUCER_ID
+from protocol.records.building import build
 from protocol.records.compression import Compression
 from protocol.records.record import Record
 from storage.cleaner.choice import dirty_part, job_of

@@ -7,15 +7,8 @@ from pathlib import Path
 import pytest
 
 from protocol.errors import ErrorCode, InvalidRecords
-from protocol.records.batch import (
-    TimestampType,
-    build,
-    check_crc,
-    read_header,
-    seal,
-    set_max_timestamp,
-    stamp_log_append_time,
-)
+from protocol.records.batch import TimestampType, check_crc, read_header, seal, set_max_timestamp, stamp_log_append_time
+from protocol.records.building import build
 from protocol.records.compression import Compression
 from protocol.records.message_set import encode_message_set
 from protocol.records.record import Record

@@ -12,7 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from protocol.records.batch import build
+from protocol.records.building import build
 from protocol.records.compression import Compression
 from protocol.records.record import Record
 from storage.config import LogConfig

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.records.batch import build
+from protocol.records.building import build
 from protocol.records.compression import Compression
 from protocol.records.record import Record
 from storage.log import Log

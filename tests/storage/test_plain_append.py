@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from protocol.errors import KafkaError
-from protocol.records.batch import HEADER_SIZE, build
+from protocol.records.batch import HEADER_SIZE
+from protocol.records.building import build
 from protocol.records.compression import Compression
 from protocol.records.record import Record
 from protocol.types import TopicPartition

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from protocol.records.batch import build
+from protocol.records.building import build
 from storage.log import Log
 from storage.producers.entry import Origin
 from storage.segment.index import MAX_RELATIVE_OFFSET

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from protocol.errors import ErrorCode, KafkaError
-from protocol.records.batch import NO_PRODUCER_ID, BatchHeader, build, iter_batches
+from protocol.records.batch import NO_PRODUCER_ID, BatchHeader, iter_batches
+from protocol.records.building import build
 from protocol.records.compression import Compression
 from protocol.records.control import ControlType, EndTxnMarker, end_txn_batch
 from protocol.records.record import Record, read_records

@@ -14,6 +14,7 @@ from broker.coordinators.storage import PartitionStorage
 from broker.replica.roles import Following
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records import batch
+from protocol.records.building import build
 from protocol.records.record import Record, read_records
 from protocol.types import TopicPartition
 from storage.config import LogConfig
@@ -58,7 +59,7 @@ class Setting:
     def batches(self, pieces: Sequence[Piece]) -> bytearray:
         if self.refuses:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the disk is full")
-        return batch.build([Record(timestamp=0, value=piece.value) for piece in pieces])
+        return build([Record(timestamp=0, value=piece.value) for piece in pieces])
 
     def written(self) -> list[list[bytes | None]]:
         """Each batch's values."""

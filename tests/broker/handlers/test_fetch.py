@@ -9,7 +9,8 @@ import pytest
 from broker.replica.roles import led_alone
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchResponse, ForgottenTopic
-from protocol.records.batch import build, iter_batches
+from protocol.records.batch import iter_batches
+from protocol.records.building import build
 from protocol.records.compression import Compression
 from protocol.records.legacy import OVERFLOW_MESSAGE
 from protocol.records.message_set import read_messages

@@ -13,7 +13,7 @@ from protocol.coordinator_records import encode_key, encode_value
 from protocol.coordinator_records.offsets import OffsetCommitKey, OffsetCommitValue
 from protocol.metadata_records import encode_record
 from protocol.metadata_records.settings import ConfigRecord
-from protocol.records.batch import build
+from protocol.records.building import build
 from protocol.records.record import Record
 from storage.log import Log
 from tests.storage.cleaning import put

@@ -13,7 +13,7 @@ from broker.replica.roles import Following, LeaderMoved, Leading, led_alone, nex
 from broker.replica.waiter import Waiter
 from coordinator.cluster.topics import topic
 from protocol.errors import ErrorCode, KafkaError
-from protocol.records import batch
+from protocol.records.building import build
 from protocol.records.record import Record
 from protocol.types import TopicPartition
 from storage.config import LogConfig
@@ -32,7 +32,7 @@ def partition(tmp_path: Path) -> Partition:
 
 
 def append(partition: Partition, *, for_all: bool = True) -> int:
-    records = memoryview(batch.build([Record(timestamp=0, value=b"v")]))
+    records = memoryview(build([Record(timestamp=0, value=b"v")]))
     return partition.append(records, 0, for_all=for_all).base_offset
 
 
@@ -138,7 +138,7 @@ def test_a_follower_appends_nothing_and_names_the_leader(partition: Partition) -
     partition.become(Following(FOLLOWER, 4, 1), 0)
     for origin in (Origin.CLIENT, Origin.COORDINATOR):
         with pytest.raises(LeaderMoved) as refused:
-            partition.append(memoryview(batch.build([Record(timestamp=0, value=b"v")])), 0, origin)
+            partition.append(memoryview(build([Record(timestamp=0, value=b"v")])), 0, origin)
         moved = refused.value
         assert (moved.code, moved.leader_id, moved.leader_epoch) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, FOLLOWER, 4)
 

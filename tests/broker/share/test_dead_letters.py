@@ -21,6 +21,7 @@ from protocol.messages.incremental_alter_configs import (
 )
 from protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
 from protocol.records import batch
+from protocol.records.building import build
 from protocol.records.record import Record, read_records
 from tests.broker.inprocess import InProcess
 from tests.broker.share.test_share_fetch import GROUP, OPTIONS, Fetching, acquired, eventually
@@ -233,7 +234,7 @@ def test_a_copy_that_the_queue_does_not_take_is_left_out(tmp_path: Path) -> None
             await configure(fetching, errors_deadletterqueue_copy_record_enable="true")
             small, large = Record(0, 0, b"key", b"small"), Record(0, 0, b"key", bytes(500))
             log = broker.server.broker.replicas.partition("topic", 0)
-            log.append(memoryview(batch.build([small, large, small])), 1)
+            log.append(memoryview(build([small, large, small])), 1)
             epoch, _ = await eventually(fetching, 0)
             await fetching.acknowledge(epoch, (0, 2, 3))
             found = await letters(broker, 3)

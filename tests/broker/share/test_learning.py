@@ -24,6 +24,7 @@ from protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from protocol.records import batch
+from protocol.records.building import build
 from protocol.records.compression import Compression
 from protocol.records.record import Record
 from tests.broker.inprocess import InProcess
@@ -75,7 +76,7 @@ def test_keys_and_times_are_read_by_offset(compression: Compression) -> None:
         Record(0, NOW_MS, b"a", b"value", [(HEADER, b"soon")]),
         Record(0, NOW_MS, b"b", b"value", [(HEADER, None)]),
     ]
-    view = memoryview(batch.build(records, base_offset=10, compression=compression))
+    view = memoryview(build(records, base_offset=10, compression=compression))
     found = read_facts(view, 8, reading.scan(view, 100), HoldbackRules(HEADER, DAY_MS, True), NOW_MS)
     assert found.facts[:3] == (8, 13, [(10, 13)])
     assert found.facts.times == {10: NOW_MS + 7}
@@ -86,7 +87,7 @@ def test_keys_and_times_are_read_by_offset(compression: Compression) -> None:
 
 
 def test_a_batch_that_cannot_be_read_says_nothing() -> None:
-    data = batch.build([Record(0, NOW_MS, b"a", b"v")], compression=Compression.GZIP)
+    data = build([Record(0, NOW_MS, b"a", b"v")], compression=Compression.GZIP)
     data[-5:] = b"\xff\xff\xff\xff\xff"
     view = memoryview(data)
     facts = read_facts(view, 0, reading.scan(view, 100), HoldbackRules(HEADER, DAY_MS, True), NOW_MS).facts
@@ -94,7 +95,7 @@ def test_a_batch_that_cannot_be_read_says_nothing() -> None:
 
 
 def test_batches_of_which_nothing_was_acquired_are_left_out_if_that_saves_much() -> None:
-    view = memoryview(b"".join(batch.build([Record(0, 1, None, b"value")], base_offset=at) for at in range(10)))
+    view = memoryview(b"".join(build([Record(0, 1, None, b"value")], base_offset=at) for at in range(10)))
     batches = reading.scan(view, 100)
 
     def bases(*ranges: tuple[int, int]) -> list[int]:
@@ -129,7 +130,7 @@ def now_ms() -> int:
 
 
 def append(fetching: Fetching, *records: Record, compression: Compression = Compression.NONE) -> None:
-    data = batch.build(records, compression=compression)
+    data = build(records, compression=compression)
     fetching.broker.server.broker.replicas.partition("topic", 0).append(memoryview(data), now_ms())
 
 
@@ -304,7 +305,7 @@ class Engine:
 
 def test_records_of_an_aborted_transaction_hold_no_key() -> None:
     engine = Engine({"odradek.share.order.by.key": "true"})
-    data = batch.build(keyed("a", "b"), base_offset=0) + batch.build(keyed("a", "b"), base_offset=2)
+    data = build(keyed("a", "b"), base_offset=0) + build(keyed("a", "b"), base_offset=2)
     engine.learn(data, (0, 1))
     assert states(engine.partition) == ["2-3 available 0"]
     assert engine.partition.start_offset == 2
@@ -313,14 +314,14 @@ def test_records_of_an_aborted_transaction_hold_no_key() -> None:
 def test_what_is_read_in_a_thread_is_taken_in_unless_all_is_different_by_then() -> None:
     async def test() -> None:
         engine = Engine({"odradek.share.order.by.key": "true"})
-        data = batch.build(keyed(*"ab" * 400))
+        data = build(keyed(*"ab" * 400))
         engine.learn(data)
         assert engine.learning.place("m1") is None
         while not engine.woken:  # noqa: ASYNC110 (a thread is waited for)
             await asyncio.sleep(0.001)
         assert engine.learning.place("m1") == 0
         assert engine.partition.end_offset == 799
-        engine.learn(batch.build(keyed(*"ab" * 400), base_offset=800))
+        engine.learn(build(keyed(*"ab" * 400), base_offset=800))
         engine.learning.obey(GroupConfig.parse({"odradek.share.delivery.delay.header": HEADER}))
         while engine.woken < 2:  # noqa: ASYNC110 (a thread is waited for)
             await asyncio.sleep(0.001)

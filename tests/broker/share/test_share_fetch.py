@@ -26,6 +26,7 @@ from protocol.messages.share_fetch import (
     ShareFetchResponse,
 )
 from protocol.records import batch
+from protocol.records.building import build
 from protocol.records.record import Record
 from tests.broker.inprocess import Client, InProcess
 
@@ -57,7 +58,7 @@ class Fetching:
 
     def append(self, count: int, partition: int = 0) -> None:
         records = [Record(0, 0, None, b"value") for _ in range(count)]
-        self.broker.server.broker.replicas.partition("topic", partition).append(memoryview(batch.build(records)), 1)
+        self.broker.server.broker.replicas.partition("topic", partition).append(memoryview(build(records)), 1)
 
     def request(self, epoch: int, *acknowledged: tuple[int, int, int], **fields: object) -> ShareFetchRequest:
         batches = [

@@ -11,6 +11,7 @@ from protocol.coordinator_records.offsets import OffsetCommitKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records import batch
 from protocol.records.batch import BatchHeader
+from protocol.records.building import build
 from protocol.records.compression import Compression
 from protocol.records.record import Record
 
@@ -118,11 +119,11 @@ def test_batches_are_compressed_as_the_options_say() -> None:
 def test_records_of_types_from_the_future_are_passed_over() -> None:
     valid = Record(0, NOW_MS, encode_key(OffsetCommitKey(group="g", topic="t", partition=0)), None)
     unknown = Record(0, NOW_MS, b"\0\x7fwhatever", b"\0\0whatever")
-    assert list(serde().decode(batch.build([unknown, valid]))) == [offset_gone("g", "t", 0)]
+    assert list(serde().decode(build([unknown, valid]))) == [offset_gone("g", "t", 0)]
 
 
 def test_bytes_that_are_no_record_are_corrupt_and_say_where() -> None:
-    broken = batch.build([Record(0, NOW_MS, b"\0\1\0\xffgroup", b"")], base_offset=12)
+    broken = build([Record(0, NOW_MS, b"\0\1\0\xffgroup", b"")], base_offset=12)
     with pytest.raises(KafkaError, match="offset 12") as caught:
         list(serde().decode(broken))
     assert caught.value.code is ErrorCode.CORRUPT_MESSAGE

@@ -9,6 +9,7 @@ from coordinator.transaction.state import State
 from coordinator.transaction.transaction import Producer, Transaction
 from protocol.errors import ProtocolError
 from protocol.records import batch
+from protocol.records.building import build
 from protocol.records.record import Record, read_records
 from protocol.types import TopicPartition
 from tests.coordinator.transaction.given import ID, A, transaction
@@ -86,7 +87,7 @@ def test_the_bytes_are_those_of_kafka(version: int, transaction: Transaction, va
 
 @pytest.mark.parametrize(("version", "transaction", "value"), WRITTEN_BY_KAFKA)
 def test_what_kafka_wrote_is_read(version: int, transaction: Transaction, value: str) -> None:
-    batches = batch.build([batch_record(bytes.fromhex(value))])
+    batches = build([batch_record(bytes.fromhex(value))])
     decoded = transaction._replace(last_epoch=-1)
     if version == 0:
         decoded = decoded._replace(previous_producer_id=-1)
@@ -110,11 +111,11 @@ def test_an_outcome_is_one_batch() -> None:
 
 
 def test_records_of_a_later_kafka_are_passed_over() -> None:
-    batches = batch.build([batch_record(b"whatever", key="0009"), batch_record(None)])
+    batches = build([batch_record(b"whatever", key="0009"), batch_record(None)])
     assert list(serde(2).decode(batches)) == [forgotten(ID)]
 
 
 def test_a_state_that_does_not_exist_is_an_error() -> None:
     value = bytearray.fromhex("00000000000000001b5800000000ea6009ffffffff00000000000f4240ffffffffffffffff")
     with pytest.raises(ProtocolError, match="status 9"):
-        list(serde(2).decode(batch.build([batch_record(bytes(value))])))
+        list(serde(2).decode(build([batch_record(bytes(value))])))

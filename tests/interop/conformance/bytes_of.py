@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from protocol.records.batch import HEADER, LOG_OVERHEAD, build, read_header, seal
+from protocol.records.batch import HEADER, LOG_OVERHEAD, read_header, seal
+from protocol.records.building import build
 from protocol.records.legacy import down_convert
 from tests.interop.conformance.records import batch, records
 

@@ -12,7 +12,8 @@ import zstandard
 
 from protocol.records import snappy
 from protocol.records.batch import COMPRESSION_MASK, HEADER, LOG_OVERHEAD, BatchHeader, seal
-from protocol.records.compression import Compression, compress
+from protocol.records.compression import Compression
+from protocol.records.deflating import compress
 from protocol.records.varint import encode_varint
 from tests.interop.conformance.records import OLD_MS
 

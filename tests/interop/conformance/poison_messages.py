@@ -6,7 +6,8 @@ import struct
 from collections.abc import Iterator
 from zlib import crc32
 
-from protocol.records.compression import Compression, compress
+from protocol.records.compression import Compression
+from protocol.records.deflating import compress
 from tests.interop.conformance.poison import (
     APPENDED,
     COMPACTED,

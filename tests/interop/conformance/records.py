@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from protocol.errors import KafkaError
-from protocol.records.batch import AT_MAGIC, LOG_OVERHEAD, MAGIC_V2, Buffer, build, iter_batches
+from protocol.records.batch import AT_MAGIC, LOG_OVERHEAD, MAGIC_V2, Buffer, iter_batches
+from protocol.records.building import build
 from protocol.records.compression import Compression
 from protocol.records.message_set import iter_messages, read_messages
 from protocol.records.record import Record, read_records

@@ -25,7 +25,7 @@ from protocol.messages.incremental_alter_configs import (
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.messages.share_group_describe import ShareGroupDescribeRequest
 from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
-from protocol.records import batch
+from protocol.records.building import build
 from protocol.records.compression import Compression
 from protocol.records.record import Record
 from tests.interop.conformance.compare import Allowed
@@ -64,7 +64,7 @@ def append(peer: Peer, topic: str, counts: Iterable[int], partition: int = 0) ->
     """Batches of so many records each, to a topic that is known by name. Not compared."""
     topic_id = next(topic_id for topic_id, name in peer.names.items() if name == topic)
     for count in counts:
-        records = bytes(batch.build([Record(0, 1_600_000_000_000, None, b"value") for _ in range(count)]))
+        records = bytes(build([Record(0, 1_600_000_000_000, None, b"value") for _ in range(count)]))
         data = TopicProduceData(
             name=topic, topic_id=topic_id, partition_data=[PartitionProduceData(index=partition, records=records)]
         )

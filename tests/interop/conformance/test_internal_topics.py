@@ -17,7 +17,7 @@ from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from protocol.records.batch import build
+from protocol.records.building import build
 from tests.interop.brokers import ApacheKafka, Odradek
 from tests.interop.conformance.compare import Both
 from tests.interop.conformance.conftest import PROPERTIES, served_by

@@ -27,7 +27,7 @@ from protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from protocol.records.batch import build
+from protocol.records.building import build
 from tests.interop.conformance.compare import Both
 from tests.interop.conformance.meant import NO_LOGGERS, NO_OPERATION, NO_REPORTERS, NOT_GROWN
 from tests.interop.conformance.peers import Peer

@@ -10,7 +10,7 @@ from protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from protocol.records.batch import build
+from protocol.records.building import build
 from protocol.records.compression import Compression
 from protocol.records.record import Record
 from tests.interop.conformance.compare import Both

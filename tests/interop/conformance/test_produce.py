@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from protocol.messages.produce import ProduceRequest
-from protocol.records.batch import build
+from protocol.records.building import build
 from protocol.records.compression import Compression
 from tests.interop.conformance.bytes_of import (
     damaged,

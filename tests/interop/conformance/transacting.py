@@ -46,7 +46,7 @@ from protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from protocol.records.batch import build
+from protocol.records.building import build
 from tests.interop.conformance.peers import Exchange, Peer, Plain
 from tests.interop.conformance.records import records
 

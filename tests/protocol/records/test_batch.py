@@ -14,8 +14,6 @@ from protocol.records.batch import (
     NO_SEQUENCE,
     BatchHeader,
     TimestampType,
-    assemble,
-    build,
     check_crc,
     iter_batches,
     magic_at,
@@ -27,6 +25,7 @@ from protocol.records.batch import (
     validate,
     validate_from_client,
 )
+from protocol.records.building import assemble, build
 from protocol.records.compression import Compression
 from protocol.records.record import Record, read_records
 

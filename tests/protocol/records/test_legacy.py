@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from protocol.errors import ErrorCode, KafkaError
-from protocol.records.batch import BatchHeader, TimestampType, build, read_header, validate, validate_from_client
+from protocol.records.batch import BatchHeader, TimestampType, read_header, validate, validate_from_client
+from protocol.records.building import build
 from protocol.records.compression import Compression
 from protocol.records.control import ControlType, EndTxnMarker, end_txn_batch
 from protocol.records.legacy import down_convert, up_convert

@@ -15,7 +15,8 @@ import kio.records.schema
 import kio.records.writers
 import pytest
 
-from protocol.records.batch import build, read_header, validate, validate_from_client
+from protocol.records.batch import read_header, validate, validate_from_client
+from protocol.records.building import build
 from protocol.records.compression import Compression
 from protocol.records.legacy import up_convert
 from protocol.records.message_set import encode_message_set, read_messages

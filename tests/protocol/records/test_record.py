@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.errors import ErrorCode, KafkaError
-from protocol.records.batch import BatchHeader, assemble, build, read_header
+from protocol.records.batch import BatchHeader, read_header
+from protocol.records.building import assemble, build
 from protocol.records.compression import Compression
 from protocol.records.record import RawRecord, Record, encode_records, iter_keys, read_records, wrap_int64
 from protocol.records.whole import iter_whole_times, read_whole

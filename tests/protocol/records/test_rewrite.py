@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.records.batch import BatchHeader, build, read_header, validate
+from protocol.records.batch import BatchHeader, read_header, validate
+from protocol.records.building import build
 from protocol.records.compression import Compression
 from protocol.records.record import Record, iter_keys, read_records
 from protocol.records.rewrite import with_records, without_records

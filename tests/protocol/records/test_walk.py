@@ -11,7 +11,8 @@ from kafka.errors import CorruptRecordError
 from kafka.record.memory_records import MemoryRecords
 
 from protocol.errors import ErrorCode, InvalidRecords, KafkaError
-from protocol.records.batch import HEADER, HEADER_SIZE, LOG_OVERHEAD, build, read_header
+from protocol.records.batch import HEADER, HEADER_SIZE, LOG_OVERHEAD, read_header
+from protocol.records.building import build
 from protocol.records.record import Record
 from protocol.records.varint import encode_varint
 from protocol.records.walk import MAX_LISTED_ERRORS, UNUSUAL, RecordRules, Walk, largest_timestamp

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from protocol.errors import KafkaError
-from protocol.records.batch import build, read_header
+from protocol.records.batch import read_header
+from protocol.records.building import build
 from protocol.records.compression import Compression, TooLarge
 from protocol.records.inflating import PIECE_BYTES
 from protocol.records.legacy import ConversionBudget, down_convert, up_convert

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from protocol.records import control
-from protocol.records.batch import BatchHeader, assemble, iter_batches, read_header, stamp, validate
+from protocol.records.batch import BatchHeader, iter_batches, read_header, stamp, validate
+from protocol.records.building import assemble
 from protocol.records.compression import Compression
 from protocol.records.control import ControlType, EndTxnMarker
 from protocol.records.legacy import down_convert
