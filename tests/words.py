@@ -36,8 +36,6 @@ EMPTY_OPENING = "What "
 # Where words are still to be gone over.
 WORDS_TO_COME = (
     "broker/exchange/",
-    "broker/fast/",
-    "broker/fetch/",
     "broker/handlers/",
     "broker/process/",
     "broker/requests/",

@@ -1,8 +1,8 @@
-"""The hot path by hand: requests as nearly every client sends them, read into locals and answered by a few packs.
+"""Short cuts for the hot paths: requests as nearly every client sends them, parsed and answered without messages.
 
-Each module has one function, (broker, context, frame, its front, position) → buffers, what waits for them, or None.
-None means that the request is unusual in some way, and that nothing has been done yet: the general way, in handlers/,
-takes it. The tests hold both ways against each other, byte for byte.
+Each module has one function, (broker, context, frame, its front, position) → buffers, a request that waits, or None.
+None means that the request is unusual in some way, and that nothing has been done yet: its handler takes it. Tests
+compare the answers of both, byte for byte.
 """
 
 from __future__ import annotations

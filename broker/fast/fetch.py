@@ -1,8 +1,8 @@
-"""Fetch without objects of its message: a flexible request (version 12 and later), walked in place.
+"""Fetch without messages: a flexible request (version 12 and later), parsed in place.
 
-So librdkafka, Java's consumers and most other clients ask, in sessions or outside of them. To have the codec make and
-encode messages costs half as much as it does to send a megabyte. Integers are read out of `bytes`, since compiled code
-does that without a call. Source of the layout: protocol/messages/fetch.py, whose codec is the oracle.
+librdkafka, Java's consumers and most other clients send such requests, in sessions or outside of them. Decoding and
+encoding messages costs half as much as sending a megabyte. Integers are read from `bytes`, since compiled code does
+that without a call. Source of the layout: protocol/messages/fetch.py, whose codec is the oracle.
 """
 
 from __future__ import annotations
@@ -24,38 +24,38 @@ if TYPE_CHECKING:
 FIRST_VERSION: Final = 12
 FIRST_WITHOUT_REPLICA_ID: Final = 15
 UUID_BYTES: Final = 16
-MOST: Final = 0x7F
-"""Counts and lengths up to it take one byte; all are one more than what they count (KIP-482)."""
+MAX_ONE_BYTE: Final = 0x7F
+"""The largest count or length that takes one byte; each is encoded plus one (KIP-482)."""
 
 MAX_REQUEST_BYTES: Final = 64 * 1024
-"""Larger ones, of two thousand partitions, are left alone."""
+"""Larger ones, of two thousand partitions, are left to the handler."""
 PARTITION_BYTES: Final = 33
-"""Partition, leader epoch, offset, last fetched epoch, log start offset, most bytes, no tags."""
+"""Partition, leader epoch, offset, last fetched epoch, log start offset, max bytes, no tags."""
 
 
 def fetch(broker: Broker, context: Context, frame: memoryview, front: bytes, position: int) -> object:
-    """What becomes of the request whose body is at `position`; None leaves it alone."""
+    """Serves the request whose body is at `position`; None leaves it to the handler."""
     size = len(frame)
     if size > MAX_REQUEST_BYTES:
         return None
     fetches: Fetches = broker.fetches
     try:
-        request = walk(fetches, context.version, front if size <= len(front) else bytes(frame), position)
+        request = parse(fetches, context.version, front if size <= len(front) else bytes(frame), position)
     except IndexError:
         return None
     return None if request is None else serve(accept(fetches, context, request))
 
 
-def walk(fetches: Fetches, version: int, frame: bytes, at: int) -> ParsedFetch | None:
-    """What is asked for; None, or IndexError, is the unusual: a follower, partitions that are forgotten, tags, and what
-    the codec has to refuse."""
+def parse(fetches: Fetches, version: int, frame: bytes, at: int) -> ParsedFetch | None:
+    """Returns the parsed request. Returns None, or raises IndexError, for an unusual one: a follower's, one that
+    forgets partitions or has tags, and one that the codec has to refuse."""
     if version < FIRST_WITHOUT_REPLICA_ID:
         if read_i32_be(frame, at) != CONSUMER:
             return None
         at += 4
     isolation_level = frame[at + 12]
     topic_count = frame[at + 21]
-    if isolation_level > READ_COMMITTED or not 1 <= topic_count <= MOST:
+    if isolation_level > READ_COMMITTED or not 1 <= topic_count <= MAX_ONE_BYTE:
         return None
     max_bytes: int = read_i32_be(frame, at + 8)
     named: list[FetchedPartition] = []
@@ -78,7 +78,7 @@ def walk(fetches: Fetches, version: int, frame: bytes, at: int) -> ParsedFetch |
             return None
         partition_count = frame[at]
         at += 1
-        if not 1 <= partition_count <= MOST:
+        if not 1 <= partition_count <= MAX_ONE_BYTE:
             return None
         for _ in range(partition_count - 1):
             named.append(

@@ -1,8 +1,8 @@
-"""Produce without objects: a flexible request (version 9 and later) outside transactions, walked in place.
+"""Produce without messages: a flexible request (version 9 and later) outside transactions, parsed in place.
 
-The way through handlers/produce.py makes a dozen objects per request, which costs more than the append itself.
-Integers are read out of `bytes`, a copy of the few that are looked at, since compiled code does that without a call;
-so are they written. Source of the layout: protocol/messages/produce.py, whose codec is the oracle.
+handlers/produce.py makes a dozen objects per request, which costs more than the append itself. Integers are read from
+`bytes`, a copy of those parts of the frame that are parsed, since compiled code does that without a call; the answer is
+written likewise. Source of the layout: protocol/messages/produce.py, whose codec is the oracle.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ if TYPE_CHECKING:
 FIRST_VERSION: Final = 9
 FIRST_TOPIC_ID_VERSION: Final = 13
 ALL: Final = -1
-"""Acks of all replicas in sync."""
+"""acks=all: all in-sync replicas."""
 UUID_BYTES: Final = 16
 
 SIZE_BYTES: Final = 4
 BETWEEN_BYTES: Final = 192
-"""More than there can be between the records of one partition and the attributes of the next one's: the end of a topic,
-the name of another, counts and lengths."""
-MOST: Final = 0x7F
-"""Counts and lengths up to it take one byte; all are one more than what they count (KIP-482)."""
+"""An upper bound of the bytes between the records of one partition and the attributes of the next one's: the end of a
+topic, the name of another, counts and lengths."""
+MAX_ONE_BYTE: Final = 0x7F
+"""The largest count or length that takes one byte; each is encoded plus one (KIP-482)."""
 END: Final = bytes(5)
 """Throttle time, no tags."""
 
@@ -58,7 +58,8 @@ Target: TypeAlias = "tuple[Partition, int, memoryview]"
 def produce(
     broker: Broker, context: Context, frame: memoryview, front: bytes, position: int
 ) -> list[Buffer] | Running | None:
-    """Returns the answer to the request whose body is at `position`; later, if records take long to look at."""
+    """Appends the records of the request whose body is at `position`, and returns its answer, or a request that waits
+    where the check of its records takes long; None leaves it to the handler."""
     version = context.version
     try:
         topics = parse(broker, version, frame, front, position)
@@ -81,14 +82,16 @@ def produce(
             except TooLong:
                 rest = [(key, targets[first:]), *topics[number + 1 :]]
                 acks: int = read_i16_be(front, position + 1)
-                work = broker.record_work.to_its_end(continued(broker, version, acks, answer, copied(rest)))
-                return Running(finished(context, work))
+                work = broker.record_work.to_its_end(
+                    append_rest(broker, version, acks, answer, with_copied_records(rest))
+                )
+                return Running(finish_later(context, work))
         answer.append(0)
-    return ended(answer)
+    return completed(answer)
 
 
-def ended(answer: BytesWriter) -> list[Buffer]:
-    """Returns the whole answer, with its size."""
+def completed(answer: BytesWriter) -> list[Buffer]:
+    """Returns the whole answer, with its size filled in."""
     answer.write(END)
     size = len(answer) - SIZE_BYTES
     for n in range(SIZE_BYTES):
@@ -96,24 +99,24 @@ def ended(answer: BytesWriter) -> list[Buffer]:
     return [answer.getvalue()]
 
 
-async def finished(context: Context, work: Awaitable[list[Buffer]]) -> list[Buffer] | None:
-    """Awaits an answer that takes its time, and returns what to send of it."""
+async def finish_later(context: Context, work: Awaitable[list[Buffer]]) -> list[Buffer] | None:
+    """Awaits the answer, and returns it as the interceptors have it."""
     return context.finish(await work)
 
 
-def copied(topics: list[tuple[bytes, list[Target]]]) -> list[tuple[bytes, list[Target]]]:
-    """Returns the topics with copies of the records: the buffer that they came in is about to be read into."""
+def with_copied_records(topics: list[tuple[bytes, list[Target]]]) -> list[tuple[bytes, list[Target]]]:
+    """Returns the topics with copies of their records, as the next read of the socket overwrites the buffer."""
     return [
         (key, [(partition, index, memoryview(bytearray(records))) for partition, index, records in targets])
         for key, targets in topics
     ]
 
 
-async def continued(
+async def append_rest(
     broker: Broker, version: int, acks: int, answer: BytesWriter, topics: list[tuple[bytes, list[Target]]]
 ) -> list[Buffer]:
-    """Appends the rest of a request, one partition after the other, and returns the answer, of which the first topic
-    has begun."""
+    """Appends the rest of a request, one partition after the other, and returns the answer, in which the first topic
+    has begun already."""
     begun = True
     for key, targets in topics:
         if not begun:
@@ -123,14 +126,14 @@ async def continued(
         for target in targets:
             await append_at_length(broker, key, target, version, acks, answer)
         answer.append(0)
-    return ended(answer)
+    return completed(answer)
 
 
 async def append_at_length(
     broker: Broker, key: bytes, target: Target, version: int, acks: int, answer: BytesWriter
 ) -> None:
-    """`append` with as much time as it takes. The topic's rules may change meanwhile; where the partition is gone, or
-    has others to wait for by now, nothing is appended, and its client asks anew."""
+    """Appends to one partition once a thread has checked the records. Where the partition is gone by then, or has
+    replicas to wait for, nothing is appended, and the client retries."""
     partition, index, records = target
     settled: Settled | None = None
     while True:
@@ -161,7 +164,8 @@ def append(
     answer: BytesWriter,
     settled: Settled | None = None,
 ) -> None:
-    """Appends to one partition, and writes its part of the answer. Raises TooLong, with nothing done."""
+    """Appends to one partition, and writes its part of the answer. Raises TooLong, with nothing done, for records whose
+    check takes long."""
     try:
         appended = partition.append(records, now_ms, settled=settled)
     except KafkaError as error:
@@ -179,12 +183,13 @@ def append(
 def parse(
     broker: Broker, version: int, frame: memoryview, front: bytes, position: int
 ) -> list[tuple[bytes, list[Target]]] | None:
-    """What is to be appended where, by topic: its name or id as the frame has it. None, or an error, is the unusual."""
+    """Returns the appends by topic, whose key is the name or id as the frame has it. Returns None, or raises IndexError
+    or KeyError, for an unusual request."""
     if front[position]:  # a transactional id
         return None
     acks: int = read_i16_be(front, position + 1)
     topic_count = front[position + 7]
-    if (acks != ALL and acks != 1) or topic_count > MOST:
+    if (acks != ALL and acks != 1) or topic_count > MAX_ONE_BYTE:
         return None
     topics: list[tuple[bytes, list[Target]]] = []
     base, at = 0, position + 8  # `front` is the frame from `base` on
@@ -194,7 +199,7 @@ def parse(
         key = front[start:at]
         partitions = broker.replicas.by_key[key]
         partition_count = front[at]
-        if not 1 < partition_count <= MOST:
+        if not 1 < partition_count <= MAX_ONE_BYTE:
             return None
         at += 1
         targets: list[Target] = []
@@ -202,7 +207,7 @@ def parse(
             index: int = read_i32_be(front, at)
             size: int = front[at + 4]
             at += 5
-            if size > MOST:
+            if size > MAX_ONE_BYTE:
                 size, at = read_uvarint_tail(front, at, size)
             size -= 1
             length: int = read_i32_be(front, at + AT_LENGTH)
@@ -226,12 +231,12 @@ def parse(
 
 
 def is_slow(partition: Partition, acks: int) -> bool:
-    """True where an append waits for other replicas, or the disk."""
+    """True when an append has to wait for other replicas, or for the disk."""
     return partition.answers_later and (acks == ALL or partition.flushes)
 
 
 def refuse(version: int, index: int, error: KafkaError, partition: Partition, answer: BytesWriter) -> None:
-    """A partition's answer with its error, as the general way encodes it."""
+    """Writes a partition's answer with its error, encoded as by the handler."""
     parts: list[Buffer] = []
     part_encoder(ProduceResponse, PartitionProduceResponse, version)(refused(index, error, partition), parts.append)
     answer.write(b"".join(parts))

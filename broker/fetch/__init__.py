@@ -1,4 +1,4 @@
-"""Fetch, whichever way it was read: what it wants, what its partitions give, the wait for it, and how it is written.
+"""Fetch, however its request was parsed: its sessions, the reads of its partitions, its wait, and its response.
 
 Source: kafka.server.ReplicaManager.fetchMessages, DelayedFetch, FetchSession.
 """

@@ -1,4 +1,4 @@
-"""Partitions of a fetch that may have to answer with something else than records: an error, or where logs diverge."""
+"""Partitions of a fetch that may answer with something else than records: an error, or a diverging epoch."""
 
 from __future__ import annotations
 
@@ -14,64 +14,68 @@ from protocol.types import TopicPartition
 from storage.epochs import EpochEnd
 
 
-def checked(replicas: Replicas, request: ParsedFetch, asked: FetchedPartition) -> Partition | None:
-    """The partition, if it may be read; None if the answer says already why not. Raises KafkaError for an answer."""
+def checked(replicas: Replicas, request: ParsedFetch, fetched: FetchedPartition) -> Partition | None:
+    """Returns the partition to read; None where the answer is complete without. Raises the KafkaError to answer
+    with."""
     try:
-        partition = replicas.partition(topic_of(replicas, request, asked), asked.index)
+        partition = replicas.partition(topic_of(replicas, request, fetched), fetched.index)
     except LeaderMoved:
         raise
     except KafkaError as error:
-        asked.miss(error)
+        fetched.miss(error)
         return None
-    check(request, asked, partition)
-    end = diverging_epoch(partition, asked)
+    check(request, fetched, partition)
+    end = diverging_epoch(partition, fetched)
     if end is None:
-        asked.name = partition.name
-        note_progress(request.replica, partition, asked)
+        fetched.name = partition.name
+        note_progress(request.replica, partition, fetched)
         return partition
-    asked.diverge(end)
-    partition.update_snapshot(asked, READ_UNCOMMITTED)
+    fetched.diverge(end)
+    partition.update_snapshot(fetched, READ_UNCOMMITTED)
     return None
 
 
-def topic_of(replicas: Replicas, request: ParsedFetch, asked: FetchedPartition) -> str | None:
-    """The topic's name; None where its id led nowhere. A session remembers the names that its topic ids had."""
-    if asked.name is None:
-        topic = replicas.name_of(asked.key) if request.uses_topic_ids else asked.key[1:].decode()
+def topic_of(replicas: Replicas, request: ParsedFetch, fetched: FetchedPartition) -> str | None:
+    """Returns the topic's name, None for an unknown id. A session remembers the names that its topic ids had."""
+    if fetched.name is None:
+        topic = replicas.name_of(fetched.key) if request.uses_topic_ids else fetched.key[1:].decode()
         if topic is None:
             return None
-        asked.name = TopicPartition(topic, asked.index)
-    return asked.name.topic
+        fetched.name = TopicPartition(topic, fetched.index)
+    return fetched.name.topic
 
 
-def check(request: ParsedFetch, asked: FetchedPartition, partition: Partition) -> None:
+def check(request: ParsedFetch, fetched: FetchedPartition, partition: Partition) -> None:
     """Raises INCONSISTENT_TOPIC_ID, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH,
     UNSUPPORTED_COMPRESSION_TYPE."""
-    if request.uses_topic_ids and partition.topic_id != asked.key:
+    if request.uses_topic_ids and partition.topic_id != fetched.key:
         raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
-    partition.check_leads(asked.current_leader_epoch)
+    partition.check_leads(fetched.current_leader_epoch)
     if request.replica is not None:
-        check_follower(partition, request.replica.broker_id, asked.current_leader_epoch)
+        check_follower(partition, request.replica.broker_id, fetched.current_leader_epoch)
     if request.version < FIRST_BATCH_VERSION and partition.config.compression_type == "zstd":
         raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
 
 
-def diverging_epoch(partition: Partition, asked: FetchedPartition) -> EpochEnd | None:
-    """Where the fetcher's log left this one, if it did (KIP-595). Raises OFFSET_OUT_OF_RANGE."""
-    if asked.last_fetched_epoch < 0:
+def diverging_epoch(partition: Partition, fetched: FetchedPartition) -> EpochEnd | None:
+    """Returns the epoch and offset at which the fetcher's log diverges from this one; None if it does not (KIP-595).
+    Raises OFFSET_OUT_OF_RANGE."""
+    if fetched.last_fetched_epoch < 0:
         return None
-    end = partition.end_of_epoch(asked.last_fetched_epoch)
-    if end.epoch < 0 or end.end_offset < 0 or asked.fetch_offset < partition.log_start_offset:
+    end = partition.end_of_epoch(fetched.last_fetched_epoch)
+    if end.epoch < 0 or end.end_offset < 0 or fetched.fetch_offset < partition.log_start_offset:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-    is_diverging = end.epoch < asked.last_fetched_epoch or end.end_offset < asked.fetch_offset
+    is_diverging = end.epoch < fetched.last_fetched_epoch or end.end_offset < fetched.fetch_offset
     return end if is_diverging else None
 
 
-def note_progress(replica: FetchingReplica | None, partition: Partition, asked: FetchedPartition) -> None:
-    """Notes how far a follower is, unless its offset is out of range. Its answer is made afterwards, and so has the
-    high watermark that it moved itself. Raises as `follower_fetched` does."""
-    offset = asked.fetch_offset
+def note_progress(replica: FetchingReplica | None, partition: Partition, fetched: FetchedPartition) -> None:
+    """Notes the log end offset of a follower, unless its offset is out of range. Its answer is made afterwards, and has
+    the high watermark that this may have advanced. Raises as `follower_fetched` does."""
+    offset = fetched.fetch_offset
     if replica is None or replica.is_noted or not partition.log_start_offset <= offset <= partition.log_end_offset:
         return
-    fetch = FollowerFetch(replica.broker_id, replica.broker_epoch, offset, asked.replica_log_start, replica.received_ms)
-    follower_fetched(partition, fetch, asked.current_leader_epoch)
+    fetch = FollowerFetch(
+        replica.broker_id, replica.broker_epoch, offset, fetched.replica_log_start, replica.received_ms
+    )
+    follower_fetched(partition, fetch, fetched.current_leader_epoch)

@@ -1,4 +1,4 @@
-"""One Fetch, from its acceptance to its answer: at once, after a disk, or when enough was appended.
+"""Serves one Fetch: at once, after reads from a disk, or parked until its partitions have enough.
 
 Source: kafka.server.KafkaApis.handleFetchRequest, DelayedFetch.
 """
@@ -15,7 +15,7 @@ from broker.exchange.pending import ParkedCall
 from broker.fetch import writing
 from broker.fetch.fetches import Fetches
 from broker.fetch.gathered import Gathered
-from broker.fetch.gathering import gather, quiet
+from broker.fetch.gathering import caught_up, gather
 from broker.fetch.partition import FetchedPartition
 from broker.fetch.request import ParsedFetch
 from broker.fetch.sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSession
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from protocol.messages.fetch import FetchResponse
 
 FIRST_SESSION_VERSION: Final = 7
-INDEXES: Final = 1 << 32
-"""As many as partition numbers can be told apart."""
+TOPIC_STRIDE: Final = 1 << 32
+"""The distance of two topics, which makes one integer of a topic's position and a partition's number."""
 
 Outcome: TypeAlias = "list[Buffer] | FetchResponse | ParkedFetch"
-"""An answer, written or still to be encoded, or what waits for one."""
+"""An answer, encoded or as a message, or the parked request that will have one."""
 
 
 class Fetch:
-    """A request that was accepted, and what it reads."""
+    """An accepted request, with its session."""
 
-    __slots__ = ("context", "fetches", "is_new", "named", "request", "session")
+    __slots__ = ("context", "fetches", "is_full", "named", "request", "session")
 
     def __init__(
         self,
@@ -47,62 +47,63 @@ class Fetch:
         request: ParsedFetch,
         named: list[FetchedPartition],
         session: FetchSession | None,
-        is_new: bool,
+        is_full: bool,
     ) -> None:
         self.fetches = fetches
         self.context = context
         self.request = request
         self.named = named
         self.session = session
-        self.is_new = is_new
-        """True where the request names all that it reads, and is told of all; else the session knows what is read, and
-        its client hears of partitions with news."""
+        self.is_full = is_full
+        """True for a full fetch, which reads the partitions that its request names, and answers for each; an
+        incremental one reads its session's, and answers for those with changes (KIP-227)."""
 
     @property
     def partitions(self) -> list[FetchedPartition]:
-        """What is read, in the order in which it is served."""
+        """The partitions to read, in the order in which they are served."""
         session = self.session
-        return self.named if session is None or self.is_new else list(session.partitions.values())
+        return self.named if session is None or self.is_full else list(session.partitions.values())
 
     def gather(self, is_warm: bool = False) -> Gathered:
-        """What its partitions give now."""
+        """Reads the partitions as they are now."""
         return gather(self.fetches.replicas, self.request, self.partitions, is_warm)
 
     def is_enough(self, gathered: Gathered) -> bool:
-        """True where there is something to answer now, or nothing to wait for."""
+        """True when the fetch is to be answered now: it has enough bytes, an answer that must not wait, or nothing to
+        wait for."""
         return gathered.size_bytes >= self.request.min_bytes or gathered.is_urgent or not gathered.may_grow
 
     def answer(self, gathered: Gathered) -> list[Buffer] | FetchResponse:
-        """The answer of what was gathered; its client has been told of that from here on."""
-        answers = ordered(gathered.partitions) if gathered.has_missing else gathered.partitions
+        """Returns the answer with what was gathered. The session counts it as reported from here on."""
+        answers = missing_last(gathered.partitions) if gathered.has_missing else gathered.partitions
         if self.session is None:
-            return self.written(gathered, NO_SESSION, answers)
-        answer = self.written(gathered, self.session.session_id, news(self.session, answers, self.is_new))
+            return self.encode(gathered, NO_SESSION, answers)
+        answer = self.encode(gathered, self.session.session_id, changes(self.session, answers, self.is_full))
         gathered.release()
         return answer
 
-    def written(
+    def encode(
         self, gathered: Gathered, session_id: int, answers: list[FetchedPartition]
     ) -> list[Buffer] | FetchResponse:
-        """The answer that tells of these partitions."""
+        """Encodes the answer of these partitions, or leaves that to the codec."""
         if gathered.is_plain and self.context.version >= writing.FIRST_VERSION:
-            return writing.written(self.context.correlation_id, session_id, answers)
-        from broker.fetch.response import response  # messages take time to import, which few consumers need
+            return writing.encoded(self.context.correlation_id, session_id, answers)
+        from broker.fetch.response import response  # takes time to import, and few consumers need it
 
         return response(self.fetches.image, self.context.listener, self.request, session_id, answers)
 
 
 def accept(fetches: Fetches, context: Context, request: ParsedFetch) -> Fetch:
-    """The fetch of a request. Its session is changed as the request has it, unless it raises the KafkaError that makes
-    the client begin a session anew: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH,
+    """Returns the fetch of a request, and updates its session. Raises, with the session unchanged, the KafkaError that
+    makes the client begin a new one: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH,
     FETCH_SESSION_TOPIC_ID_ERROR."""
     named, epoch = request.named, request.session_epoch
     session: FetchSession | None = None
     if epoch != INITIAL_EPOCH and epoch != FINAL_EPOCH:
-        session = fetches.sessions.go_on(request, fetches.clock.now_ms())
+        session = fetches.sessions.resume(request, fetches.clock.now_ms())
         if session is not None:
             return Fetch(fetches, context, request, named, session, False)
-    if is_repetitive(named):
+    if may_have_duplicates(named):
         named = distinct(named)
     if epoch <= INITIAL_EPOCH and request.session_id != NO_SESSION:
         fetches.sessions.close(request.session_id)
@@ -111,8 +112,8 @@ def accept(fetches: Fetches, context: Context, request: ParsedFetch) -> Fetch:
     return Fetch(fetches, context, request, named, session, True)
 
 
-def is_repetitive(named: list[FetchedPartition]) -> bool:
-    """True where a partition may be named twice: as a topic is, or a number within one."""
+def may_have_duplicates(named: list[FetchedPartition]) -> bool:
+    """True when the request may name a partition twice: it names a topic twice, or a number within one."""
     if is_ascending(named):
         return False
     key = named[0].key
@@ -125,13 +126,13 @@ def is_repetitive(named: list[FetchedPartition]) -> bool:
             if key in keys:
                 return True
             keys.add(key)
-            topic += INDEXES
+            topic += TOPIC_STRIDE
         numbers.add(topic + partition.index)
     return len(numbers) < len(named)
 
 
 def is_ascending(named: list[FetchedPartition]) -> bool:
-    """True of one topic's partitions in the order of their numbers, as most name them."""
+    """True for partitions of one topic in the order of their numbers, as most requests name them."""
     if not named:
         return True
     key, last = named[0].key, -1
@@ -144,15 +145,15 @@ def is_ascending(named: list[FetchedPartition]) -> bool:
 
 
 def distinct(named: list[FetchedPartition]) -> list[FetchedPartition]:
-    """A partition that is named twice is read where it was named last."""
+    """Returns each partition once: the position of its first mention, the parameters of its last."""
     return list({(partition.key, partition.index): partition for partition in named}.values())
 
 
 def serve(fetch: Fetch) -> Outcome | Waiting[Outcome]:
-    """The answer, now or later."""
+    """Returns the answer, the parked request, or a coroutine that goes on once a disk was read."""
     request = fetch.request
     if request.may_wait:
-        partitions = quiet(fetch.fetches.replicas, request, fetch.partitions)
+        partitions = caught_up(fetch.fetches.replicas, request, fetch.partitions)
         if partitions:
             return ParkedFetch(fetch, partitions, request.min_bytes, request.max_wait_ms)
     gathered, max_wait_ms = fetch.gather(), request.max_wait_ms
@@ -164,7 +165,8 @@ def serve(fetch: Fetch) -> Outcome | Waiting[Outcome]:
 
 
 async def serve_cold(fetch: Fetch, cold: Sequence[ColdRead], max_wait_ms: int) -> Outcome:
-    """What is not in memory is read by a thread first: the event loop must not wait for a disk."""
+    """Has a thread read ahead what is not in memory, as the event loop must not wait for a disk, and serves the
+    fetch."""
     clock = fetch.fetches.clock
     deadline_ms = clock.monotonic_ms() + max_wait_ms
     await fetch.fetches.disk_work.read_ahead(cold)
@@ -176,14 +178,14 @@ async def serve_cold(fetch: Fetch, cold: Sequence[ColdRead], max_wait_ms: int) -
 
 
 def parked(fetch: Fetch, gathered: Gathered, max_wait_ms: int) -> ParkedFetch:
-    """The wait for what is missing."""
+    """Parks the fetch until the bytes that it lacks are there."""
     watched = gathered.watched
     gathered.release()
     return ParkedFetch(fetch, watched, fetch.request.min_bytes - gathered.size_bytes, max_wait_ms)
 
 
 class ParkedFetch(ParkedCall):
-    """One that waits for bytes, and reads its partitions anew whenever it looks."""
+    """A fetch that waits for bytes; each attempt to complete it reads its partitions anew."""
 
     __slots__ = ("_fetch",)
 
@@ -217,8 +219,8 @@ class ParkedFetch(ParkedCall):
         return None
 
 
-def ordered(answers: list[FetchedPartition]) -> list[FetchedPartition]:
-    """Partitions that are not here come last, those of unknown topic ids before the others."""
+def missing_last(answers: list[FetchedPartition]) -> list[FetchedPartition]:
+    """Returns the answers with the missing partitions last, those of unknown topic ids before the others."""
     return sorted(answers, key=rank)
 
 
@@ -228,17 +230,17 @@ def rank(answer: FetchedPartition) -> int:
     return 1 if answer.error_code == ErrorCode.UNKNOWN_TOPIC_ID else 2
 
 
-def news(session: FetchSession, answers: list[FetchedPartition], is_new: bool) -> list[FetchedPartition]:
-    """The answers that the session's client does not know yet; all, if it is new. It is told of them now."""
-    result: list[FetchedPartition] = []
+def changes(session: FetchSession, answers: list[FetchedPartition], is_full: bool) -> list[FetchedPartition]:
+    """Returns the answers with records, an error, or offsets other than those last reported; all for a full fetch."""
+    changed: list[FetchedPartition] = []
     served: list[FetchedPartition] = []
     for answer in answers:
-        is_changed = answer.changed()
+        is_changed = answer.update_reported()
         if len(answer.records):
             served.append(answer)
-        elif not (is_new or is_changed or answer.is_special):
+        elif not (is_full or is_changed or answer.is_special):
             continue
-        result.append(answer)
-    if not is_new:
+        changed.append(answer)
+    if not is_full:
         session.serve(served)
-    return result
+    return changed

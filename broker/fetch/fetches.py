@@ -1,4 +1,4 @@
-"""What all fetches of a broker have in common."""
+"""The parts of a broker that its fetches use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from coordinator.cluster.image import Image
 
 
 class Fetches:
-    """Where they read, wait, and find their sessions."""
+    """The parts of a broker that its fetches use: replicas, sessions, timeouts, disk threads, options."""
 
     __slots__ = ("clock", "disk_work", "image", "live_config", "replicas", "sessions", "timeouts")
 
@@ -36,5 +36,5 @@ class Fetches:
 
     @property
     def max_bytes(self) -> int:
-        """The most that an answer has, whatever its client asks for: fetch.max.bytes."""
+        """The upper bound of an answer's records, whatever its client requests: fetch.max.bytes."""
         return self.live_config.layers.effective.fetch_max_bytes

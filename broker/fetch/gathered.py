@@ -1,4 +1,4 @@
-"""What one pass over the partitions of a fetch has found."""
+"""The outcome of one pass over the partitions of a fetch."""
 
 from __future__ import annotations
 
@@ -9,48 +9,48 @@ from storage.segment.file import EMPTY
 
 
 class Gathered:
-    """What all partitions of a fetch answer, and what is left of the bytes that they may."""
+    """The answers of all partitions of a fetch, and the bytes that are left of the response's limit."""
 
     __slots__ = ("cold", "has_missing", "is_plain", "is_urgent", "left", "may_grow", "partitions", "size_bytes")
 
     def __init__(self, partitions: list[FetchedPartition], max_bytes: int) -> None:
         self.partitions = partitions
         self.size_bytes = 0
-        """Of records."""
+        """The size of all records that were read."""
         self.left = max_bytes
         self.may_grow = False
-        """True where more is waited for in any partition."""
+        """True when an append to one of the partitions may complete the fetch."""
         self.cold: list[ColdRead] | None = None
-        """Reads that would wait for a disk: their partitions are answered after that."""
+        """Reads that would wait for a disk: their partitions are read once a thread has read ahead."""
         self.is_urgent = False
-        """True where the client should hear of it now."""
+        """True when a partition has an answer that must not wait."""
         self.has_missing = False
         self.is_plain = True
-        """True where nothing has to be told but offsets, records and error codes."""
+        """True when all answers consist of offsets, records and error codes alone."""
 
     @property
     def watched(self) -> list[Partition]:
-        """Where more is waited for."""
-        return [each.replica for each in self.partitions if each.replica is not None]
+        """The partitions whose appends may complete the fetch."""
+        return [partition.replica for partition in self.partitions if partition.replica is not None]
 
     def note(self, partition: FetchedPartition) -> None:
-        """A partition may have more than records."""
+        """Notes an answer that may have more than records."""
         self.is_urgent = self.is_urgent or partition.is_urgent
         self.is_plain = self.is_plain and partition.is_plain
         self.has_missing = self.has_missing or partition.is_missing
 
     def wait_for_disk(self, cold: ColdRead) -> None:
-        """Notes a read that is to be done ahead."""
+        """Adds a read that a thread is to do ahead."""
         if self.cold is None:
             self.cold = []
         self.cold.append(cold)
 
     def use(self, size_bytes: int) -> None:
-        """So much is not left any more."""
+        """Takes bytes off the response's limit."""
         self.left = max(self.left - size_bytes, 0)
 
     def release(self) -> None:
-        """Lets go of logs and mapped files, which are not to live as long as the session that read them."""
+        """Releases the partitions and mapped files: the session, which lives on, must not keep them alive."""
         for partition in self.partitions:
             partition.records = EMPTY
             partition.replica = None

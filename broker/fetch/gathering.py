@@ -1,6 +1,6 @@
-"""One pass over the partitions of a fetch: what each gives, within what is left of the bytes that the answer may have.
+"""One pass over the partitions of a fetch, each of which is read up to the bytes that are left of the response's limit.
 
-The first partition that has anything gives one whole batch, however large; others may end within a batch, which clients
+The first partition that has records gives one whole batch, however large; others may end within a batch, which clients
 drop. Source: kafka.server.ReplicaManager.readFromLog.
 """
 
@@ -21,75 +21,75 @@ from protocol.records.batch import AT_LENGTH, LOG_OVERHEAD
 
 
 def gather(replicas: Replicas, request: ParsedFetch, partitions: list[FetchedPartition], is_warm: bool) -> Gathered:
-    """Reads every partition once. With `is_warm`, what would wait for a disk has been read ahead."""
+    """Reads every partition once. `is_warm` says that a thread has read ahead what would wait for a disk."""
     by_key = replicas.by_key
     gathered = Gathered(partitions, request.max_bytes)
     key: bytes | None = None
     led: dict[int, Partition] | None = None
-    for asked in partitions:
-        asked.clear()
-        if asked.key is not key:
-            key = asked.key
+    for fetched in partitions:
+        fetched.clear()
+        if fetched.key is not key:
+            key = fetched.key
             led = by_key.get(key)
         try:
-            partition = usual(led, request, asked)
+            partition = readable(led, request, fetched)
             if partition is None:
-                partition = checked(replicas, request, asked)
+                partition = checked(replicas, request, fetched)
             if partition is not None:
-                read(request, partition, asked, gathered, is_warm)
+                read(request, partition, fetched, gathered, is_warm)
                 continue
         except KafkaError as error:
-            asked.fail(error)
-        gathered.note(asked)
+            fetched.fail(error)
+        gathered.note(fetched)
     if request.replica is not None:
         request.replica.is_noted = True
     return gathered
 
 
-def quiet(replicas: Replicas, request: ParsedFetch, partitions: list[FetchedPartition]) -> list[Partition] | None:
-    """The partitions, if there is nothing to read in any of them. A consumer that keeps up waits for each record: the
-    answers of all its partitions would be made for each, only to be thrown away."""
+def caught_up(replicas: Replicas, request: ParsedFetch, partitions: list[FetchedPartition]) -> list[Partition] | None:
+    """Returns the partitions when the fetch has read each of them to its end, else None. A consumer that keeps up waits
+    for each record: the answers of all its partitions would be made for each wait, only to be thrown away."""
     by_key = replicas.by_key
-    result: list[Partition] = []
+    ended: list[Partition] = []
     key: bytes | None = None
     led: dict[int, Partition] | None = None
-    for asked in partitions:
-        if asked.key is not key:
-            key = asked.key
+    for fetched in partitions:
+        if fetched.key is not key:
+            key = fetched.key
             led = by_key.get(key)
-        partition = usual(led, request, asked)
-        if partition is None or not partition.ends_at(asked.fetch_offset):
+        partition = readable(led, request, fetched)
+        if partition is None or not partition.ends_at(fetched.fetch_offset):
             return None
-        result.append(partition)
-    return result
+        ended.append(partition)
+    return ended
 
 
-def usual(led: dict[int, Partition] | None, request: ParsedFetch, asked: FetchedPartition) -> Partition | None:
-    """The partition, if it is led here in the epoch that the client thinks of, and it answers with records; None where
-    that is not as certain. `led` are the topic's that are led here."""
-    if led is None or asked.last_fetched_epoch >= 0 or request.is_special:
+def readable(led: dict[int, Partition] | None, request: ParsedFetch, fetched: FetchedPartition) -> Partition | None:
+    """Returns the partition when this broker leads it in the client's epoch and nothing speaks against reading; None
+    when that needs the checks of doubtful.py. `led` are the topic's partitions that this broker leads."""
+    if led is None or fetched.last_fetched_epoch >= 0 or request.is_special:
         return None
-    partition = led.get(asked.index)
+    partition = led.get(fetched.index)
     if partition is None:
         return None
-    epoch = asked.current_leader_epoch
+    epoch = fetched.current_leader_epoch
     if epoch != NO_EPOCH and epoch != partition.leader_epoch:
         return None
-    asked.name = partition.name
+    fetched.name = partition.name
     return partition
 
 
 def read(
-    request: ParsedFetch, partition: Partition, asked: FetchedPartition, gathered: Gathered, is_warm: bool
+    request: ParsedFetch, partition: Partition, fetched: FetchedPartition, gathered: Gathered, is_warm: bool
 ) -> None:
-    """What the partition has. Raises OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR."""
+    """Reads the partition's offsets and records into `fetched`. Raises OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR."""
     isolation_level = request.isolation_level
-    partition.update_snapshot(asked, isolation_level)
+    partition.update_snapshot(fetched, isolation_level)
     if isolation_level == READ_COMMITTED:
-        asked.aborted = ()
-    offset = asked.fetch_offset
-    if offset != asked.end:  # else nothing is to be read, as for all who keep up
-        max_bytes = min(asked.max_bytes, gathered.left)
+        fetched.aborted = ()
+    offset = fetched.fetch_offset
+    if offset != fetched.end:  # else there is nothing to read, as for every consumer that keeps up
+        max_bytes = min(fetched.max_bytes, gathered.left)
         if max_bytes > 0 and not is_warm:
             cold = partition.cold_read(offset, max_bytes)
             if cold is not None:
@@ -97,22 +97,22 @@ def read(
                 gathered.use(max_bytes)
                 return
         is_first = not gathered.size_bytes
-        records = partition.read(asked, offset, max_bytes, is_first)
+        records = partition.read(fetched, offset, max_bytes, is_first)
         if isolation_level == READ_COMMITTED:
-            asked.aborted = partition.aborted_in(offset, records)
-            if asked.aborted:
+            fetched.aborted = partition.aborted_in(offset, records)
+            if fetched.aborted:
                 gathered.is_plain = False
         if is_first or request.version < FIRST_WHOLE_BATCH_VERSION or not is_cut(records):
-            asked.records = records
+            fetched.records = records
             size_bytes = len(records)
             gathered.size_bytes += size_bytes
             gathered.use(size_bytes)
-    asked.replica = partition
+    fetched.replica = partition
     gathered.may_grow = True
 
 
 def is_cut(records: memoryview) -> bool:
-    """True where not even the first batch is whole."""
+    """True when the records end within the first batch."""
     if len(records) < LOG_OVERHEAD:
         return True
     length: int = read_i32_be(bytes(records[:LOG_OVERHEAD]), AT_LENGTH)

@@ -1,4 +1,4 @@
-"""One partition of a fetch: what its client wants of it, and what it answers before that is written."""
+"""One partition of a fetch: the parameters of its request, then its answer."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from storage.segment.txn_index import AbortedTxn
 
 
 class FetchedPartition(LogOffsetSnapshot):
-    """From where to read, how much, and with which epochs in mind; then its offsets, its records, or its error.
+    """The offset to read from, the size limit and the client's epochs; then the offsets and records read, or the error.
 
-    One object for both: there is one of them for each partition of each request. A session's goes on from request to
-    request, and also knows what its client was told last.
+    One object for both, since every request makes one for each of its partitions. Those of a session last from request
+    to request, and also have the offsets that were last reported to the client.
     """
 
     __slots__ = (
         "aborted", "current_leader_epoch", "diverging", "error_code", "fetch_offset", "index", "is_missing",
         "is_special", "key", "last_fetched_epoch", "leader", "max_bytes", "name", "records", "replica",
-        "replica_log_start", "told_high_watermark", "told_start_offset",
+        "replica_log_start", "reported_high_watermark", "reported_start_offset",
     )  # fmt: skip
 
     def __init__(
@@ -46,39 +46,39 @@ class FetchedPartition(LogOffsetSnapshot):
         self.current_leader_epoch = max(current_leader_epoch, NO_EPOCH)
         self.last_fetched_epoch = last_fetched_epoch
         self.replica_log_start = replica_log_start
-        """Where the log of a follower begins."""
-        self.told_high_watermark = NO_OFFSET
-        self.told_start_offset = NO_OFFSET
+        """The log start offset of a follower."""
+        self.reported_high_watermark = NO_OFFSET
+        self.reported_start_offset = NO_OFFSET
         self.name: TopicPartition | None = None
-        """Once it is known: it outlives the topic's id."""
+        """None until the topic is looked up. A session keeps it when the topic's id is gone."""
         self.replica: Partition | None = None
-        """Where it was read, and more is waited for."""
+        """The partition that was read, whose appends the fetch may wait for."""
         self.records: Buffer = EMPTY
         self.aborted: Sequence[AbortedTxn] | None = None
-        """Transactions whose records a read-committed consumer leaves out (KIP-98); None for who reads all."""
+        """Transactions whose records a read-committed consumer drops (KIP-98); None for one that reads uncommitted."""
         self.is_special = False
-        """True where any of the following says something."""
+        """True when any of the fields below is set."""
         self.error_code = 0
         self.is_missing = False
-        """True where the partition is not here. It is answered last, and the others are waited for all the same: else a
-        consumer of a topic that was deleted would ask without pause."""
+        """True when this broker has no such partition. It is answered last, and does not end the wait for the others:
+        else the consumer of a deleted topic would fetch without pause."""
         self.diverging: EpochEnd | None = None
-        """Where the fetcher's log left this one (KIP-595)."""
+        """The epoch and offset at which the fetcher's log diverges from this one (KIP-595)."""
         self.leader: LeaderMoved | None = None
-        """Who leads instead, or in which epoch (KIP-951)."""
+        """The current leader and its epoch (KIP-951)."""
 
     @property
     def is_urgent(self) -> bool:
-        """True of an error or a diverging log: the client should hear of it now."""
+        """True for an error or a diverging log, whose answer must not wait."""
         return (self.error_code != 0 and not self.is_missing) or self.diverging is not None
 
     @property
     def is_plain(self) -> bool:
-        """True where it has nothing but offsets, records and an error code."""
+        """True when the answer consists of offsets, records and an error code alone."""
         return not self.aborted and self.diverging is None and self.leader is None
 
-    def renew(self, newer: FetchedPartition) -> None:
-        """Takes over what the same client wants of the same partition now."""
+    def update_request(self, newer: FetchedPartition) -> None:
+        """Takes over the parameters of the client's newest request for the partition."""
         self.fetch_offset = newer.fetch_offset
         self.max_bytes = newer.max_bytes
         self.current_leader_epoch = newer.current_leader_epoch
@@ -86,7 +86,7 @@ class FetchedPartition(LogOffsetSnapshot):
         self.replica_log_start = newer.replica_log_start
 
     def clear(self) -> None:
-        """Answers nothing yet."""
+        """Removes the answer."""
         self.replica = None
         self.records = EMPTY
         self.aborted = None
@@ -96,7 +96,7 @@ class FetchedPartition(LogOffsetSnapshot):
             self.diverging = self.leader = None
 
     def fail(self, error: KafkaError) -> None:
-        """Answers this error alone."""
+        """Makes the answer an error."""
         self.clear()
         self.clear_offsets()
         self.is_special = True
@@ -105,18 +105,18 @@ class FetchedPartition(LogOffsetSnapshot):
             self.leader = error
 
     def miss(self, error: KafkaError) -> None:
-        """Answers that the partition is not here."""
+        """Makes the answer the error of a partition that this broker does not have."""
         self.fail(error)
         self.is_missing, self.aborted = True, ()
 
     def diverge(self, end: EpochEnd) -> None:
-        """Answers where the fetcher's log left this one."""
+        """Makes the answer the point at which the fetcher's log diverges."""
         self.is_special, self.diverging = True, end
 
-    def changed(self) -> bool:
-        """Notes what the client is about to be told; True where that is news."""
+    def update_reported(self) -> bool:
+        """Notes the offsets that the answer reports. True when they differ from those last reported."""
         high_watermark, start = self.high_watermark, self.log_start_offset
-        if high_watermark == self.told_high_watermark and start == self.told_start_offset:
+        if high_watermark == self.reported_high_watermark and start == self.reported_start_offset:
             return False
-        self.told_high_watermark, self.told_start_offset = high_watermark, start
+        self.reported_high_watermark, self.reported_start_offset = high_watermark, start
         return True

@@ -1,4 +1,4 @@
-"""What a Fetch asks for, read by hand (broker/fast/fetch.py) or out of a decoded message (broker/handlers/fetch.py)."""
+"""A parsed Fetch request: by hand (broker/fast/fetch.py), or from a decoded message (broker/handlers/fetch.py)."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from broker.fetch.partition import FetchedPartition
 from broker.replica.replica import READ_COMMITTED
 
 FIRST_WHOLE_BATCH_VERSION: Final = 3
-"""Since then nobody is given a part of a batch alone: a client knows to ask again."""
+"""Later versions return no part of a batch alone: their clients fetch again with a larger limit."""
 FIRST_BATCH_VERSION: Final = 4
-"""Before it, answers are message sets."""
+"""Earlier versions read message sets."""
 FIRST_TOPIC_ID_VERSION: Final = 13
 CONSUMER: Final = -1
-"""The replica id of who follows nobody."""
+"""The replica id of a consumer."""
 
 PartitionKey: TypeAlias = "tuple[bytes, int]"
-"""A topic as flexible requests spell it (see `FetchedPartition.key`), and a partition's number."""
+"""The topic's key (`FetchedPartition.key`), and the partition's number."""
 
 
-class Limits:
-    """How much a fetch wants, what of it, and how long it waits for that."""
+class FetchParams:
+    """The size limits, the wait and the isolation level of a fetch
+    (org.apache.kafka.server.storage.log.FetchParams)."""
 
     __slots__ = ("isolation_level", "max_bytes", "max_wait_ms", "min_bytes")
 
@@ -33,17 +34,17 @@ class Limits:
 
     @property
     def may_wait(self) -> bool:
-        """True where there may be too little to be answered at once."""
+        """True when the fetch may have to wait for records."""
         return self.min_bytes > 0 and self.max_wait_ms > 0
 
     @property
     def committed_only(self) -> bool:
-        """True where nothing of an open transaction is wanted."""
+        """True when the fetch stops at the last stable offset."""
         return self.isolation_level == READ_COMMITTED
 
 
 class FetchingReplica:
-    """The broker that fetches to follow, and when its request came."""
+    """The follower that fetches, and the time of its request."""
 
     __slots__ = ("broker_epoch", "broker_id", "is_noted", "received_ms")
 
@@ -52,11 +53,11 @@ class FetchingReplica:
         self.broker_epoch = broker_epoch
         self.received_ms = received_ms
         self.is_noted = False
-        """True once its progress is noted: not again when a request that has waited is looked at anew."""
+        """True once its progress is noted, which later attempts of a parked request do not repeat."""
 
 
-class ParsedFetch(Limits):
-    """One request."""
+class ParsedFetch(FetchParams):
+    """One Fetch request, parsed."""
 
     __slots__ = (
         "forgotten", "is_special", "named", "replica", "session_epoch", "session_id", "uses_topic_ids", "version",
@@ -81,10 +82,10 @@ class ParsedFetch(Limits):
         self.session_id = session_id
         self.session_epoch = session_epoch
         self.named = named
-        """The partitions that it names, in its order; one that it names twice is there twice."""
+        """The partitions that the request names, in its order; one that it names twice is there twice."""
         self.forgotten = forgotten
-        """The partitions that leave its session."""
+        """The partitions to remove from its session."""
         self.replica = replica
         """None for consumers."""
         self.is_special = replica is not None or version < FIRST_BATCH_VERSION
-        """True of a follower, which must have a replica, and of a client that cannot read everything."""
+        """True for a follower, which must be a replica, and for a client too old to read every batch."""

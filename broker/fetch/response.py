@@ -1,4 +1,4 @@
-"""A response of Fetch as a message, for the codec: in every version, and with all that an answer may tell."""
+"""A Fetch response as a message for the codec: in every version, and with every field."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ from protocol.messages.fetch import (
 from protocol.types import NO_UUID
 
 FIRST_LEADER_VERSION: Final = 16
-TELLING_THE_LEADER: Final = frozenset({ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER})
+ERRORS_WITH_LEADER: Final = frozenset({ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER})
 
 
 def response(
     image: Image, listener: str, request: ParsedFetch, session_id: int, answers: Sequence[FetchedPartition]
 ) -> FetchResponse:
-    """Of partitions of one topic that follow each other the topic is named once."""
+    """Returns the response. Adjacent partitions of a topic share one entry of the topic."""
     topics: list[FetchableTopicResponse] = []
     key: bytes | None = None
     for answer in answers:
         if answer.key != key:
             key = answer.key
-            topics.append(named(request, answer))
-        topics[-1].partitions.append(data(answer, request.version))
+            topics.append(topic_response(request, answer))
+        topics[-1].partitions.append(partition_data(answer, request.version))
     return FetchResponse(
-        session_id=session_id, responses=topics, node_endpoints=endpoints(image, listener, request, topics)
+        session_id=session_id, responses=topics, node_endpoints=leader_endpoints(image, listener, request, topics)
     )
 
 
-def named(request: ParsedFetch, answer: FetchedPartition) -> FetchableTopicResponse:
-    """The answer's topic, as the request named it."""
+def topic_response(request: ParsedFetch, answer: FetchedPartition) -> FetchableTopicResponse:
+    """Returns the entry of the answer's topic, named as in the request."""
     if request.uses_topic_ids:
         return FetchableTopicResponse(topic="", topic_id=answer.key, partitions=[])
     assert answer.name is not None
     return FetchableTopicResponse(topic=answer.name.topic, topic_id=NO_UUID, partitions=[])
 
 
-def data(answer: FetchedPartition, version: int) -> PartitionData:
-    """One partition's part."""
+def partition_data(answer: FetchedPartition, version: int) -> PartitionData:
+    """Returns the entry of one partition."""
     result = PartitionData(
         partition_index=answer.index,
         error_code=answer.error_code,
@@ -67,15 +67,16 @@ def data(answer: FetchedPartition, version: int) -> PartitionData:
     if answer.diverging is not None:
         result.diverging_epoch = EpochEndOffset(epoch=answer.diverging.epoch, end_offset=answer.diverging.end_offset)
     leader = answer.leader
-    if leader is not None and leader.code in TELLING_THE_LEADER and version >= FIRST_LEADER_VERSION:
+    if leader is not None and leader.code in ERRORS_WITH_LEADER and version >= FIRST_LEADER_VERSION:
         result.current_leader = LeaderIdAndEpoch(leader_id=leader.leader_id, leader_epoch=leader.leader_epoch)
     return result
 
 
-def endpoints(
+def leader_endpoints(
     image: Image, listener: str, request: ParsedFetch, topics: Iterable[FetchableTopicResponse]
 ) -> list[NodeEndpoint]:
-    """Where the leaders are that the answer names: it saves a consumer a Metadata (KIP-951)."""
+    """Returns the endpoints of the leaders that the answer names, which save a consumer a Metadata request
+    (KIP-951)."""
     if request.replica is not None:
         return []
     leaders = {one.current_leader.leader_id for topic in topics for one in topic.partitions if one.error_code}

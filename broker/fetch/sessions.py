@@ -1,4 +1,4 @@
-"""Incremental fetch sessions (KIP-227): a client names its partitions once, and gets only changes.
+"""Incremental fetch sessions (KIP-227): a client names its partitions once, and gets only those with changes.
 
 Source: kafka.server.FetchSession and FetchManager.
 """
@@ -18,16 +18,16 @@ FINAL_EPOCH: Final = -1
 NO_SESSION: Final = 0
 MAX_EPOCH: Final = 0x7FFFFFFF
 MIN_EVICTION_AGE_MS: Final = 120_000
-"""A session younger than this is never evicted, so that clients in turn cannot starve each other (Kafka's default)."""
+"""No session younger than this is evicted, so that clients cannot evict each other in turn (Kafka's default)."""
 
 
 MAX_PARTITIONS = 400_000
-"""Partitions of all sessions together, a few hundred bytes each: Kafka bounds sessions alone, and one may name as many
-as it likes, that are there or not. Four hundred consumers of a thousand partitions each have their sessions."""
+"""The partitions of all sessions together, a few hundred bytes each. Kafka limits only the number of sessions, and one
+may name any number of partitions, existing or not. Four hundred consumers of a thousand partitions each fit in."""
 
 
 class FetchSession:
-    """One client's partitions, in the order in which they are served next."""
+    """One client's partitions, in the order in which its next fetch reads them."""
 
     __slots__ = ("created_ms", "epoch", "last_used_ms", "partitions", "session_id", "uses_topic_ids")
 
@@ -44,20 +44,21 @@ class FetchSession:
         self.epoch = 1 if self.epoch == MAX_EPOCH else self.epoch + 1
 
     def update(self, named: Iterable[FetchedPartition], forgotten: Iterable[PartitionKey]) -> None:
-        """Partitions are added, changed, and forgotten."""
+        """Adds or updates the named partitions, and removes the forgotten ones."""
         partitions = self.partitions
         for partition in named:
             key = (partition.key, partition.index)
-            known = partitions.get(key)
-            if known is None:
+            cached = partitions.get(key)
+            if cached is None:
                 partitions[key] = partition
             else:
-                known.renew(partition)
+                cached.update_request(partition)
         for key in forgotten:
             partitions.pop(key, None)
 
     def serve(self, served: list[FetchedPartition]) -> None:
-        """Moves the partitions that gave records to the end, in their order, so that the others get their turn."""
+        """Moves the partitions that gave records to the end, in their order, so that the others come first next
+        time."""
         partitions = self.partitions
         if len(served) == len(partitions):
             return
@@ -77,8 +78,8 @@ class FetchSessions:
         self.sessions: OrderedDict[int, FetchSession] = OrderedDict()
 
     def find(self, session_id: int, epoch: int, uses_topic_ids: bool) -> FetchSession:
-        """Returns the session that an incremental fetch continues. Raises the KafkaError that makes the client start
-        anew."""
+        """Returns the session that an incremental fetch continues. Raises the KafkaError that makes the client begin a
+        new one."""
         session = self.sessions.get(session_id)
         if session is None:
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
@@ -88,14 +89,14 @@ class FetchSessions:
             raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         return session
 
-    def go_on(self, request: ParsedFetch, now_ms: int) -> FetchSession | None:
-        """The session as the request changes it, one epoch further; None if that leaves it without partitions, which
-        ends it. Raises as `find` does, with nothing changed, and as `keep` does."""
+    def resume(self, request: ParsedFetch, now_ms: int) -> FetchSession | None:
+        """Returns the session, updated and advanced by an epoch; None if the request leaves it without partitions,
+        which ends it. Raises as `find` does, with nothing changed, and as `check_capacity` does."""
         session = self.find(request.session_id, request.session_epoch, request.uses_topic_ids)
         session.advance()
         before = len(session.partitions)
         session.update(request.named, request.forgotten)
-        self.keep(session, before)
+        self.check_capacity(session, before)
         if not session.partitions:
             self.close(session.session_id)
             return None
@@ -104,14 +105,14 @@ class FetchSessions:
         return session
 
     def open(self, request: ParsedFetch, named: list[FetchedPartition], now_ms: int) -> FetchSession | None:
-        """A session of the partitions that a request names; None when there is no slot for it."""
+        """Returns a new session of the partitions that a request names; None when there is no room for it."""
         session = self.create(len(named), request.uses_topic_ids, now_ms)
         if session is not None:
             session.update(named, ())
         return session
 
     def create(self, partition_count: int, uses_topic_ids: bool, now_ms: int) -> FetchSession | None:
-        """Returns a new session, or None when there is no slot: then the client gets full fetches."""
+        """Returns a new session, or None when there is no room for it: its client then goes on with full fetches."""
         if not self._make_room(partition_count, now_ms):
             return None
         session_id = self.new_id()
@@ -123,9 +124,9 @@ class FetchSessions:
     def close(self, session_id: int) -> None:
         self.sessions.pop(session_id, None)
 
-    def keep(self, session: FetchSession, before: int) -> None:
-        """A session had so many partitions before and may have more now. Where all have too many, it is over: raises
-        the KafkaError that makes the client start anew."""
+    def check_capacity(self, session: FetchSession, before: int) -> None:
+        """Raises the KafkaError that makes the client begin a new session, and closes this one, when it has grown and
+        all sessions together now have too many partitions."""
         if len(session.partitions) > before and self._partition_count() > MAX_PARTITIONS:
             self.close(session.session_id)
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
@@ -134,7 +135,8 @@ class FetchSessions:
         return sum([len(session.partitions) for session in self.sessions.values()])
 
     def _make_room(self, partition_count: int, now_ms: int) -> bool:
-        """Sessions that were not used for long go first, else a smaller one of a certain age."""
+        """Evicts sessions until there is room: stale ones, else one that has fewer partitions and is old enough. False
+        when there is no room."""
         if partition_count > MAX_PARTITIONS:
             return False
         while self._partition_count() + partition_count > MAX_PARTITIONS:

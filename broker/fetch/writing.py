@@ -1,4 +1,4 @@
-"""A response of Fetch written integer by integer, for flexible versions, where nothing is told in tags.
+"""Encodes a Fetch response by hand, integer by integer: flexible versions, without tagged fields.
 
 Source of the layout: protocol/messages/fetch.py, whose codec is the oracle.
 """
@@ -15,16 +15,16 @@ from protocol.types import Buffer
 
 FIRST_VERSION: Final = 12
 SIZE_BYTES: Final = 4
-MOST: Final = 0x7F
-"""Counts and lengths up to it take one byte; all are one more than what they count (KIP-482)."""
+MAX_ONE_BYTE: Final = 0x7F
+"""The largest count or length that takes one byte; each is encoded plus one (KIP-482)."""
 NULL: Final = 0
 NONE: Final = 1
 NO_REPLICA: Final = -1
 
 
-def written(correlation_id: int, session_id: int, answers: list[FetchedPartition]) -> list[Buffer]:
-    """The whole response. Of partitions of one topic that follow each other the topic is named once."""
-    head = part = begun(correlation_id, session_id)
+def encoded(correlation_id: int, session_id: int, answers: list[FetchedPartition]) -> list[Buffer]:
+    """Returns the frame of the response. Adjacent partitions of a topic share one entry of the topic."""
+    head = part = begin_frame(correlation_id, session_id)
     rest: list[Buffer] = []
     write_uvarint(head, topic_count(answers) + 1)
     key: bytes | None = None
@@ -49,16 +49,16 @@ def written(correlation_id: int, session_id: int, answers: list[FetchedPartition
     part.append(0)
     if part is not head:
         rest.append(part.getvalue())
-    return finished(head, rest)
+    return finish_frame(head, rest)
 
 
 def is_another(key: bytes, before: bytes) -> bool:
-    """True of the key of another topic; those of one request are mostly one object."""
+    """True when the keys are of two topics. Those of one request are mostly the same object."""
     return key is not before and key != before
 
 
 def topic_count(answers: list[FetchedPartition]) -> int:
-    """How often the topic is another than before."""
+    """Returns the number of the response's topic entries."""
     count = 0
     key: bytes | None = None
     for answer in answers:
@@ -69,7 +69,7 @@ def topic_count(answers: list[FetchedPartition]) -> int:
 
 
 def partition_count(answers: list[FetchedPartition], first: int) -> int:
-    """How many partitions follow each other in the topic of the first."""
+    """Returns the number of adjacent partitions, from `first` on, of the first one's topic."""
     key = answers[first].key
     end = first + 1
     while end < len(answers) and not is_another(answers[end].key, key):
@@ -77,8 +77,8 @@ def partition_count(answers: list[FetchedPartition], first: int) -> int:
     return end - first
 
 
-def begun(correlation_id: int, session_id: int) -> BytesWriter:
-    """A response up to its topics, but for the size, which comes last."""
+def begin_frame(correlation_id: int, session_id: int) -> BytesWriter:
+    """Returns the response up to its topics, with a placeholder for the size."""
     head = BytesWriter()
     write_i32_be(head, 0)
     write_i32_be(head, correlation_id)
@@ -90,7 +90,7 @@ def begun(correlation_id: int, session_id: int) -> BytesWriter:
 
 
 def write_partition(out: BytesWriter, answer: FetchedPartition, size_bytes: int) -> None:
-    """A partition's answer up to its records."""
+    """Writes a partition's answer up to its records."""
     write_i32_be(out, answer.index)
     write_i16_be(out, answer.error_code)
     write_i64_be(out, answer.high_watermark)
@@ -101,8 +101,8 @@ def write_partition(out: BytesWriter, answer: FetchedPartition, size_bytes: int)
     write_uvarint(out, size_bytes + 1)
 
 
-def finished(head: BytesWriter, rest: list[Buffer]) -> list[Buffer]:
-    """The parts of a response with its size in front; small ones come as one."""
+def finish_frame(head: BytesWriter, rest: list[Buffer]) -> list[Buffer]:
+    """Fills in the size, and returns the buffers of the frame: one, if it is small."""
     size = len(head) - SIZE_BYTES
     for part in rest:
         size += len(part)
@@ -113,7 +113,7 @@ def finished(head: BytesWriter, rest: list[Buffer]) -> list[Buffer]:
 
 
 def write_uvarint(out: BytesWriter, value: int) -> None:
-    while value > MOST:
-        out.append(value & MOST | 0x80)
+    while value > MAX_ONE_BYTE:
+        out.append(value & MAX_ONE_BYTE | 0x80)
         value >>= 7
     out.append(value)

@@ -4,8 +4,8 @@ v0-1 read message sets v0 and v2-3 message sets v1: batches are down-converted f
 limit, v4 the isolation level (KIP-98), v5 log start offsets, v7 incremental sessions (KIP-227), v9 leader epochs
 (KIP-320), v10 zstd (KIP-110), v11 the client's rack (KIP-392), v12 is flexible and finds diverging logs (KIP-595), v13
 names topics by id (KIP-516), v15 moves the replica id into a tag (KIP-903), v16 tells the current leader (KIP-951),
-v17 and v18 serve replicas of the metadata log. Followers read to the log's end, and tell by what they fetch how far
-they are. Consumers are sent to no other replica.
+v17 and v18 serve replicas of the metadata log. Followers read to the log's end, and the
+leader learns their log end offsets by what they fetch. Consumers are sent to no other replica.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def parsed(call: Call[FetchRequest]) -> ParsedFetch:
 
 
 def fetching_replica(call: Call[FetchRequest]) -> FetchingReplica | None:
-    """Returns the follower that fetches; None of a consumer."""
+    """Returns the follower that fetches; None for a consumer."""
     request = call.request
     if call.version < FIRST_REPLICA_STATE_VERSION:
         broker_id, broker_epoch = request.replica_id, NO_BROKER_EPOCH

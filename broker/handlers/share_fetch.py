@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from broker.exchange.authorisation import READ_GROUP, READ_TOPIC, by_handler
-from broker.fetch.request import Limits
+from broker.fetch.request import FetchParams
 from broker.replica.replica import READ_COMMITTED, READ_UNCOMMITTED
 from broker.requests.api import Api
 from broker.requests.call import Call
@@ -161,7 +161,7 @@ def begin(call: Call[ShareFetchRequest], key: SessionKey, session: ShareSession 
     acquire_request = AcquireRequest(key.member_id, request.max_records, request.batch_size, request.share_acquire_mode)
     groups = call.broker.share_groups
     isolation_level = isolation(groups.config(key.group_id).share_isolation_level)
-    limits = Limits(min(request.min_bytes, max_bytes), max_bytes, request.max_wait_ms, isolation_level)
+    limits = FetchParams(min(request.min_bytes, max_bytes), max_bytes, request.max_wait_ms, isolation_level)
     return ShareFetching(groups, key.group_id, partitions[turn:] + partitions[:turn], acquire_request, limits)
 
 

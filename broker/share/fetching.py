@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from broker.clock import Deadline
 from broker.exchange.sleeper import Sleeper
-from broker.fetch.request import Limits
+from broker.fetch.request import FetchParams
 from broker.share import reading
 from broker.share.groups import ShareGroups
 from broker.share.hosted import Hosted
@@ -53,7 +53,7 @@ class ShareFetching:
         group_id: str,
         named: Sequence[PartitionId],
         acquire_request: AcquireRequest,
-        limits: Limits,
+        limits: FetchParams,
     ) -> None:
         self._groups = groups
         self._group_id = group_id

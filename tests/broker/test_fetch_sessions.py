@@ -47,15 +47,15 @@ def created(sessions: FetchSessions, partitions: int, now_ms: int) -> FetchSessi
 def test_a_session_goes_on_epoch_by_epoch(sessions: FetchSessions) -> None:
     session = created(sessions, 1, 0)
     for epoch in (1, 2):
-        assert sessions.go_on(request(session=(session.session_id, epoch)), epoch) is session
+        assert sessions.resume(request(session=(session.session_id, epoch)), epoch) is session
     assert session.last_used_ms == 2
 
 
 def test_a_request_that_is_accepted_changes_the_session(sessions: FetchSessions) -> None:
     session = created(sessions, 2, 0)
-    sessions.go_on(request(1, 2, session=(session.session_id, 1), at=7), 0)
+    sessions.resume(request(1, 2, session=(session.session_id, 1), at=7), 0)
     assert [(one.index, one.fetch_offset) for one in session.partitions.values()] == [(0, 0), (1, 7), (2, 7)]
-    sessions.go_on(forgetting(0, 1, session=(session.session_id, 2)), 0)
+    sessions.resume(forgetting(0, 1, session=(session.session_id, 2)), 0)
     assert [one.index for one in session.partitions.values()] == [2]
 
 
@@ -67,14 +67,14 @@ def test_a_request_that_is_refused_changes_nothing(sessions: FetchSessions) -> N
         forgetting(0, session=(session.session_id, 0)),
     ):
         with pytest.raises(KafkaError):
-            sessions.go_on(refused, 9)
+            sessions.resume(refused, 9)
     assert [(one.index, one.fetch_offset) for one in session.partitions.values()] == [(0, 0), (1, 0)]
     assert (session.epoch, session.last_used_ms) == (1, 0)
 
 
 def test_a_session_that_forgets_all_is_over(sessions: FetchSessions) -> None:
     session = created(sessions, 1, 0)
-    assert sessions.go_on(forgetting(0, session=(session.session_id, 1)), 0) is None
+    assert sessions.resume(forgetting(0, session=(session.session_id, 1)), 0) is None
     assert not sessions.sessions
 
 
@@ -98,7 +98,7 @@ def test_a_fetch_that_does_not_continue_its_session_is_told_why(
 def test_epochs_wrap_to_one(sessions: FetchSessions) -> None:
     session = created(sessions, 1, 0)
     session.epoch = MAX_EPOCH
-    sessions.go_on(request(session=(session.session_id, MAX_EPOCH)), 0)
+    sessions.resume(request(session=(session.session_id, MAX_EPOCH)), 0)
     assert session.epoch == 1
 
 
@@ -124,7 +124,7 @@ def test_a_smaller_session_makes_room_once_it_is_old_enough(sessions: FetchSessi
     small, large = created(sessions, 1, 0), created(sessions, 9, 0)
     now_ms = MIN_EVICTION_AGE_MS + 1
     for session in (small, large):
-        sessions.go_on(request(session=(session.session_id, 1)), now_ms)
+        sessions.resume(request(session=(session.session_id, 1)), now_ms)
     assert sessions.create(1, False, now_ms) is None
     assert sessions.create(2, False, now_ms) is not None
     assert small.session_id not in sessions.sessions
@@ -137,10 +137,10 @@ def test_without_slots_every_fetch_is_whole() -> None:
 def test_what_the_client_was_told_already_is_no_news() -> None:
     partition = FetchedPartition(TOPIC, 0, 0, 100)
     partition.high_watermark, partition.log_start_offset = 5, 0
-    assert partition.changed()
-    assert not partition.changed()
+    assert partition.update_reported()
+    assert not partition.update_reported()
     partition.log_start_offset = 1
-    assert partition.changed()
+    assert partition.update_reported()
 
 
 def full(sessions: FetchSessions, monkeypatch: pytest.MonkeyPatch) -> FetchSession:
@@ -161,9 +161,9 @@ def test_partitions_of_all_sessions_together_are_bounded(
 
 def test_a_session_that_grows_beyond_them_is_over(sessions: FetchSessions, monkeypatch: pytest.MonkeyPatch) -> None:
     session = full(sessions, monkeypatch)
-    assert sessions.go_on(request(9, session=(session.session_id, 1)), 0) is session
+    assert sessions.resume(request(9, session=(session.session_id, 1)), 0) is session
     with pytest.raises(KafkaError) as raised:
-        sessions.go_on(request(10, session=(session.session_id, 2)), 0)
+        sessions.resume(request(10, session=(session.session_id, 2)), 0)
     assert raised.value.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert not sessions.sessions
 
