@@ -277,10 +277,14 @@ class LocalLog:
         """True while its segments are being cleaned, or cut, and are to be left alone."""
         return self.cleaning or self.is_being_truncated
 
-    def truncate_between_flushes(self, offset: int, now_ms: int) -> bool:
-        """`truncate_to` for a thread, after `begin_truncation`: a flush in another thread ends first."""
+    def truncate_between_flushes(self, offset: int, now_ms: int, *, fully: bool = False) -> bool:
+        """`truncate_to`, or `truncate_fully`, for a thread, after `begin_truncation`: a flush in another thread ends
+        first."""
         with self._flushing:
-            return self.truncate_to(offset, now_ms)
+            if not fully:
+                return self.truncate_to(offset, now_ms)
+            self.truncate_fully(offset, now_ms)
+            return True
 
     def truncate_to(self, offset: int, now_ms: int) -> bool:
         """Drop the records from this offset on, as a follower does whose leader has others; True if there were any."""

@@ -117,9 +117,10 @@ class Logs(LogTable):
             self.disk.rename(log.directory, directory)
         log.relocate(directory)
 
-    def truncate_to(self, topic_partition: TopicPartition, offset: int, now_ms: int) -> bool:
-        """Drop a log's records from this offset on; True if there were any. Raises LogDirFailure, and KafkaError where
-        the log is not there any more. For any thread, after `Log.begin_truncation`.
+    def truncate_to(self, topic_partition: TopicPartition, offset: int, now_ms: int, *, fully: bool = False) -> bool:
+        """Drop a log's records from this offset on, or `fully` all of them, whereupon the next one gets the offset;
+        True if there were any. Raises LogDirFailure, and KafkaError where the log is not there any more. For any
+        thread, after `Log.begin_truncation`.
 
         Also from the log that it is being moved to, and from the checkpoints, by which recovery would trust what is
         written in their place, and take it for committed: without them the log cannot go on.
@@ -129,8 +130,8 @@ class Logs(LogTable):
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{topic_partition} is not there any more")
         future = self._futures.get(topic_partition)
         if future is not None:
-            future.truncate_between_flushes(offset, now_ms)
-        truncated = log.truncate_between_flushes(offset, now_ms)
+            future.truncate_between_flushes(offset, now_ms, fully=fully)
+        truncated = log.truncate_between_flushes(offset, now_ms, fully=fully)
         if truncated:
             with failing(log.log_dir, "writing the checkpoints after a truncation", report=self.on_failure):
                 self.dirs[log.log_dir].write_checkpoints(self.in_dir)

@@ -92,14 +92,15 @@ class DiskWork:
         await rounds.served()
 
     def truncate(
-        self, topic_partition: TopicPartition, offset: int, then: Callable[[BaseException | None], None]
+        self, topic_partition: TopicPartition, offset: int, then: Callable[[BaseException | None], None], fully: bool
     ) -> None:
-        """Cuts a log's end off, which copies a part of a segment and flushes it; then calls `then` on the loop."""
+        """Cuts a log's end off, which copies a part of a segment and flushes it, or `fully` empties it; then calls
+        `then` on the loop."""
         now_ms = self._clock.now_ms()
-        self.workers.run(partial(self._truncate, topic_partition, offset, now_ms), then)
+        self.workers.run(partial(self._truncate, topic_partition, offset, now_ms, fully), then)
 
-    def _truncate(self, topic_partition: TopicPartition, offset: int, now_ms: int) -> None:
-        self._logs.truncate_to(topic_partition, offset, now_ms)
+    def _truncate(self, topic_partition: TopicPartition, offset: int, now_ms: int, fully: bool) -> None:
+        self._logs.truncate_to(topic_partition, offset, now_ms, fully=fully)
 
     async def read_ahead(self, reads: Iterable[ColdRead]) -> None:
         """Returns once the reads' bytes are in memory. A failed read is left to the caller that then tries it."""

@@ -155,10 +155,10 @@ class Partition(Replica):
 
     # Its log
 
-    async def truncate(self, offset: int, leader_epoch: int, disk_work: DiskWork) -> bool:
-        """Drops the records from the offset on, which the leader of that epoch does not have, in a thread. Returns True
-        if there were any. Raises FENCED_LEADER_EPOCH where this replica does not follow in that epoch, and
-        LogDirFailure, after which it is retired."""
+    async def truncate(self, offset: int, leader_epoch: int, disk_work: DiskWork, *, fully: bool = False) -> bool:
+        """Drops the records from the offset on, or `fully` all, which the leader of that epoch does not have, in a
+        thread. Returns True if the log ends earlier. Raises FENCED_LEADER_EPOCH where this replica does not follow in
+        that epoch, and LogDirFailure, after which it is retired."""
         while self.truncation is not None:
             await self.truncation.over()
         role, log = self.role, self.log
@@ -167,7 +167,7 @@ class Partition(Replica):
         end = log.log_end_offset
         truncation = self.truncation = Truncation()
         log.begin_truncation()
-        disk_work.truncate(self.name, offset, self._truncated)
+        disk_work.truncate(self.name, offset, self._truncated, fully)
         await truncation.over()
         return log.log_end_offset < end
 

@@ -124,7 +124,7 @@ def prepare(
     InvalidRecords naming the records at fault, or TooLong.
     """
     if origin is Origin.REPLICATION:
-        return _as_given(records, next_offset)
+        return _as_given(records, next_offset, leader_epoch)
     if settled is None or settled.rules is not rules:
         settled = settle(records, rules, origin, now_ms)
     return _place(settled, next_offset, leader_epoch)
@@ -288,10 +288,16 @@ def _converted(records: memoryview, rules: AppendRules, now_ms: int, at_length: 
     return _all(view, list(iter_batches(view)), rules, Origin.CLIENT, now_ms, at_length)
 
 
-def _as_given(records: memoryview, next_offset: int) -> Prepared:
-    """Returns a leader's batches, with the offsets and epochs that the leader gave them."""
+def _as_given(records: memoryview, next_offset: int, leader_epoch: int) -> Prepared:
+    """Returns a leader's batches, with the offsets and epochs that the leader gave them.
+
+    Of one that answers late, and follows another by now, batches may be of a newer epoch than the follower has asked
+    in: they, and all after them, are left out (KAFKA-18723). -1 leaves out none.
+    """
     headers, size, expected = [], 0, next_offset
     for position, header in walk(lambda start, end: records[start:end], 0, len(records)):
+        if 0 <= leader_epoch < header.partition_leader_epoch:
+            break
         check(records, position, header)
         if header.base_offset < expected:
             raise KafkaError(

@@ -365,3 +365,13 @@ def test_a_follower_refuses_damaged_bytes(tmp_path: Path) -> None:
     data[70] ^= 1
     with error_of(ErrorCode.CORRUPT_MESSAGE):
         append(open_log(tmp_path / "follower-0"), data, origin=Origin.REPLICATION)
+
+
+def test_a_follower_leaves_out_batches_of_a_newer_epoch_than_it_asked_in(tmp_path: Path) -> None:
+    leader, follower = open_log(tmp_path / "leader-0"), open_log(tmp_path / "follower-0")
+    for epoch in (2, 3, 2):
+        append(leader, batch("a"), leader_epoch=epoch)
+    (part,) = leader.read(0, 10_000).parts
+    append(follower, part, leader_epoch=2, origin=Origin.REPLICATION)
+    assert follower.log_end_offset == 1
+    assert follower.epochs.entries == [(2, 0)]
