@@ -13,6 +13,7 @@ from broker.config.logs import LogOptions
 from broker.config.network import NetworkOptions
 from broker.config.node import NodeOptions
 from broker.config.quorum import ControllerAddress, QuorumOptions, controllers
+from broker.config.replication import ReplicationOptions
 from broker.config.share import ShareOptions
 from broker.config.streams import StreamsOptions
 from broker.config.topics import TopicDefaults
@@ -31,6 +32,7 @@ class BrokerConfig(
     QuorumOptions,
     TopicDefaults,
     LogOptions,
+    ReplicationOptions,
     GroupOptions,
     StreamsOptions,
     ShareOptions,

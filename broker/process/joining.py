@@ -13,7 +13,10 @@ from broker.metadata.joining import MetadataEnvironment, MetadataWorkers, Quorum
 from broker.metadata.observing import QuorumTimes
 from broker.metadata.opening import Metadata, MetadataSettings
 from broker.metadata.remote_node import LifecycleTimes
+from broker.replication.environment import ReplicationEnvironment
+from broker.replication.replica_fetchers import ReplicaFetchers
 from broker.requests.api import Apis
+from broker.requests.broker import Broker
 from broker.requests.forwarding import ForwardingApis
 from coordinator.cluster.brokers.info import Endpoint
 from coordinator.quorum.leadership import Location
@@ -39,6 +42,19 @@ async def join_quorum(
     environment = MetadataEnvironment(disk, clock, worker, os.urandom, random.random, on_failure, on_fault)
     joined = await join(settings, quorum_of(config), endpoints, failed, environment)
     return joined.metadata, ForwardingApis(handlers.__name__, handlers.NAMES, joined.controller)
+
+
+def replicate(broker: Broker) -> ReplicaFetchers:
+    """Has the replicas of this broker follow their leaders on others, as their roles and the options change."""
+    environment = ReplicationEnvironment(
+        broker.image, broker.node, broker.live_config, broker.clock, broker.disk_work, random.random
+    )
+    fetchers = ReplicaFetchers(environment)
+    for partition in broker.replicas:
+        fetchers.role_changed(partition)
+    broker.replicas.subscribe_to_roles(fetchers.role_changed)
+    broker.loader.subscribe(lambda _: fetchers.config_changed(broker.replicas))
+    return fetchers
 
 
 def quorum_of(config: BrokerConfig) -> Quorum:

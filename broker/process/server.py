@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import uvloop
 
@@ -53,6 +53,9 @@ from storage.config import LogConfig
 from storage.disk import OsDisk
 from storage.logs import Logs
 from storage.open_files import OpenFiles
+
+if TYPE_CHECKING:
+    from broker.replication.replica_fetchers import ReplicaFetchers
 
 CANNOT_START = 1
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -165,6 +168,7 @@ class Server:
         self._live_config = LiveConfig(Layers(config))
         self.listeners: list[Listener] = []
         self._sockets: list[asyncio.Server] = []
+        self.fetchers: ReplicaFetchers | None = None
 
     async def start(self) -> None:
         """Sockets are bound first, so that a port in use costs nothing; they are served last. In between, as by Apache
@@ -177,6 +181,7 @@ class Server:
         await self._register()
         self.assignments = self._assignments(self.broker)
         self.assignments.take_over()
+        self._replicate()
         for coordinator in self.broker.coordinators.values():
             coordinator.start()
         self.broker.share_groups.start()
@@ -205,6 +210,13 @@ class Server:
         gc.freeze()  # what there is now stays: no collection has to look at it
         gc.set_threshold(OBJECTS_PER_COLLECTION)
         gc.enable()
+
+    def _replicate(self) -> None:
+        """Where others may lead: replicas follow them."""
+        if self.config.has_remote_controllers:
+            from broker.process.joining import replicate
+
+            self.fetchers = replicate(self.broker)
 
     def _assignments(self, broker: Broker) -> Assignments:
         return Assignments(
@@ -328,6 +340,8 @@ class Server:
         await self.broker.record_work.close()
         self.housekeeping.stop()
         self.broker.moves.stop()
+        if self.fetchers is not None:
+            self.fetchers.stop()
         self.broker.disk_work.close()
         self._workers.close()
         try:

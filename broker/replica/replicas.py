@@ -34,6 +34,7 @@ class Replicas:
         self._absent: dict[str, dict[int, ErrorCode]] = {}
         """Partitions that have no log here, yet or any more, with the error that answers their requests."""
         self._subscribers: list[Callable[[Partition], None]] = []
+        self._role_subscribers: list[Callable[[Partition], None]] = []
         self.by_key: dict[bytes, dict[int, Partition]] = {}
         """The partitions that this broker leads, of topics that clients write to: by topic id, and by topic name as
         `compact` encodes it. Requests for others leave the short cuts."""
@@ -41,6 +42,10 @@ class Replicas:
     def __iter__(self) -> Iterator[Partition]:
         for partitions in self._partitions.values():
             yield from partitions.values()
+
+    def subscribe_to_roles(self, subscriber: Callable[[Partition], None]) -> None:
+        """Have every partition told that is there from then on, whenever its role changes, and when it goes."""
+        self._role_subscribers.append(subscriber)
 
     def subscribe(self, subscriber: Callable[[Partition], None]) -> None:
         """Calls `subscriber` with every partition that is added from now on."""
@@ -74,6 +79,11 @@ class Replicas:
                 self._led[topic][index] = partition
             else:
                 self._led[topic].pop(index, None)
+            self._publish_role(partition)
+
+    def _publish_role(self, partition: Partition) -> None:
+        for subscriber in self._role_subscribers:
+            subscriber(partition)
 
     def remove(self, name: TopicPartition) -> Partition | None:
         """Removes a partition that was deleted, and fails whoever waits for it."""
@@ -85,6 +95,7 @@ class Replicas:
             self._forget(name.topic)
         if partition is not None:
             partition.retire(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            self._publish_role(partition)
         return partition
 
     def _forget(self, topic: str) -> None:
@@ -109,6 +120,7 @@ class Replicas:
         self._led[name.topic].pop(name.partition, None)
         if partition is not None:
             partition.retire(code)
+            self._publish_role(partition)
 
     def _not_absent(self, name: TopicPartition) -> None:
         absent = self._absent.get(name.topic)

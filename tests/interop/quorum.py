@@ -13,6 +13,8 @@ from tests.interop.processes import Server, free_port, run
 SESSION_MS = 3_000
 """How long a controller waits for a broker that was killed, and so how long one that comes back waits."""
 
+CONTROLLER_ID = 100
+
 ONE_OF_EACH = {
     "offsets.topic.num.partitions": "1",
     "offsets.topic.replication.factor": "1",
@@ -66,9 +68,9 @@ class OnSeveral(Odradek):
 
 
 class Quorum:
-    """One controller, and how brokers find it."""
+    """One controller, which may be a broker as well, and how brokers find it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, is_broker: bool = False, session_ms: int = SESSION_MS) -> None:
         self.folder = folder
         self._port = free_port()
         address = f"127.0.0.1:{self._port}"
@@ -77,9 +79,15 @@ class Quorum:
             "controller.quorum.bootstrap.servers": address,
             "controller.listener.names": "CONTROLLER",
             **ONE_OF_EACH,
+            "broker.session.timeout.ms": str(session_ms),
         }
-        settings = {**self.joining, "process.roles": "controller", "node.id": "100"}
+        settings = {**self.joining, "process.roles": "controller", "node.id": str(CONTROLLER_ID)}
         settings["listeners"] = f"CONTROLLER://{address}"
+        self.bootstrap = f"127.0.0.1:{free_port()}"
+        """Where the controller's broker listens, if it is one."""
+        if is_broker:
+            settings["process.roles"] = "broker,controller"
+            settings["listeners"] += f",PLAINTEXT://{self.bootstrap}"
         self.controller = ApacheNode(folder / "controller", settings, "--standalone")
 
     def odradek(self, node_id: int, cluster_id: str = CLUSTER_ID, dirs: int = 1, **properties: str) -> Odradek:

@@ -1,0 +1,64 @@
+"""What a replica takes over from its leader: batches as they are, and watermarks.
+
+Source: Kafka's ReplicaFetcherThread.processPartitionData and Partition.appendRecordsToFollowerOrFutureReplica.
+"""
+
+from __future__ import annotations
+
+from broker.replica.partition import Partition
+from broker.replica.roles import Leading
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records.batch import HEADER_SIZE, read_header
+from storage.producers.entry import Origin
+
+
+class BeginsInBatch(KafkaError):
+    """The leader's log begins within its first batch, as DeleteRecords leaves it: an empty log has to begin with that
+    batch, and so before the leader's."""
+
+    def __init__(self, partition: Partition, base_offset: int) -> None:
+        message = f"{partition.name}: the leader's first batch begins at offset {base_offset}"
+        super().__init__(ErrorCode.OFFSET_OUT_OF_RANGE, message)
+        self.base_offset = base_offset
+
+
+def append_as_follower(partition: Partition, records: memoryview, leader_epoch: int, now_ms: int) -> int:
+    """Appends the batches that the leader of this epoch has at the log's end, and returns by how much that moved.
+    A batch of a newer epoch is left out (KAFKA-18723), with all behind it; so is one that is cut short.
+
+    Raises KafkaError, with nothing written: FENCED_LEADER_EPOCH where this replica does not follow in that epoch,
+    CORRUPT_MESSAGE or INVALID_RECORD for damaged batches, UNKNOWN_SERVER_ERROR for offsets that go back, BeginsInBatch,
+    and what a disk that fails raises.
+    """
+    check_follows(partition, leader_epoch)
+    log = partition.log
+    if len(records) >= HEADER_SIZE and log.log_start_offset == log.log_end_offset:
+        first = read_header(records)
+        if first.base_offset < log.log_end_offset <= first.last_offset:
+            raise BeginsInBatch(partition, first.base_offset)
+    end = log.log_end_offset
+    log.append(records, leader_epoch=leader_epoch, now_ms=now_ms, origin=Origin.REPLICATION)
+    return log.log_end_offset - end
+
+
+def take_watermarks(partition: Partition, high_watermark: int, log_start_offset: int) -> None:
+    """Takes over up to where the leader says that all is committed, and where its log begins.
+
+    As far as the log goes, and never back: a new leader that does not know yet what is committed would have a
+    follower forget it (KIP-207). Segments before the log start offset go when retention runs.
+    """
+    log = partition.log
+    committed = min(high_watermark, log.log_end_offset)
+    has_advanced = committed > log.high_watermark
+    if has_advanced:
+        log.update_high_watermark(committed)
+    has_begun_later = log.advance_log_start(min(log_start_offset, log.high_watermark))
+    if has_advanced or has_begun_later:
+        partition.wake_all()
+
+
+def check_follows(partition: Partition, leader_epoch: int) -> None:
+    """Raises FENCED_LEADER_EPOCH unless this replica follows in that epoch, and no thread is at its log."""
+    role = partition.role
+    if partition.gone or partition.truncation is not None or isinstance(role, Leading) or role.epoch != leader_epoch:
+        raise partition.moved(ErrorCode.FENCED_LEADER_EPOCH)

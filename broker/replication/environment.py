@@ -1,0 +1,60 @@
+"""The surroundings of a fetcher: its broker, the cluster, time and disks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from broker.clock import Clock
+from broker.config.live import LiveConfig
+from broker.disks.work import DiskWork
+from broker.metadata.node import Node
+from broker.peers.address import Address
+from broker.peers.pool import Peer
+from broker.peers.settings import Settings
+from coordinator.cluster.image import Image
+from coordinator.replication.fetcher import FetcherOptions, FollowerIdentity
+
+
+class ReplicationEnvironment(NamedTuple):
+    """This broker and its cluster, time and disks."""
+
+    image: Image
+    node: Node
+    config: LiveConfig
+    clock: Clock
+    disk_work: DiskWork
+    draw: Callable[[], float]
+    """Random numbers from 0 up to 1."""
+    settings: Settings = Settings()
+
+    @property
+    def identity(self) -> FollowerIdentity:
+        """This broker as leaders know it."""
+        return FollowerIdentity(self.node.node_id, self.node.broker_epoch)
+
+    @property
+    def timeout_ms(self) -> int:
+        """The time for an answer of a leader."""
+        return max(self.config.effective.replica_socket_timeout_ms, 1)
+
+    def options(self) -> FetcherOptions:
+        """Returns the options in force."""
+        config = self.config.effective
+        return FetcherOptions(
+            max_wait_ms=config.replica_fetch_wait_max_ms,
+            min_bytes=config.replica_fetch_min_bytes,
+            max_bytes=config.replica_fetch_response_max_bytes,
+            partition_max_bytes=config.replica_fetch_max_bytes,
+            backoff_ms=config.replica_fetch_backoff_ms,
+        )
+
+    def address(self, leader_id: int) -> Address | None:
+        """Returns where a broker listens for others; None where the metadata does not say."""
+        broker = self.image.brokers.get(leader_id)
+        endpoint = None if broker is None else broker.endpoint(self.config.effective.inter_broker_listener)
+        return None if endpoint is None else Address(endpoint.host, endpoint.port)
+
+    def peer(self, address: Address, client_id: str) -> Peer:
+        """Returns a connection of its own: a fetch that waits holds up what comes after it."""
+        return Peer(address, self.settings._replace(client_id=client_id), self.clock, self.draw)

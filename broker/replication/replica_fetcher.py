@@ -1,0 +1,277 @@
+"""One fetcher: a task that asks one leader, over a connection of its own, and carries out what the answers mean.
+
+Appends are made on the event loop, as a produce is, a few milliseconds' worth in a turn; what waits for a disk is a
+thread's work, during which its partition is not fetched and all others are. Source: Kafka's ReplicaFetcherThread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Final
+
+from broker.logging import get_logger
+from broker.peers.pool import Peer
+from broker.peers.waiting import done_by
+from broker.replica.following import BeginsInBatch, append_as_follower, take_watermarks
+from broker.replica.partition import Partition
+from broker.replication.environment import ReplicationEnvironment
+from coordinator.replication.fetcher import Fetcher, SessionEnded
+from coordinator.replication.session import PartitionKey
+from coordinator.replication.states import FollowedPartition
+from coordinator.replication.steps import Correct, FollowerStep, LeaderError, Replicate
+from coordinator.replication.truncation import RestartAt
+from protocol.errors import ErrorCode, KafkaError, ProtocolError
+from protocol.messages.fetch import FetchResponse
+from protocol.messages.list_offsets import ListOffsetsResponse
+from protocol.peer_errors import PeerError, PeerUnavailable
+from storage.failure import LogDirFull
+
+TURN_MS: Final = 4
+"""How long batches are appended before others have their turn on the event loop."""
+
+TRANSIENT: Final = frozenset({ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD, ErrorCode.FENCED_LEADER_EPOCH})
+"""Errors of an append that the next answer may not have: of a damaged one, or in a moment when the role changes."""
+
+log = get_logger("broker.replication")
+
+
+class ReplicaFetcher:
+    """The partitions of one leader that share a fetcher id."""
+
+    def __init__(self, leader_id: int, fetcher_id: int, environment: ReplicationEnvironment) -> None:
+        self.leader_id = leader_id
+        self._client_id = f"broker-{environment.node.node_id}-fetcher-{fetcher_id}"
+        self._environment = environment
+        self._clock = environment.clock
+        self._fetcher: Fetcher[Partition] = Fetcher(environment.options)
+        self._peer: Peer | None = None
+        self._problem = ""
+        self._ended_sessions = 0
+        """Answers in a row that were of no use to the session."""
+        self._changed = asyncio.get_running_loop().create_future()
+        """Done when there may be something to fetch that was not before."""
+        self._task: asyncio.Task[None] | None = None
+        self._at_disk: set[asyncio.Task[None]] = set()
+
+    @property
+    def is_idle(self) -> bool:
+        """True while it follows no partition."""
+        return not len(self._fetcher)
+
+    def start(self) -> None:
+        """Begins to fetch."""
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def stop(self) -> None:
+        """Fetches no more, at once. What a thread has begun, it ends."""
+        if self._task is not None:
+            self._task.cancel()
+        if self._peer is not None:
+            self._peer.abort()
+
+    def follow(self, partition: Partition) -> None:
+        """Fetches a partition from now on, in the epoch of its role."""
+        correction = self._fetcher.follow(key_of(partition), partition.name, partition, partition.role.epoch)
+        if correction is not None:
+            self._at_a_disk(self._correct(correction))
+        self._wake()
+
+    def unfollow(self, key: PartitionKey) -> None:
+        """Fetches a partition no more."""
+        self._fetcher.unfollow(key)
+
+    def _wake(self) -> None:
+        if not self._changed.done():
+            self._changed.set_result(None)
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self._round()
+            except Exception as error:  # a fault of ours: the others go on, and so does this one after a pause
+                log.error("a replica fetcher failed", leader=self.leader_id, exc_info=error)
+                self._fetcher.unanswered(self._clock.monotonic_ms())
+
+    async def _round(self) -> None:
+        """Sends one request, and carries out what its answer means; or waits until there is something to ask for."""
+        environment = self._environment
+        self._changed = asyncio.get_running_loop().create_future()
+        request = self._fetcher.request(self._clock.monotonic_ms(), environment.identity)
+        if request is None:
+            await self._until_due()
+            return
+        try:
+            peer = self._leader()
+            response = await peer.send(request, FetchResponse, timeout_ms=environment.timeout_ms, max_dials=1)
+            steps = self._fetcher.fetched(response, self._clock.monotonic_ms())
+            self._ended_sessions, self._problem = 0, ""
+            await self._carry_out(steps)
+            await self._ask_for_offsets(peer)
+        except SessionEnded as error:
+            self._session_ended(str(error))
+        except (PeerError, ProtocolError) as error:
+            self._tell(str(error))
+            self._fetcher.unanswered(self._clock.monotonic_ms())
+
+    async def _until_due(self) -> None:
+        ready_ms = self._fetcher.next_ready_ms()
+        if ready_ms is None:
+            await self._changed
+        else:
+            await done_by(self._clock, ready_ms, self._changed)
+
+    def _leader(self) -> Peer:
+        """Returns the connection to the leader, wherever it is by now. Raises PeerUnavailable."""
+        address, peer = self._environment.address(self.leader_id), self._peer
+        if address is None:
+            raise PeerUnavailable(f"broker {self.leader_id}", "has no address")
+        if peer is None or peer.address != address:
+            if peer is not None:
+                peer.abort()
+            peer = self._peer = self._environment.peer(address, self._client_id)
+        return peer
+
+    def _session_ended(self, reason: str) -> None:
+        """A leader that has dropped the session is asked for another at once; one that does so again is not."""
+        self._ended_sessions += 1
+        if self._ended_sessions > 1:
+            self._tell(reason)
+            self._fetcher.unanswered(self._clock.monotonic_ms())
+
+    async def _ask_for_offsets(self, peer: Peer) -> None:
+        """Asks for the leader's ends and starts until all that was out of range is decided."""
+        environment = self._environment
+        while (request := self._fetcher.offsets_request(environment.node.node_id)) is not None:
+            response = await peer.send(request, ListOffsetsResponse, timeout_ms=environment.timeout_ms, max_dials=1)
+            await self._carry_out(self._fetcher.offsets_listed(response, self._clock.monotonic_ms()))
+
+    # Steps
+
+    async def _carry_out(self, steps: list[FollowerStep[Partition]]) -> None:
+        begun_ms = self._clock.monotonic_ms()
+        for step in steps:
+            if step.partition not in self._fetcher:
+                continue  # it is followed no more, or in another epoch, since others had their turn
+            if isinstance(step, Replicate):
+                self._replicate(step)
+            elif isinstance(step, Correct):
+                self._at_a_disk(self._correct(step))
+            else:
+                self._refused(step)
+            if self._clock.monotonic_ms() - begun_ms >= TURN_MS:
+                await asyncio.sleep(0)
+                begun_ms = self._clock.monotonic_ms()
+
+    def _replicate(self, step: Replicate[Partition]) -> None:
+        followed = step.partition
+        partition = followed.replica
+        try:
+            self._append(step)
+        except BeginsInBatch as error:
+            self._fetcher.busy(followed)
+            self._at_a_disk(self._begin_in_batch(step, error.base_offset))
+        except (KafkaError, ProtocolError) as error:
+            self._append_failed(followed, error)
+        except Exception as error:  # a fault of ours in one partition is not to stop all others
+            log.error("replication failed", partition=str(followed.name), exc_info=error)
+            self._fetcher.fail(followed)
+        else:
+            self._fetcher.replicated(followed)
+            if partition.must_flush:  # what is fetched next acknowledges it
+                self._fetcher.busy(followed)
+                self._at_a_disk(self._flush(followed))
+
+    def _append(self, step: Replicate[Partition]) -> None:
+        partition = step.partition.replica
+        if len(step.records):
+            offsets = append_as_follower(partition, step.records, step.partition.leader_epoch, self._clock.now_ms())
+            if not offsets:
+                message = f"{len(step.records)} bytes without a whole batch of the leader's epoch"
+                raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message)
+        take_watermarks(partition, step.high_watermark, step.log_start_offset)
+
+    def _append_failed(self, followed: FollowedPartition[Partition], error: KafkaError | ProtocolError) -> None:
+        log.warning("batches of the leader were not appended", partition=str(followed.name), reason=str(error))
+        if isinstance(error, ProtocolError | LogDirFull) or error.code in TRANSIENT:
+            self._fetcher.delay(followed, self._clock.monotonic_ms())
+        else:
+            self._fetcher.fail(followed)
+
+    def _refused(self, step: LeaderError[Partition]) -> None:
+        followed = step.partition
+        log.info(
+            "the leader does not serve a replica",
+            partition=str(followed.name),
+            leader=self.leader_id,
+            epoch=followed.leader_epoch,
+            error=step.code.name,
+        )
+
+    # Work of a thread
+
+    def _at_a_disk(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._at_disk.add(task)
+        task.add_done_callback(self._at_disk.discard)
+
+    async def _correct(self, step: Correct[Partition]) -> None:
+        """Cuts a log where it leaves the leader's."""
+        followed, offset = step.partition, step.correction.offset
+        partition = followed.replica
+        end, high_watermark = partition.log_end_offset, partition.high_watermark
+        is_new = isinstance(step.correction, RestartAt)
+        describe = log.warning if is_new or offset < high_watermark else log.info
+        describe(
+            "log begins anew at the leader's start" if is_new else "log cut to a prefix of the leader's",
+            partition=str(followed.name),
+            offset=offset,
+            end=end,
+            high_watermark=high_watermark,
+            epoch=followed.leader_epoch,
+        )
+        try:
+            await partition.truncate(offset, followed.leader_epoch, self._environment.disk_work, fully=is_new)
+        except KafkaError as error:
+            self._lost(followed, error)
+        else:
+            self._corrected(followed)
+
+    async def _begin_in_batch(self, step: Replicate[Partition], base_offset: int) -> None:
+        """Has an empty log begin with a batch that the leader's log begins within."""
+        followed = step.partition
+        disk_work, epoch = self._environment.disk_work, followed.leader_epoch
+        try:
+            await followed.replica.truncate(base_offset, epoch, disk_work, fully=True)
+            self._append(step)
+        except (KafkaError, ProtocolError) as error:
+            self._lost(followed, error)
+        else:
+            self._corrected(followed)
+
+    async def _flush(self, followed: FollowedPartition[Partition]) -> None:
+        try:
+            await followed.replica.flushed(self._environment.disk_work)
+        except KafkaError as error:
+            self._lost(followed, error)
+        else:
+            self._corrected(followed)
+
+    def _corrected(self, followed: FollowedPartition[Partition]) -> None:
+        self._fetcher.corrected(followed)
+        self._wake()
+
+    def _lost(self, followed: FollowedPartition[Partition], error: KafkaError | ProtocolError) -> None:
+        log.warning("a replica is followed no more", partition=str(followed.name), reason=str(error))
+        self._fetcher.fail(followed)
+
+    def _tell(self, reason: str) -> None:
+        """Once for each reason in a row, not at every try."""
+        if reason != self._problem:
+            self._problem = reason
+            log.warning("a leader gave no records", leader=self.leader_id, reason=reason)
+
+
+def key_of(partition: Partition) -> PartitionKey:
+    """Returns the name of a partition in fetches."""
+    return PartitionKey(partition.topic_id, partition.name.partition)

@@ -1,0 +1,131 @@
+"""The follower's side of an incremental fetch session: a request carries the partitions that changed (KIP-227).
+
+    session.put(key, partition) · session.drop(key)    changes of the next request, while none is under way
+    session.request()                                  → ids and partitions of a FetchRequest
+    session.accept(response) · session.restart()       how the session goes on
+
+Source: Kafka's FetchSessionHandler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from protocol.errors import ErrorCode, error_code
+from protocol.messages.fetch import FetchPartition, FetchResponse, FetchTopic, ForgottenTopic
+from protocol.types import Uuid
+
+NO_SESSION: Final = 0
+"""The session id of a request that asks for a session, and of an answer that grants none."""
+
+FIRST_EPOCH: Final = 0
+"""The epoch of a full request; a session of that id, if there is one, ends with it."""
+
+MAX_EPOCH: Final = 0x7FFFFFFF
+
+
+class PartitionKey(NamedTuple):
+    """A partition as Fetch has named them since version 13: a topic made anew under its name is another one."""
+
+    topic_id: Uuid
+    partition: int
+
+
+class SessionFetch(NamedTuple):
+    """The part of a FetchRequest that depends on the session."""
+
+    session_id: int
+    session_epoch: int
+    topics: list[FetchTopic]
+    forgotten: list[ForgottenTopic]
+
+
+class FollowerSession:
+    """One session with one leader."""
+
+    def __init__(self) -> None:
+        self.partitions: dict[PartitionKey, FetchPartition] = {}
+        """The partitions that the next request fetches, by what the leader was last told of them or is told next."""
+        self._changed: dict[PartitionKey, None] = {}
+        self._dropped: dict[PartitionKey, None] = {}
+        self._id = NO_SESSION
+        self._epoch = FIRST_EPOCH
+
+    @property
+    def is_full(self) -> bool:
+        """True while the next request names all partitions."""
+        return self._epoch == FIRST_EPOCH
+
+    @property
+    def has_dropped(self) -> bool:
+        """True while the leader has partitions in its session that are not to be fetched any more."""
+        return bool(self._dropped) and not self.is_full
+
+    def put(self, key: PartitionKey, partition: FetchPartition) -> None:
+        """Fetches a partition from now on, or goes on with it elsewhere; it then comes after all others."""
+        if self.partitions.get(key) == partition:
+            return
+        self.partitions.pop(key, None)
+        self.partitions[key] = partition
+        self._dropped.pop(key, None)
+        self._changed[key] = None
+
+    def drop(self, key: PartitionKey) -> None:
+        """Fetches a partition no longer."""
+        if self.partitions.pop(key, None) is not None:
+            self._changed.pop(key, None)
+            self._dropped[key] = None
+
+    def request(self) -> SessionFetch:
+        """Returns the next request's part. All changes are taken for sent: unless its answer is accepted, the session
+        begins anew."""
+        changed: Iterable[PartitionKey] = self.partitions if self.is_full else self._changed
+        dropped: Iterable[PartitionKey] = () if self.is_full else self._dropped
+        topics: dict[Uuid, FetchTopic] = {}
+        for key in changed:
+            topic = topics.get(key.topic_id)
+            if topic is None:
+                topic = topics[key.topic_id] = FetchTopic(topic_id=key.topic_id, partitions=[])
+            topic.partitions.append(self.partitions[key])
+        forgotten: dict[Uuid, ForgottenTopic] = {}
+        for key in dropped:
+            gone = forgotten.setdefault(key.topic_id, ForgottenTopic(topic_id=key.topic_id, partitions=[]))
+            gone.partitions.append(key.partition)
+        self._changed, self._dropped = {}, {}
+        return SessionFetch(self._id, self._epoch, [*topics.values()], [*forgotten.values()])
+
+    def accept(self, response: FetchResponse) -> str | None:
+        """Takes the session on by an answer; returns what is wrong with that, and nothing of it may be used then."""
+        code = error_code(response.error_code)
+        if code is not ErrorCode.NONE:
+            self.restart(forget=code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+            return code.name
+        answered = {
+            PartitionKey(topic.topic_id, one.partition_index)
+            for topic in response.responses
+            for one in topic.partitions
+        }
+        if not answered <= self.partitions.keys():
+            self.restart()
+            return "it has partitions that nobody asked for"
+        if self.is_full and len(answered) < len(self.partitions):
+            self.restart(forget=True)
+            return None if response.throttle_time_ms > 0 and not answered else "it lacks partitions of a full request"
+        self._go_on(response.session_id)
+        return None
+
+    def _go_on(self, session_id: int) -> None:
+        if session_id == NO_SESSION:  # the leader has no room for a session, or has closed this one
+            self.restart(forget=True)
+        elif self.is_full:
+            self._id, self._epoch = session_id, 1
+        else:
+            self._epoch = 1 if self._epoch == MAX_EPOCH else self._epoch + 1
+
+    def restart(self, *, forget: bool = False) -> None:
+        """The next request is a full one, which also ends the session that the leader may have; with `forget`, it has
+        none."""
+        self._epoch = FIRST_EPOCH
+        if forget:
+            self._id = NO_SESSION

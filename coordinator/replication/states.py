@@ -1,0 +1,66 @@
+"""The states of a partition that is fetched, and what may follow which."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final, Generic, TypeVar
+
+from coordinator.replication.session import PartitionKey
+from coordinator.replication.truncation import FollowerLog
+from protocol.types import TopicPartition
+
+L = TypeVar("L", bound=FollowerLog)
+
+
+class FetchState(Enum):
+    """Kafka's ReplicaState, with those between which its fetcher thread waits."""
+
+    FETCHING = "fetching"
+    DELAYED = "delayed"
+    """Left out of requests until its pause is over."""
+    CORRECTING = "correcting"
+    """A thread is at the log, which is cut or flushed."""
+    OUT_OF_RANGE = "out of range"
+    """The leader is asked where its log begins and ends."""
+    FAILED = "failed"
+    """Fetched no more before its leader epoch changes."""
+
+
+MAY_FOLLOW: Final[dict[FetchState, frozenset[FetchState]]] = {
+    FetchState.FETCHING: frozenset(
+        {FetchState.DELAYED, FetchState.CORRECTING, FetchState.OUT_OF_RANGE, FetchState.FAILED}
+    ),
+    FetchState.DELAYED: frozenset({FetchState.FETCHING}),
+    FetchState.CORRECTING: frozenset({FetchState.FETCHING, FetchState.DELAYED, FetchState.FAILED}),
+    FetchState.OUT_OF_RANGE: frozenset(
+        {FetchState.FETCHING, FetchState.DELAYED, FetchState.CORRECTING, FetchState.FAILED}
+    ),
+    FetchState.FAILED: frozenset(),
+}
+
+
+class FollowedPartition(Generic[L]):
+    """One partition in one leader epoch. Where it is fetched from is where its log ends: nothing is remembered of it
+    that the log does not say."""
+
+    __slots__ = ("key", "leader_end", "leader_epoch", "name", "ready_ms", "replica", "state")
+
+    def __init__(self, key: PartitionKey, name: TopicPartition, replica: L, leader_epoch: int) -> None:
+        self.key = key
+        self.name = name
+        self.replica = replica
+        self.leader_epoch = leader_epoch
+        self.state = FetchState.FETCHING
+        self.ready_ms = 0
+        """When the pause of a delayed one is over."""
+        self.leader_end: int | None = None
+        """The leader's log end offset, as it was told to a partition that is out of range."""
+
+    def __repr__(self) -> str:
+        return f"FollowedPartition({self.name}, epoch {self.leader_epoch}, {self.state.value})"
+
+    def enter(self, state: FetchState) -> None:
+        """Changes the state."""
+        assert state in MAY_FOLLOW[self.state], f"{self}: {state.value} does not follow"
+        self.state = state
+        self.leader_end = None
