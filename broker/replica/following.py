@@ -1,4 +1,4 @@
-"""What a replica takes over from its leader: batches as they are, and watermarks.
+"""A replica takes over its leader's batches as they are, and its watermarks.
 
 Source: Kafka's ReplicaFetcherThread.processPartitionData and Partition.appendRecordsToFollowerOrFutureReplica.
 """
