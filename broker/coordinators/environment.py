@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
@@ -13,8 +13,7 @@ from coordinator.cluster.image import Image
 from coordinator.cluster.loader import MetadataLoader
 
 
-@dataclass(frozen=True, slots=True)
-class Environment:
+class Environment(NamedTuple):
     """Time, options, the cluster, this broker's replicas, and the way to new topics."""
 
     clock: Clock

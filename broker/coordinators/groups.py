@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from broker.config import BrokerConfig
 from broker.coordinators.environment import Environment
@@ -18,22 +18,24 @@ from coordinator.cluster.changes import Change, TopicDeleted, by_change
 from coordinator.cluster.configs.resource import ConfigResource, ResourceType
 from coordinator.cluster.formatting import random_uuid
 from coordinator.group.config import GroupConfig
-from coordinator.group.consumer.patterns import Matched, patterns_matched
-from coordinator.group.records import AnyRecord, EndTransaction, GroupOutcome
-from coordinator.group.serde import EncodedRecord, GroupSerde
 from coordinator.group.settings import GroupSettings
-from coordinator.group.shard import GroupShard
-from coordinator.group.state import Client, GroupEnvironment, GroupState, MatchRequest
 from coordinator.group.subscription_metadata import TopicWatch
 from coordinator.outcome import Outcome, Reply, Ticket
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.compression import Compression
 from protocol.types import Uuid
 
+if TYPE_CHECKING:  # a shard's decisions and records are imported with the first shard: a start needs none
+    from coordinator.group.consumer.patterns import Matched
+    from coordinator.group.records import AnyRecord, EndTransaction, GroupOutcome
+    from coordinator.group.serde import EncodedRecord
+    from coordinator.group.shard import GroupShard
+    from coordinator.group.state import Client, GroupState, MatchRequest
+
 A = TypeVar("A")
 X = TypeVar("X")
 Y = TypeVar("Y")
-Decide = Callable[[GroupState, X, Y, Ticket[A], int], GroupOutcome]
+Decide: TypeAlias = "Callable[[GroupState, X, Y, Ticket[A], int], GroupOutcome]"
 """A decision on groups: (state, request, client, ticket, now_ms) → Outcome."""
 
 log = get_logger("broker.groups")
@@ -56,7 +58,7 @@ TOPIC = InternalTopic(
 )
 
 
-class GroupCoordinator(Coordinator[GroupShard, AnyRecord]):
+class GroupCoordinator(Coordinator["GroupShard", "AnyRecord"]):
     """The coordinator that handlers call: by group id, or for all shards."""
 
     def __init__(self, environment: Environment) -> None:
@@ -114,6 +116,10 @@ class GroupCoordinator(Coordinator[GroupShard, AnyRecord]):
     # Shards.
 
     def _make(self, partition: Partition) -> ShardParts[GroupShard, AnyRecord, EncodedRecord]:
+        from coordinator.group.serde import GroupSerde
+        from coordinator.group.shard import GroupShard
+        from coordinator.group.state import GroupEnvironment
+
         shard = GroupShard(
             GroupEnvironment(
                 settings=self.settings,
@@ -156,6 +162,8 @@ class GroupCoordinator(Coordinator[GroupShard, AnyRecord]):
         return None if broker is None else broker.rack
 
     async def _matched(self, matched: Matched, client: Client) -> None:
+        from coordinator.group.consumer.patterns import patterns_matched
+
         await self.decided(matched.group_id, patterns_matched, matched, client)
 
     def _match_topics(self, request: MatchRequest) -> None:

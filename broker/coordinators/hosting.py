@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
@@ -23,7 +23,9 @@ from coordinator.outcome import Decision
 from coordinator.runtime import Runtime, Serde, Shard
 from protocol.errors import ErrorCode, KafkaError
 from protocol.java_hash import java_hash
-from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+
+if TYPE_CHECKING:
+    from protocol.messages.create_topics import CreatableTopic
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -48,6 +50,8 @@ class InternalTopic(NamedTuple):
 
     def creatable(self, config: BrokerConfig) -> CreatableTopic:
         """Returns the topic as CreateTopics takes it."""
+        from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig
+
         return CreatableTopic(
             name=self.name,
             num_partitions=self.partitions(config),
@@ -182,6 +186,8 @@ class Coordinator(Generic[S, R]):
                 self._creation = None
 
     async def _create(self) -> None:
+        from protocol.messages.create_topics import CreateTopicsRequest
+
         creatable = self.topic.creatable(self.environment.config)
         request = CreateTopicsRequest(topics=[creatable], timeout_ms=CREATE_TIMEOUT_MS)
         for result in (await self.environment.topics.create(request)).topics:

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from broker.coordinators.environment import Environment
 from broker.coordinators.groups import TOPIC as OFFSETS
 from broker.coordinators.groups import GroupCoordinator
 from broker.coordinators.translations import MARKERS, translated
 from broker.logging import get_logger
-from coordinator.group.records import EndTransaction
 from protocol.errors import KafkaError
 from protocol.records.control import ControlType, EndTxnMarker, end_txn_batch
 from protocol.types import TopicPartition
+
+if TYPE_CHECKING:
+    from coordinator.group.records import EndTransaction
 
 log = get_logger("broker.transactions")
 

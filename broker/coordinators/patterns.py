@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from broker.clock import Clock
 from broker.logging import get_logger
 from broker.workers import Workers
 from coordinator.cluster.image import Image
-from coordinator.group.consumer.patterns import Matched
-from coordinator.group.regex import Resolved, match_all
-from coordinator.group.state import Client, MatchRequest
 from protocol.errors import KafkaError
 
-Tell: TypeAlias = Callable[[Matched, Client], Awaitable[None]]
+if TYPE_CHECKING:
+    from coordinator.group.consumer.patterns import Matched
+    from coordinator.group.state import Client, MatchRequest
+
+Tell: TypeAlias = "Callable[[Matched, Client], Awaitable[None]]"
 """Hands the result to the group's shard. Raises KafkaError."""
 
 THREADS = 1
@@ -38,6 +39,9 @@ class PatternMatcher:
 
     async def match(self, request: MatchRequest) -> None:
         """Matches, and hands the result to the group's shard. The topics are those of now, and none later."""
+        from coordinator.group.consumer.patterns import Matched
+        from coordinator.group.regex import Resolved, match_all
+
         image, clock = self._image, self._clock
         names, version, started_ms = image.topic_names(), image.offset, clock.now_ms()
         matched = await self._workers.call(lambda: match_all(request.patterns, names))

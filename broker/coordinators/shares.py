@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from broker.config import BrokerConfig
 from broker.coordinators.environment import Environment
@@ -16,14 +16,18 @@ from broker.logging import get_logger
 from broker.replica.partition import Partition
 from coordinator.cluster.changes import Change, TopicDeleted, by_change
 from coordinator.outcome import Ticket
-from coordinator.share.records import EncodedShareRecord, ShareKey, ShareOutcome, ShareRecord, ShareSerde
-from coordinator.share.shard import ShareSettings, ShareShard
+from coordinator.share.settings import ShareSettings
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.compression import Compression
 from protocol.types import Uuid
 
+if TYPE_CHECKING:  # a shard's decisions and records are imported with the first shard: a start needs none
+    from coordinator.share.key import ShareKey
+    from coordinator.share.records import EncodedShareRecord, ShareOutcome, ShareRecord
+    from coordinator.share.shard import ShareShard
+
 A = TypeVar("A")
-Decide = Callable[[ShareShard, "Ticket[A]", int], ShareOutcome]
+Decide: TypeAlias = "Callable[[ShareShard, Ticket[A], int], ShareOutcome]"
 """A decision on a share partition: (shard, ticket, now_ms) → Outcome."""
 
 WRITE_AT_ONCE = -1
@@ -57,7 +61,7 @@ def topic_configs(config: BrokerConfig, brokers: int) -> Mapping[str, str]:
     }
 
 
-class ShareCoordinator(Coordinator[ShareShard, ShareRecord]):
+class ShareCoordinator(Coordinator["ShareShard", "ShareRecord"]):
     """The coordinator that persisters and the handlers of share partitions' state call, by share partition."""
 
     def __init__(self, environment: Environment) -> None:
@@ -108,6 +112,9 @@ class ShareCoordinator(Coordinator[ShareShard, ShareRecord]):
     # Shards
 
     def _make(self, partition: Partition) -> ShardParts[ShareShard, ShareRecord, EncodedShareRecord]:
+        from coordinator.share.records import ShareSerde
+        from coordinator.share.shard import ShareShard
+
         shard = ShareShard(self.settings, self.environment.image)
         serde = ShareSerde(lambda: Compression(self.environment.config.share_coordinator_state_topic_compression_codec))
         return ShardParts(shard, serde, serde.batches, lambda now_ms: shard.activate(now_ms, partition.log_end_offset))

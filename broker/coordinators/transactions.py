@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from broker.config import BrokerConfig
 from broker.coordinators.environment import Environment
@@ -18,18 +18,19 @@ from broker.coordinators.markers import MarkerWriter, marker_of
 from broker.logging import get_logger
 from broker.replica.partition import Partition
 from coordinator.cluster.producer_ids import ProducerIdPool
-from coordinator.group.records import EndTransaction
 from coordinator.outcome import Ticket
-from coordinator.transaction.markers import RETRY_MS, Markers
-from coordinator.transaction.records import Batch, TransactionRecord, TransactionSerde, joined
-from coordinator.transaction.settings import TransactionSettings
-from coordinator.transaction.shard import TransactionEnvironment, TransactionOutcome, TransactionShard
-from coordinator.transaction.transaction import Producer, Transaction
+from coordinator.transaction.settings import RETRY_MS, TransactionSettings
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
 
+if TYPE_CHECKING:  # a shard's decisions and records are imported with the first shard: a start needs none
+    from coordinator.transaction.markers import Markers
+    from coordinator.transaction.records import Batch, TransactionRecord
+    from coordinator.transaction.shard import TransactionOutcome, TransactionShard
+    from coordinator.transaction.transaction import Producer, Transaction
+
 A = TypeVar("A")
-Decide = Callable[[TransactionShard, "Ticket[A]", int], TransactionOutcome]
+Decide: TypeAlias = "Callable[[TransactionShard, Ticket[A], int], TransactionOutcome]"
 """A decision on a transactional id: (shard, ticket, now_ms) → Outcome."""
 
 FEATURE = "transaction.version"
@@ -64,7 +65,7 @@ def topic_configs(config: BrokerConfig, brokers: int) -> Mapping[str, str]:
     }
 
 
-class TransactionCoordinator(Coordinator[TransactionShard, TransactionRecord]):
+class TransactionCoordinator(Coordinator["TransactionShard", "TransactionRecord"]):
     """The coordinator that handlers call, by transactional id."""
 
     def __init__(self, environment: Environment, producer_ids: ProducerIdPool, marker_writer: MarkerWriter) -> None:
@@ -151,6 +152,9 @@ class TransactionCoordinator(Coordinator[TransactionShard, TransactionRecord]):
     # Shards
 
     def _make(self, partition: Partition) -> ShardParts[TransactionShard, TransactionRecord, Batch]:
+        from coordinator.transaction.records import TransactionSerde, joined
+        from coordinator.transaction.shard import TransactionEnvironment, TransactionShard
+
         shard = TransactionShard(TransactionEnvironment(self.settings, self.transaction_version, self._new_producer_id))
         serde = TransactionSerde(self.transaction_version)
         return ShardParts(shard, serde, joined, lambda _: self._spawn(self._write_markers(partition, shard)))
@@ -207,6 +211,8 @@ class TransactionCoordinator(Coordinator[TransactionShard, TransactionRecord]):
     def _begin(self, markers: Markers, coordinator_epoch: int) -> tuple[list[TopicPartition], Waiting]:
         """Appends a transaction's markers to its partitions, and returns those that have it now, or do not need one any
         more, and those that have to wait for it."""
+        from coordinator.group.records import EndTransaction
+
         record = EndTransaction(markers.producer_id, markers.epoch, markers.committed, coordinator_epoch)
         marker = marker_of(record, markers.transaction_version, self.environment.clock.now_ms())
         written: list[TopicPartition] = []

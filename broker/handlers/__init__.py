@@ -1,7 +1,8 @@
 """One file per API; `NAMES` is the only list of them, and dispatch, ApiVersions and the docs derive from it.
 
 A module is named as its API is in ApiKey, has its row as `API`, and is imported when it is first needed: all of them,
-with their messages, take a fifth of the time of a start. A broker that has started imports the rest while nobody asks.
+with their messages and decisions, take a third of the time of a start. A broker that has started imports the rest while
+nobody asks (broker/process/warming_up.py).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from broker.requests.call import Call
 from broker.share.acknowledging import code_of, message_of
 from broker.share.administration import alter
 from coordinator.group.share.offsets import alter as alter_group
-from coordinator.share.records import ShareKey
+from coordinator.share.key import ShareKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,

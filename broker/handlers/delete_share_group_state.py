@@ -8,7 +8,7 @@ from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, by_handler
 from broker.requests.api import Api
 from broker.requests.call import Call
 from broker.share.state_requests import answered, decided, is_whole
-from coordinator.share.records import ShareKey
+from coordinator.share.key import ShareKey
 from protocol.messages.delete_share_group_state import (
     DeleteShareGroupStateRequest,
     DeleteShareGroupStateResponse,

@@ -12,7 +12,7 @@ from broker.requests.call import Call
 from broker.share.acknowledging import code_of, message_of
 from broker.share.administration import Told, summary
 from coordinator.group.share.offsets import initialized_partitions
-from coordinator.share.records import ShareKey
+from coordinator.share.key import ShareKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,

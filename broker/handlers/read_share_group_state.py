@@ -9,7 +9,8 @@ from broker.requests.api import Api
 from broker.requests.call import Call
 from broker.share.state_requests import answered, decided, is_whole
 from coordinator.outcome import Ticket
-from coordinator.share.records import ShareKey, ShareOutcome, ShareState
+from coordinator.share.key import ShareKey
+from coordinator.share.records import ShareOutcome, ShareState
 from coordinator.share.shard import ShareShard
 from protocol.messages.read_share_group_state import (
     PartitionData,

@@ -12,7 +12,8 @@ from broker.requests.api import Api
 from broker.requests.call import Call
 from broker.share.state_requests import answered, decided, is_whole
 from coordinator.outcome import Ticket
-from coordinator.share.records import ShareKey, ShareOutcome
+from coordinator.share.key import ShareKey
+from coordinator.share.records import ShareOutcome
 from coordinator.share.shard import ShareShard, Summary
 from protocol.messages.read_share_group_state_summary import (
     PartitionData,

@@ -12,7 +12,7 @@ from broker.requests.api import Api
 from broker.requests.call import Call
 from broker.share.state_requests import answered, decided, is_whole
 from coordinator.share.batches import StateBatch
-from coordinator.share.records import ShareKey
+from coordinator.share.key import ShareKey
 from coordinator.share.shard import StateWrite
 from protocol.messages.write_share_group_state import (
     PartitionData,

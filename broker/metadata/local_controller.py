@@ -1,54 +1,49 @@
 """The controller in this process: decides, writes to the metadata log, and answers when its records are committed.
 
 It decides on a state of its own, which is ahead of the image by its uncommitted records. When a write fails, it throws
-that state away, and begins again with the records that are committed or may still be. Source: Kafka's QuorumController.
+that state away, and begins again with the records that are committed or may still be. It imports what decides on a
+client's request with the first of its kind, as its handler. Source: Kafka's QuorumController.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from broker.metadata.led_log import LedLog
 from coordinator.cluster.brokers.activation import abort_record, activation_records, controller_records
-from coordinator.cluster.brokers.assign_directories import assign_replicas_to_dirs
-from coordinator.cluster.brokers.features import update_features
 from coordinator.cluster.brokers.heartbeat import broker_heartbeat
 from coordinator.cluster.brokers.registration import register_broker, unregister_broker
-from coordinator.cluster.configs.alter import alter_configs, incremental_alter_configs
 from coordinator.cluster.configs.rules import ConfigRules
 from coordinator.cluster.decided import MAX_RECORDS, Decided
 from coordinator.cluster.image import METADATA_VERSION, Image
 from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.options import ClusterOptions
-from coordinator.cluster.partitions.elect_leaders import elect_leaders
-from coordinator.cluster.partitions.reassignments import alter_partition_reassignments
-from coordinator.cluster.producer_ids import allocate_producer_ids
 from coordinator.cluster.record import MetadataRecord
-from coordinator.cluster.topics.create import EVERYTHING, create_topics
-from coordinator.cluster.topics.create_partitions import create_partitions
-from coordinator.cluster.topics.delete import delete_topics
+from coordinator.cluster.topics.names import EVERYTHING
 from protocol.errors import KafkaError
-from protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
-from protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
-from protocol.messages.alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-)
-from protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
-from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
-from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
-from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-from protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
-from protocol.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-)
-from protocol.messages.unregister_broker import UnregisterBrokerRequest
-from protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 from protocol.types import Uuid
+
+if TYPE_CHECKING:
+    from protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+    from protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+    from protocol.messages.alter_partition_reassignments import (
+        AlterPartitionReassignmentsRequest,
+        AlterPartitionReassignmentsResponse,
+    )
+    from protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
+    from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+    from protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+    from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+    from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+    from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+    from protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+    from protocol.messages.incremental_alter_configs import (
+        IncrementalAlterConfigsRequest,
+        IncrementalAlterConfigsResponse,
+    )
+    from protocol.messages.unregister_broker import UnregisterBrokerRequest
+    from protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 A = TypeVar("A")
 
@@ -129,6 +124,8 @@ class LocalController:
     async def create_topics(
         self, request: CreateTopicsRequest, describable: Container[str] = EVERYTHING
     ) -> CreateTopicsResponse:
+        from coordinator.cluster.topics.create import create_topics
+
         return await self._decide(
             lambda state: create_topics(state, request, self._options, self._configs, self._new_uuid, describable)
         )
@@ -140,30 +137,44 @@ class LocalController:
         deletable: Container[str] = EVERYTHING,
         describable: Container[str] = EVERYTHING,
     ) -> DeleteTopicsResponse:
+        from coordinator.cluster.topics.delete import delete_topics
+
         return await self._decide(
             lambda state: delete_topics(state, request, self._options, version, deletable, describable)
         )
 
     async def create_partitions(self, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+        from coordinator.cluster.topics.create_partitions import create_partitions
+
         return await self._decide(lambda state: create_partitions(state, request))
 
     async def alter_configs(self, request: AlterConfigsRequest) -> AlterConfigsResponse:
+        from coordinator.cluster.configs.alter import alter_configs
+
         return await self._decide(lambda state: alter_configs(state, request, self._configs))
 
     async def incremental_alter_configs(
         self, request: IncrementalAlterConfigsRequest
     ) -> IncrementalAlterConfigsResponse:
+        from coordinator.cluster.configs.alter import incremental_alter_configs
+
         return await self._decide(lambda state: incremental_alter_configs(state, request, self._configs))
 
     async def elect_leaders(self, request: ElectLeadersRequest) -> ElectLeadersResponse:
+        from coordinator.cluster.partitions.elect_leaders import elect_leaders
+
         return await self._decide(lambda state: elect_leaders(state, request, self._configs))
 
     async def alter_partition_reassignments(
         self, request: AlterPartitionReassignmentsRequest
     ) -> AlterPartitionReassignmentsResponse:
+        from coordinator.cluster.partitions.reassignments import alter_partition_reassignments
+
         return await self._decide(lambda state: alter_partition_reassignments(state, request, self._configs))
 
     async def update_features(self, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
+        from coordinator.cluster.brokers.update_features import update_features
+
         return await self._decide(lambda state: update_features(state, request, self._options.min_insync_replicas))
 
     async def unregister_broker(self, request: UnregisterBrokerRequest) -> None:
@@ -177,7 +188,11 @@ class LocalController:
         return await self._decide(lambda state: broker_heartbeat(state, request, self._configs))
 
     async def assign_replicas_to_dirs(self, request: AssignReplicasToDirsRequest) -> AssignReplicasToDirsResponse:
+        from coordinator.cluster.brokers.assign_directories import assign_replicas_to_dirs
+
         return await self._decide(lambda state: assign_replicas_to_dirs(state, request, self._configs))
 
     async def allocate_producer_ids(self, request: AllocateProducerIdsRequest) -> AllocateProducerIdsResponse:
+        from coordinator.cluster.allocate_producer_ids import allocate_producer_ids
+
         return await self._decide(lambda state: allocate_producer_ids(state, request))

@@ -17,13 +17,6 @@ from coordinator.cluster.formatting import Identity
 from coordinator.cluster.image import Image
 from coordinator.cluster.producer_ids import ProducerIdBlock
 from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
-from protocol.messages.assign_replicas_to_dirs import (
-    AssignReplicasToDirsRequest,
-    DirectoryData,
-    PartitionData,
-    TopicData,
-)
 from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from protocol.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
 from protocol.types import TopicPartition, Uuid
@@ -149,6 +142,13 @@ class Node:
     async def assign_directories(self, placements: Iterable[tuple[TopicPartition, Uuid]]) -> None:
         """Reports in which of this node's log directories replicas are, after they were moved there. Raises
         KafkaError."""
+        from protocol.messages.assign_replicas_to_dirs import (
+            AssignReplicasToDirsRequest,
+            DirectoryData,
+            PartitionData,
+            TopicData,
+        )
+
         directories: dict[Uuid, dict[Uuid, list[PartitionData]]] = {}
         for (name, index), directory_id in placements:
             topic = self._image.topic(name)
@@ -176,6 +176,8 @@ class Node:
 
     async def allocate_producer_ids(self) -> ProducerIdBlock:
         """Returns a new block of producer ids for this broker. Raises KafkaError."""
+        from protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
+
         request = AllocateProducerIdsRequest(broker_id=self.node_id, broker_epoch=self.broker_epoch)
         response = await self._controller.allocate_producer_ids(request)
         return ProducerIdBlock(response.producer_id_start, response.producer_id_len)

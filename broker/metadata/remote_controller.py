@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 
 from broker.metadata.controllers import Controllers
 from broker.metadata.forwarding import Requester, forward
-from coordinator.cluster.topics.create import EVERYTHING
+from coordinator.cluster.topics.names import EVERYTHING
 from protocol.codec import decode
 from protocol.errors import ErrorCode, KafkaError, ProtocolError, error_code
 from protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse

@@ -120,6 +120,8 @@ async def serve(config: BrokerConfig, failed: Mapping[str, Exception]) -> int:
         return server.exit_code
     sys.stdout.write(f"ready {address(server.told[0])}\n")
     sys.stdout.flush()
+    from broker.process.warming_up import warm_up  # a start has no use for it
+
     warming_up = asyncio.create_task(warm_up())
     await stop.wait()
     warming_up.cancel()
@@ -138,13 +140,6 @@ async def started(server: Server, stop: asyncio.Event) -> bool:
     starting.cancel()
     await asyncio.wait([starting])
     return False
-
-
-async def warm_up() -> None:
-    """Imports the handlers that nobody has asked for yet, one at a time between requests."""
-    for _ in APIS:
-        await asyncio.sleep(0)
-    gc.freeze()
 
 
 class Server:

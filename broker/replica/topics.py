@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from broker.replica.new_logs import NewLogs
 from coordinator.cluster.controller import Controller
-from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
-from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+
+if TYPE_CHECKING:
+    from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+    from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
 
 class TopicCreator:

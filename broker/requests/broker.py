@@ -38,7 +38,6 @@ from coordinator.cluster.image import Image
 from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.producer_ids import ProducerIdPool
 from protocol.errors import ErrorCode, error_code
-from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from storage.logs import Logs
 
 DEFAULT_COUNT = -1
@@ -109,6 +108,8 @@ class Broker:
 
     async def auto_create_topics(self, names: Sequence[str]) -> Mapping[str, ErrorCode]:
         """Creates topics with the broker's defaults; the errors of those that could not be."""
+        from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+
         internal = {coordinator.topic.name: coordinator.topic for coordinator in self.coordinators.values()}
         wanted = [
             internal[name].creatable(self.config)

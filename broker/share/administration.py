@@ -15,7 +15,7 @@ from coordinator.group.share.initialization import Initialize
 from coordinator.group.share.offsets import Deletion, begin_delete_all, deleted
 from coordinator.group.share.topics import Partitions
 from coordinator.share.batches import NO_START_OFFSET
-from coordinator.share.records import ShareKey
+from coordinator.share.key import ShareKey
 from coordinator.share.shard import NO_COUNT, Summary
 from protocol.errors import KafkaError
 from protocol.types import Uuid

@@ -14,20 +14,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.coordinators.environment import Environment
 from broker.logging import get_logger
 from broker.replica.partition import Partition
 from broker.replica.replica import READ_UNCOMMITTED
 from coordinator.group.config import GroupConfig
-from coordinator.share.records import ShareKey
-from coordinator.share_partition.run import Run
+from coordinator.share.key import ShareKey
 from protocol.errors import ErrorCode, KafkaError, error_code
-from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from protocol.records import batch
 from protocol.records.building import build
 from protocol.records.record import Record, read_records
+
+if TYPE_CHECKING:
+    from coordinator.share_partition.run import Run
 
 ATTEMPTS: Final = 5
 FIRST_RETRY_S: Final = 1.0
@@ -159,6 +160,8 @@ class DeadLetters:
 
     async def _create(self, topic: str) -> None:
         """Raises KafkaError."""
+        from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+
         configs = [CreatableTopicConfig(name=name, value=value) for name, value in OF_A_QUEUE.items()]
         wanted = CreatableTopic(
             name=topic,

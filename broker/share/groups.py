@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from broker.coordinators.environment import Environment
 from broker.coordinators.groups import GroupCoordinator
@@ -16,16 +16,17 @@ from broker.coordinators.shares import ShareCoordinator
 from broker.exchange.context import ClientConnection
 from broker.replica.partition import Partition
 from broker.share.dead_letters import DeadLetters
-from broker.share.hosted import Hosted
-from broker.share.initializing import initialize
 from broker.share.persister import make_persister
 from broker.share.sessions import PartitionId, SessionKey, ShareSession, ShareSessions
 from broker.workers import Workers
 from coordinator.cluster.changes import Change, FeatureChanged, PartitionChanged, TopicDeleted, by_change
 from coordinator.group.config import GroupConfig
-from coordinator.group.share.initialization import Initialize
-from coordinator.share.records import ShareKey
+from coordinator.share.key import ShareKey
 from protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:  # a share partition and its rules are imported with the first one
+    from broker.share.hosted import Hosted
+    from coordinator.group.share.initialization import Initialize
 
 FEATURE = "share.version"
 
@@ -88,6 +89,8 @@ class ShareGroups:
         if share_partition is not None:
             share_partition.refresh()
             return share_partition
+        from broker.share.hosted import Hosted
+
         config: Callable[[], GroupConfig] = lambda: self.config(group_id)  # noqa: E731 (typed)
         hosted = Hosted(
             key,
@@ -112,6 +115,8 @@ class ShareGroups:
 
     def initialize_later(self, initialization: Initialize) -> None:
         """Initializes the state of share partitions that are read for the first time, in the background."""
+        from broker.share.initializing import initialize
+
         group_id = initialization.group_id
         task = self._initializing[group_id] = self._spawn(initialize(self.persister, self.coordinator, initialization))
 

@@ -21,7 +21,7 @@ from broker.share.queue import Queue
 from broker.workers import Workers
 from coordinator.group.config import BY_DURATION, GroupConfig, duration_ms
 from coordinator.share.batches import NO_START_OFFSET
-from coordinator.share.records import ShareKey
+from coordinator.share.key import ShareKey
 from coordinator.share.shard import StateWrite
 from coordinator.share_partition.acknowledge import Said, acknowledge
 from coordinator.share_partition.acquire import Acquired, AcquireRequest, FetchedBatch, acquire

@@ -13,7 +13,7 @@ from broker.coordinators.translations import seen_by_client
 from broker.logging import get_logger
 from broker.share.persister import Persister
 from coordinator.group.share.initialization import Initialize, initialized, uninitialized
-from coordinator.share.records import ShareKey
+from coordinator.share.key import ShareKey
 from protocol.errors import KafkaError
 
 log = get_logger("broker.share")

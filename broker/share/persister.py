@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from broker.coordinators.shares import Decide, ShareCoordinator
 from broker.coordinators.translations import seen_by_client
-from coordinator.share.records import ShareKey, ShareState
-from coordinator.share.shard import StateWrite, Summary
+from coordinator.share.key import ShareKey
 from protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:  # imported with the first share partition
+    from coordinator.share.records import ShareState
+    from coordinator.share.shard import StateWrite, Summary
 
 A = TypeVar("A")
 
@@ -104,6 +107,8 @@ class NoOpPersister:
         """Nothing to do."""
 
     async def read(self, key: ShareKey, leader_epoch: int) -> ShareState:
+        from coordinator.share.records import ShareState
+
         return ShareState(0, 0, leader_epoch, -1, -1, 0, 0)
 
     def write(self, key: ShareKey, written: StateWrite) -> asyncio.Future[None]:
@@ -112,6 +117,8 @@ class NoOpPersister:
         return future
 
     async def summary(self, key: ShareKey) -> Summary:
+        from coordinator.share.shard import Summary
+
         return Summary()
 
     async def delete(self, key: ShareKey) -> None:

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from broker.coordinators.shares import Decide, ShareCoordinator
 from broker.coordinators.translations import seen_by_client
-from coordinator.share.records import ShareKey
+from coordinator.share.key import ShareKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import Uuid
 

@@ -7,28 +7,30 @@ controller answers for the whole request, or that there is none. Source: org.apa
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from coordinator.cluster.topics.create import EVERYTHING
-from protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
-from protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
-from protocol.messages.alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-)
-from protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
-from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
-from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
-from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-from protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
-from protocol.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-)
-from protocol.messages.unregister_broker import UnregisterBrokerRequest
-from protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+from coordinator.cluster.topics.names import EVERYTHING
+
+if TYPE_CHECKING:
+    from protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+    from protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+    from protocol.messages.alter_partition_reassignments import (
+        AlterPartitionReassignmentsRequest,
+        AlterPartitionReassignmentsResponse,
+    )
+    from protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
+    from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+    from protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+    from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+    from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+    from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+    from protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+    from protocol.messages.incremental_alter_configs import (
+        IncrementalAlterConfigsRequest,
+        IncrementalAlterConfigsResponse,
+    )
+    from protocol.messages.unregister_broker import UnregisterBrokerRequest
+    from protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 
 class Controller(Protocol):

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from coordinator.outcome import Outcome
 from coordinator.share.batches import StateBatch
+from coordinator.share.key import ShareKey
 from protocol.coordinator_records import SHARE_GROUP_STATE, decode_record, encode_key, encode_value
 from protocol.coordinator_records import share_state as messages
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
@@ -17,7 +18,7 @@ from protocol.records import batch
 from protocol.records.building import build
 from protocol.records.compression import Compression
 from protocol.records.record import Record, read_records
-from protocol.types import Buffer, Uuid, uuid_to_text
+from protocol.types import Buffer
 
 VERSION: Final = 0
 NOT_YET: Final = -1
@@ -25,19 +26,6 @@ NOT_YET: Final = -1
 
 RECORD_OVERHEAD_BYTES: Final = 24
 """More than lengths, deltas and headers count take of a record in a batch."""
-
-
-class ShareKey(NamedTuple):
-    """A share partition: a group's view of a partition."""
-
-    group_id: str
-    topic_id: Uuid
-    partition: int
-
-    @property
-    def coordinator_key(self) -> str:
-        """The key in FindCoordinator requests, by whose hash the state topic's partition is chosen."""
-        return f"{self.group_id}:{uuid_to_text(self.topic_id)}:{self.partition}"
 
 
 class ShareState(NamedTuple):

@@ -5,7 +5,7 @@ Source: ShareCoordinatorOffsetsManager (KIP-932).
 
 from __future__ import annotations
 
-from coordinator.share.records import ShareKey
+from coordinator.share.key import ShareKey
 
 
 class Redundant:

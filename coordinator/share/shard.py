@@ -15,8 +15,10 @@ from coordinator.outcome import Outcome, Reply, Ticket
 from coordinator.refusal import Refusal
 from coordinator.runtime import RETRY_MS
 from coordinator.share.batches import NO_START_OFFSET, StateBatch, combine
-from coordinator.share.records import NOT_YET, ShareKey, ShareOutcome, ShareRecord, ShareState, Update
+from coordinator.share.key import ShareKey
+from coordinator.share.records import NOT_YET, ShareOutcome, ShareRecord, ShareState, Update
 from coordinator.share.redundant import Redundant
+from coordinator.share.settings import ShareSettings
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import Uuid
 
@@ -28,13 +30,6 @@ NO_COUNT: Final = -1
 
 FIRST_SNAPSHOT: Final = 0
 NO_LEADER_YET: Final = 0
-
-
-class ShareSettings(NamedTuple):
-    """The broker's options in force; each has Kafka's name, with dots, behind share.coordinator."""
-
-    snapshot_update_records_per_snapshot: int = 500
-    cold_partition_snapshot_interval_ms: int = 300_000
 
 
 class TopicIdLookup(Protocol):

@@ -12,9 +12,6 @@ from coordinator.transaction.state import State
 from coordinator.transaction.transaction import Transaction
 from protocol.types import TopicPartition
 
-RETRY_MS = 100
-"""How long a marker waits that could not be written: its partition's log is offline, or its coordinator loads."""
-
 
 class Markers(NamedTuple):
     """A transaction's end, and the partitions that are to know of it."""

@@ -5,7 +5,10 @@ Each attribute is the option of Kafka's that has its name, with dots; the defaul
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+RETRY_MS: Final = 100
+"""How long a marker waits that could not be written: its partition's log is offline, or its coordinator loads."""
 
 
 class TransactionSettings(NamedTuple):

@@ -15,9 +15,9 @@ from coordinator import runtime
 from coordinator.outcome import Outcome, Reply, Ticket, reply
 from coordinator.transaction import decisions
 from coordinator.transaction.decisions import NewProducerId
-from coordinator.transaction.markers import RETRY_MS, Markers, Written, markers_of
+from coordinator.transaction.markers import Markers, Written, markers_of
 from coordinator.transaction.records import TransactionRecord, forgotten, written
-from coordinator.transaction.settings import TransactionSettings
+from coordinator.transaction.settings import RETRY_MS, TransactionSettings
 from coordinator.transaction.state import AT_REST, ENDING, State
 from coordinator.transaction.transaction import Producer, Transaction, completed, new_transaction
 from protocol.errors import ErrorCode, KafkaError

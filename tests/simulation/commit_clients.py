@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from broker.replica.partition import Partition
-from coordinator.share.records import ShareKey
+from coordinator.share.key import ShareKey
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchResponse, PartitionData
 from protocol.messages.list_offsets import (

@@ -1,26 +1,16 @@
-"""The features of Kafka 4.3.1 and a level more, what a new cluster starts with, and UpdateFeatures (KIP-584, KIP-778,
-KIP-1022).
+"""The features of Kafka 4.3.1 and a level more, and what a new cluster starts with (KIP-584, KIP-778, KIP-1022).
 
-Source: org.apache.kafka.server.common.Feature and MetadataVersion; Kafka's FeatureControlManager and QuorumFeatures.
+Source: org.apache.kafka.server.common.Feature and MetadataVersion; Kafka's QuorumFeatures.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from enum import IntEnum
 
 from coordinator.cluster.brokers.info import FeatureRange
 from coordinator.cluster.configs.resource import DEFAULT_BROKER, ResourceType
-from coordinator.cluster.decided import Decided
 from coordinator.cluster.image import ELR_VERSION, METADATA_VERSION, Image
 from coordinator.cluster.record import MetadataRecord
-from protocol.errors import ErrorCode, KafkaError
-from protocol.messages.update_features import (
-    FeatureUpdateKey,
-    UpdatableFeatureResult,
-    UpdateFeaturesRequest,
-    UpdateFeaturesResponse,
-)
 from protocol.metadata_records.settings import ConfigRecord, FeatureLevelRecord
 
 KRAFT_VERSION = "kraft.version"
@@ -58,15 +48,6 @@ METADATA_CHANGED = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30})
 """Levels of metadata.version that brought new records or versions of them: no way back from these."""
 
 
-class UpgradeType(IntEnum):
-    """How far the asker lets a feature's level go."""
-
-    UNKNOWN = 0
-    UPGRADE = 1
-    SAFE_DOWNGRADE = 2
-    UNSAFE_DOWNGRADE = 3
-
-
 def bootstrap_records(features: Mapping[str, int] = BOOTSTRAP_FEATURES) -> list[MetadataRecord]:
     """The records of a bootstrap checkpoint."""
     return [FeatureLevelRecord(name=name, feature_level=level) for name, level in features.items()]
@@ -84,108 +65,3 @@ def elr_safety_records(image: Image, min_insync_replicas: int) -> Iterator[Metad
 
 def _min_isr(broker: str, value: str | None) -> ConfigRecord:
     return ConfigRecord(resource_type=ResourceType.BROKER, resource_name=broker, name=MIN_ISR, value=value)
-
-
-def update_features(
-    image: Image, request: UpdateFeaturesRequest, min_insync_replicas: int
-) -> Decided[UpdateFeaturesResponse]:
-    """UpdateFeatures: all levels change, or none does."""
-    updates = {update.feature: update for update in request.feature_updates}
-    proposed = {**image.features, **{name: update.max_version_level for name, update in updates.items()}}
-    records: list[MetadataRecord] = []
-    for update in updates.values():
-        try:
-            _check(image, update, proposed)
-        except KafkaError as error:
-            message = f"The update failed for all features since the following feature had an error: {error.message}"
-            return Decided((), UpdateFeaturesResponse(error_code=error.code, error_message=message))
-        if update.feature != KRAFT_VERSION:  # it is no record of the metadata's
-            records.append(FeatureLevelRecord(name=update.feature, feature_level=update.max_version_level))
-    elr = updates.get(ELR_VERSION)
-    if elr is not None and elr.max_version_level > 0:
-        records = [*elr_safety_records(image, min_insync_replicas), *records]
-    results = [
-        UpdatableFeatureResult(feature=update.feature, error_code=ErrorCode.NONE, error_message="NONE")
-        for update in request.feature_updates
-    ]
-    response = UpdateFeaturesResponse(error_code=ErrorCode.NONE, error_message=None, results=results)
-    return Decided(() if request.validate_only else records, response)
-
-
-def _upgrade_type(update: FeatureUpdateKey) -> UpgradeType:
-    if update.allow_downgrade:  # version 0 of the request knows no more
-        return UpgradeType.SAFE_DOWNGRADE
-    is_defined = 0 <= update.upgrade_type <= UpgradeType.UNSAFE_DOWNGRADE
-    return UpgradeType(update.upgrade_type) if is_defined else UpgradeType.UNKNOWN
-
-
-def _check(image: Image, update: FeatureUpdateKey, proposed: Mapping[str, int]) -> None:
-    """Raises KafkaError(INVALID_UPDATE_VERSION) when the feature cannot go to this level."""
-    name, level, upgrade_type = update.feature, update.max_version_level, _upgrade_type(update)
-    problem = _problem(image, name, level, upgrade_type)
-    if problem is None and name == METADATA_VERSION:
-        _check_metadata_version(image.metadata_version, level, upgrade_type)
-    needed = NEEDS.get((name, level))
-    if problem is None and needed is not None and proposed.get(needed[0], 0) < needed[1]:
-        problem = f"{name} could not be set to {level} because it depends on {needed[0]} level {needed[1]}"
-    if problem is not None:
-        message = f"Invalid update version {level} for feature {name}. {problem}"
-        raise KafkaError(ErrorCode.INVALID_UPDATE_VERSION, message)
-
-
-def _problem(image: Image, name: str, level: int, upgrade_type: UpgradeType) -> str | None:
-    if upgrade_type is UpgradeType.UNKNOWN:
-        return "The controller does not support the given upgrade type."
-    if level < 0:
-        return "A feature version cannot be less than 0."
-    unsupported = _unsupported(image, name, level)
-    if unsupported is not None:
-        return unsupported
-    current = _level(image, name)
-    if level < current and upgrade_type is UpgradeType.UPGRADE:
-        return (
-            "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe "
-            "downgrade."
-        )
-    if level > current and upgrade_type is not UpgradeType.UPGRADE:
-        return "Can't downgrade to a newer version."
-    if level < current and name == KRAFT_VERSION:
-        return "Can't downgrade the version of this feature."
-    if level > current and name == KRAFT_VERSION:
-        return "The voters of this cluster are in its configuration: they are moved into the log by Apache Kafka."
-    return None
-
-
-def _level(image: Image, name: str) -> int:
-    if name == METADATA_VERSION:
-        return image.metadata_version
-    return image.kraft_version if name == KRAFT_VERSION else image.features.get(name, 0)
-
-
-def _unsupported(image: Image, name: str, level: int) -> str | None:
-    """Which node could not run with this level, and why."""
-    nodes = [(f"Local controller {image.controller_id}", SUPPORTED)]
-    nodes += ((f"Broker {broker.broker_id}", broker.features) for broker in image.brokers.values())
-    for node, supported in nodes:
-        levels = supported.get(name)
-        if levels is None or levels.max_level == 0:
-            return f"{node} does not support this feature."
-        if not levels.min_level <= level <= levels.max_level:
-            return f"{node} only supports versions {levels}"
-    return None
-
-
-def _check_metadata_version(current: int, level: int, upgrade_type: UpgradeType) -> None:
-    if level >= current:
-        return
-    changed = any(one in METADATA_CHANGED for one in range(level + 1, current + 1))
-    if not changed:
-        return
-    unsafe = upgrade_type is UpgradeType.UNSAFE_DOWNGRADE
-    why = (
-        "Unsafe metadata downgrade is not supported in this version."
-        if unsafe
-        else "Refusing to perform the requested downgrade because it might delete metadata information."
-    )
-    message = f"Unsupported metadata.version downgrade from {current} to {level}. {why}"
-    raise KafkaError(ErrorCode.INVALID_UPDATE_VERSION, message)

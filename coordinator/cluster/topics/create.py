@@ -15,6 +15,7 @@ from coordinator.cluster.image import Image
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.record import MetadataRecord
 from coordinator.cluster.topics import names
+from coordinator.cluster.topics.names import EVERYTHING
 from coordinator.cluster.topics.placement import Placer, check_assignment, check_some_active
 from coordinator.cluster.topics.topic import PartitionRegistration
 from protocol.errors import ErrorCode, KafkaError
@@ -31,16 +32,6 @@ from protocol.types import Uuid
 
 DEFAULT = -1
 """Partition count or replication factor that leaves the choice to the broker."""
-
-
-class Everything(Container[str]):
-    """Any name is in it: nothing is hidden from who asks."""
-
-    def __contains__(self, name: object) -> bool:
-        return True
-
-
-EVERYTHING = Everything()
 
 
 class CreateTopicsDecision:

@@ -9,7 +9,7 @@ from coordinator.cluster.decided import Decided, error_message, out_of_time
 from coordinator.cluster.image import Image
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.record import MetadataRecord
-from coordinator.cluster.topics.create import EVERYTHING
+from coordinator.cluster.topics.names import EVERYTHING
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_topics import (
     DeletableTopicResult,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from protocol.errors import ErrorCode, KafkaError
 
 MAX_LENGTH = 249
@@ -45,3 +47,13 @@ def has_collision_chars(name: str) -> bool:
 def unified(name: str) -> str:
     """The name that all topics which collide with this one have in common."""
     return name.replace(".", "_")
+
+
+class Everything(Container[str]):
+    """Any name is in it: nothing is hidden from who asks."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+EVERYTHING = Everything()

@@ -10,7 +10,7 @@ import pytest
 
 from broker.replica.replica import READ_UNCOMMITTED
 from coordinator.share.batches import StateBatch
-from coordinator.share.records import ShareKey
+from coordinator.share.key import ShareKey
 from coordinator.share.shard import StateWrite
 from protocol.errors import ErrorCode
 from protocol.messages.incremental_alter_configs import (

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from broker.share.persister import CoordinatorPersister
-from coordinator.share.records import ShareKey
+from coordinator.share.key import ShareKey
 from coordinator.share.shard import StateWrite
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState

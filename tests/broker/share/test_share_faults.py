@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from broker.share import hosted
-from coordinator.share.records import ShareKey
+from coordinator.share.key import ShareKey
 from tests.broker.inprocess import InProcess
 from tests.broker.share.test_dead_letters import DLQ_OPTIONS, begin, letters, told
 from tests.broker.share.test_share_fetch import GROUP, Fetching, acquired, eventually, run

@@ -49,7 +49,7 @@ class Fetching:
 
     @classmethod
     async def begin(cls, broker: InProcess, partitions: int = 1) -> Fetching:
-        from coordinator.share.records import ShareKey
+        from coordinator.share.key import ShareKey
 
         topic_id = await broker.create_topic("topic", partitions)
         for index in range(partitions):

@@ -8,8 +8,8 @@ import pytest
 
 from coordinator.cluster.decided import Decided
 from coordinator.cluster.image import Image
-from coordinator.cluster.topics.create import EVERYTHING
 from coordinator.cluster.topics.delete import delete_topics
+from coordinator.cluster.topics.names import EVERYTHING
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from protocol.metadata_records.topics import RemoveTopicRecord

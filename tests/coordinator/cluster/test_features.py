@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.cluster.brokers.features import UpgradeType, update_features
+from coordinator.cluster.brokers.update_features import UpgradeType, update_features
 from coordinator.cluster.image import Image
 from coordinator.cluster.record import MetadataRecord
 from protocol.errors import ErrorCode

@@ -8,8 +8,10 @@ import pytest
 
 from coordinator.outcome import Ticket
 from coordinator.share.batches import StateBatch
-from coordinator.share.records import ShareKey, ShareOutcome, ShareSerde
-from coordinator.share.shard import ShareSettings, ShareShard, StateWrite
+from coordinator.share.key import ShareKey
+from coordinator.share.records import ShareOutcome, ShareSerde
+from coordinator.share.settings import ShareSettings
+from coordinator.share.shard import ShareShard, StateWrite
 from protocol.errors import KafkaError
 from protocol.records.compression import Compression
 from tests.coordinator.group.consumer_world import Groups

@@ -7,8 +7,10 @@ import pytest
 from coordinator.cluster.topics.topic import Topic
 from coordinator.outcome import Ticket
 from coordinator.share.batches import StateBatch
-from coordinator.share.records import ShareKey, ShareOutcome, ShareRecord, ShareSerde, ShareState, Update
-from coordinator.share.shard import ShareSettings, ShareShard, StateWrite, Summary
+from coordinator.share.key import ShareKey
+from coordinator.share.records import ShareOutcome, ShareRecord, ShareSerde, ShareState, Update
+from coordinator.share.settings import ShareSettings
+from coordinator.share.shard import ShareShard, StateWrite, Summary
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.compression import Compression
 from protocol.types import Uuid

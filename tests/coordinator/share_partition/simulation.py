@@ -13,8 +13,10 @@ from collections.abc import Callable
 from coordinator.cluster.topics.topic import Topic
 from coordinator.outcome import Ticket
 from coordinator.share.batches import NO_START_OFFSET
-from coordinator.share.records import ShareKey, ShareOutcome, ShareSerde, ShareState
-from coordinator.share.shard import ShareSettings, ShareShard, StateWrite
+from coordinator.share.key import ShareKey
+from coordinator.share.records import ShareOutcome, ShareSerde, ShareState
+from coordinator.share.settings import ShareSettings
+from coordinator.share.shard import ShareShard, StateWrite
 from coordinator.share_partition.acknowledge import Said, acknowledge
 from coordinator.share_partition.acquire import BATCH_OPTIMIZED, RECORD_LIMIT, AcquireRequest, FetchedBatch, acquire
 from coordinator.share_partition.expiry import expire, move_log_start, release

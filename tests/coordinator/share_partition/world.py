@@ -14,7 +14,8 @@ from typing import NamedTuple
 from coordinator.outcome import Ticket
 from coordinator.share.batches import NO_START_OFFSET
 from coordinator.share.records import ShareOutcome, ShareSerde, ShareState
-from coordinator.share.shard import ShareSettings, ShareShard, StateWrite
+from coordinator.share.settings import ShareSettings
+from coordinator.share.shard import ShareShard, StateWrite
 from coordinator.share_partition import acknowledge as acknowledging
 from coordinator.share_partition import acquire as acquiring
 from coordinator.share_partition import expiry

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from coordinator.transaction.markers import RETRY_MS, Markers
+from coordinator.transaction.markers import Markers
+from coordinator.transaction.settings import RETRY_MS
 from coordinator.transaction.state import State
 from coordinator.transaction.transaction import Producer
 from protocol.errors import ErrorCode

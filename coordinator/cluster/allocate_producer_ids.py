@@ -1,0 +1,32 @@
+"""AllocateProducerIds: producer ids in blocks, each handed out once in the cluster's life (KIP-730).
+
+Source: Kafka's ProducerIdControlManager.
+"""
+
+from __future__ import annotations
+
+from coordinator.cluster.brokers.heartbeat import check_broker_epoch
+from coordinator.cluster.decided import Decided
+from coordinator.cluster.image import Image
+from coordinator.cluster.producer_ids import BLOCK_SIZE
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from protocol.metadata_records.settings import ProducerIdsRecord
+
+MAX_INT64 = (1 << 63) - 1
+
+
+def allocate_producer_ids(image: Image, request: AllocateProducerIdsRequest) -> Decided[AllocateProducerIdsResponse]:
+    """AllocateProducerIds: the next block is this broker's. Raises KafkaError(STALE_BROKER_EPOCH)."""
+    broker = check_broker_epoch(image, request.broker_id, request.broker_epoch)
+    first = image.producer_ids.next_id
+    if first > MAX_INT64 - BLOCK_SIZE:
+        message = "every producer id has been handed out"
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message)
+    record = ProducerIdsRecord(
+        broker_id=broker.broker_id, broker_epoch=broker.epoch, next_producer_id=first + BLOCK_SIZE
+    )
+    response = AllocateProducerIdsResponse(
+        error_code=ErrorCode.NONE, producer_id_start=first, producer_id_len=BLOCK_SIZE
+    )
+    return Decided([record], response)

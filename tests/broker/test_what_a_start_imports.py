@@ -1,0 +1,74 @@
+"""A start imports what it needs: the rest comes with the first request, or once the broker is ready."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = """
+import asyncio, json, sys
+
+from broker.config.sources import from_assignments, from_flags, load
+from broker.process.server import Server
+
+async def main():
+    options = load(from_assignments(["odradek.profile=dev"]), from_flags(sys.argv[1], "127.0.0.1:0"))
+    server = Server(options.config, asyncio.Event())
+    await server.start()
+    ready = sorted(sys.modules)
+    from broker.process.warming_up import warm_up
+    await warm_up()
+    print(json.dumps([ready, sorted(sys.modules)]))
+    await server.stop()
+
+asyncio.run(main())
+"""
+LATER = [
+    "broker.handlers.create_topics",
+    "broker.share.hosted",
+    "coordinator.cluster.topics.create",
+    "coordinator.group.classic.group",
+    "coordinator.group.consumer.group",
+    "coordinator.group.shard",
+    "coordinator.share.shard",
+    "coordinator.share_partition.acquire",
+    "coordinator.transaction.shard",
+    "protocol.coordinator_records.offsets",
+    "protocol.messages.create_topics",
+]
+"""What no broker needs before it has a client."""
+ELSEWHERE = ["broker.peers", "broker.process.joining", "protocol.client", "structlog"]
+"""What a broker needs that has its controllers elsewhere, or something to log."""
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> tuple[set[str], set[str]]:
+    """The modules of a broker that is ready, and of one that had time since."""
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path_factory.mktemp("data"))]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    ready, warm = json.loads(ended.stdout)
+    return set(ready), set(warm)
+
+
+@pytest.mark.parametrize("module", LATER)
+def test_a_module_that_only_clients_need_is_imported_after_the_start(
+    imported: tuple[set[str], set[str]], module: str
+) -> None:
+    ready, warm = imported
+    assert module not in ready
+    assert module in warm
+
+
+@pytest.mark.parametrize("module", ELSEWHERE)
+def test_a_module_for_another_kind_of_broker_is_not_imported(imported: tuple[set[str], set[str]], module: str) -> None:
+    assert module not in imported[1]
+
+
+def test_no_message_is_imported_but_those_of_a_start(imported: tuple[set[str], set[str]]) -> None:
+    messages = {name for name in imported[0] if name.startswith("protocol.messages.")}
+    assert messages == {f"protocol.messages.{name}" for name in ("broker_heartbeat", "broker_registration", "produce")}
