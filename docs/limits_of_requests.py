@@ -151,10 +151,32 @@ CONNECTIONS = (
     ),
     Limit(
         "requests in one read",
-        "so many in a row, then other connections have their turn",
-        ("broker.network.connection.REQUESTS_PER_TURN",),
+        "so many in a row, or so long, then other connections have their turn",
+        ("broker.exchange.turns.REQUESTS", "broker.exchange.turns.TURN_MS"),
         "answered later",
         (f"{LISTENER}test_thousands_of_tiny_requests_are_answered_in_turns_and_in_order",),
+    ),
+    Limit(
+        "time that one request of many entries has on the event loop",
+        "so long, then other connections have their turn: Produce, ListOffsets, OffsetForLeaderEpoch, FindCoordinator, "
+        "WriteTxnMarkers, share groups' state, and what is described by names",
+        ("broker.exchange.turns.TURN_MS", "broker.exchange.turns.ENTRIES"),
+        "answered later",
+        ("tests/broker/test_turns.py::test_others_are_served_while_a_request_of_many_entries_is_at_work",),
+    ),
+    Limit(
+        "items of an answer: configs, members, offsets, producers, as often as they are named",
+        "the constant",
+        ("broker.requests.call.MAX_ANSWER_ITEMS",),
+        "the connection is closed, with one line",
+        ("tests/broker/test_turns.py::test_an_answer_has_only_so_many_items",),
+    ),
+    Limit(
+        "bytes of an answer, but for a Fetch",
+        "the constant, for requests of more bytes than so many",
+        ("broker.exchange.bounded_answer.MAX_ANSWER_BYTES", "broker.exchange.bounded_answer.SMALL_REQUEST_BYTES"),
+        "the connection is closed, with one line",
+        ("tests/broker/test_turns.py::test_an_answer_has_only_so_many_bytes",),
     ),
     Limit(
         "objects of a large request that waits",

@@ -133,6 +133,8 @@ class Coordinator(Generic[S, R]):
             environment.clock, self._failed, write_timeout_ms, seen_by_client, self._fault
         )
         self._creation: asyncio.Task[None] | None = None
+        self._creation_failure: str | None = None
+        """The reason of the last failure to create the topic, which is logged once."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopped = False
 
@@ -192,8 +194,11 @@ class Coordinator(Generic[S, R]):
         request = CreateTopicsRequest(topics=[creatable], timeout_ms=CREATE_TIMEOUT_MS)
         for result in (await self.environment.topics.create(request)).topics:
             if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-                log.error("internal topic not created", topic=result.name, reason=result.error_message)
+                if result.error_message != self._creation_failure:  # each request that needs the topic tries anew
+                    self._creation_failure = result.error_message
+                    log.error("internal topic not created", topic=result.name, reason=result.error_message)
                 raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, result.error_message)
+        self._creation_failure = None
 
     # Requests.
 

@@ -5,6 +5,8 @@ v1 adds the protocol that each member speaks (KIP-1099).
 
 from __future__ import annotations
 
+from functools import partial
+
 from broker.exchange.authorisation import DESCRIBE_GROUP, DESCRIBE_TOPIC, by_handler
 from broker.handlers.consumer_group_heartbeat import check_enabled
 from broker.requests.api import Api
@@ -22,9 +24,8 @@ from protocol.messages.consumer_group_describe import (
 
 
 async def consumer_group_describe(call: Call[ConsumerGroupDescribeRequest]) -> ConsumerGroupDescribeResponse:
-    return ConsumerGroupDescribeResponse(
-        groups=[await one_group(call, group_id) for group_id in call.request.group_ids]
-    )
+    groups = await call.turns().map_awaited(partial(one_group, call), call.request.group_ids)
+    return ConsumerGroupDescribeResponse(groups=groups)
 
 
 async def one_group(call: Call[ConsumerGroupDescribeRequest], group_id: str) -> DescribedGroup:
@@ -35,6 +36,7 @@ async def one_group(call: Call[ConsumerGroupDescribeRequest], group_id: str) -> 
         group = await call.broker.groups.decided(group_id, describe, group_id, client_of(call))
     except KafkaError as error:
         return undescribed(DescribedGroup, group_id, error)
+    call.count(len(group.members))
     if not group.error_code:
         group.authorized_operations = group_operations(call.request.include_authorized_operations)
     return group

@@ -24,7 +24,7 @@ async def delete_share_group_state(call: Call[DeleteShareGroupStateRequest]) -> 
         return DeleteShareGroupStateResponse(results=[])
     results = [
         DeleteStateResult(topic_id=topic_id, partitions=partitions)
-        for topic_id, partitions in await answered(call.request, partial(one_partition, call))
+        for topic_id, partitions in await answered(call.request, call.turns(), partial(one_partition, call))
     ]
     return DeleteShareGroupStateResponse(results=results)
 

@@ -7,6 +7,7 @@ Broker loggers (KIP-412) are those of a JVM: this broker has none, and says so b
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from broker.config.describe import (
     DescribedConfig,
@@ -49,7 +50,8 @@ async def describe_configs(call: Call[DescribeConfigsRequest]) -> DescribeConfig
     if any(ResourceType.of(resource.resource_type) not in ROWS for resource in call.request.resources):
         malformed = KafkaError(ErrorCode.INVALID_REQUEST, MALFORMED)
         return DescribeConfigsResponse(results=[failed(resource, malformed) for resource in call.request.resources])
-    return DescribeConfigsResponse(results=[describe(call, resource) for resource in call.request.resources])
+    results = await call.turns().map(partial(describe, call), call.request.resources)
+    return DescribeConfigsResponse(results=results)
 
 
 def describe(call: Call[DescribeConfigsRequest], resource: DescribeConfigsResource) -> DescribeConfigsResult:
@@ -58,12 +60,14 @@ def describe(call: Call[DescribeConfigsRequest], resource: DescribeConfigsResour
     except KafkaError as error:
         return failed(resource, error)
     keys = resource.configuration_keys
+    configs = [entry(call, row) for row in rows if not keys or row.name in keys]
+    call.count(len(configs))
     return DescribeConfigsResult(
         error_code=0,
         error_message="",
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
-        configs=[entry(call, row) for row in rows if not keys or row.name in keys],
+        configs=configs,
     )
 
 

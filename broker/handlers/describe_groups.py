@@ -6,6 +6,8 @@ a group is not there, which before was a dead group (KIP-1043).
 
 from __future__ import annotations
 
+from functools import partial
+
 from broker.exchange.authorisation import DESCRIBE_GROUP, by_handler
 from broker.requests.api import Api
 from broker.requests.call import Call
@@ -17,7 +19,8 @@ from protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequ
 
 
 async def describe_groups(call: Call[DescribeGroupsRequest]) -> DescribeGroupsResponse:
-    return DescribeGroupsResponse(groups=[await describe(call, group_id) for group_id in call.request.groups])
+    groups = await call.turns().map_awaited(partial(describe, call), call.request.groups)
+    return DescribeGroupsResponse(groups=groups)
 
 
 async def describe(call: Call[DescribeGroupsRequest], group_id: str) -> DescribedGroup:
@@ -27,6 +30,7 @@ async def describe(call: Call[DescribeGroupsRequest], group_id: str) -> Describe
         return DescribedGroup(
             error_code=error.code, group_id=group_id, group_state="", protocol_type="", protocol_data="", members=[]
         )
+    call.count(len(described.members))
     if not described.error_code:
         described.authorized_operations = group_operations(call.request.include_authorized_operations)
     return described

@@ -61,7 +61,7 @@ def describe(
 
 
 def describe_replica(call: Call[DescribeLogDirsRequest], replica: ReplicaSize) -> DescribeLogDirsPartition:
-    """Describes a replica. Describes a replica. Describes a replica. The lag is behind the high watermark; for a
+    """Describes a replica. The lag is behind the high watermark; for a
     replica that is moving here, behind the one it is to replace."""
     current = call.broker.logs.get(replica.topic_partition)
     goal = UNKNOWN if current is None else current.log_end_offset if replica.is_future else current.high_watermark

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from broker.exchange.authorisation import READ_TOPIC, by_handler
+from broker.exchange.turns import Turns
 from broker.requests.api import Api
 from broker.requests.call import Call
 from coordinator.cluster.topics import names
@@ -21,18 +24,24 @@ NOT_HERE = "This server does not host this topic-partition."
 
 
 async def describe_producers(call: Call[DescribeProducersRequest]) -> DescribeProducersResponse:
-    topics = [TopicResponse(name=topic.name, partitions=describe_topic(call, topic)) for topic in call.request.topics]
+    turns = call.turns()
+    topics = [
+        TopicResponse(name=topic.name, partitions=await describe_topic(call, topic, turns))
+        for topic in call.request.topics
+    ]
     return DescribeProducersResponse(topics=topics)
 
 
-def describe_topic(call: Call[DescribeProducersRequest], topic: TopicRequest) -> list[PartitionResponse]:
+async def describe_topic(
+    call: Call[DescribeProducersRequest], topic: TopicRequest, turns: Turns
+) -> list[PartitionResponse]:
     try:
         names.validate(topic.name)
         if call.broker.image.topic(topic.name) is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NOT_HERE)
     except KafkaError as error:
         return [failed(index, error.code, error.message) for index in topic.partition_indexes]
-    return [describe(call, topic.name, index) for index in topic.partition_indexes]
+    return await turns.map(partial(describe, call, topic.name), topic.partition_indexes)
 
 
 def describe(call: Call[DescribeProducersRequest], topic: str, index: int) -> PartitionResponse:
@@ -41,6 +50,7 @@ def describe(call: Call[DescribeProducersRequest], topic: str, index: int) -> Pa
     except KafkaError as error:
         return failed(index, error.code, None)
     producers = [describe_producer(entry) for entry in partition.producers]
+    call.count(len(producers))
     return PartitionResponse(partition_index=index, error_code=0, active_producers=producers)
 
 

@@ -5,8 +5,11 @@ v1 adds the lag: the records that are not yet done with (KIP-1226). Without topi
 
 from __future__ import annotations
 
+from functools import partial
+
 from broker.coordinators.translations import seen_by_client
 from broker.exchange.authorisation import DESCRIBE_GROUP, DESCRIBE_TOPIC, by_handler
+from broker.exchange.turns import Turns
 from broker.requests.api import Api
 from broker.requests.call import Call
 from broker.share.acknowledging import code_of, message_of
@@ -28,11 +31,13 @@ from protocol.types import NO_UUID, Uuid
 async def describe_share_group_offsets(
     call: Call[DescribeShareGroupOffsetsRequest],
 ) -> DescribeShareGroupOffsetsResponse:
-    return DescribeShareGroupOffsetsResponse(groups=[await one_group(call, group) for group in call.request.groups])
+    turns = call.turns()
+    groups = await turns.map_awaited(partial(one_group, call, turns), call.request.groups)
+    return DescribeShareGroupOffsetsResponse(groups=groups)
 
 
 async def one_group(
-    call: Call[DescribeShareGroupOffsetsRequest], described_group: DescribeShareGroupOffsetsRequestGroup
+    call: Call[DescribeShareGroupOffsetsRequest], turns: Turns, described_group: DescribeShareGroupOffsetsRequestGroup
 ) -> DescribeShareGroupOffsetsResponseGroup:
     topics: list[DescribeShareGroupOffsetsResponseTopic] = []
     error = None
@@ -40,8 +45,9 @@ async def one_group(
         if not call.broker.share_groups.is_enabled:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
         for name, topic_id, partitions in await topics_of(call, described_group):
-            described = [(index, await tell(call, described_group.group_id, topic_id, index)) for index in partitions]
-            answers = [answer(index, one) for index, one in described]
+            call.count(len(partitions))
+            describe = partial(describe_partition, call, described_group.group_id, topic_id)
+            answers = await turns.map_awaited(describe, partitions)
             topics.append(
                 DescribeShareGroupOffsetsResponseTopic(topic_name=name, topic_id=topic_id, partitions=answers)
             )
@@ -72,6 +78,12 @@ async def topics_of(
         else:
             there.setdefault((topic.name, topic.topic_id), {}).update(dict.fromkeys(requested.partitions))
     return [*absent, *((name, topic_id, list(indexes)) for (name, topic_id), indexes in there.items())]
+
+
+async def describe_partition(
+    call: Call[DescribeShareGroupOffsetsRequest], group_id: str, topic_id: Uuid, index: int
+) -> DescribeShareGroupOffsetsResponsePartition:
+    return answer(index, await tell(call, group_id, topic_id, index))
 
 
 async def tell(call: Call[DescribeShareGroupOffsetsRequest], group_id: str, topic_id: Uuid, index: int) -> Told:

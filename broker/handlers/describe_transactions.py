@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from broker.exchange.authorisation import DESCRIBE_TOPIC, DESCRIBE_TRANSACTIONAL_ID, by_handler
 from broker.requests.api import Api
 from broker.requests.call import Call
@@ -16,7 +18,7 @@ from protocol.messages.describe_transactions import (
 
 
 async def describe_transactions(call: Call[DescribeTransactionsRequest]) -> DescribeTransactionsResponse:
-    states = [describe(call, transactional_id) for transactional_id in call.request.transactional_ids]
+    states = await call.turns().map(partial(describe, call), call.request.transactional_ids)
     return DescribeTransactionsResponse(transaction_states=states)
 
 
@@ -36,6 +38,7 @@ def describe(call: Call[DescribeTransactionsRequest], transactional_id: str) -> 
             producer_epoch=0,
             topics=[],
         )
+    call.count(len(transaction.partitions))
     return TransactionState(
         error_code=0,
         transactional_id=transactional_id,

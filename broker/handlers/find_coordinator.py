@@ -13,6 +13,7 @@ from typing import Final
 
 from broker.coordinators.hosting import KeyCoordinator
 from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, DESCRIBE_GROUP, DESCRIBE_TRANSACTIONAL_ID, by_handler
+from broker.exchange.turns import batches
 from broker.requests.api import Api
 from broker.requests.call import Call
 from coordinator.group.consumer.requests import is_blank
@@ -53,7 +54,12 @@ async def find_all(call: Call[FindCoordinatorRequest], keys: Sequence[str]) -> l
     """Finds the coordinators of all keys: the topic, if it has to be created, is tried once for all of them."""
     if len(keys) == 1:
         return [await find(call, keys[0])]
-    return await asyncio.gather(*(find(call, key) for key in keys))
+    coordinators: list[Found] = []
+    turns = call.turns()
+    for some in batches(keys):
+        coordinators += await asyncio.gather(*(find(call, key) for key in some))
+        await turns.next()
+    return coordinators
 
 
 async def find(call: Call[FindCoordinatorRequest], key: str) -> Found:

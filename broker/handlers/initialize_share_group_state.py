@@ -24,7 +24,7 @@ async def initialize_share_group_state(
 ) -> InitializeShareGroupStateResponse:
     results = [
         InitializeStateResult(topic_id=topic_id, partitions=partitions)
-        for topic_id, partitions in await answered(call.request, partial(one_partition, call))
+        for topic_id, partitions in await answered(call.request, call.turns(), partial(one_partition, call))
     ]
     return InitializeShareGroupStateResponse(results=results)
 

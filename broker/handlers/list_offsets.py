@@ -43,8 +43,10 @@ async def list_offsets(call: Call[ListOffsetsRequest]) -> ListOffsetsResponse:
     named = Counter((topic.name, p.partition_index) for topic in call.request.topics for p in topic.partitions)
     repeated = {name for name, count in named.items() if count > 1}
     answers: dict[str, dict[int, ListOffsetsPartitionResponse]] = {}
+    turns = call.turns()
     for topic in call.request.topics:
         for requested in topic.partitions:
+            await turns.next()
             of_topic, index = answers.setdefault(topic.name, {}), requested.partition_index
             if (topic.name, index) in repeated:
                 of_topic[index] = failed(index, ErrorCode.INVALID_REQUEST)

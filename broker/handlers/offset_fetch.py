@@ -106,6 +106,7 @@ def answer_group(
         return failed_group(call, group, translated(seen_by_client(error).code, OFFSET_FETCHES))
     assert not isinstance(outcome, KafkaError)
     answer = outcome.result()
+    call.count(sum(len(topic.partitions) for topic in answer.topics))
     if call.version >= FIRST_TOPIC_ID_VERSION:
         answer.topics = with_ids(call, answer.topics)
     answer.topics += unknown

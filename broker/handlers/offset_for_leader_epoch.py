@@ -6,6 +6,8 @@ id, v4 is flexible.
 
 from __future__ import annotations
 
+from functools import partial
+
 from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, DESCRIBE_TOPIC, by_handler
 from broker.requests.api import Api
 from broker.requests.call import Call
@@ -20,9 +22,10 @@ from protocol.messages.offset_for_leader_epoch import (
 
 
 async def offset_for_leader_epoch(call: Call[OffsetForLeaderEpochRequest]) -> OffsetForLeaderEpochResponse:
+    turns = call.turns()
     topics = [
         OffsetForLeaderTopicResult(
-            topic=topic.topic, partitions=[end_of(call, topic.topic, requested) for requested in topic.partitions]
+            topic=topic.topic, partitions=await turns.map(partial(end_of, call, topic.topic), topic.partitions)
         )
         for topic in call.request.topics
     ]

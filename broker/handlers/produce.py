@@ -10,19 +10,27 @@ With acks=0 nothing is answered; an error then closes the connection, which is h
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from broker.exchange.authorisation import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID, by_handler
 from broker.exchange.eager import Waiting, begin
 from broker.exchange.leaders import nodes
+from broker.exchange.turns import ENTRIES, Turns, batches
 from broker.replica.partition import Partition
 from broker.requests.api import Api
 from broker.requests.call import Call
 from broker.requests.produce_commit import ParkedProduce, Uncommitted
-from broker.requests.produce_rules import Refused, checked_records, corrupt, is_transactional, not_verified, refused
-from broker.requests.verification import NOTHING, Supports, Verified, refused_all, verify
+from broker.requests.produce_rules import Refused, checked_records, corrupt, not_verified, refused
+from broker.requests.produce_transaction import (
+    FIRST_TOPIC_ID_VERSION,
+    name_of,
+    transactional_batches,
+    transactional_batches_in_turns,
+    verified_batches,
+)
+from broker.requests.verification import NOTHING, Verified
 from coordinator.cluster.topics.names import is_internal
 from protocol.errors import ErrorCode, KafkaError, ProtocolError, error_code
 from protocol.messages.produce import (
@@ -35,11 +43,6 @@ from protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from protocol.records.batch import (
-    BatchHeader,
-    read_header,
-)
-from protocol.types import TopicPartition
 from storage.appending.append import Settled
 from storage.appending.records_check import TooLong
 
@@ -49,8 +52,6 @@ ADMIN_CLIENT = "__admin_client"
 ALL = -1
 VALID_ACKS = (ALL, 0, 1)
 FIRST_LEADER_VERSION = 10
-FIRST_TOPIC_ID_VERSION = 13
-FIRST_ABORTABLE_VERSION, FIRST_ADDING_VERSION = 11, 12
 
 
 class Late(NamedTuple):
@@ -66,12 +67,23 @@ class Appends(NamedTuple):
     """What a request's appends leave to be done."""
 
     late: list[Late]
+    late_names: set[tuple[str | None, int]]
+    """Topic and partition of `late`: what comes behind records that take long waits for them."""
+
     uncommitted: list[Uncommitted]
 
 
 async def produce(call: Call[ProduceRequest]) -> ProduceResponse | ParkedProduce | None:
-    """Every partition is answered on its own: one that fails takes no other with it."""
-    transactional = transactional_batches(call)
+    """Every partition is answered on its own: one that fails takes no other with it. A request of many takes turns with
+    others, and is appended whole also where its client is gone meanwhile."""
+    if sum(len(topic.partition_data) for topic in call.request.topic_data) <= ENTRIES:
+        return await produced(call, None)
+    hold_records(call.request)
+    return await call.broker.record_work.to_its_end(produced(call, call.turns()))
+
+
+async def produced(call: Call[ProduceRequest], turns: Turns | None) -> ProduceResponse | ParkedProduce | None:
+    transactional = transactional_batches(call) if turns is None else await transactional_batches_in_turns(call, turns)
     if transactional and call.request.transactional_id is None:
         return refuse_all(call, Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
     verified = NOTHING
@@ -81,18 +93,35 @@ async def produce(call: Call[ProduceRequest]) -> ProduceResponse | ParkedProduce
             hold_records(call.request)
             vouched = await vouched
         verified = vouched
-    now_ms = call.now_ms
-    appends = Appends([], [])
-    topics = [
-        produce_topic(call, topic, verified, now_ms, appends)
-        for topic in call.request.topic_data
-        if topic.partition_data
-    ]
+    appends = Appends([], set(), [])
+    if turns is None:
+        now_ms = call.now_ms
+        topics = [
+            produce_topic(call, topic, verified, now_ms, appends)
+            for topic in call.request.topic_data
+            if topic.partition_data
+        ]
+    else:
+        topics = await produce_topics_in_turns(call, verified, appends, turns)
     response = ProduceResponse(responses=topics)
     if appends.late:
         hold_records(call.request)
         await call.broker.record_work.to_its_end(append_at_length(call, verified, appends))
     return await acknowledged(call, response, appends.uncommitted)
+
+
+async def produce_topics_in_turns(
+    call: Call[ProduceRequest], verified: Verified, appends: Appends, turns: Turns
+) -> list[TopicProduceResponse]:
+    topics: list[TopicProduceResponse] = []
+    for topic in call.request.topic_data:
+        if topic.partition_data:
+            answers: list[PartitionProduceResponse] = []
+            for some in batches(topic.partition_data):
+                produce_partitions(call, name_of(call, topic), some, verified, call.now_ms, appends, answers)
+                await turns.next()
+            topics.append(answer_of(topic, answers))
+    return topics
 
 
 async def append_at_length(call: Call[ProduceRequest], verified: Verified, appends: Appends) -> None:
@@ -215,21 +244,6 @@ def hold_records(request: ProduceRequest) -> None:
                 data.records = memoryview(bytearray(data.records))
 
 
-async def verified_batches(call: Call[ProduceRequest], transactional: Mapping[TopicPartition, BatchHeader]) -> Verified:
-    """What the transaction's coordinator says of the request's batches, as far as their partitions are here."""
-    transactional_id = call.request.transactional_id
-    of_producers = {name: header for name, header in transactional.items() if header.producer_id >= 0}
-    here = {name: header for name, header in of_producers.items() if is_here(call, name)}
-    if not here or transactional_id is None:
-        return NOTHING
-    try:
-        check_one_producer(here.values())
-    except KafkaError as error:
-        return refused_all(names(call), error)
-    supports = Supports.of(call.version, FIRST_ABORTABLE_VERSION, FIRST_ADDING_VERSION)
-    return await verify(call.broker, transactional_id, here, supports, call.now_ms)
-
-
 async def flush(call: Call[ProduceRequest], unflushed: Iterable[tuple[PartitionProduceResponse, Partition]]) -> None:
     """Waits for the disk; what could not be flushed is answered with the error."""
 
@@ -245,23 +259,34 @@ async def flush(call: Call[ProduceRequest], unflushed: Iterable[tuple[PartitionP
 def produce_topic(
     call: Call[ProduceRequest], topic: TopicProduceData, verified: Verified, now_ms: int, appends: Appends
 ) -> TopicProduceResponse:
-    """A topic's answer, with places left for the partitions that go to `late`."""
-    name = name_of(call, topic)
     answers: list[PartitionProduceResponse] = []
-    for data in topic.partition_data:
+    produce_partitions(call, name_of(call, topic), topic.partition_data, verified, now_ms, appends, answers)
+    return answer_of(topic, answers)
+
+
+def answer_of(topic: TopicProduceData, answers: list[PartitionProduceResponse]) -> TopicProduceResponse:
+    return TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
+
+
+def produce_partitions(
+    call: Call[ProduceRequest],
+    name: str | None,
+    partitions: Sequence[PartitionProduceData],
+    verified: Verified,
+    now_ms: int,
+    appends: Appends,
+    answers: list[PartitionProduceResponse],
+) -> None:
+    """Adds the answers of some of a topic's partitions, with places left for those that go to `late`."""
+    for data in partitions:
         try:
-            if any(each.topic == name and each.data.index == data.index for each in appends.late):
+            if appends.late_names and (name, data.index) in appends.late_names:
                 raise TooLong  # it comes after the records that do take long
             answers.append(produce_partition(call, name, data, verified, now_ms, appends.uncommitted))
         except TooLong:
             appends.late.append(Late(answers, len(answers), name, data))
+            appends.late_names.add((name, data.index))
             answers.append(PartitionProduceResponse(index=data.index, error_code=0, base_offset=-1))
-    return TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
-
-
-def name_of(call: Call[ProduceRequest], topic: TopicProduceData) -> str | None:
-    by_id = call.version >= FIRST_TOPIC_ID_VERSION
-    return call.broker.replicas.name_of(topic.topic_id) if by_id else topic.name
 
 
 def produce_partition(
@@ -306,37 +331,6 @@ def produce_partition(
     if for_all and not partition.is_alone:
         uncommitted.append(Uncommitted(answer, partition, appended.last_offset + 1, partition.tenure))
     return answer
-
-
-def transactional_batches(call: Call[ProduceRequest]) -> dict[TopicPartition, BatchHeader]:
-    """The batches that are part of a transaction; an odd one is left to the append."""
-    found: dict[TopicPartition, BatchHeader] = {}
-    for topic in call.request.topic_data:
-        for data in topic.partition_data:
-            if is_transactional(data.records):
-                found[TopicPartition(name_of(call, topic) or "", data.index)] = read_header(data.records)
-    return found
-
-
-def is_here(call: Call[ProduceRequest], name: TopicPartition) -> bool:
-    return name.partition in call.broker.replicas.topic(name.topic)
-
-
-def names(call: Call[ProduceRequest]) -> list[TopicPartition]:
-    """All partitions of the request."""
-    return [
-        TopicPartition(name_of(call, topic) or "", data.index)
-        for topic in call.request.topic_data
-        for data in topic.partition_data
-    ]
-
-
-def check_one_producer(batches: Iterable[BatchHeader]) -> None:
-    """Raises INVALID_PRODUCER_ID_MAPPING unless all batches are of one producer."""
-    if len({(header.producer_id, header.producer_epoch) for header in batches}) > 1:
-        raise KafkaError(
-            ErrorCode.INVALID_PRODUCER_ID_MAPPING, "transactional records of more than one producer in a request"
-        )
 
 
 API = Api(ProduceRequest, ProduceResponse, produce, by_handler(WRITE_TRANSACTIONAL_ID, WRITE_TOPIC))

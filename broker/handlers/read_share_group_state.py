@@ -28,7 +28,7 @@ async def read_share_group_state(call: Call[ReadShareGroupStateRequest]) -> Read
         return ReadShareGroupStateResponse(results=[])
     results = [
         ReadStateResult(topic_id=topic_id, partitions=partitions)
-        for topic_id, partitions in await answered(call.request, partial(one_partition, call))
+        for topic_id, partitions in await answered(call.request, call.turns(), partial(one_partition, call))
     ]
     return ReadShareGroupStateResponse(results=results)
 

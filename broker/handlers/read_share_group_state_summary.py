@@ -32,7 +32,7 @@ async def read_share_group_state_summary(
         return ReadShareGroupStateSummaryResponse(results=[])
     results = [
         ReadStateSummaryResult(topic_id=topic_id, partitions=partitions)
-        for topic_id, partitions in await answered(call.request, partial(one_partition, call))
+        for topic_id, partitions in await answered(call.request, call.turns(), partial(one_partition, call))
     ]
     return ReadShareGroupStateSummaryResponse(results=results)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from broker.exchange.authorisation import DESCRIBE_GROUP, DESCRIBE_TOPIC, by_handler
 from broker.requests.api import Api
 from broker.requests.call import Call
@@ -18,7 +20,8 @@ from protocol.messages.share_group_describe import (
 
 
 async def share_group_describe(call: Call[ShareGroupDescribeRequest]) -> ShareGroupDescribeResponse:
-    return ShareGroupDescribeResponse(groups=[await one_group(call, group_id) for group_id in call.request.group_ids])
+    groups = await call.turns().map_awaited(partial(one_group, call), call.request.group_ids)
+    return ShareGroupDescribeResponse(groups=groups)
 
 
 async def one_group(call: Call[ShareGroupDescribeRequest], group_id: str) -> DescribedGroup:
@@ -30,6 +33,7 @@ async def one_group(call: Call[ShareGroupDescribeRequest], group_id: str) -> Des
         group = await call.broker.groups.decided(group_id, describe, group_id, client_of(call))
     except KafkaError as error:
         return undescribed(DescribedGroup, group_id, error)
+    call.count(len(group.members))
     if not group.error_code:
         group.authorized_operations = group_operations(call.request.include_authorized_operations)
     return group

@@ -29,7 +29,7 @@ async def write_share_group_state(call: Call[WriteShareGroupStateRequest]) -> Wr
         return WriteShareGroupStateResponse(results=[])
     results = [
         WriteStateResult(topic_id=topic_id, partitions=partitions)
-        for topic_id, partitions in await answered(call.request, partial(one_partition, call))
+        for topic_id, partitions in await answered(call.request, call.turns(), partial(one_partition, call))
     ]
     return WriteShareGroupStateResponse(results=results)
 

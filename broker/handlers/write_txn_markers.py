@@ -12,6 +12,7 @@ from typing import Any
 
 from broker.coordinators.markers import Marker, marker_of
 from broker.exchange.authorisation import ALTER_CLUSTER, CLUSTER_ACTION_CLUSTER, by_handler
+from broker.exchange.turns import Turns
 from broker.requests.api import Api
 from broker.requests.call import Call
 from coordinator.group.records import EndTransaction
@@ -30,28 +31,32 @@ from protocol.types import TopicPartition
 async def write_txn_markers(call: Call[WriteTxnMarkersRequest]) -> WriteTxnMarkersResponse:
     """Begins all markers before it waits for any: a partition whose replicas lag holds up no other."""
     waiting: list[Coroutine[Any, Any, None]] = []
-    markers = [begin(call, marker, waiting) for marker in call.request.markers]
+    turns = call.turns()
+    try:
+        markers = [await begin(call, turns, marker, waiting) for marker in call.request.markers]
+    except BaseException:  # the client is gone; its markers are in the logs, and nobody waits for their replicas
+        for wait in waiting:
+            wait.close()
+        raise
     await asyncio.gather(*waiting)
     return WriteTxnMarkersResponse(markers=by_producer(markers))
 
 
-def begin(
-    call: Call[WriteTxnMarkersRequest], requested: WritableTxnMarker, waiting: list[Coroutine[Any, Any, None]]
+async def begin(
+    call: Call[WriteTxnMarkersRequest],
+    turns: Turns,
+    requested: WritableTxnMarker,
+    waiting: list[Coroutine[Any, Any, None]],
 ) -> WritableTxnMarkerResult:
     record = EndTransaction(
         requested.producer_id, requested.producer_epoch, requested.transaction_result, requested.coordinator_epoch
     )
     marker = marker_of(record, requested.transaction_version, call.now_ms)
-    topics = [
-        WritableTxnMarkerTopicResult(
-            name=topic.name,
-            partitions=[
-                begin_one(call, TopicPartition(topic.name, index), marker, waiting)
-                for index in dict.fromkeys(topic.partition_indexes)
-            ],
-        )
-        for topic in requested.topics
-    ]
+    topics: list[WritableTxnMarkerTopicResult] = []
+    for topic in requested.topics:
+        names = [TopicPartition(topic.name, index) for index in dict.fromkeys(topic.partition_indexes)]
+        partitions = await turns.map(lambda name: begin_one(call, name, marker, waiting), names)
+        topics.append(WritableTxnMarkerTopicResult(name=topic.name, partitions=partitions))
     return WritableTxnMarkerResult(producer_id=requested.producer_id, topics=topics)
 
 

@@ -16,6 +16,7 @@ from typing import Final, cast
 
 from broker.exchange.context import ClientConnection
 from broker.exchange.pending import Answer, Parked, Running
+from broker.exchange.turns import Turn
 from broker.logging import get_logger
 from broker.network.listener import Listener
 from broker.network.request_memory import COUNTED_BYTES, Share, cost_bytes
@@ -28,10 +29,6 @@ from protocol.types import Buffer
 WRITE_HIGH_WATER_BYTES: Final = 32 * 1024
 """Answers not yet taken by the peer beyond which its requests wait. What is more counts as memory of unread answers, so
 this is what a connection has for nothing; it is on top of what the kernel's buffer takes."""
-
-REQUESTS_PER_TURN: Final = 256
-"""Requests of one connection that are answered in a row while others wait: a few milliseconds' worth. A read can hold
-ten thousand of the smallest."""
 
 READ_AHEAD_BYTES: Final = 512 * 1024
 """The bytes that a connection holds of a request behind those that wait for their answers; the rest of it stays with
@@ -221,6 +218,8 @@ class ServerConnection(ClientConnection):
         answer, write = self.listener.answer, self.transport.writelines
         unwritten: list[Buffer] = []
         failed: Exception | None = None
+        count = len(frames)
+        turn = Turn(self.listener.clock) if count > 1 else None
         try:
             for number, frame in enumerate(frames, 1):
                 buffers = answer(self, frame)
@@ -237,7 +236,7 @@ class ServerConnection(ClientConnection):
                     self._await(buffers)
                     if self._awaited_bytes:
                         self._account()
-                if self._waits & NO_ANSWERS or number == REQUESTS_PER_TURN:
+                if self._waits & NO_ANSWERS or (turn is not None and number < count and turn.is_over(number)):
                     self._keep(frames[number:])
                     break
             else:
@@ -358,11 +357,11 @@ class ServerConnection(ClientConnection):
 
     def _answer_queued(self) -> None:
         queue = self._queue
-        for _ in range(REQUESTS_PER_TURN):
+        turn, number = Turn(self.listener.clock), 0
+        while queue and not (number and turn.is_over(number)):
             if self._waits & NO_ANSWERS:
                 return
-            if not queue:
-                break
+            number += 1
             frame = queue.popleft()
             self._queued_bytes -= len(frame)
             self._answer((frame,))

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from broker.exchange.authorisation import Name, Operation, Resource, split_authorised
 from broker.exchange.context import ClientConnection, Context
+from broker.exchange.turns import Turns
 from broker.requests.api import Api
 from broker.requests.broker import Broker
+from protocol.errors import ProtocolError
 
 Request = TypeVar("Request")
+
+MAX_ANSWER_ITEMS: Final = 1 << 20
+"""Of the answers to requests that name what they want, each some hundred bytes of objects: the configs of twenty
+thousand topics, the offsets of a million partitions."""
 
 
 class Call(Generic[Request]):
     """One request at work: its message, its context, and the broker."""
 
-    __slots__ = ("api", "broker", "context", "request", "version")
+    __slots__ = ("answer_items", "api", "broker", "context", "request", "version")
 
     def __init__(self, api: Api, context: Context, broker: Broker, request: Request) -> None:
         self.api = api
@@ -24,6 +30,7 @@ class Call(Generic[Request]):
         self.version = context.version
         self.broker = broker
         self.request = request
+        self.answer_items = 0
 
     @property
     def client_id(self) -> str | None:
@@ -38,6 +45,18 @@ class Call(Generic[Request]):
     ) -> tuple[list[Name], list[Name]]:
         """Returns the names that the client may access, and those that it may not, in their order."""
         return split_authorised(self.broker.authorizer, self.context, operation, resource, names)
+
+    def count(self, items: int) -> None:
+        """Counts items of the answer: members, offsets, configs. Raises ProtocolError once there are too many: a
+        request may name what is large a hundred thousand times, in a few bytes each."""
+        self.answer_items += items
+        if self.answer_items > MAX_ANSWER_ITEMS:
+            reason = f"its answer has more than {MAX_ANSWER_ITEMS} items; ask for less at once"
+            raise ProtocolError(f"{self.api.key.name} v{self.version}: {reason}", offset=0)
+
+    def turns(self) -> Turns:
+        """Returns turns for a request that goes over many entries."""
+        return Turns(self.broker.clock)
 
     @property
     def now_ms(self) -> int:

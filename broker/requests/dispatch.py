@@ -12,6 +12,7 @@ from typing import Final
 from librt.strings import read_i16_be, read_i32_be
 
 from broker.exchange.authorisation import CLUSTER_NAME, Requirement
+from broker.exchange.bounded_answer import SMALL_REQUEST_BYTES, BoundedAnswer
 from broker.exchange.context import ClientConnection, Context
 from broker.exchange.eager import Waiting, begin
 from broker.exchange.log_limiter import LogLimiter
@@ -120,8 +121,10 @@ class Route:
         parts: list[Buffer] = []
         if isinstance(response, bytes):
             parts.append(response)
-        else:
+        elif context.size_bytes <= SMALL_REQUEST_BYTES:
             found(response, parts.append)
+        else:
+            found(response, BoundedAnswer(self.key, parts).append)
         has_flexible_header = version >= self.flexible and self.key != ApiKey.API_VERSIONS
         return response_frame(context.correlation_id, has_flexible_header, parts)
 

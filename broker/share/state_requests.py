@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from broker.coordinators.shares import Decide, ShareCoordinator
 from broker.coordinators.translations import seen_by_client
+from broker.exchange.turns import Turns
 from coordinator.share.key import ShareKey
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import Uuid
@@ -55,7 +56,7 @@ def is_whole(request: StateRequest[P_co]) -> bool:
 
 
 async def answered(
-    request: StateRequest[P_co], answer: Callable[[Uuid, P_co], Awaitable[R]]
+    request: StateRequest[P_co], turns: Turns, answer: Callable[[Uuid, P_co], Awaitable[R]]
 ) -> list[tuple[Uuid, list[R]]]:
     """Returns the result of each partition, by topic id; none for a group without a name, or a topic without
     partitions."""
@@ -63,6 +64,7 @@ async def answered(
     for topic in request.topics if request.group_id else ():
         for requested in topic.partitions:
             by_partition = results.setdefault(topic.topic_id, {})
+            await turns.next()
             by_partition[requested.partition] = await answer(topic.topic_id, requested)
     return [(topic_id, list(by_partition.values())) for topic_id, by_partition in results.items()]
 

@@ -111,7 +111,11 @@ class Sender:
         self.answered.update(head[:2] for head in map(head_of, visit.frames) if head is not None)
         line.expected = len(visit.frames)
         try:
-            await DELIVER[visit.delivery](visit, transport, line)
+            try:
+                await DELIVER[visit.delivery](visit, transport, line)
+            except RuntimeError:
+                if not transport.is_closing():
+                    raise  # uvloop raises it where the broker has closed the connection meanwhile
             self.answers += len(line.frames)
             if visit.number % DECODED == 0:
                 self.check(visit, line.frames)

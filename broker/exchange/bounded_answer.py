@@ -1,0 +1,34 @@
+"""A bound of the bytes of an answer: a request may name what is large a hundred thousand times, in a few bytes each."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from protocol.api_key import ApiKey
+from protocol.errors import ProtocolError
+from protocol.types import Buffer
+
+MAX_ANSWER_BYTES: Final = 100_000_000
+"""Of an answer other than records of a Fetch: as much as librdkafka takes (`receive.message.max.bytes`)."""
+
+SMALL_REQUEST_BYTES: Final = 1000
+"""A request of no more bytes cannot name enough, and its answer is not counted."""
+
+
+class BoundedAnswer:
+    """The parts of an answer while it is encoded."""
+
+    __slots__ = ("_key", "_left_bytes", "_parts")
+
+    def __init__(self, key: ApiKey, parts: list[Buffer]) -> None:
+        self._key = key
+        self._parts = parts
+        self._left_bytes = MAX_ANSWER_BYTES
+
+    def append(self, part: Buffer) -> None:
+        """Adds a part. Raises ProtocolError once the answer is too large."""
+        self._left_bytes -= len(part)
+        if self._left_bytes < 0:
+            reason = f"an answer of more than {MAX_ANSWER_BYTES} bytes; ask for less at once"
+            raise ProtocolError(f"{self._key.name}: {reason}", offset=0)
+        self._parts.append(part)

@@ -1,0 +1,80 @@
+"""Turns on the event loop: a request that has much to do stops now and then, so that other connections are served.
+
+Apache Kafka hands each request to a thread, and its neighbours have the others. Here every request is at work on one
+loop: a handler that goes over many entries awaits `Turns.next` between them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Final, TypeVar
+
+from broker.clock import NS_PER_MS, Clock
+
+TURN_MS: Final = 5
+"""The time after which a request, or a connection with several, lets others have their turn."""
+
+_TURN_NS: Final = TURN_MS * NS_PER_MS
+REQUESTS: Final = 256
+"""Requests of one connection that are answered in one turn. A read can hold ten thousand of the smallest."""
+
+ENTRIES: Final = 64
+"""Entries that are dealt with in one go, where each takes some microseconds."""
+
+Entry = TypeVar("Entry")
+Answer = TypeVar("Answer")
+
+
+class Turn:
+    """The turn of a connection with several requests."""
+
+    __slots__ = ("_ends_ns", "_now_ns")
+
+    def __init__(self, clock: Clock) -> None:
+        self._now_ns = clock.monotonic_ns
+        self._ends_ns = clock.monotonic_ns() + _TURN_NS
+
+    def is_over(self, answered: int) -> bool:
+        """True when others have their turn, after so many requests of this one."""
+        return answered >= REQUESTS or self._now_ns() >= self._ends_ns
+
+
+class Turns:
+    """The turns of one request."""
+
+    __slots__ = ("_ends_ns", "_now_ns")
+
+    def __init__(self, clock: Clock) -> None:
+        self._now_ns = clock.monotonic_ns
+        self._ends_ns = clock.monotonic_ns() + _TURN_NS
+
+    async def next(self) -> None:
+        """Returns at once, or after the others' turn where this one has been long enough."""
+        if self._now_ns() >= self._ends_ns:
+            await asyncio.sleep(0)
+            self._ends_ns = self._now_ns() + _TURN_NS
+
+    async def map(self, answer: Callable[[Entry], Answer], entries: Sequence[Entry]) -> list[Answer]:
+        """Returns each entry's answer, in their order. What they answer about may change between the turns."""
+        if len(entries) <= ENTRIES:
+            await self.next()
+            return [*map(answer, entries)]
+        answers: list[Answer] = []
+        for some in batches(entries):
+            await self.next()
+            answers += map(answer, some)
+        return answers
+
+    async def map_awaited(self, answer: Callable[[Entry], Awaitable[Answer]], entries: Sequence[Entry]) -> list[Answer]:
+        """Returns the same of answers that may have to be waited for, one after the other."""
+        answers: list[Answer] = []
+        for entry in entries:
+            await self.next()
+            answers.append(await answer(entry))
+        return answers
+
+
+def batches(entries: Sequence[Entry]) -> Iterator[Sequence[Entry]]:
+    """Yields the entries, some at a time."""
+    return (entries[start : start + ENTRIES] for start in range(0, len(entries), ENTRIES))

@@ -1,0 +1,206 @@
+"""Requests of many entries: others are served meanwhile, and the answers have a bound."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.exchange import bounded_answer
+from broker.exchange.turns import ENTRIES, REQUESTS, Turn, Turns
+from broker.requests import call as call_module
+from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from protocol.messages.delete_share_group_state import DeleteShareGroupStateRequest
+from protocol.messages.delete_share_group_state import DeleteStateData as DeletedTopic
+from protocol.messages.delete_share_group_state import PartitionData as DeletedPartition
+from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from protocol.messages.describe_groups import DescribeGroupsRequest
+from protocol.messages.describe_producers import DescribeProducersRequest
+from protocol.messages.describe_producers import TopicRequest as ProducersTopic
+from protocol.messages.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsRequestTopic,
+)
+from protocol.messages.describe_transactions import DescribeTransactionsRequest
+from protocol.messages.find_coordinator import FindCoordinatorRequest
+from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from protocol.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from protocol.messages.share_group_describe import ShareGroupDescribeRequest
+from protocol.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
+from protocol.schema import identity
+from tests.broker.asking import PRODUCE_VERSION, batch
+from tests.broker.inprocess import LONG_S, InProcess, request_frame
+
+COUNT = 20 * ENTRIES
+OPTIONS = {
+    f"{name}.{what}": "1"
+    for name in ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic")
+    for what in ("num.partitions", "replication.factor")
+}
+HELLO = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+GROUPS = [f"group-{number}" for number in range(COUNT)]
+PARTITIONS = [*range(COUNT)]
+
+
+class Ticking:
+    """A clock that is a millisecond later whenever it is read."""
+
+    def __init__(self, clock: Any) -> None:
+        self.clock = clock
+        self.ticks = 0
+
+    def monotonic_ns(self) -> int:
+        self.ticks += 1
+        return self.ticks * 1_000_000
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.clock, name)
+
+
+def many() -> Iterator[tuple[str, object]]:
+    """Requests of many entries, by what they are called."""
+    topics = [
+        TopicProduceData(name="t", partition_data=[PartitionProduceData(index=i, records=b"") for i in PARTITIONS])
+    ]
+    yield "produce", ProduceRequest(acks=1, timeout_ms=1000, topic_data=topics)
+    yield (
+        "describe_configs",
+        DescribeConfigsRequest(
+            resources=[DescribeConfigsResource(resource_type=2, resource_name="t", configuration_keys=None)] * COUNT
+        ),
+    )
+    yield "describe_groups", DescribeGroupsRequest(groups=GROUPS)
+    yield "consumer_group_describe", ConsumerGroupDescribeRequest(group_ids=GROUPS)
+    yield "share_group_describe", ShareGroupDescribeRequest(group_ids=GROUPS)
+    yield "describe_transactions", DescribeTransactionsRequest(transactional_ids=GROUPS)
+    yield (
+        "describe_producers",
+        DescribeProducersRequest(topics=[ProducersTopic(name="t", partition_indexes=PARTITIONS)]),
+    )
+    yield "find_coordinator", FindCoordinatorRequest(key_type=0, coordinator_keys=GROUPS)
+    offsets = [ListOffsetsPartition(partition_index=i, current_leader_epoch=-1, timestamp=-1) for i in PARTITIONS]
+    yield "list_offsets", ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=offsets)])
+    epochs = [OffsetForLeaderPartition(partition=i, current_leader_epoch=-1, leader_epoch=0) for i in PARTITIONS]
+    yield (
+        "offset_for_leader_epoch",
+        OffsetForLeaderEpochRequest(replica_id=-1, topics=[OffsetForLeaderTopic(topic="t", partitions=epochs)]),
+    )
+    yield (
+        "write_txn_markers",
+        WriteTxnMarkersRequest(
+            markers=[
+                WritableTxnMarker(
+                    producer_id=1,
+                    producer_epoch=0,
+                    transaction_result=True,
+                    topics=[WritableTxnMarkerTopic(name="t", partition_indexes=PARTITIONS)],
+                    coordinator_epoch=0,
+                )
+            ]
+        ),
+    )
+    deleted = [DeletedPartition(partition=i) for i in PARTITIONS]
+    yield (
+        "delete_share_group_state",
+        DeleteShareGroupStateRequest(
+            group_id="g", topics=[DeletedTopic(topic_id=bytes(15) + b"\1", partitions=deleted)]
+        ),
+    )
+    shared = DescribeShareGroupOffsetsRequestTopic(topic_name="t", partitions=PARTITIONS)
+    yield (
+        "describe_share_group_offsets",
+        DescribeShareGroupOffsetsRequest(groups=[DescribeShareGroupOffsetsRequestGroup(group_id="g", topics=[shared])]),
+    )
+
+
+@pytest.mark.parametrize(("name", "request_of_many"), [pytest.param(*one, id=one[0]) for one in many()])
+async def test_others_are_served_while_a_request_of_many_entries_is_at_work(
+    name: str, request_of_many: object, tmp_path: Path
+) -> None:
+    async with InProcess(tmp_path, OPTIONS) as served:
+        await served.create_topic("t")
+        served.server.broker.clock = Ticking(served.server.broker.clock)
+        client, other = served.client(), served.client()
+        version = identity(type(request_of_many)).versions.last if name != "produce" else PRODUCE_VERSION
+        client.send(request_frame(request_of_many, version))
+        assert not client.wire.sent
+        assert (await other.ask(HELLO, 3, ApiVersionsResponse)).error_code == 0
+        assert not client.wire.sent, "the other's turn came first"
+        await client.frames(1)
+
+
+async def test_all_of_a_large_produce_is_appended_though_its_client_goes(tmp_path: Path) -> None:
+    """With acks=0, its producer may be gone as soon as it has sent."""
+    async with InProcess(tmp_path, OPTIONS) as served:
+        await served.create_topic("t", partitions=2 * ENTRIES)
+        served.server.broker.clock = Ticking(served.server.broker.clock)
+        client = served.client()
+        partitions = [PartitionProduceData(index=i, records=batch(b"x")) for i in range(2 * ENTRIES)]
+        topics = [TopicProduceData(name="t", partition_data=partitions)]
+        client.send(request_frame(ProduceRequest(acks=0, timeout_ms=1000, topic_data=topics), PRODUCE_VERSION))
+        client.connection.connection_lost(None)
+        partition = served.server.broker.replicas.partition("t", 2 * ENTRIES - 1)
+        assert partition.log_end_offset == 0
+        async with asyncio.timeout(LONG_S):
+            while not partition.log_end_offset:  # noqa: ASYNC110 (nothing tells of it: its client is gone)
+                await asyncio.sleep(0)
+        assert served.server.broker.replicas.partition("t", 0).log_end_offset == 1
+
+
+async def test_an_answer_has_only_so_many_items(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(call_module, "MAX_ANSWER_ITEMS", 100)
+    async with InProcess(tmp_path, OPTIONS) as served:
+        await served.create_topic("t")
+        client = served.client()
+        resource = DescribeConfigsResource(resource_type=2, resource_name="t", configuration_keys=None)
+        client.send(request_frame(DescribeConfigsRequest(resources=[resource] * COUNT), 4))
+        await until_closed(lambda: client.wire.closing)
+        assert not client.wire.sent
+        assert (await served.client().ask(HELLO, 3, ApiVersionsResponse)).error_code == 0
+
+
+async def test_an_answer_has_only_so_many_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded_answer, "MAX_ANSWER_BYTES", 10_000)
+    async with InProcess(tmp_path, OPTIONS) as served:
+        client = served.client()
+        client.send(request_frame(DescribeGroupsRequest(groups=GROUPS), 5))
+        await until_closed(lambda: client.wire.closing)
+        assert not client.wire.sent
+        assert (await served.client().ask(HELLO, 3, ApiVersionsResponse)).error_code == 0
+
+
+async def until_closed(is_closed: Callable[[], bool]) -> None:
+    async with asyncio.timeout(LONG_S):
+        while not is_closed():  # noqa: ASYNC110 (a transport tells nobody)
+            await asyncio.sleep(0)
+
+
+def test_a_turn_is_over_after_so_many_requests_or_so_long() -> None:
+    clock = Ticking(None)
+    turn = Turn(clock)
+    assert [turn.is_over(1) for _ in range(6)] == [False, False, False, False, True, True]
+    assert Turn(Ticking(None)).is_over(REQUESTS)
+
+
+async def test_entries_are_answered_in_their_order() -> None:
+    turns = Turns(Ticking(None))
+    assert await turns.map(str, PARTITIONS) == [str(index) for index in PARTITIONS]
+
+    async def text(index: int) -> str:
+        return str(index)
+
+    assert await turns.map_awaited(text, PARTITIONS) == [str(index) for index in PARTITIONS]
