@@ -22,7 +22,7 @@ from broker.replica.partition import Partition
 from broker.requests.api import Api
 from broker.requests.call import Call
 from broker.requests.produce_commit import ParkedProduce, Uncommitted
-from broker.requests.produce_rules import Refused, checked_records, corrupt, not_verified, refused
+from broker.requests.produce_rules import EarlyLook, Refused, checked_records, not_verified, refused
 from broker.requests.produce_transaction import (
     FIRST_TOPIC_ID_VERSION,
     name_of,
@@ -71,6 +71,7 @@ class Appends(NamedTuple):
     """Topic and partition of `late`: what comes behind records that take long waits for them."""
 
     uncommitted: list[Uncommitted]
+    early: EarlyLook
 
 
 async def produce(call: Call[ProduceRequest]) -> ProduceResponse | ParkedProduce | None:
@@ -93,7 +94,7 @@ async def produced(call: Call[ProduceRequest], turns: Turns | None) -> ProduceRe
             hold_records(call.request)
             vouched = await vouched
         verified = vouched
-    appends = Appends([], set(), [])
+    appends = Appends([], set(), [], EarlyLook(call.request))
     if turns is None:
         now_ms = call.now_ms
         topics = [
@@ -127,7 +128,7 @@ async def produce_topics_in_turns(
 async def append_at_length(call: Call[ProduceRequest], verified: Verified, appends: Appends) -> None:
     """Appends what takes long, one partition after the other; an answer takes the place that was left for it."""
     for answers, position, topic, data in appends.late:
-        answers[position] = await settled_and_produced(call, topic, data, verified, appends.uncommitted)
+        answers[position] = await settled_and_produced(call, topic, data, verified, appends)
 
 
 async def settled_and_produced(
@@ -135,14 +136,14 @@ async def settled_and_produced(
     topic: str | None,
     data: PartitionProduceData,
     verified: Verified,
-    uncommitted: list[Uncommitted],
+    appends: Appends,
 ) -> PartitionProduceResponse:
     """A partition's answer. The topic's rules may change meanwhile, and the topic may go."""
     settled: Settled | None = None
     while True:
         now_ms = call.now_ms
         try:
-            return produce_partition(call, topic, data, verified, now_ms, uncommitted, settled)
+            return produce_partition(call, topic, data, verified, now_ms, appends, settled)
         except TooLong:
             partition = call.broker.replicas.partition(topic, data.index)
         records = checked_records(call.version, data.records)
@@ -282,7 +283,7 @@ def produce_partitions(
         try:
             if appends.late_names and (name, data.index) in appends.late_names:
                 raise TooLong  # it comes after the records that do take long
-            answers.append(produce_partition(call, name, data, verified, now_ms, appends.uncommitted))
+            answers.append(produce_partition(call, name, data, verified, now_ms, appends))
         except TooLong:
             appends.late.append(Late(answers, len(answers), name, data))
             appends.late_names.add((name, data.index))
@@ -295,7 +296,7 @@ def produce_partition(
     data: PartitionProduceData,
     verified: Verified,
     now_ms: int,
-    uncommitted: list[Uncommitted],
+    appends: Appends,
     settled: Settled | None = None,
 ) -> PartitionProduceResponse:
     """Appends, and answers for it; what is not committed by that, and is to be, is added to `uncommitted`. Raises
@@ -304,7 +305,7 @@ def produce_partition(
     try:
         partition = call.broker.replicas.leader(topic, data.index)
     except KafkaError as error:
-        return refused(data.index, corrupt(call.request, data) or error)
+        return refused(data.index, appends.early.corrupt(data) or error)
     try:
         records = checked_records(call.version, data.records)
     except KafkaError as error:
@@ -329,7 +330,7 @@ def produce_partition(
         log_start_offset=appended.log_start_offset,
     )
     if for_all and not partition.is_alone:
-        uncommitted.append(Uncommitted(answer, partition, appended.last_offset + 1, partition.tenure))
+        appends.uncommitted.append(Uncommitted(answer, partition, appended.last_offset + 1, partition.tenure))
     return answer
 
 

@@ -7,6 +7,7 @@ ByteBufferLogInputStream, ReplicaManager.appendToLocalLog, LogValidator.processR
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeGuard
 
 from protocol.errors import ErrorCode, InvalidRecords, KafkaError
@@ -89,16 +90,33 @@ def is_transactional(records: object) -> TypeGuard[memoryview]:
     )
 
 
-def corrupt(request: ProduceRequest, data: PartitionProduceData) -> Refused | None:
-    """Returns the error of a partition's records that are not even a batch, wherever the partition is. Kafka looks
-    for the first transactional ones of the request before it looks for partitions; it sees none behind those."""
+class EarlyLook:
+    """A request's records as far as Kafka looks at them before it looks for partitions: to the first transactional
+    ones."""
+
+    __slots__ = ("_looked_at", "_request")
+
+    def __init__(self, request: ProduceRequest) -> None:
+        self._request = request
+        self._looked_at: set[int] | None = None
+
+    def corrupt(self, data: PartitionProduceData) -> Refused | None:
+        """Returns the error of a partition's records that are not even a batch, wherever the partition is."""
+        error = wrong_entry(data.records)
+        if error is None:
+            return None
+        if self._looked_at is None:
+            self._looked_at = {id(earlier) for earlier in early(self._request)}
+        return error if id(data) in self._looked_at else None
+
+
+def early(request: ProduceRequest) -> Iterator[PartitionProduceData]:
+    """Yields the partitions up to the first with transactional records."""
     for topic in request.topic_data:
-        for each in topic.partition_data:
-            if each is data:
-                return wrong_entry(data.records)
-            if is_transactional(each.records):
-                return None
-    return None
+        for data in topic.partition_data:
+            yield data
+            if is_transactional(data.records):
+                return
 
 
 def wrong_entry(records: object) -> Refused | None:
