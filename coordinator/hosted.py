@@ -6,14 +6,12 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
+from coordinator.outcome import Reply
 from coordinator.refusal import HalfWritten
+from coordinator.shard import Serde, Shard, Storage
 from protocol.errors import ErrorCode, KafkaError
-
-if TYPE_CHECKING:
-    from coordinator.outcome import Reply
-    from coordinator.runtime import Serde, Shard, Storage
 
 R = TypeVar("R")
 E = TypeVar("E")

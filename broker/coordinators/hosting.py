@@ -20,7 +20,8 @@ from broker.replica.partition import Partition
 from coordinator.cluster.changes import Change, PartitionChanged, TopicDeleted, by_change
 from coordinator.hosted import Status
 from coordinator.outcome import Decision
-from coordinator.runtime import Runtime, Serde, Shard
+from coordinator.runtime import Runtime
+from coordinator.shard import Serde, Shard
 from protocol.errors import ErrorCode, KafkaError
 from protocol.java_hash import java_hash
 

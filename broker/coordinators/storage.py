@@ -42,7 +42,7 @@ E = TypeVar("E", bound=Sized)
 
 
 class PartitionStorage(Generic[E]):
-    """`coordinator.runtime.Storage` on a partition that this broker leads."""
+    """`coordinator.shard.Storage` on a partition that this broker leads."""
 
     def __init__(
         self,

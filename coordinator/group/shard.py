@@ -50,7 +50,7 @@ TOPICS_DELETED: tuple[TopicsDeleted, ...] = (offset_delete.topics_deleted, share
 
 
 class GroupShard:
-    """`coordinator.runtime.Shard` of groups. Records of types that are in no table are left alone in the log."""
+    """`coordinator.shard.Shard` of groups. Records of types that are in no table are left alone in the log."""
 
     def __init__(self, environment: GroupEnvironment) -> None:
         self.state = GroupState(environment)

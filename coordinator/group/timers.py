@@ -12,7 +12,7 @@ from typing import Final
 
 from coordinator.group.records import GroupOutcome
 from coordinator.outcome import Outcome, Reply
-from coordinator.runtime import RETRY_MS
+from coordinator.shard import EXPIRY_RETRY_MS
 from protocol.errors import KafkaError
 
 Action = Callable[[int], GroupOutcome]
@@ -37,7 +37,7 @@ class ShardTimer:
     def __init__(self, deadline_ms: int, action: Action) -> None:
         self.deadline_ms = deadline_ms
         self.action = action
-        self.retry_ms = RETRY_MS
+        self.retry_ms = EXPIRY_RETRY_MS
         """How long it waits should it fail."""
 
 
@@ -109,7 +109,7 @@ class Timers:
             key, timer = due
             runs[key] = runs.get(key, 0) + 1
             if runs[key] > MAX_RUNS:
-                self.set(key, now_ms + RETRY_MS, timer.action)
+                self.set(key, now_ms + EXPIRY_RETRY_MS, timer.action)
                 continue
             self._running = due
             outcome = timer.action(now_ms)

@@ -80,7 +80,7 @@ class EncodedShareRecord(NamedTuple):
 
 
 class ShareSerde:
-    """`coordinator.runtime.Serde` of `__share_group_state`."""
+    """`coordinator.shard.Serde` of `__share_group_state`."""
 
     def __init__(self, compression: Callable[[], Compression]) -> None:
         self._compression = compression

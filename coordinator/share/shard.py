@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, Protocol
 from coordinator.cluster.topics.topic import Topic
 from coordinator.outcome import Outcome, Reply, Ticket
 from coordinator.refusal import Refusal
-from coordinator.runtime import RETRY_MS
+from coordinator.shard import EXPIRY_RETRY_MS
 from coordinator.share.batches import NO_START_OFFSET, StateBatch, combine
 from coordinator.share.key import ShareKey
 from coordinator.share.records import NOT_YET, ShareOutcome, ShareRecord, ShareState, Update
@@ -58,7 +58,7 @@ class Summary(NamedTuple):
 
 
 class ShareShard:
-    """`coordinator.runtime.Shard` of share partitions."""
+    """`coordinator.shard.Shard` of share partitions."""
 
     def __init__(self, settings: Callable[[], ShareSettings], topics: TopicIdLookup) -> None:
         self.settings = settings
@@ -256,7 +256,7 @@ class ShareShard:
 
     def expire_failed(self, error: Exception, now_ms: int) -> int:
         """Share partitions stay without their snapshot until the next look."""
-        return now_ms + RETRY_MS
+        return now_ms + EXPIRY_RETRY_MS
 
     def tickets(self) -> Iterable[Hashable]:
         """Nobody waits for a later decision."""

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
-from coordinator import runtime
 from coordinator.outcome import Outcome, Reply, Ticket, reply
+from coordinator.shard import EXPIRY_RETRY_MS
 from coordinator.transaction import decisions
 from coordinator.transaction.decisions import NewProducerId
 from coordinator.transaction.markers import Markers, Written, markers_of
@@ -41,7 +41,7 @@ class TransactionEnvironment(NamedTuple):
 
 
 class TransactionShard:
-    """`coordinator.runtime.Shard` of transactional ids."""
+    """`coordinator.shard.Shard` of transactional ids."""
 
     def __init__(self, environment: TransactionEnvironment) -> None:
         self.transactions: dict[str, Transaction] = {}
@@ -261,7 +261,7 @@ class TransactionShard:
 
     def expire_failed(self, error: Exception, now_ms: int) -> int:
         """Decides anew on what is due; one transaction that cannot be aborted keeps no other open."""
-        return now_ms + runtime.RETRY_MS
+        return now_ms + EXPIRY_RETRY_MS
 
     def tickets(self) -> Iterable[Hashable]:
         """Of the one who writes markers, if it waits."""

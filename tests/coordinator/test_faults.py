@@ -9,7 +9,8 @@ import pytest
 
 from coordinator.hosted import Status
 from coordinator.outcome import Outcome, Ticket, reply
-from coordinator.runtime import RETRY_MS, Runtime
+from coordinator.runtime import Runtime
+from coordinator.shard import EXPIRY_RETRY_MS
 from protocol.errors import ErrorCode, KafkaError
 from tests.coordinator.test_runtime import KEY, Bytes, Counter, FakeClock, Memory, soon
 
@@ -96,11 +97,11 @@ async def test_a_deadline_that_fails_comes_again_but_not_at_once() -> None:
     parked, expire = world.park(), world.shard.expire
     world.shard.expire = fail  # type: ignore[assignment,method-assign]
     world.clock.advance(500)
-    assert [alarm.when_ms for alarm in world.clock.alarms] == [1_500 + RETRY_MS]
+    assert [alarm.when_ms for alarm in world.clock.alarms] == [1_500 + EXPIRY_RETRY_MS]
     world.begin(lambda ticket, _: world.shard.read(ticket))
-    assert [alarm.when_ms for alarm in world.clock.alarms] == [1_500 + RETRY_MS]
+    assert [alarm.when_ms for alarm in world.clock.alarms] == [1_500 + EXPIRY_RETRY_MS]
     world.shard.expire = expire  # type: ignore[method-assign]
-    world.clock.advance(RETRY_MS)
+    world.clock.advance(EXPIRY_RETRY_MS)
     assert await parked == -1
 
 
@@ -114,7 +115,7 @@ async def test_an_expiry_that_refuses_is_no_end_of_time() -> None:
     world.shard.expire = refuse  # type: ignore[method-assign]
     world.clock.advance(500)
     world.shard.expire = expire  # type: ignore[method-assign]
-    world.clock.advance(RETRY_MS)
+    world.clock.advance(EXPIRY_RETRY_MS)
     assert await parked == -1
     assert world.faults == []
 

@@ -10,7 +10,8 @@ import pytest
 
 from coordinator.hosted import Status
 from coordinator.outcome import Outcome, Ticket, reply
-from coordinator.runtime import RETRY_MS, Runtime
+from coordinator.runtime import Runtime
+from coordinator.shard import EXPIRY_RETRY_MS
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import Buffer
 
@@ -79,7 +80,7 @@ class Counter:
         return min((deadline_ms for _, deadline_ms, _ in self.waiting), default=None)
 
     def expire_failed(self, error: Exception, now_ms: int) -> int:
-        return now_ms + RETRY_MS
+        return now_ms + EXPIRY_RETRY_MS
 
     def tickets(self) -> list[Ticket[int]]:
         return [ticket for _, _, ticket in self.waiting]
@@ -337,8 +338,8 @@ async def test_an_expiry_that_cannot_be_written_is_tried_again_later() -> None:
     await setting.load()
     setting.storage.refuses = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
     setting.clock.advance(500)
-    assert [alarm.when_ms for alarm in setting.clock.alarms] == [1_500 + RETRY_MS]
+    assert [alarm.when_ms for alarm in setting.clock.alarms] == [1_500 + EXPIRY_RETRY_MS]
     setting.storage.refuses = None
-    setting.clock.advance(RETRY_MS)
+    setting.clock.advance(EXPIRY_RETRY_MS)
     assert setting.shard.total == 1000
     assert setting.clock.alarms == []

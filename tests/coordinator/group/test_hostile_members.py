@@ -8,7 +8,7 @@ from coordinator.group.classic.rendezvous import STABLE
 from coordinator.group.shard import GroupShard
 from coordinator.group.timers import MAX_RETRY_MS, MAX_RUNS, Timers
 from coordinator.outcome import Outcome, Reply, Ticket
-from coordinator.runtime import RETRY_MS
+from coordinator.shard import EXPIRY_RETRY_MS
 from protocol.errors import ErrorCode, KafkaError
 from tests.coordinator.group.classic_world import ClassicGroups, joined
 
@@ -117,12 +117,12 @@ def test_a_timer_that_fails_comes_again_later_and_later() -> None:
 def test_a_timer_whose_records_cannot_be_written_comes_again_after_a_while() -> None:
     timers = Timers()
     timers.set("refused", 10, lambda now_ms: Outcome(("record",)))  # type: ignore[arg-type]
-    for now_ms in (10, 10 + RETRY_MS, 10 + 2 * RETRY_MS):
+    for now_ms in (10, 10 + EXPIRY_RETRY_MS, 10 + 2 * EXPIRY_RETRY_MS):
         assert timers.expire(now_ms).records
         timers.failed(KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS), now_ms)
-    assert timers.next_deadline_ms() == 10 + 3 * RETRY_MS
-    assert timers.expire(10 + 3 * RETRY_MS).records
-    assert timers.expire(10 + 9 * RETRY_MS).records == ()
+    assert timers.next_deadline_ms() == 10 + 3 * EXPIRY_RETRY_MS
+    assert timers.expire(10 + 3 * EXPIRY_RETRY_MS).records
+    assert timers.expire(10 + 9 * EXPIRY_RETRY_MS).records == ()
 
 
 def test_a_timer_that_sets_itself_for_now_does_not_hold_the_clock() -> None:
@@ -136,4 +136,4 @@ def test_a_timer_that_sets_itself_for_now_does_not_hold_the_clock() -> None:
     timers.set("again", 10, again)  # type: ignore[arg-type]
     timers.expire(10)
     assert count == [10] * MAX_RUNS
-    assert timers.next_deadline_ms() == 10 + RETRY_MS
+    assert timers.next_deadline_ms() == 10 + EXPIRY_RETRY_MS
