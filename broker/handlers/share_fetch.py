@@ -18,7 +18,7 @@ from broker.requests.call import Call
 from broker.share.acknowledging import Acknowledging, Rules, code_of, message_of
 from broker.share.fetching import Found, ShareFetching
 from broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, PartitionId, SessionKey, ShareSession
-from coordinator.share_partition.acquire import AcquireRequest
+from coordinator.share_partition.request import AcquireRequest
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.share_acknowledge import ShareAcknowledgeRequest
 from protocol.messages.share_fetch import (

@@ -18,8 +18,8 @@ from broker.share import reading
 from broker.share.groups import ShareGroups
 from broker.share.hosted import Hosted
 from broker.share.sessions import PartitionId
-from coordinator.share_partition.acquire import Acquired, AcquireRequest
 from coordinator.share_partition.expiry import move_log_start
+from coordinator.share_partition.request import Acquired, AcquireRequest
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import Buffer
 

@@ -24,8 +24,9 @@ from coordinator.share.batches import NO_START_OFFSET
 from coordinator.share.key import ShareKey
 from coordinator.share.shard import StateWrite
 from coordinator.share_partition.acknowledge import Said, acknowledge
-from coordinator.share_partition.acquire import Acquired, AcquireRequest, FetchedBatch, acquire
+from coordinator.share_partition.acquire import acquire
 from coordinator.share_partition.expiry import archive_aborted, buried, expire, release
+from coordinator.share_partition.request import Acquired, AcquireRequest, FetchedBatch
 from coordinator.share_partition.run import Change, Limits
 from coordinator.share_partition.share_partition import NO_DEADLINE, SharePartition
 from coordinator.share_partition.states import Lifecycle

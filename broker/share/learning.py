@@ -19,9 +19,9 @@ from broker.clock import Clock
 from broker.logging import get_logger
 from broker.workers import Workers
 from coordinator.group.config import GroupConfig
-from coordinator.share_partition.acquire import FetchedBatch
 from coordinator.share_partition.expiry import archive
-from coordinator.share_partition.holdback import Facts, Holdback, HoldbackRules, hold_back
+from coordinator.share_partition.holdback import Facts, Holdback, HoldbackRules, hold_back, holdback_of
+from coordinator.share_partition.request import FetchedBatch
 from coordinator.share_partition.share_partition import SharePartition
 from coordinator.share_partition.states import FREE
 from protocol.errors import KafkaError
@@ -93,8 +93,7 @@ class Learning:
         return self._reading is None and self._engine.is_active and self._holdback().can_learn(self._engine)
 
     def _holdback(self) -> Holdback:
-        assert self._engine.holdback is not None
-        return self._engine.holdback
+        return holdback_of(self._engine)
 
     def learn(self, view: memoryview, offset: int, batches: Sequence[FetchedBatch], aborted: Sequence[Range]) -> None:
         """Scans the bytes read from `offset` on, at once or later."""

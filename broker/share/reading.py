@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from coordinator.share_partition.acquire import Acquired, FetchedBatch
+from coordinator.share_partition.request import Acquired, FetchedBatch
 from protocol.records import batch
 from protocol.records.control import ControlType, decode_marker
 from protocol.records.record import read_records

@@ -8,10 +8,11 @@ consumer takes no others with it. Source: SharePartition.acquire (KIP-932, KIP-1
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from coordinator.share_partition.cache import InFlightBatch
 from coordinator.share_partition.expiry import archive
+from coordinator.share_partition.request import Acquired, AcquireRequest, FetchedBatch
 from coordinator.share_partition.run import NO_LOCK, NOBODY, Run
 from coordinator.share_partition.share_partition import SharePartition
 from coordinator.share_partition.states import ACQUIRED, AVAILABLE, FREE
@@ -19,43 +20,6 @@ from coordinator.share_partition.states import ACQUIRED, AVAILABLE, FREE
 LEAST_THROTTLED_COUNT: Final = 2
 """Records are throttled after half of their deliveries, but never before this many; with no more allowed than this,
 the last attempt is not made alone either."""
-
-BATCH_OPTIMIZED: Final = 0
-RECORD_LIMIT: Final = 1
-
-
-class AcquireRequest(NamedTuple):
-    """The limits of what a fetch acquires of one partition."""
-
-    member_id: str
-    max_records: int
-    batch_size: int
-    mode: int = BATCH_OPTIMIZED
-
-    @property
-    def is_exact(self) -> bool:
-        return self.mode == RECORD_LIMIT
-
-
-class FetchedBatch(NamedTuple):
-    """A batch of the log as it was read: its offsets, and where its bytes are."""
-
-    first: int
-    last: int
-    position: int = 0
-    end: int = 0
-
-
-class Acquired(NamedTuple):
-    """Records that are the member's now, and for the how many-eth time they are delivered."""
-
-    first: int
-    last: int
-    delivery_count: int
-
-    @property
-    def size(self) -> int:
-        return self.last - self.first + 1
 
 
 class Acquisition:

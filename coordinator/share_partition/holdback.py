@@ -17,17 +17,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from coordinator.share_partition.acquire import (
-    LEAST_THROTTLED_COUNT,
-    Acquired,
-    AcquireRequest,
-    FetchedBatch,
-    joined,
-    pass_over,
-    throttle_limit,
-)
+from coordinator.share_partition.acquire import LEAST_THROTTLED_COUNT, joined, pass_over, throttle_limit
 from coordinator.share_partition.cache import InFlightBatch
 from coordinator.share_partition.expiry import archive
+from coordinator.share_partition.request import Acquired, AcquireRequest, FetchedBatch
 from coordinator.share_partition.run import NOBODY, Run
 from coordinator.share_partition.share_partition import SharePartition
 from coordinator.share_partition.states import ACQUIRED, AVAILABLE, DELAYED, FREE
@@ -247,10 +240,15 @@ def holder_of(run: Run) -> str | None:
     return None
 
 
+def holdback_of(partition: SharePartition) -> Holdback:
+    """Returns the holdback of a partition that has one."""
+    assert isinstance(partition.holdback, Holdback)
+    return partition.holdback
+
+
 def hold_back(partition: SharePartition, rules: HoldbackRules) -> None:
     """The rules from now on. Others than before are as if the share partition had just been loaded."""
-    current = partition.holdback
-    if (NO_RULES if current is None else current.rules) == rules:
+    if (NO_RULES if partition.holdback is None else holdback_of(partition).rules) == rules:
         return
     for batch in partition.cache:
         for run in batch.runs:

@@ -13,11 +13,12 @@ Source: kafka.server.share.SharePartition of Apache Kafka 4.3 (KIP-932, KIP-1206
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple, Protocol
 
 from coordinator.share.batches import StateBatch
 from coordinator.share_partition.cache import Cache, InFlightBatch
+from coordinator.share_partition.request import Acquired, AcquireRequest, FetchedBatch
 from coordinator.share_partition.run import Change, Limits, Run
 from coordinator.share_partition.states import (
     ACQUIRED,
@@ -33,9 +34,6 @@ from coordinator.share_partition.states import (
 )
 from protocol.errors import ErrorCode, KafkaError
 
-if TYPE_CHECKING:
-    from coordinator.share_partition.holdback import Holdback
-
 NO_DEADLINE: Final = 1 << 62
 
 
@@ -45,6 +43,21 @@ class Gap(NamedTuple):
 
     start: int
     end: int
+
+
+class Acquirer(Protocol):
+    """Acquires records in place of acquire.py."""
+
+    def acquire(
+        self,
+        partition: SharePartition,
+        request: AcquireRequest,
+        fetch_offset: int,
+        fetched: Sequence[FetchedBatch],
+        now_ms: int,
+    ) -> list[Acquired]:
+        """As `acquire.acquire`, for a partition that is active and a request that has room."""
+        ...
 
 
 class SharePartition:
@@ -68,8 +81,8 @@ class SharePartition:
         """Records that wait for the dead-letter queue because of a rejection, though it was their last delivery."""
         self.next_lock_ms = NO_DEADLINE
         """When to call `expire`, or a little earlier."""
-        self.holdback: Holdback | None = None
-        """Holds records back by their time or their key, if the group has options for that."""
+        self.holdback: Acquirer | None = None
+        """Holds records back by their time or their key (holdback.py), if the group has options for that."""
 
     def __repr__(self) -> str:
         return f"SharePartition({self.lifecycle.value} {self.start_offset}-{self.end_offset} {self.cache.batches})"

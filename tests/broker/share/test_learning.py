@@ -15,8 +15,8 @@ from broker.share import learning, reading
 from broker.share.learning import Learning, due_ms, read_facts
 from broker.workers import Workers
 from coordinator.group.config import GroupConfig
-from coordinator.share_partition.acquire import Acquired
 from coordinator.share_partition.holdback import HoldbackRules
+from coordinator.share_partition.request import Acquired
 from protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from coordinator.share.batches import StateBatch
 from coordinator.share_partition.acknowledge import Said, acknowledge
-from coordinator.share_partition.acquire import BATCH_OPTIMIZED, Acquired, AcquireRequest, FetchedBatch, acquire
+from coordinator.share_partition.acquire import acquire
+from coordinator.share_partition.request import BATCH_OPTIMIZED, Acquired, AcquireRequest, FetchedBatch
 from coordinator.share_partition.run import Change, Limits
 from coordinator.share_partition.share_partition import SharePartition
 from coordinator.share_partition.states import AcknowledgeType, Lifecycle

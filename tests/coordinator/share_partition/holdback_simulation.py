@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from coordinator.share_partition.acknowledge import Said, acknowledge
-from coordinator.share_partition.acquire import BATCH_OPTIMIZED, RECORD_LIMIT, AcquireRequest, FetchedBatch, acquire
+from coordinator.share_partition.acquire import acquire
 from coordinator.share_partition.expiry import expire, move_log_start, release
 from coordinator.share_partition.holdback import Facts, HoldbackRules, hold_back
+from coordinator.share_partition.request import BATCH_OPTIMIZED, RECORD_LIMIT, AcquireRequest, FetchedBatch
 from coordinator.share_partition.share_partition import SharePartition
 from coordinator.share_partition.states import ACQUIRED, TERMINAL
 from tests.coordinator.share_partition.simulation import LARGEST_BATCH, LOCK_MS, MEMBERS, Simulation

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from coordinator.share.batches import StateBatch
-from coordinator.share_partition.acquire import RECORD_LIMIT
 from coordinator.share_partition.expiry import archive_aborted, expire
+from coordinator.share_partition.request import RECORD_LIMIT
 from coordinator.share_partition.run import Limits
 from tests.coordinator.share_partition.given import (
     ACCEPT,

@@ -9,8 +9,9 @@ import pytest
 
 from broker.share.acknowledging import Rules, check
 from coordinator.share_partition.acknowledge import acknowledge
-from coordinator.share_partition.acquire import BATCH_OPTIMIZED, RECORD_LIMIT, AcquireRequest, FetchedBatch, acquire
+from coordinator.share_partition.acquire import acquire
 from coordinator.share_partition.expiry import expire, move_log_start, release
+from coordinator.share_partition.request import BATCH_OPTIMIZED, RECORD_LIMIT, AcquireRequest, FetchedBatch
 from coordinator.share_partition.run import Change, Limits
 from coordinator.share_partition.states import ACQUIRED
 from protocol.errors import KafkaError

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from coordinator.share.batches import StateBatch
-from coordinator.share_partition.acquire import FetchedBatch
 from coordinator.share_partition.expiry import buried, expire, move_log_start, release
 from coordinator.share_partition.holdback import LARGEST_BATCH, Facts, HoldbackRules, hold_back
+from coordinator.share_partition.request import FetchedBatch
 from coordinator.share_partition.run import Limits
 from coordinator.share_partition.share_partition import SharePartition
 from tests.coordinator.share_partition.given import (

@@ -20,7 +20,7 @@ from coordinator.share_partition import acknowledge as acknowledging
 from coordinator.share_partition import acquire as acquiring
 from coordinator.share_partition import expiry
 from coordinator.share_partition.acknowledge import Said
-from coordinator.share_partition.acquire import BATCH_OPTIMIZED, RECORD_LIMIT, AcquireRequest, FetchedBatch
+from coordinator.share_partition.request import BATCH_OPTIMIZED, RECORD_LIMIT, AcquireRequest, FetchedBatch
 from coordinator.share_partition.run import Change, Limits
 from coordinator.share_partition.share_partition import SharePartition
 from coordinator.share_partition.states import ACQUIRED, ARCHIVING, RENEW, TERMINAL, AcknowledgeType, Lifecycle
