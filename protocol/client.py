@@ -42,7 +42,7 @@ MAX_CORRELATION_ID: Final = 0x7FFFFFFF
 ENDED: Final = frozenset({ConnectionState.CLOSING, ConnectionState.CLOSED})
 
 
-class ClientConnection:
+class OutboundConnection:
     """One connection to `peer`, an address to be named in errors. A new connection has a new one of these."""
 
     def __init__(

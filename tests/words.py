@@ -37,8 +37,6 @@ EMPTY_OPENING = "What "
 WORDS_TO_COME = (
     "broker/exchange/",
     "broker/handlers/",
-    "broker/process/",
-    "broker/requests/",
     "broker/share/",
     "tests/broker/",
     "tests/scenarios/",

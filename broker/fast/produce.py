@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from librt.strings import BytesWriter, read_i16_be, read_i32_be, write_i16_be, write_i32_be, write_i64_be
 
 from broker.exchange.pending import Running
-from broker.requests.produce_rules import refused
+from broker.requests.produce_rules import failed_partition
 from protocol.codec import part_encoder
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.produce import PartitionProduceResponse, ProduceResponse
@@ -238,5 +238,7 @@ def is_slow(partition: Partition, acks: int) -> bool:
 def refuse(version: int, index: int, error: KafkaError, partition: Partition, answer: BytesWriter) -> None:
     """Writes a partition's answer with its error, encoded as by the handler."""
     parts: list[Buffer] = []
-    part_encoder(ProduceResponse, PartitionProduceResponse, version)(refused(index, error, partition), parts.append)
+    part_encoder(ProduceResponse, PartitionProduceResponse, version)(
+        failed_partition(index, error, partition), parts.append
+    )
     answer.write(b"".join(parts))

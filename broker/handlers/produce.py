@@ -22,7 +22,7 @@ from broker.replica.partition import Partition
 from broker.requests.api import Api
 from broker.requests.call import Call
 from broker.requests.produce_commit import ParkedProduce, Uncommitted
-from broker.requests.produce_rules import EarlyLook, Refused, checked_records, not_verified, refused
+from broker.requests.produce_rules import EarlyLook, RecordsRejected, checked_records, failed_partition, not_verified
 from broker.requests.produce_transaction import (
     FIRST_TOPIC_ID_VERSION,
     name_of,
@@ -86,7 +86,7 @@ async def produce(call: Call[ProduceRequest]) -> ProduceResponse | ParkedProduce
 async def produced(call: Call[ProduceRequest], turns: Turns | None) -> ProduceResponse | ParkedProduce | None:
     transactional = transactional_batches(call) if turns is None else await transactional_batches_in_turns(call, turns)
     if transactional and call.request.transactional_id is None:
-        return refuse_all(call, Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
+        return refuse_all(call, RecordsRejected(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
     verified = NOTHING
     if transactional:
         vouched = begin(verified_batches(call, transactional))
@@ -150,7 +150,7 @@ async def settled_and_produced(
         try:
             settled = await call.broker.record_work.settled(records, partition.append_rules, now_ms)
         except KafkaError as error:
-            return refused(data.index, error, partition)
+            return failed_partition(data.index, error, partition)
 
 
 async def acknowledged(
@@ -167,7 +167,7 @@ async def acknowledged(
     return None
 
 
-def refuse_all(call: Call[ProduceRequest], error: Refused) -> ProduceResponse:
+def refuse_all(call: Call[ProduceRequest], error: RecordsRejected) -> ProduceResponse:
     """The request as a whole is refused, also what it has for partitions that are not here."""
     if call.request.acks == 0:
         raise ProtocolError(f"Produce with acks=0 failed with {error.code.name}")
@@ -176,7 +176,7 @@ def refuse_all(call: Call[ProduceRequest], error: Refused) -> ProduceResponse:
             TopicProduceResponse(
                 name=topic.name,
                 topic_id=topic.topic_id,
-                partition_responses=[refused(data.index, error) for data in topic.partition_data],
+                partition_responses=[failed_partition(data.index, error) for data in topic.partition_data],
             )
             for topic in call.request.topic_data
             if topic.partition_data
@@ -305,23 +305,23 @@ def produce_partition(
     try:
         partition = call.broker.replicas.leader(topic, data.index)
     except KafkaError as error:
-        return refused(data.index, appends.early.corrupt(data) or error)
+        return failed_partition(data.index, appends.early.corrupt(data) or error)
     try:
         records = checked_records(call.version, data.records)
     except KafkaError as error:
-        return refused(data.index, error)
+        return failed_partition(data.index, error)
     try:
         guard = None if verified is NOTHING else verified.guard_of(partition.name)
     except KafkaError as error:
-        return refused(data.index, not_verified(error))
+        return failed_partition(data.index, not_verified(error))
     if call.request.acks not in VALID_ACKS:
-        return refused(data.index, KafkaError(ErrorCode.INVALID_REQUIRED_ACKS))
+        return failed_partition(data.index, KafkaError(ErrorCode.INVALID_REQUIRED_ACKS))
     if is_internal(partition.name.topic) and call.client_id != ADMIN_CLIENT:
-        return refused(data.index, Refused(ErrorCode.INVALID_TOPIC_EXCEPTION))
+        return failed_partition(data.index, RecordsRejected(ErrorCode.INVALID_TOPIC_EXCEPTION))
     try:
         appended = partition.append(records, now_ms, guard=guard, for_all=for_all, settled=settled)
     except KafkaError as error:
-        return refused(data.index, error, partition)
+        return failed_partition(data.index, error, partition)
     answer = PartitionProduceResponse(
         index=data.index,
         error_code=0,

@@ -13,7 +13,7 @@ from broker.clock import Clock, Timer
 from broker.peers.address import Address
 from broker.peers.settings import Settings
 from broker.peers.waiting import done_by, retrieve
-from protocol.client import ClientConnection
+from protocol.client import OutboundConnection
 from protocol.client_states import ConnectionState
 from protocol.errors import ProtocolError
 from protocol.peer_errors import PeerError, PeerUnavailable
@@ -72,7 +72,7 @@ class Connection(asyncio.BufferedProtocol):
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._deadline_ms = deadline_ms
-        self._client = ClientConnection(
+        self._client = OutboundConnection(
             str(address),
             client_id=settings.client_id,
             hello=settings.hello(),

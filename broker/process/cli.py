@@ -1,4 +1,4 @@
-"""The `odradek` command: reads the configuration, runs a broker, exits with 2 where the configuration is at fault."""
+"""The `odradek` command: reads the configuration and runs a broker; exits with 2 where the configuration is invalid."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from broker.config.sources import (
 CONFIG_ERROR = 2
 
 DEV_PROFILE = "odradek.profile=dev"
-"""The profile of a broker without a file of options: one to try things with."""
+"""The profile of a broker without a file of options, to try things with."""
 
 DESCRIPTION = "A broker that speaks the Kafka protocol to stock clients, and stores what Apache Kafka stores."
 RUN_DESCRIPTION = """\
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stderr.write(f"odradek: {problem}\n")
         return CONFIG_ERROR
     _warn(loaded)
-    gc.disable()  # objects of the start stay: the server turns collection on again once it is there
+    gc.disable()  # objects of the start stay: the server turns collection on again once it serves
     from broker.process.server import run
 
     return run(loaded.config)
@@ -98,7 +98,7 @@ def _pipeline(words: list[str]) -> int:
 
 
 class _Version(argparse.Action):
-    """Shows the installed version; the lookup is slow, so it is made only for --version."""
+    """Shows the installed version; the lookup is slow, so that only --version makes it."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:
         super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, help=help)

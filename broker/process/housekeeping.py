@@ -1,7 +1,7 @@
 """The background jobs of a broker, at intervals: checkpoints, retention, deletion, idle connections.
 
-Each job is a row of `JOBS`; those that wait for a disk run in a worker thread. A job that fails is logged and comes
-round again.
+Each job is a row of `JOBS`; those that wait for a disk run in a worker thread. A job that fails is logged, and runs
+again after its interval.
 """
 
 from __future__ import annotations
@@ -26,25 +26,27 @@ from storage.failure import StorageError
 log = get_logger("broker.process.housekeeping")
 
 DELETION_INTERVAL_MS = 5_000
-"""How often files are looked for whose time to be deleted has come; they wait for a minute before that."""
+"""The interval of deletions; a file waits for a minute before it is deleted (log.segment.delete.delay.ms)."""
 
 FLUSH_INTERVAL_MS = 1_000
-"""How often logs are looked for that are to be flushed: by flush.ms, or because a segment was rolled."""
+"""The interval of flushes, of logs that flush.ms makes due or whose segment was rolled."""
 
 DIRECTORY_INTERVAL_MS = 1_000
-"""How often log directories are looked for: files that are open can be written to, though nobody will find them."""
+"""The interval of checks that log directories are there: a broker can write to files that are open, though nobody will
+find them."""
 
 ROOM_INTERVAL_MS = 5_000
-"""How often a directory that was full is looked at."""
+"""The interval of checks whether a full directory has room again."""
 
 MEMORY_INTERVAL_MS = 5_000
-"""How often memory that requests held is given back to the operating system, which takes some milliseconds."""
+"""The interval at which memory of past requests is given back to the operating system, which takes some
+milliseconds."""
 
 METADATA_INTERVAL_MS = 60_000
-"""How often it is looked whether the metadata log is due for a snapshot or a cut by time, as Apache Kafka has it."""
+"""The interval of checks whether a snapshot or a cut of the metadata log is due by time, as in Apache Kafka."""
 
 IDLE_CHECKS = 2
-"""Looks at each connection within connections.max.idle.ms, so that one is closed at most half of it too late."""
+"""How often a connection is checked within connections.max.idle.ms, so that it is closed at most half of that late."""
 
 
 class Job(NamedTuple):
@@ -55,7 +57,7 @@ class Job(NamedTuple):
     run: Callable[[Housekeeping], None]
     in_thread: bool = False
     first: Callable[[Housekeeping], None] | None = None
-    """Called in a thread before it: the part that would wait for a disk."""
+    """The part that would wait for a disk, called in a thread before `run`."""
 
 
 class Housekeeping:
@@ -70,10 +72,12 @@ class Housekeeping:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
+        """Begins all jobs, each in a task."""
         self.cleaner.start()
         self._tasks = [asyncio.create_task(self._repeat(job), name=job.name) for job in JOBS]
 
     def stop(self) -> None:
+        """Ends all jobs."""
         for task in self._tasks:
             task.cancel()
         self.cleaner.stop()
@@ -89,7 +93,7 @@ class Housekeeping:
                 else:
                     job.run(self)
             except StorageError:
-                pass  # has been reported, and is acted on; or logged, where it is a bug
+                pass  # it has been reported, and is acted upon; or logged, where it is a fault of ours
             except Exception:
                 log.exception("housekeeping failed", job=job.name)
 
@@ -102,7 +106,7 @@ class Housekeeping:
         for listener in self.listeners:
             listener.close_stalled(now_ms, config.odradek_request_stall_timeout_ms)
 
-    def tell_what_had_no_line(self) -> None:
+    def log_suppressed_lines(self) -> None:
         for lines in {listener.lines for listener in self.listeners}:
             lines.begin_interval()
 
@@ -122,19 +126,19 @@ class Housekeeping:
     def delete_files(self) -> None:
         self.broker.logs.delete_expired(self.broker.clock.now_ms())
 
-    def look_for_dirs(self) -> None:
+    def check_directories(self) -> None:
         self.broker.logs.look_for_dirs()
 
-    def look_for_room(self) -> None:
+    def check_room(self) -> None:
         self.failures.look_for_room()
 
-    def look_at_old_segments(self) -> None:
+    def stat_old_segments(self) -> None:
         self.broker.logs.look_at_old_segments(self.broker.clock.now_ms())
 
     def apply_retention(self) -> None:
         self.broker.logs.apply_retention(self.broker.clock.now_ms())
 
-    def look_at_metadata(self) -> None:
+    def maintain_metadata_snapshots(self) -> None:
         self.broker.metadata_snapshots.maintain()
 
     def forget_producers(self) -> None:
@@ -150,7 +154,7 @@ JOBS = (
         lambda c: max(1, c.odradek_request_stall_timeout_ms // CHECKS),
         Housekeeping.close_stalled_connections,
     ),
-    Job("connection lines", lambda c: INTERVAL_MS, Housekeeping.tell_what_had_no_line),
+    Job("connection lines", lambda c: INTERVAL_MS, Housekeeping.log_suppressed_lines),
     Job("memory", lambda c: MEMORY_INTERVAL_MS, Housekeeping.give_memory_back, in_thread=True),
     Job("checkpoints", lambda c: c.log_flush_offset_checkpoint_interval_ms, Housekeeping.checkpoint, in_thread=True),
     Job(
@@ -164,11 +168,11 @@ JOBS = (
         "retention",
         lambda c: c.log_retention_check_interval_ms,
         Housekeeping.apply_retention,
-        first=Housekeeping.look_at_old_segments,
+        first=Housekeeping.stat_old_segments,
     ),
     Job("deletion", lambda c: DELETION_INTERVAL_MS, Housekeeping.delete_files, in_thread=True),
-    Job("directories", lambda c: DIRECTORY_INTERVAL_MS, Housekeeping.look_for_dirs, in_thread=True),
-    Job("room", lambda c: ROOM_INTERVAL_MS, Housekeeping.look_for_room),
-    Job("metadata snapshots", lambda c: METADATA_INTERVAL_MS, Housekeeping.look_at_metadata),
+    Job("directories", lambda c: DIRECTORY_INTERVAL_MS, Housekeeping.check_directories, in_thread=True),
+    Job("room", lambda c: ROOM_INTERVAL_MS, Housekeeping.check_room),
+    Job("metadata snapshots", lambda c: METADATA_INTERVAL_MS, Housekeeping.maintain_metadata_snapshots),
     Job("producer ids", lambda c: c.producer_id_expiration_check_interval_ms, Housekeeping.forget_producers),
 )

@@ -1,4 +1,4 @@
-"""How a broker's process joins controllers elsewhere: what its configuration says of them, and what they answer."""
+"""Joins controllers elsewhere, as the configuration names them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def join_quorum(
     on_failure: Callable[[KafkaError], None],
     on_fault: Callable[[Exception], None],
 ) -> tuple[Metadata, Apis]:
-    """What the broker has of the cluster, once it is registered and caught up; and the table of its APIs. Raises
+    """Returns the broker's part of the cluster, once it is registered and caught up, and the table of its APIs. Raises
     WrongOwner, CorruptCheckpoint, KafkaError, OSError."""
     environment = MetadataEnvironment(disk, clock, worker, os.urandom, random.random, on_failure, on_fault)
     joined = await join(settings, quorum_of(config), endpoints, failed, environment)
@@ -58,10 +58,14 @@ def replicate(broker: Broker) -> ReplicaFetchers:
 
 
 def quorum_of(config: BrokerConfig) -> Quorum:
-    """The quorum as the configuration has it."""
+    """Returns the quorum of the configuration."""
     return Quorum(
-        voters={one.node_id: Location(one.host, one.port) for one in config.controllers if one.node_id >= 0},
-        bootstrap=tuple(Location(one.host, one.port) for one in config.controllers),
+        voters={
+            controller.node_id: Location(controller.host, controller.port)
+            for controller in config.controllers
+            if controller.node_id >= 0
+        },
+        bootstrap=tuple(Location(controller.host, controller.port) for controller in config.controllers),
         listener=config.controller_listener_names[0],
         times=QuorumTimes(
             request_ms=config.controller_quorum_request_timeout_ms,

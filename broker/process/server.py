@@ -1,4 +1,4 @@
-"""The composition root: puts a broker together, serves until it is told to stop, takes it apart again."""
+"""The composition root: builds a broker, serves until a signal to stop, and shuts it down in order."""
 
 from __future__ import annotations
 
@@ -26,9 +26,7 @@ from broker.disks.lock import DirectoryInUse, DirectoryLock
 from broker.disks.open_logs import open_logs
 from broker.fast import FAST
 from broker.handlers import APIS
-from broker.metadata.log import log_config
 from broker.metadata.opening import Metadata, MetadataSettings, open_metadata
-from broker.metadata.snapshots import SnapshotRules
 from broker.network import descriptors
 from broker.network.admission import Admission
 from broker.network.connection import ServerConnection
@@ -38,6 +36,7 @@ from broker.network.listener import Listener
 from broker.network.request_memory import RequestMemory
 from broker.network.unread import UnreadAnswers
 from broker.process.housekeeping import Housekeeping
+from broker.process.metadata_settings import cluster_options, endpoints, metadata_log_config, snapshot_rules
 from broker.replica.assignments import Assignments
 from broker.requests.api import Apis
 from broker.requests.broker import Broker
@@ -46,10 +45,8 @@ from broker.workers import Workers
 from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.configs.resource import ResourceType
 from coordinator.cluster.formatting import WrongOwner
-from coordinator.cluster.options import ClusterOptions
 from protocol.errors import KafkaError
 from storage.checkpoint import CorruptCheckpoint
-from storage.config import LogConfig
 from storage.disk import OsDisk
 from storage.logs import Logs
 from storage.open_files import OpenFiles
@@ -61,26 +58,24 @@ CANNOT_START = 1
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 OBJECTS_PER_COLLECTION = 10_000
-"""New objects after which garbage is looked for. A turn of the event loop with a hundred requests has some thousands of
-them: Python's 700 would look at requests at work over and over, and keep them for old."""
+"""How many new objects start a garbage collection. A turn of the event loop with a hundred requests has some thousands
+of them: Python's 700 would traverse the same requests over and over, and promote them to an older generation."""
 
 CLOSE_WITHIN_S = 5.0
-"""How long answers may take to go out once the broker is told to stop; what clients did not get, they ask for again."""
+"""How long answers may take to go out once the broker stops; clients retry the requests that got none."""
 
 METADATA_THREADS = 2
-"""Flushes of the metadata log, one at a time, and beside them a snapshot."""
+"""One for flushes of the metadata log, one for a snapshot beside them."""
 
 BACKGROUND_THREADS = 2
-"""Flushes, checkpoints and deletions of the logs: what waits for a disk, or holds one busy."""
-
-CONTROLLER_PORT = 9093
-"""What the metadata names as the controller's port: Kafka wants one there, nobody listens on it."""
+"""For flushes, checkpoints and deletions of the logs: they wait for a disk, or keep it busy."""
 
 log = logging.get_logger("broker.process.server")
 
 
 def run(config: BrokerConfig) -> int:
-    """Serve until SIGTERM or SIGINT; the process's exit code: 1, with one line logged, where it cannot start."""
+    """Serves until SIGTERM or SIGINT, and returns the process's exit code: 1, with one line logged, where the broker
+    cannot start."""
     logging.take_over_storage()
     try:
         with contextlib.ExitStack() as stack:
@@ -93,13 +88,13 @@ def run(config: BrokerConfig) -> int:
 
 
 def directories(config: BrokerConfig) -> list[str]:
-    """The log directories and the metadata's, each once."""
+    """Returns the log directories and the metadata's, each once."""
     return list(dict.fromkeys((*config.data_dirs, config.metadata_dir)))
 
 
 def lock_directories(config: BrokerConfig, stack: contextlib.ExitStack) -> dict[str, Exception]:
-    """Keeps other brokers out until the stack is closed; the log directories that could not be used for that. The
-    metadata's must be: raises OSError. Raises DirectoryInUse for any."""
+    """Locks the directories against other brokers until the stack is closed, and returns the errors of log directories
+    that could not be locked. Raises OSError where the metadata's could not, DirectoryInUse for any that is locked."""
     failed: dict[str, Exception] = {}
     for directory in directories(config):
         try:
@@ -112,15 +107,16 @@ def lock_directories(config: BrokerConfig, stack: contextlib.ExitStack) -> dict[
 
 
 async def serve(config: BrokerConfig, failed: Mapping[str, Exception]) -> int:
+    """Runs the broker until a signal or a failure stops it, and returns the exit code."""
     stop = asyncio.Event()
     for number in STOP_SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     server = Server(config, stop, failed)
     if not await started(server, stop):
         return server.exit_code
-    sys.stdout.write(f"ready {address(server.told[0])}\n")
+    sys.stdout.write(f"ready {address(server.advertised[0])}\n")
     sys.stdout.flush()
-    from broker.process.warming_up import warm_up  # a start has no use for it
+    from broker.process.warming_up import warm_up  # no start needs it
 
     warming_up = asyncio.create_task(warm_up())
     await stop.wait()
@@ -130,7 +126,8 @@ async def serve(config: BrokerConfig, failed: Mapping[str, Exception]) -> int:
 
 
 async def started(server: Server, stop: asyncio.Event) -> bool:
-    """False where the broker was told to stop first: one that waits for its controllers may take long to start."""
+    """Starts the broker; returns False where it was stopped before that was done: one that waits for its controllers
+    may take long to start."""
     starting, stopping = asyncio.ensure_future(server.start()), asyncio.ensure_future(stop.wait())
     await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
@@ -148,13 +145,14 @@ class Server:
     def __init__(
         self, config: BrokerConfig, stop: asyncio.Event, failed: Mapping[str, Exception] | None = None
     ) -> None:
-        """`failed` are log directories that are no use already, and why."""
+        """`failed` are the errors of log directories that have failed already."""
         self.config = config
         self._failed_dirs = failed or {}
         shares = descriptors.divide()
         self._max_connections = shares.connections
         self.exit_code = 0
-        self.told: list[ListenerAddress] = []
+        self.advertised: list[ListenerAddress] = []
+        """The listeners as clients are told of them, once they are bound."""
         self._stop = stop
         self._clock = SystemClock()
         self._disk = OsDisk(OpenFiles(files=shares.files, mappings=shares.mappings))
@@ -166,11 +164,11 @@ class Server:
         self.fetchers: ReplicaFetchers | None = None
 
     async def start(self) -> None:
-        """Sockets are bound first, so that a port in use costs nothing; they are served last. In between, as by Apache
-        Kafka (BrokerServer.startup): logs recovered, the broker registered, its partitions opened as the metadata has
-        them, and only then the broker unfenced, by which it comes to lead."""
+        """Binds sockets first, so that a port in use costs nothing, and serves them last. In between, as Apache Kafka
+        does (BrokerServer.startup): recovers logs, registers the broker, opens its partitions as the metadata assigns
+        them, and only then has the broker unfenced, by which it comes to lead."""
         bound = [bind(listener, self.config) for listener in self.config.bound_listeners]
-        self.told = [advertised(listener, self.config.advertised) for _, listener in bound]
+        self.advertised = [advertised(listener, self.config.advertised) for _, listener in bound]
         apis = await self._join() if self.config.has_remote_controllers else self._lead()
         self.broker = Broker(self._live_config, self._clock, self.metadata, self.logs, apis)
         await self._register()
@@ -180,7 +178,7 @@ class Server:
         for coordinator in self.broker.coordinators.values():
             coordinator.start()
         self.broker.share_groups.start()
-        await self.metadata.node.unfence()  # who may lead from here on has its partitions open, and hosts coordinators
+        await self.metadata.node.unfence()  # it may lead from here on, with its partitions open and coordinators there
         failures = self._disk_failures()
         self.housekeeping = Housekeeping(self.broker, self._workers, self.listeners, failures)
         self.housekeeping.start()
@@ -189,9 +187,9 @@ class Server:
         admission = Admission(lambda: self._live_config.effective, self._clock, lines, self._max_connections)
         memory = RequestMemory(self.config.request_memory_bytes, self.config.request_memory_bytes_per_ip)
         unread = UnreadAnswers(self.config.odradek_unread_answers_max_bytes, lines)
-        for (sock, _), told in zip(bound, self.told, strict=True):
+        for (sock, _), listener_address in zip(bound, self.advertised, strict=True):
             listener = Listener(
-                told.name,
+                listener_address.name,
                 dispatcher.answer,
                 self.broker.interceptors.finish,
                 clock=self._clock,
@@ -202,7 +200,7 @@ class Server:
                 lines=lines,
             )
             await self._listen(sock, listener)
-        gc.freeze()  # what there is now stays: no collection has to look at it
+        gc.freeze()  # the objects of now stay: no collection has to traverse them
         gc.set_threshold(OBJECTS_PER_COLLECTION)
         gc.enable()
 
@@ -236,14 +234,14 @@ class Server:
         )
 
     def _lead(self) -> Apis:
-        """The metadata, and the logs, of a node that is its own controller."""
+        """Opens metadata and logs of a node that is its own controller, and returns its table of APIs."""
         self.metadata = self._open_metadata()
         self.logs = self._open_logs()
         return APIS
 
     async def _join(self) -> Apis:
-        """The same under controllers elsewhere: heartbeats go on while logs are recovered."""
-        from broker.process.joining import join_quorum  # all that a node needs none of that is its own controller
+        """Joins controllers elsewhere and opens the logs, beside which heartbeats go on; returns the table of APIs."""
+        from broker.process.joining import join_quorum  # a node that is its own controller needs none of it
 
         self.metadata, apis = await join_quorum(
             self.config,
@@ -260,20 +258,20 @@ class Server:
         return apis
 
     async def _register(self) -> None:
-        """Have the controllers know of this broker, and of its log directories that are no use."""
+        """Registers this broker, without the log directories that have failed."""
         node = self.metadata.node
         offline = [log_dir.path for log_dir in self.logs.dirs.values() if not log_dir.online]
         if not self.config.has_remote_controllers:
             await node.register(self._endpoints, offline)
             return
-        for path in offline:  # it is registered already, without those that had failed by then
+        for path in offline:  # it is registered already, without those of `_failed_dirs`
             if path not in self._failed_dirs:
                 await node.directory_failed(path)
 
     @property
     def _endpoints(self) -> list[Endpoint]:
-        """Where clients and other brokers are told to connect."""
-        return [Endpoint(one.name, one.host, one.port) for one in self.told]
+        """The endpoints to which clients and other brokers connect."""
+        return endpoints(self.advertised)
 
     def _open_logs(self) -> Logs:
         now_ms = self._clock.now_ms()
@@ -282,7 +280,7 @@ class Server:
     def _settings(self) -> MetadataSettings:
         return MetadataSettings(
             log_dirs=tuple(self.config.data_dirs),
-            options=cluster_options(self.config, self.told),
+            options=cluster_options(self.config, self.advertised),
             metadata_log_dir=self.config.metadata_dir,
             checkers={
                 ResourceType.BROKER: broker_checker(lambda: self._live_config.layers),
@@ -322,7 +320,8 @@ class Server:
         self._sockets.append(server)
 
     async def stop(self) -> None:
-        """No new connections, answers out, logs closed, and the marker that says so written last."""
+        """Takes no more connections, sends the answers that are due, closes the logs, and writes the markers of a clean
+        shutdown last."""
         for server in self._sockets:
             server.close()
         for listener in self.listeners:
@@ -341,7 +340,7 @@ class Server:
         self._workers.close()
         try:
             await self.metadata.leave()
-            self._metadata_worker.close()  # a flush that has begun is not to meet a closed log
+            self._metadata_worker.close()  # a flush that has begun must not meet a closed log
             self.metadata.close()
         except KafkaError as error:
             log.error("the metadata log was not closed in order", reason=str(error))
@@ -359,37 +358,5 @@ class Server:
 
 
 def accepted(listener: Listener) -> asyncio.BufferedProtocol:
-    """A connection that the listener has just got, as uvloop takes it."""
+    """Returns the protocol of a connection that the listener has just accepted, typed as uvloop takes it."""
     return cast(asyncio.BufferedProtocol, ServerConnection(listener))
-
-
-def metadata_log_config(config: BrokerConfig) -> LogConfig:
-    """How the metadata log's segments roll."""
-    segment_bytes = config.internal_metadata_log_segment_bytes or config.metadata_log_segment_bytes
-    return log_config(segment_bytes, config.metadata_log_segment_ms)
-
-
-def snapshot_rules(config: BrokerConfig) -> SnapshotRules:
-    """When the metadata's snapshots are written, and how long they stay."""
-    return SnapshotRules(
-        max_record_bytes=config.metadata_log_max_record_bytes_between_snapshots,
-        max_interval_ms=config.metadata_log_max_snapshot_interval_ms,
-        retention_bytes=config.metadata_max_retention_bytes,
-        retention_ms=config.metadata_max_retention_ms,
-    )
-
-
-def cluster_options(config: BrokerConfig, told: list[ListenerAddress]) -> ClusterOptions:
-    """What cluster metadata needs of the configuration."""
-    return ClusterOptions(
-        node_id=config.node_id,
-        listeners=tuple(Endpoint(one.name, one.host, one.port) for one in told),
-        controller_listener=Endpoint("CONTROLLER", "127.0.0.1", CONTROLLER_PORT),
-        rack=config.broker_rack,
-        num_partitions=config.num_partitions,
-        default_replication_factor=config.default_replication_factor,
-        min_insync_replicas=config.min_insync_replicas,
-        delete_topic_enable=config.delete_topic_enable,
-        clamp_replication_factor=config.odradek_profile == "dev",
-        static_configs=config.explicit,
-    )

@@ -1,4 +1,4 @@
-"""What a start leaves out is imported once the broker is ready, bit by bit between requests."""
+"""Imports the modules that a start leaves out, once the broker is ready, one at a time between requests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib import import_module
 
 from broker.handlers import APIS
 
-RULES = (
+FIRST_USES = (
     "coordinator.cluster.allocate_producer_ids",
     "coordinator.cluster.configs.alter",
     "coordinator.cluster.topics.create",
@@ -21,14 +21,14 @@ RULES = (
     "broker.share.hosted",
     "broker.share.initializing",
 )
-"""What the first topic, group, transaction and share partition need beside the handlers."""
+"""The modules that the first topic, group, transaction and share partition need beside the handlers."""
 
 
 async def warm_up() -> None:
-    """Imports the handlers that nobody has asked for yet, and what they work with."""
+    """Imports the handlers of APIs that had no request yet, and the modules of FIRST_USES."""
     for _ in APIS:
         await asyncio.sleep(0)
-    for name in RULES:
+    for name in FIRST_USES:
         import_module(name)
         await asyncio.sleep(0)
     gc.freeze()

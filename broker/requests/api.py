@@ -17,13 +17,13 @@ class Api(NamedTuple):
     request: type
     response: type
     handle: Callable[[Any], Coroutine[Any, Any, Any]]
-    """(Call[request]) → response (or its body, encoded, or its frame's buffers), None for no answer, or what is
-    parked."""
+    """(Call[request]) → response (or its body, encoded, or its frame's buffers), None for no answer, or a parked
+    call."""
     requires: Requires
-    """What a client has to be allowed to do, and who asks."""
+    """The operations that a client needs to be authorised for, and whether dispatcher or handler checks that."""
     unsupported: Callable[[Apis], object] | None = None
-    """The response, in version 0, to who asks in a version that is not served; without one that closes the
-    connection."""
+    """Returns the response, in version 0, to a request in a version that is not served; without it such a request
+    closes the connection."""
 
     @property
     def key(self) -> ApiKey:
@@ -35,24 +35,25 @@ class Api(NamedTuple):
 
 
 class Apis:
-    """The rows of the table, each in a module that is imported when its API is first asked for."""
+    """The rows of the table, each in a module that is imported at the API's first request."""
 
     def __init__(self, package: str, names: Sequence[str]) -> None:
-        """The modules are `package`'s, and have the names of their APIs."""
+        """`names` are those of APIs, and of the modules of `package` that have their rows."""
         self._package = package
         self._names = {int(ApiKey[name.upper()]): name for name in names}
-        self._found: dict[int, Api] = {}
+        self._rows: dict[int, Api] = {}
+        """The rows whose modules are imported."""
 
     def __iter__(self) -> Iterator[Api]:
-        """All rows, in the order of the table."""
+        """Yields all rows, in the order of the table."""
         for key in self._names:
-            found = self.find(key)
-            assert found is not None
-            yield found
+            row = self.find(key)
+            assert row is not None
+            yield row
 
     def find(self, key: int) -> Api | None:
-        """The row of an API; None when it is not served."""
-        found = self._found.get(key)
-        if found is None and key in self._names:
-            found = self._found[key] = import_module(f"{self._package}.{self._names[key]}").API
-        return found
+        """Returns the row of an API; None when it is not served."""
+        row = self._rows.get(key)
+        if row is None and key in self._names:
+            row = self._rows[key] = import_module(f"{self._package}.{self._names[key]}").API
+        return row

@@ -1,4 +1,4 @@
-"""Broker: what the handlers have in common, put together by server.py."""
+"""Broker: the parts of a broker that handlers use, put together by server.py."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ DEFAULT_COUNT = -1
 """Partitions and replicas of an auto-created topic: the broker's defaults."""
 
 GROUP, TRANSACTION, SHARE = range(3)
-"""What a key of FindCoordinator may be."""
+"""The types of a key of FindCoordinator."""
 
 AUTO_CREATE_TIMEOUT_MS = 30_000
 
@@ -56,7 +56,7 @@ class Broker:
         self.live_config = live_config
         self.clock = clock
         self.image: Image = metadata.image
-        """The cluster, as of the last committed record that is here."""
+        """The cluster's state, as of the last committed record that this broker has."""
         self.loader: MetadataLoader = metadata.loader
         self.controller: Controller = metadata.controller
         self.node: Node = metadata.node
@@ -80,19 +80,19 @@ class Broker:
             TRANSACTION: self.transactions,
             SHARE: self.shares,
         }
-        """By the type of key that FindCoordinator has for them."""
+        """By the type of FindCoordinator's key."""
         self.share_groups = ShareGroups(environment, self.groups, self.shares, self.disk_work.workers)
         self.record_work = RecordWork()
         slots = self.config.max_incremental_fetch_session_cache_slots
         self.api_versions: dict[int, tuple[int, bytes]] = {}
-        """The body of ApiVersions' response by version, and the metadata's offset as of which it is."""
+        """The body of ApiVersions' response by version, each with the offset of the metadata that it was made of."""
         self.timeouts = Timeouts(clock)
-        """Of requests that are parked."""
+        """Ends requests that are parked for too long."""
         self.authorizer: Authorizer = AllowEveryone()
         self.interceptors = Interceptors()
+        """Every answer passes through these once."""
         self.faults = LogLimiter()
-        """What the log is told of requests over which the broker fails."""
-        """Of every answer."""
+        """Limits the log lines about requests that met a fault of ours."""
         sessions = FetchSessions(slots, lambda: int.from_bytes(os.urandom(4)) >> 1)
         self.fetches = Fetches(live_config, self.replicas, self.image, sessions, clock, self.disk_work, self.timeouts)
 
@@ -103,15 +103,15 @@ class Broker:
 
     @property
     def layers(self) -> Layers:
-        """The options in force, and what they are made of."""
+        """The options in force, with the sources that they come from."""
         return self.live_config.layers
 
     async def auto_create_topics(self, names: Sequence[str]) -> Mapping[str, ErrorCode]:
-        """Creates topics with the broker's defaults; the errors of those that could not be."""
+        """Creates topics with the broker's defaults, and returns the errors of those that could not be created."""
         from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 
         internal = {coordinator.topic.name: coordinator.topic for coordinator in self.coordinators.values()}
-        wanted = [
+        topics = [
             internal[name].creatable(self.config)
             if name in internal
             else CreatableTopic(
@@ -119,6 +119,6 @@ class Broker:
             )
             for name in names
         ]
-        request = CreateTopicsRequest(topics=wanted, timeout_ms=AUTO_CREATE_TIMEOUT_MS)
+        request = CreateTopicsRequest(topics=topics, timeout_ms=AUTO_CREATE_TIMEOUT_MS)
         response = await self.topics.create(request)
-        return {each.name: error_code(each.error_code) for each in response.topics if each.error_code}
+        return {topic.name: error_code(topic.error_code) for topic in response.topics if topic.error_code}

@@ -1,4 +1,4 @@
-"""The argument of a handler: one request, and all that it takes to answer it."""
+"""The argument of a handler: one request, and all that its answer needs."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from protocol.errors import ProtocolError
 Request = TypeVar("Request")
 
 MAX_ANSWER_ITEMS: Final = 1 << 20
-"""Of the answers to requests that name what they want, each some hundred bytes of objects: the configs of twenty
+"""The most items of an answer whose request names them, each some hundred bytes of objects: the configs of twenty
 thousand topics, the offsets of a million partitions."""
 
 
 class Call(Generic[Request]):
-    """One request at work: its message, its context, and the broker."""
+    """One request that is being handled: its message, its context, and the broker."""
 
     __slots__ = ("answer_items", "api", "broker", "context", "request", "version")
 
@@ -43,12 +43,12 @@ class Call(Generic[Request]):
     def authorise(
         self, operation: Operation, resource: Resource, names: Iterable[Name]
     ) -> tuple[list[Name], list[Name]]:
-        """Returns the names that the client may access, and those that it may not, in their order."""
+        """Returns the names for which the client is authorised, and those for which it is not, in their order."""
         return split_authorised(self.broker.authorizer, self.context, operation, resource, names)
 
     def count(self, items: int) -> None:
         """Counts items of the answer: members, offsets, configs. Raises ProtocolError once there are too many: a
-        request may name what is large a hundred thousand times, in a few bytes each."""
+        request may name one large thing a hundred thousand times, in a few bytes each."""
         self.answer_items += items
         if self.answer_items > MAX_ANSWER_ITEMS:
             reason = f"its answer has more than {MAX_ANSWER_ITEMS} items; ask for less at once"

@@ -30,33 +30,34 @@ from protocol.schema import fields_of, identity
 from protocol.types import Buffer
 
 Fast = Callable[[Broker, Context, memoryview, bytes, int], object]
-"""(broker, context, frame, its front, position) → the answer's buffers, or what a handler may come to; None leaves the
-request to the general way."""
+"""(broker, context, frame, its front, position) → the answer's buffers, or whatever a handler may return; None leaves
+the request to the general way."""
 
 HEADER_BYTES: Final = 10
 """API key, API version, correlation id, length of the client id: the start of every request header since v1."""
 
 OLDEST: Final = 0
-"""The version in which ApiVersions answers who asks in one that is not served."""
+"""The version in which ApiVersions answers requests in a version that is not served."""
 
 FRONT_BYTES: Final = 448
-"""A frame's first bytes are looked at as `bytes`: compiled code reads integers out of those without a call, and without
+"""How much of a frame is copied to `bytes`, out of which compiled code reads integers without a call, and without
 objects. Enough for all but the records of the usual Produce, and so few that they come from Python's own pools."""
 
 MAX_HEADER_TAGS: Final = 100
-"""Tags in a request's header. No client sends one; a hundred megabytes of empty ones would take seconds to skip."""
+"""The most tags of a request's header. No client sends one; a hundred megabytes of empty tags would take seconds to
+skip."""
 
 MAX_OTHER_REQUEST_BYTES: Final = 16 * 1024 * 1024
-"""Of a request other than Produce: what it says in texts and bytes is copied. The largest that clients send have four
-megabytes (a Fetch of a hundred thousand partitions); groups as large as this do not fit into the records in which they
-are kept. Records are never taken apart, and have socket.request.max.bytes alone."""
+"""The largest request other than Produce: its strings and bytes are copied. The largest that clients send have four
+megabytes (a Fetch of a hundred thousand partitions); groups as large as this do not fit into the records that store
+them. Records are never taken apart, so that socket.request.max.bytes alone limits them."""
 
 MAX_REQUEST_ITEMS: Final = 256 * 1024
-"""Items of arrays, and tags, in a request, nested ones among them. Each becomes an object, and most an object of the
-answer too, though it may be a byte or two of the frame: sixteen megabytes of empty topics took the event loop half a
-minute, and gigabytes. A hundred thousand partitions, each in a topic of its own, have two hundred thousand items; a
-cluster of Apache Kafka has about as many partitions at most. A frame of no more bytes has no more items, and they are
-not counted."""
+"""The most items of arrays, and tags, of a request, nested ones among them. Each becomes an object, and most an object
+of the answer too, though it may be a byte or two of the frame: sixteen megabytes of empty topics took the event loop
+half a minute, and gigabytes. A hundred thousand partitions, each in a topic of its own, have two hundred thousand
+items; a cluster of Apache Kafka has about as many partitions at most. The items of a frame of no more bytes are not
+counted."""
 
 log: Final = get_logger("broker.requests.dispatch")
 
@@ -92,57 +93,58 @@ class Route:
         self.flexible = identity(api.request).flexible.first
         self.decoders: dict[int, Decoder] = {}
         self.bounded_decoders: dict[int, Decoder] = {}
-        """For frames that have room for more items than a request may have."""
+        """Decoders that count items, for frames large enough to have more than a request may have."""
         self.encoders: dict[int, Encoder] = {}
 
     def decoder(self, version: int, size_bytes: int) -> Decoder:
-        """For a frame of that size."""
+        """Returns the decoder for a frame of that size."""
         if size_bytes > MAX_REQUEST_ITEMS:
             return self.bounded_decoder(version)
-        found = self.decoders.get(version)
-        if found is None:
-            found = self.decoders[version] = decoder(self.api.request, version)
-        return found
+        compiled = self.decoders.get(version)
+        if compiled is None:
+            compiled = self.decoders[version] = decoder(self.api.request, version)
+        return compiled
 
     def bounded_decoder(self, version: int) -> Decoder:
-        found = self.bounded_decoders.get(version)
-        if found is None:
-            found = self.bounded_decoders[version] = bounded_decoder(self.api.request, version, MAX_REQUEST_ITEMS)
-        return found
+        """Returns the decoder that raises ProtocolError beyond MAX_REQUEST_ITEMS."""
+        compiled = self.bounded_decoders.get(version)
+        if compiled is None:
+            compiled = self.bounded_decoders[version] = bounded_decoder(self.api.request, version, MAX_REQUEST_ITEMS)
+        return compiled
 
     def encode(self, context: Context, response: object) -> list[Buffer]:
-        """The frame of a response; of one that is a frame already, that."""
+        """Returns the frame of a response; a response that is a frame already as it is."""
         if isinstance(response, list):
             return response
         version = context.version
-        found = self.encoders.get(version)
-        if found is None:
-            found = self.encoders[version] = encoder(self.api.response, version)
+        compiled = self.encoders.get(version)
+        if compiled is None:
+            compiled = self.encoders[version] = encoder(self.api.response, version)
         parts: list[Buffer] = []
         if isinstance(response, bytes):
             parts.append(response)
         elif context.size_bytes <= SMALL_REQUEST_BYTES:
-            found(response, parts.append)
+            compiled(response, parts.append)
         else:
-            found(response, BoundedAnswer(self.key, parts).append)
+            compiled(response, BoundedAnswer(self.key, parts).append)
         has_flexible_header = version >= self.flexible and self.key != ApiKey.API_VERSIONS
         return response_frame(context.correlation_id, has_flexible_header, parts)
 
-    def _tell_fault(self, context: Context, error: Exception) -> None:
-        """A bug of ours, with its trace; not each time, if a client has found out how to meet it."""
+    def _log_fault(self, context: Context, error: Exception) -> None:
+        """Logs a fault of ours with its trace, but not each time, where a client repeats the request."""
         if self.faults.allows(context.connection.ip):
             name, version = self.api.key.name, context.version
             log.error("request failed", api=name, version=version, peer=context.peer, exc_info=error)
 
     def failure(self, context: Context, error: Exception) -> object:
-        """The response to a request that raised: its top-level error fields, if its version has any; else the
-        connection closes."""
+        """Returns the response to a request that raised: its top-level error fields. Raises ProtocolError, which closes
+        the connection, where its version has none."""
         name, version = self.api.key.name, context.version
         if isinstance(error, KafkaError):
             code, message = error.code, error.message
         else:
             code, message = ErrorCode.UNKNOWN_SERVER_ERROR, None
-            self._tell_fault(context, error)
+            self._log_fault(context, error)
         names = {field.name for field in fields_of(self.api.response) if version in field.wire.versions}
         if "error_code" not in names:
             raise ProtocolError(f"{name} v{version} failed: {error!r}") from error
@@ -156,14 +158,14 @@ class Dispatcher:
     """Answers frames by the table of APIs."""
 
     def __init__(self, broker: Broker, fast: Mapping[ApiKey, tuple[Fast, int]] = MappingProxyType({})) -> None:
-        """`fast` has short cuts for the usual requests of some APIs, and the versions from which they serve."""
+        """`fast` has short cuts for the usual requests of some APIs, each with the first version that it serves."""
         self.broker = broker
         self.routes: dict[int, Route] = {}
-        """Of the APIs that were asked for."""
+        """The routes of the APIs that had a request."""
         self._fast = fast
 
     def answer(self, connection: ClientConnection, frame: memoryview) -> Answer:
-        """The answer to one request frame; ProtocolError closes the connection."""
+        """Returns the answer to one request frame. Raises ProtocolError, which closes the connection."""
         key = version = -1
         position = 0
         try:
@@ -197,7 +199,7 @@ class Dispatcher:
             except Exception as error:
                 response = route.failure(context, error)
             if response is not None:
-                return sent(route, context, response)
+                return as_answer(route, context, response)
         return self.handle(route, context, position, frame)
 
     def _route(self, key: int) -> Route | None:
@@ -208,7 +210,7 @@ class Dispatcher:
         return route
 
     def handle(self, route: Route, context: Context, position: int, frame: memoryview) -> Answer:
-        """The general way: decode, handler, encode."""
+        """Takes a request the general way: decodes it, calls its handler, encodes the response."""
         version = context.version
         if len(frame) > MAX_OTHER_REQUEST_BYTES and route.key is not ApiKey.PRODUCE:
             reason = f"a request of {len(frame)} bytes: {MAX_OTHER_REQUEST_BYTES} are the most, but for records"
@@ -228,23 +230,24 @@ class Dispatcher:
             raise
         except Exception as error:
             response = route.failure(context, error)
-        return sent(route, context, response)
+        return as_answer(route, context, response)
 
     def check_cluster(self, context: Context, required: Requirement) -> None:
-        """Raises CLUSTER_AUTHORIZATION_FAILED."""
+        """Raises CLUSTER_AUTHORIZATION_FAILED where the client is not authorised for this operation on the cluster."""
         if not self.broker.authorizer.allows(context, *required, CLUSTER_NAME):
             raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
     def unsupported(self, route: Route | None, context: Context, version: int) -> list[Buffer]:
-        """ApiVersions is answered at any version, so that newer clients learn what there is (KIP-511); nothing else
-        is."""
+        """Returns the answer to a version that is not served: ApiVersions has one, by which newer clients learn what is
+        served (KIP-511). Raises ProtocolError for any other API."""
         if route is None or route.api.unsupported is None:
             raise ProtocolError(f"{api_name(context.key)} v{version} is not served; see ApiVersions", offset=0)
         return route.encode(context, route.api.unsupported(self.broker.apis))
 
 
-def sent(route: Route, context: Context, response: object) -> Answer:
-    """What leaves of a response: now, once the rest of its handler has it, or once it is not parked any more."""
+def as_answer(route: Route, context: Context, response: object) -> Answer:
+    """Returns the answer that a handler's result makes: the response's frame, or a parked or running request that will
+    have one."""
     if isinstance(response, list):
         return context.finish(response)
     if isinstance(response, ParkedCall):
@@ -258,13 +261,13 @@ def sent(route: Route, context: Context, response: object) -> Answer:
 
 
 def check_client_id(size: int, left: int) -> None:
-    """Raises ProtocolError where the frame ends within its client id. A body without a byte would not show it."""
+    """Raises ProtocolError where the frame ends within its client id, which an empty body would not show."""
     if size > left:
         raise ProtocolError(f"a client id of {size} does not fit in the {left} bytes that are left", offset=8)
 
 
 def skip_tags(frame: memoryview, position: int) -> int:
-    """The position behind a request header's tag section, which has no tag that a broker reads."""
+    """Returns the position behind a request header's tags, none of which a broker reads."""
     count, position = read_uvarint(frame, position)
     if count > MAX_HEADER_TAGS:
         raise ProtocolError(f"a request header of {count} tags: {MAX_HEADER_TAGS} are the most", offset=position)
@@ -276,5 +279,5 @@ def skip_tags(frame: memoryview, position: int) -> int:
 
 
 def api_name(key: int) -> str:
-    """An API's name for a person, also where there is none."""
+    """Returns the name of an API for a message, also for a key that no API has."""
     return ApiKey(key).name if key in ApiKey._value2member_map_ else f"API {key}"

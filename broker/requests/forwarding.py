@@ -1,4 +1,4 @@
-"""The table of APIs of a broker whose controllers are elsewhere: what they answer is forwarded to them as it came.
+"""The table of APIs of a broker whose controllers are elsewhere: it forwards requests to them as they came.
 
 Source: Kafka's KafkaApis.forwardToController.
 """
@@ -14,27 +14,27 @@ from broker.requests.call import Call
 
 
 class Forwarder(Protocol):
-    """Who reaches the controllers."""
+    """Sends requests to the active controller."""
 
     async def forward(self, request: object, version: int, requester: Requester) -> bytes:
-        """The body of the answer to a client's request. Raises KafkaError."""
+        """Returns the body of the response to a client's request. Raises KafkaError."""
         ...
 
 
 class ForwardingApis(Apis):
-    """The same APIs in the same versions."""
+    """The same APIs in the same versions, some of them forwarded."""
 
     def __init__(self, package: str, names: Sequence[str], controllers: Forwarder) -> None:
-        """The modules are `package`'s, and have the names of their APIs."""
+        """`names` are those of APIs, and of the modules of `package` that have their rows."""
         super().__init__(package, names)
         self._controllers = controllers
 
     def find(self, key: int) -> Api | None:
-        """The row of an API; None when it is not served."""
-        known = key in self._found
+        """Returns the row of an API; None when it is not served."""
+        is_imported = key in self._rows
         api = super().find(key)
-        if api is not None and not known and api.key in FORWARDED:
-            api = self._found[key] = api._replace(handle=self._forward)
+        if api is not None and not is_imported and api.key in FORWARDED:
+            api = self._rows[key] = api._replace(handle=self._forward)
         return api
 
     async def _forward(self, call: Call[object]) -> bytes:

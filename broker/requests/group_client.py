@@ -14,7 +14,7 @@ Q = TypeVar("Q")
 
 
 def client_of(call: Call[Q]) -> Client:
-    """Returns the client as groups note it of their members: Java prints addresses with a slash."""
+    """Returns the client as groups store it with their members: Java prints addresses with a slash."""
     return _new(Client, (call.version, call.client_id or "", f"/{call.connection.ip}"))
 
 

@@ -1,4 +1,4 @@
-"""A client's permitted operations, as bit fields in answers (KIP-430). Nothing is forbidden as long as there is no
+"""A client's authorized operations, as bit fields in responses (KIP-430). All are authorized until there is an
 authorizer.
 
 The bits are the codes of org.apache.kafka.common.acl.AclOperation.

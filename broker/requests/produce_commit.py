@@ -17,14 +17,14 @@ from protocol.messages.produce import PartitionProduceResponse, ProduceResponse
 
 
 class Uncommitted(NamedTuple):
-    """An append whose answer waits."""
+    """An append that is not committed yet, with the response that waits for that."""
 
     answer: PartitionProduceResponse
     partition: Partition
     end_offset: int
     """The offset behind its last record."""
     tenure: int
-    """The partition's tenure, when it was made."""
+    """The partition's tenure at the time of the append."""
 
 
 class ParkedProduce(ParkedCall):
@@ -46,14 +46,14 @@ class ParkedProduce(ParkedCall):
         self._finish = finish
 
     def wait(self, timeouts: Timeouts, timeout_ms: int) -> None:
-        """Waits until then, or until the time is up."""
+        """Begins to wait for commits, for so long at most."""
         self._watch_all()
         timeouts.add(self, max(timeout_ms, 0))
 
     def try_respond(self, *, is_last: bool) -> ProduceResponse | None:
-        left = [uncommitted for uncommitted in self._uncommitted if not is_over(uncommitted, is_last)]
-        if left:
-            self._uncommitted = left
+        still_open = [uncommitted for uncommitted in self._uncommitted if not is_over(uncommitted, is_last)]
+        if still_open:
+            self._uncommitted = still_open
             self._watch_all()
             return None
         return self._finish(self._response)
@@ -62,11 +62,11 @@ class ParkedProduce(ParkedCall):
         self.watch([uncommitted.partition for uncommitted in self._uncommitted])
 
 
-def is_over(one: Uncommitted, is_last: bool) -> bool:
-    """Notes the result of the append; False while that is open."""
-    code = one.partition.commit_error(one.end_offset, one.tenure)
+def is_over(append: Uncommitted, is_last: bool) -> bool:
+    """Returns True once the append is committed or has failed, with its error in the response."""
+    code = append.partition.commit_error(append.end_offset, append.tenure)
     if code is None and is_last:
         code = ErrorCode.REQUEST_TIMED_OUT
     if code:
-        one.answer.error_code = code
+        append.answer.error_code = code
     return code is not None

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from broker.replica.partition import Partition
 
 FIRST_BATCH_VERSION = 3
-"""Since then a request has one v2 batch for a partition, no more and no less."""
+"""The version since which a request has exactly one v2 batch for each partition."""
 
 FIRST_ZSTD_VERSION = 7
 ATTRIBUTES_LOW_BYTE = 22
@@ -39,7 +39,7 @@ MIN_ENTRY_SIZE = 14
 NOTHING = memoryview(b"")
 NO_OFFSET = -1
 SHOWN_ERRORS = 3
-"""How many records at fault the message names; the response lists all of them."""
+"""How many invalid records the message names; the response lists all of them."""
 
 WITHOUT_LOG_START = frozenset(
     {
@@ -55,12 +55,12 @@ WITHOUT_LOG_START = frozenset(
 """Errors of an append that are answered without the log start offset."""
 
 
-TOLD_OF_TRANSACTIONS = frozenset({ErrorCode.INVALID_TXN_STATE, ErrorCode.NOT_ENOUGH_REPLICAS})
-"""The coordinator's errors whose code alone would mislead."""
+EXPLAINED_ERRORS = frozenset({ErrorCode.INVALID_TXN_STATE, ErrorCode.NOT_ENOUGH_REPLICAS})
+"""The coordinator's errors that a message explains, since their code alone would mislead."""
 
 
-class Refused(KafkaError):
-    """Records that are rejected before the append; the message is for the client, None when it gets none."""
+class RecordsRejected(KafkaError):
+    """Records are rejected before the append; the message is for the client, None when it gets none."""
 
     def __init__(self, code: ErrorCode, client_message: str | None = None) -> None:
         super().__init__(code, client_message)
@@ -68,20 +68,20 @@ class Refused(KafkaError):
 
 
 def checked_records(version: int, records: object) -> memoryview:
-    """Returns the records, if a request of this version may carry them. Raises Refused."""
-    given = records if isinstance(records, memoryview) else NOTHING
-    end = entry_end(given, 0)
+    """Returns the records, if a request of this version may carry them. Raises RecordsRejected."""
+    view = records if isinstance(records, memoryview) else NOTHING
+    end = entry_end(view, 0)
     if version < FIRST_BATCH_VERSION:
-        return NOTHING if end is None else given
-    if end is None or given[AT_MAGIC] != MAGIC_V2 or entry_end(given, end) is not None:
-        raise Refused(ErrorCode.INVALID_RECORD)
-    if version < FIRST_ZSTD_VERSION and given[ATTRIBUTES_LOW_BYTE] & COMPRESSION_MASK == Compression.ZSTD:
-        raise Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
-    return given
+        return NOTHING if end is None else view
+    if end is None or view[AT_MAGIC] != MAGIC_V2 or entry_end(view, end) is not None:
+        raise RecordsRejected(ErrorCode.INVALID_RECORD)
+    if version < FIRST_ZSTD_VERSION and view[ATTRIBUTES_LOW_BYTE] & COMPRESSION_MASK == Compression.ZSTD:
+        raise RecordsRejected(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+    return view
 
 
 def is_transactional(records: object) -> TypeGuard[memoryview]:
-    """Whether they are a batch that is part of a transaction; an odd one is left to the append."""
+    """True for a batch that is part of a transaction; invalid ones are left to the append."""
     return (
         isinstance(records, memoryview)
         and len(records) >= HEADER_SIZE
@@ -91,8 +91,7 @@ def is_transactional(records: object) -> TypeGuard[memoryview]:
 
 
 class EarlyLook:
-    """A request's records as far as Kafka looks at them before it looks for partitions: to the first transactional
-    ones."""
+    """The records that Kafka checks before it looks up partitions: up to the request's first transactional batch."""
 
     __slots__ = ("_looked_at", "_request")
 
@@ -100,9 +99,10 @@ class EarlyLook:
         self._request = request
         self._looked_at: set[int] | None = None
 
-    def corrupt(self, data: PartitionProduceData) -> Refused | None:
-        """Returns the error of a partition's records that are not even a batch, wherever the partition is."""
-        error = wrong_entry(data.records)
+    def corrupt(self, data: PartitionProduceData) -> RecordsRejected | None:
+        """Returns the error of a partition's records that are not even a batch, whatever the partition; None for
+        others."""
+        error = entry_error(data.records)
         if error is None:
             return None
         if self._looked_at is None:
@@ -119,41 +119,42 @@ def early(request: ProduceRequest) -> Iterator[PartitionProduceData]:
                 return
 
 
-def wrong_entry(records: object) -> Refused | None:
-    """Returns the error of what cannot be told to be a message or a batch."""
+def entry_error(records: object) -> RecordsRejected | None:
+    """Returns the error of records that begin with neither a message nor a batch; None for others."""
     try:
         entry_end(records if isinstance(records, memoryview) else NOTHING, 0)
-    except Refused as error:
+    except RecordsRejected as error:
         return error
     return None
 
 
-def not_verified(error: KafkaError) -> Refused:
+def not_verified(error: KafkaError) -> RecordsRejected:
     """Returns the error of transactional records that their coordinator did not verify."""
-    return Refused(error.code, error.message if error.code in TOLD_OF_TRANSACTIONS else None)
+    return RecordsRejected(error.code, error.message if error.code in EXPLAINED_ERRORS else None)
 
 
 def entry_end(records: memoryview, start: int) -> int | None:
-    """Returns the end of the message or batch at `start`; None when it is not whole. Raises Refused."""
+    """Returns the end of the message or batch at `start`; None when it is not whole. Raises RecordsRejected."""
     left = len(records) - start
     if left < LOG_OVERHEAD:
         return None
     (size,) = SIZE.unpack_from(records, start + SIZE_AT)
     if size < MIN_ENTRY_SIZE:
         text = f"Record size {size} is less than the minimum record overhead ({MIN_ENTRY_SIZE})"
-        raise Refused(ErrorCode.CORRUPT_MESSAGE, text)
+        raise RecordsRejected(ErrorCode.CORRUPT_MESSAGE, text)
     if left <= AT_MAGIC:
         return None
     magic = records[start + AT_MAGIC]
     if magic > MAGIC_V2:
         signed = magic - 256 if magic > 127 else magic
-        raise Refused(ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {signed}")
+        raise RecordsRejected(ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {signed}")
     end = start + LOG_OVERHEAD + int(size)
     return end if end <= len(records) else None
 
 
-def refused(index: int, error: KafkaError, partition: Partition | None = None) -> PartitionProduceResponse:
-    """Returns a partition's answer to records that were not appended; `partition` when its log rejected them."""
+def failed_partition(index: int, error: KafkaError, partition: Partition | None = None) -> PartitionProduceResponse:
+    """Returns a partition's response to records that were not appended; with `partition` where its log rejected
+    them."""
     errors = record_errors(error, partition)
     has_start = partition is not None and error.code not in WITHOUT_LOG_START
     return PartitionProduceResponse(
@@ -167,13 +168,13 @@ def refused(index: int, error: KafkaError, partition: Partition | None = None) -
 
 
 def record_errors(error: KafkaError, partition: Partition | None) -> list[BatchIndexAndErrorMessage]:
-    """Returns the records at fault; when a key is missing, the text names the partition too."""
+    """Returns the invalid records with their errors; where a key is missing, the message names the partition too."""
     if not isinstance(error, InvalidRecords):
         return []
-    where = f" in topic partition {partition.name}" if partition else ""
+    location = f" in topic partition {partition.name}" if partition else ""
     return [
         BatchIndexAndErrorMessage(
-            batch_index=index, batch_index_error_message=f"{message}{where if message == NO_KEY else ''}"
+            batch_index=index, batch_index_error_message=f"{message}{location if message == NO_KEY else ''}"
         )
         for index, message in error.record_errors
     ]
@@ -181,15 +182,15 @@ def record_errors(error: KafkaError, partition: Partition | None) -> list[BatchI
 
 def client_message(error: KafkaError, errors: list[BatchIndexAndErrorMessage]) -> str | None:
     """Returns the message for the client: most errors have none but their code."""
-    if isinstance(error, Refused):
+    if isinstance(error, RecordsRejected):
         return error.client_message
     if not errors:
         return None
     if error.code is ErrorCode.INVALID_TIMESTAMP:
         return "One or more records have been rejected due to invalid timestamp"
     shown = ", ".join(
-        f"RecordError(batchIndex={error_at.batch_index}, message='{error_at.batch_index_error_message}')"
-        for error_at in errors[:SHOWN_ERRORS]
+        f"RecordError(batchIndex={record.batch_index}, message='{record.batch_index_error_message}')"
+        for record in errors[:SHOWN_ERRORS]
     )
     return (
         f"One or more records have been rejected due to {len(errors)} record errors in total, and only showing the "

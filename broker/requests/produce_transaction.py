@@ -1,4 +1,4 @@
-"""The transactional batches of a Produce: which they are, and whether their transaction's coordinator vouches for them.
+"""The transactional batches of a Produce, and their verification by the transaction's coordinator.
 
 Source: ReplicaManager.maybeSendPartitionsToTransactionCoordinator, KIP-890.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from broker.exchange.turns import Turns, batches
 from broker.requests.call import Call
 from broker.requests.produce_rules import is_transactional
-from broker.requests.verification import NOTHING, Supports, Verified, refused_all, verify
+from broker.requests.verification import NOTHING, Supports, Verified, all_failed, verify
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.records.batch import BatchHeader, read_header
@@ -26,7 +26,7 @@ def name_of(call: Call[ProduceRequest], topic: TopicProduceData) -> str | None:
 
 
 def transactional_batches(call: Call[ProduceRequest]) -> dict[TopicPartition, BatchHeader]:
-    """The batches that are part of a transaction; an odd one is left to the append."""
+    """Returns the headers of the batches that are part of a transaction; invalid ones are left to the append."""
     headers: dict[TopicPartition, BatchHeader] = {}
     for topic in call.request.topic_data:
         add_transactional(call, topic, topic.partition_data, headers)
@@ -54,7 +54,7 @@ def add_transactional(
 
 
 async def verified_batches(call: Call[ProduceRequest], transactional: Mapping[TopicPartition, BatchHeader]) -> Verified:
-    """What the transaction's coordinator says of the request's batches, as far as their partitions are here."""
+    """Has the transaction's coordinator verify the request's batches whose partitions are here."""
     transactional_id = call.request.transactional_id
     of_producers = {name: header for name, header in transactional.items() if header.producer_id >= 0}
     here = {name: header for name, header in of_producers.items() if is_here(call, name)}
@@ -63,7 +63,7 @@ async def verified_batches(call: Call[ProduceRequest], transactional: Mapping[To
     try:
         check_one_producer(here.values())
     except KafkaError as error:
-        return refused_all(names(call), error)
+        return all_failed(names(call), error)
     supports = Supports.of(call.version, FIRST_ABORTABLE_VERSION, FIRST_ADDING_VERSION)
     return await verify(call.broker, transactional_id, here, supports, call.now_ms)
 
@@ -73,7 +73,7 @@ def is_here(call: Call[ProduceRequest], name: TopicPartition) -> bool:
 
 
 def names(call: Call[ProduceRequest]) -> list[TopicPartition]:
-    """All partitions of the request."""
+    """Returns all partitions of the request."""
     return [
         TopicPartition(name_of(call, topic) or "", data.index)
         for topic in call.request.topic_data

@@ -1,8 +1,8 @@
-"""Settles records that take long, in threads: a client's request is never longer than a moment's work on the loop.
+"""Settles records that take long, in threads: no request keeps the event loop for longer than a moment.
 
-Begun work ends, whether or not its client is still there: records that were received are appended, as by Apache Kafka,
-and a producer with acks=0 may be gone before. There are few threads, so that memory is bounded in sum too; the requests
-beyond wait with nothing but the bytes that they came with, and their connections wait with them.
+Begun work is finished, whether or not its client is still there: records that were received are appended, as by Apache
+Kafka, and a producer with acks=0 may be gone before. There are few threads, so that the sum of their memory is bounded
+too; further requests wait with nothing but the bytes that they came with, and so do their connections.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from storage.producers.entry import Origin
 T = TypeVar("T")
 
 THREADS: Final = 2
-"""Each works on one batch, and holds a piece of it and a codec's window: 128 MB at most, of zstd's highest level."""
+"""Each works on one batch, and holds a piece of it and a codec's window: 128 MB at most, for zstd's highest level."""
 
 
 class RecordWork:
@@ -35,7 +35,7 @@ class RecordWork:
         return await self.call(partial(settle, own, rules, Origin.CLIENT, now_ms, at_length=True))
 
     async def call(self, work: Callable[[], T]) -> T:
-        """Runs other work on records in a thread: finds one by its time, converts them for older clients."""
+        """Does other work on records in a thread: finds a record by its time, converts records for older clients."""
         return await self._workers.call(work)
 
     def to_its_end(self, work: Coroutine[Any, Any, T]) -> asyncio.Future[T]:

@@ -1,8 +1,8 @@
 """Verifies that a transaction has a partition before its records are appended (KIP-890).
 
-Producers of transactions v1 have added the partition before, and the coordinator is asked whether that is so; for those
-of v2 it is added now. Where the coordinator is this broker nothing needs to be waited for, and the records are appended
-inside the socket's callback as others are. Source: ReplicaManager.handleProduceAppend, AddPartitionsToTxnManager.
+Producers of transactions v1 have added the partition before, which the coordinator verifies; for those of v2 it adds
+the partition now. Where the coordinator is this broker there is no wait, and the records are appended inside the
+socket's callback as others are. Source: ReplicaManager.handleProduceAppend, AddPartitionsToTxnManager.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Supports(Enum):
 
     @classmethod
     def of(cls, version: int, first_abortable: int, first_adding: int) -> Supports:
-        """Returns the support of a request, by the API's first versions with each."""
+        """Returns what the client of a request supports, by the API's first versions with each feature."""
         if version >= first_adding:
             return cls.ADDING
         return cls.ABORTABLE if version >= first_abortable else cls.OLD_ERRORS
@@ -63,8 +63,8 @@ class Verified(NamedTuple):
 NOTHING = Verified({}, {})
 
 
-def refused_all(names: Iterable[TopicPartition], error: KafkaError) -> Verified:
-    """Returns one error for all of these."""
+def all_failed(names: Iterable[TopicPartition], error: KafkaError) -> Verified:
+    """Returns one error for all these partitions."""
     return Verified(dict.fromkeys(names, error), {})
 
 
@@ -103,7 +103,7 @@ async def verify(
         return started
     header = next(iter(batches.values()))
     producer = Producer(header.producer_id, header.producer_epoch)
-    errors = await ask(broker, transactional_id, producer, tuple(started.guards), supports)
+    errors = await add_or_verify(broker, transactional_id, producer, tuple(started.guards), supports)
     if not errors:
         return started
     guards = {name: guard for name, guard in started.guards.items() if name not in errors}
@@ -131,7 +131,7 @@ async def check_joined(
         return
     if broker.replicas.leader(*name).is_in_transaction(*producer):
         return
-    errors = await ask(broker, transactional_id, producer, (name,), supports)
+    errors = await add_or_verify(broker, transactional_id, producer, (name,), supports)
     if name in errors:
         raise errors[name]
 
@@ -144,13 +144,13 @@ def _begin(
     return broker.transactions.verify_partitions(transactional_id, producer, names)
 
 
-async def ask(
+async def add_or_verify(
     broker: Broker, transactional_id: str, producer: Producer, names: Collection[TopicPartition], supports: Supports
 ) -> Errors:
-    """Has the coordinator add the partitions, or vouch for them; the errors of those that may not be written to.
+    """Has the coordinator add the partitions, or verify them; returns the errors of those that may not be written to.
 
-    While the id's last transaction is still being ended, it is asked again for a while: the client knows that it ended,
-    and goes on with the next.
+    While the coordinator is still ending the id's last transaction, it retries for a while: the client has ended that
+    already, and goes on with the next.
     """
     config, clock = broker.config, broker.clock
     give_up_ms = clock.monotonic_ms() + config.add_partitions_to_txn_retry_backoff_max_ms
@@ -168,7 +168,8 @@ async def ask(
 def _not_in(
     names: Collection[TopicPartition], verified: frozenset[TopicPartition] | None, supports: Supports
 ) -> Errors:
-    """`verified` are the partitions that are part of the transaction, None if all are."""
+    """Returns the errors of the partitions that are not part of the transaction; `verified` are those that are, None if
+    all are."""
     if verified is None or len(verified) == len(names):
         return {}
     code = ErrorCode.INVALID_TXN_STATE if supports is Supports.OLD_ERRORS else ErrorCode.TRANSACTION_ABORTABLE
@@ -177,5 +178,5 @@ def _not_in(
 
 
 def _as_fenced(error: KafkaError) -> KafkaError:
-    """Returns INVALID_PRODUCER_EPOCH for PRODUCER_FENCED, which producers know from their coordinator only."""
+    """Returns INVALID_PRODUCER_EPOCH for PRODUCER_FENCED, which producers expect from their coordinator only."""
     return KafkaError(translated(error.code, PRODUCERS_BEFORE_KIP_588), error.message)

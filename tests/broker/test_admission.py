@@ -72,7 +72,7 @@ async def test_a_hundred_connections_that_are_wrong_have_ten_lines(tmp_path: Pat
         for _ in range(100):
             served.client().send(b"GET / HTTP/1.1\r\n")
         assert len(lines) == LINES_OF_ADDRESS
-        served.server.housekeeping.tell_what_had_no_line()
+        served.server.housekeeping.log_suppressed_lines()
         assert lines[-1][1] == {
             "count": 100 - LINES_OF_ADDRESS,
             "most_of": "127.0.0.1",

@@ -153,7 +153,7 @@ def test_over_sockets_an_end_at_every_byte_leaves_no_trace_back(tmp_path: Path) 
         asyncio.get_running_loop().set_exception_handler(lambda loop, context: caught.append(context))
         async with InProcess(tmp_path) as served:
             await served.create_topic("t")
-            port = served.server.told[0].port
+            port = served.server.advertised[0].port
             bytes_sent = waiting_fetch("t", 1) + UNKNOWN_API + request_frame(ApiVersionsRequest(), 0) * 3
             await asyncio.gather(*(dropped(port, bytes_sent[:end], end % 2) for end in range(len(bytes_sent) + 1)))
             async with asyncio.timeout(10):

@@ -148,10 +148,10 @@ async def test_a_partition_that_there_was_no_room_for_is_opened_when_there_is(
         assert await produce(client, 0) == ErrorCode.KAFKA_STORAGE_ERROR
         disk.fault = lambda call, path: None
         monkeypatch.setattr(BadDisk, "space", lambda self, path: Space(1 << 30, 0))
-        Housekeeping.look_for_room(broker.server.housekeeping)
+        Housekeeping.check_room(broker.server.housekeeping)
         assert await produce(client, 0) == ErrorCode.KAFKA_STORAGE_ERROR
         monkeypatch.setattr(BadDisk, "space", lambda self, path: Space(1 << 30, 1 << 29))
-        Housekeeping.look_for_room(broker.server.housekeeping)
+        Housekeeping.check_room(broker.server.housekeeping)
         assert await produce(client, 0) == ErrorCode.NONE
 
 

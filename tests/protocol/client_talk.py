@@ -1,4 +1,4 @@
-"""The other end of a `ClientConnection`: reads what it sends, and makes answers to it."""
+"""The other end of a `OutboundConnection`: reads what it sends, and makes answers to it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import struct
 from typing import NamedTuple
 
 from protocol.api_key import ApiKey
-from protocol.client import ClientConnection
+from protocol.client import OutboundConnection
 from protocol.codec import decode, encode
 from protocol.messages import messages_of
 from protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
@@ -72,15 +72,15 @@ COMMON = api_versions(
 )
 
 
-def connecting(limits: InFlightLimits = InFlightLimits(), **others: object) -> ClientConnection:  # noqa: B008  # a tuple
-    return ClientConnection(PEER, client_id="me", hello=HELLO, limits=limits, **others)  # type: ignore[arg-type]
+def connecting(limits: InFlightLimits = InFlightLimits(), **others: object) -> OutboundConnection:  # noqa: B008  # a tuple
+    return OutboundConnection(PEER, client_id="me", hello=HELLO, limits=limits, **others)  # type: ignore[arg-type]
 
 
-def sent(client: ClientConnection) -> list[Sent]:
+def sent(client: OutboundConnection) -> list[Sent]:
     return requests_in(b"".join(client.outgoing()))
 
 
-def ready(limits: InFlightLimits = InFlightLimits(), **others: object) -> ClientConnection:  # noqa: B008  # a tuple
+def ready(limits: InFlightLimits = InFlightLimits(), **others: object) -> OutboundConnection:  # noqa: B008  # a tuple
     """Returns a connection that has negotiated at time 0."""
     client = connecting(limits, **others)
     client.connected(0, HANDSHAKE_MS)
@@ -89,7 +89,9 @@ def ready(limits: InFlightLimits = InFlightLimits(), **others: object) -> Client
     return client
 
 
-def feed(client: ClientConnection, stream: bytes, now_ms: int = 0, piece_bytes: int = 1 << 30) -> list[RequestOutcome]:
+def feed(
+    client: OutboundConnection, stream: bytes, now_ms: int = 0, piece_bytes: int = 1 << 30
+) -> list[RequestOutcome]:
     """Hands bytes to the connection as a transport does, in pieces."""
     outcomes: list[RequestOutcome] = []
     position = 0
@@ -110,7 +112,7 @@ def feed(client: ClientConnection, stream: bytes, now_ms: int = 0, piece_bytes: 
     return outcomes
 
 
-def ask(client: ClientConnection, now_ms: int = 0, timeout_ms: int = 1000) -> Pending:
+def ask(client: OutboundConnection, now_ms: int = 0, timeout_ms: int = 1000) -> Pending:
     """Returns a Metadata request that comes to no end at once."""
     pending, outcomes = client.request(METADATA, MetadataResponse, now_ms=now_ms, timeout_ms=timeout_ms)
     assert not outcomes

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.client import ClientConnection
+from protocol.client import OutboundConnection
 from protocol.client_states import ConnectionState
 from protocol.errors import ProtocolError
 from protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
@@ -37,7 +37,7 @@ def framed(payload: bytes) -> bytes:
     return struct.pack(">i", len(payload)) + payload
 
 
-def check_end(client: ClientConnection) -> None:
+def check_end(client: OutboundConnection) -> None:
     """A connection that has ended has ended for a reason that a peer can give."""
     if client.state is ConnectionState.CLOSING:
         assert isinstance(client.error, ProtocolError | HandshakeFailed)

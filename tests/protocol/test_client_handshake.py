@@ -8,7 +8,7 @@ from collections.abc import Generator
 import pytest
 
 from protocol.api_key import ApiKey
-from protocol.client import ClientConnection
+from protocol.client import OutboundConnection
 from protocol.client_states import ConnectionState
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.handshake import Question
@@ -33,14 +33,14 @@ from tests.protocol.client_talk import (
 UNSUPPORTED = int(ErrorCode.UNSUPPORTED_VERSION)
 
 
-def connected(**others: object) -> tuple[ClientConnection, Sent]:
+def connected(**others: object) -> tuple[OutboundConnection, Sent]:
     client = connecting(**others)
     client.connected(0, HANDSHAKE_MS)
     (hello,) = sent(client)
     return client, hello
 
 
-def reply(client: ClientConnection, request: Sent, response: object, version: int | None = None) -> None:
+def reply(client: OutboundConnection, request: Sent, response: object, version: int | None = None) -> None:
     version = request.version if version is None else version
     assert not feed(client, answer(response, version, request.header.correlation_id))
 
@@ -147,7 +147,7 @@ def token(text: bytes) -> object:
 ACCEPTED = SaslAuthenticateResponse(error_code=0, error_message=None, auth_bytes=b"")
 
 
-def negotiated(*authenticators: object) -> tuple[ClientConnection, Sent]:
+def negotiated(*authenticators: object) -> tuple[OutboundConnection, Sent]:
     client, hello = connected(authenticators=authenticators)
     reply(client, hello, COMMON)
     assert client.state is ConnectionState.AUTHENTICATING
@@ -221,7 +221,7 @@ def test_the_handshakes_time_is_for_all_of_it() -> None:
 
 def test_the_request_of_hello_is_the_callers() -> None:
     hello = ApiVersionsRequest(client_software_name="odradek", client_software_version="1", cluster_id="c", node_id=3)
-    client = ClientConnection("peer", client_id=None, hello=hello)
+    client = OutboundConnection("peer", client_id=None, hello=hello)
     client.connected(0, 1)
     (request,) = sent(client)
     assert request.request == hello

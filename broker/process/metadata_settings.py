@@ -1,0 +1,53 @@
+"""The settings of the cluster's metadata, from the broker's configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from broker.config import BrokerConfig
+from broker.config.listeners import ListenerAddress
+from broker.metadata.log import log_config
+from broker.metadata.snapshots import SnapshotRules
+from coordinator.cluster.brokers.info import Endpoint
+from coordinator.cluster.options import ClusterOptions
+from storage.config import LogConfig
+
+CONTROLLER_PORT = 9093
+"""The controller's port in the metadata: Kafka requires one there, though nobody listens on it."""
+
+
+def metadata_log_config(config: BrokerConfig) -> LogConfig:
+    """Returns the configuration of the metadata log."""
+    segment_bytes = config.internal_metadata_log_segment_bytes or config.metadata_log_segment_bytes
+    return log_config(segment_bytes, config.metadata_log_segment_ms)
+
+
+def snapshot_rules(config: BrokerConfig) -> SnapshotRules:
+    """Returns the rules for snapshots of the metadata."""
+    return SnapshotRules(
+        max_record_bytes=config.metadata_log_max_record_bytes_between_snapshots,
+        max_interval_ms=config.metadata_log_max_snapshot_interval_ms,
+        retention_bytes=config.metadata_max_retention_bytes,
+        retention_ms=config.metadata_max_retention_ms,
+    )
+
+
+def endpoints(listeners: Sequence[ListenerAddress]) -> list[Endpoint]:
+    """Returns the endpoints of listeners, as a broker registers them."""
+    return [Endpoint(listener.name, listener.host, listener.port) for listener in listeners]
+
+
+def cluster_options(config: BrokerConfig, advertised_listeners: Sequence[ListenerAddress]) -> ClusterOptions:
+    """Returns the options of the cluster's metadata."""
+    return ClusterOptions(
+        node_id=config.node_id,
+        listeners=tuple(endpoints(advertised_listeners)),
+        controller_listener=Endpoint("CONTROLLER", "127.0.0.1", CONTROLLER_PORT),
+        rack=config.broker_rack,
+        num_partitions=config.num_partitions,
+        default_replication_factor=config.default_replication_factor,
+        min_insync_replicas=config.min_insync_replicas,
+        delete_topic_enable=config.delete_topic_enable,
+        clamp_replication_factor=config.odradek_profile == "dev",
+        static_configs=config.explicit,
+    )
