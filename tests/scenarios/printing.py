@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from coordinator.group.records import EndTransaction, GroupRecord
 from protocol.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription, read
 from protocol.errors import KafkaError, ProtocolError, error_code
 from protocol.schema import fields_of
 from protocol.types import NO_UUID
-
-if TYPE_CHECKING:
-    from tests.scenarios.runner import Scenario
+from tests.coordinator.group.consumer_world import Groups
 
 MEMBER_UUID = re.compile(r"-00000000-0000-0000-0000-0*([0-9a-f]+)")
 DATA_FIELDS = {
@@ -30,10 +28,10 @@ LEFT_OUT = frozenset({"throttle_time_ms"})
 
 
 class Printer:
-    """Prints what a scenario causes."""
+    """Prints what a scenario causes in its groups."""
 
-    def __init__(self, scenario: Scenario) -> None:
-        self.scenario = scenario
+    def __init__(self, groups: Groups) -> None:
+        self.groups = groups
 
     def record(self, record: GroupRecord | EndTransaction) -> str:
         if isinstance(record, EndTransaction):
@@ -85,7 +83,7 @@ class Printer:
     def bytes(self, name: str, value: bytes) -> str:
         """Topics by name, consumers' metadata and assignments by what they say."""
         if name == "topic_id":
-            topic = self.scenario.topics.topic_by_id(value)
+            topic = self.groups.topics.topic_by_id(value)
             return topic.name if topic is not None else "none" if value == NO_UUID else value.hex()[-4:]
         if name in DATA_FIELDS and value:
             try:
@@ -105,7 +103,7 @@ class Printer:
 
     def timers(self) -> dict[str, int]:
         """Every timer's deadline, by its key in words."""
-        timers = self.scenario.shard.state.timers
+        timers = self.groups.shard.state.timers
         named = {key: " ".join(key) if isinstance(key, tuple) else str(key) for key in timers}
         return {self.text_of_key(name): timers.deadline_ms(key) or 0 for key, name in named.items()}
 
@@ -115,7 +113,7 @@ class Printer:
     def timers_since(self, before: Mapping[str, int]) -> list[str]:
         """What was set, moved or cancelled."""
         now = self.timers()
-        moved = [f"timer {key} in {at - self.scenario.now_ms}" for key, at in now.items() if before.get(key) != at]
+        moved = [f"timer {key} in {at - self.groups.now_ms}" for key, at in now.items() if before.get(key) != at]
         return sorted(moved) + sorted(f"timer {key} off" for key in before if key not in now)
 
 
