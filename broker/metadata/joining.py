@@ -50,10 +50,13 @@ class Quorum(NamedTuple):
 
 
 class Joined(NamedTuple):
-    """A broker's part of the cluster, and the controller to which it forwards clients' requests."""
+    """A broker's part of the cluster, and the ways to its controllers."""
 
     metadata: Metadata
     controller: RemoteController
+    """Forwards clients' requests."""
+    isr_controller: RemoteController
+    """Takes changes of in-sync replicas."""
 
 
 class MetadataWorkers(Worker, Threads, Protocol):
@@ -106,8 +109,8 @@ async def join(
     if stored.loader.voters is not None:
         leadership.learn(stored.loader.voters, quorum.listener)
     # A connection brings answers in the order of its requests: requests that may take long have one of their own.
-    channels = [Controllers(leadership, Settings(), environment.clock, environment.draw) for _ in range(3)]
-    for_fetches, for_heartbeats, for_requests = channels
+    channels = [Controllers(leadership, Settings(), environment.clock, environment.draw) for _ in range(4)]
+    for_fetches, for_heartbeats, for_requests, for_isrs = channels
     observing = _observing(settings, quorum, identity, stored, for_fetches, environment)
     lifecycle = RemoteController(for_heartbeats, quorum.lifecycle.session_ms)
     node = _node(settings, quorum, identity, lifecycle, stored, environment)
@@ -127,7 +130,7 @@ async def join(
     except BaseException:
         await metadata.leave()
         raise
-    return Joined(metadata, controller)
+    return Joined(metadata, controller, RemoteController(for_isrs, quorum.lifecycle.session_ms))
 
 
 def _claim(settings: MetadataSettings, environment: MetadataEnvironment) -> Identity:

@@ -16,6 +16,7 @@ from protocol.codec import decode
 from protocol.errors import ErrorCode, KafkaError, ProtocolError, error_code
 from protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -121,6 +122,11 @@ class RemoteController:
 
     async def broker_heartbeat(self, request: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
         return await self._direct(request, BrokerHeartbeatResponse, self._session_ms, lambda answer: answer.error_code)
+
+    async def alter_partition(self, request: AlterPartitionRequest) -> AlterPartitionResponse:
+        """Asks for other in-sync replicas. Raises KafkaError where nobody knows what became of that, or this broker may
+        not ask: STALE_BROKER_EPOCH, CLUSTER_AUTHORIZATION_FAILED."""
+        return await self._direct(request, AlterPartitionResponse, self._session_ms, lambda answer: answer.error_code)
 
     async def assign_replicas_to_dirs(self, request: AssignReplicasToDirsRequest) -> AssignReplicasToDirsResponse:
         return await self._direct(

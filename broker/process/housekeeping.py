@@ -19,6 +19,7 @@ from broker.logging import get_logger
 from broker.network.listener import Listener
 from broker.network.memory_back import give_back
 from broker.network.stalls import CHECKS
+from broker.replica.followers import shrink_isr
 from broker.requests.broker import Broker
 from broker.workers import Workers
 from storage.failure import StorageError
@@ -44,6 +45,9 @@ milliseconds."""
 
 METADATA_INTERVAL_MS = 60_000
 """The interval of checks whether a snapshot or a cut of the metadata log is due by time, as in Apache Kafka."""
+
+LAG_CHECKS = 2
+"""Looks at followers within replica.lag.time.max.ms, so that one leaves the ISR at most half of it too late."""
 
 IDLE_CHECKS = 2
 """How often a connection is checked within connections.max.idle.ms, so that it is closed at most half of that late."""
@@ -141,6 +145,12 @@ class Housekeeping:
     def maintain_metadata_snapshots(self) -> None:
         self.broker.metadata_snapshots.maintain()
 
+    def shrink_isrs(self) -> None:
+        if self.broker.config.has_remote_controllers:  # else no partition has another replica
+            now_ms = self.broker.clock.now_ms()
+            for partition in self.broker.replicas:
+                shrink_isr(partition, now_ms)
+
     def forget_producers(self) -> None:
         now_ms = self.broker.clock.now_ms()
         for partition in self.broker.replicas:
@@ -174,5 +184,10 @@ JOBS = (
     Job("directories", lambda c: DIRECTORY_INTERVAL_MS, Housekeeping.check_directories, in_thread=True),
     Job("room", lambda c: ROOM_INTERVAL_MS, Housekeeping.check_room),
     Job("metadata snapshots", lambda c: METADATA_INTERVAL_MS, Housekeeping.maintain_metadata_snapshots),
+    Job(
+        "in-sync replicas",
+        lambda c: max(c.replica_lag_time_max_ms // LAG_CHECKS, 1),
+        Housekeeping.shrink_isrs,
+    ),
     Job("producer ids", lambda c: c.producer_id_expiration_check_interval_ms, Housekeeping.forget_producers),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable, Container, Sequence
+from typing import NamedTuple
 
 from broker import handlers
 from broker.clock import Clock
@@ -13,6 +14,8 @@ from broker.metadata.joining import MetadataEnvironment, MetadataWorkers, Quorum
 from broker.metadata.observing import QuorumTimes
 from broker.metadata.opening import Metadata, MetadataSettings
 from broker.metadata.remote_node import LifecycleTimes
+from broker.replica.alter_partition import AlterPartition, AlterPartitionManager
+from broker.replica.partition import Partition
 from broker.replication.environment import ReplicationEnvironment
 from broker.replication.replica_fetchers import ReplicaFetchers
 from broker.requests.api import Apis
@@ -36,16 +39,30 @@ async def join_quorum(
     worker: MetadataWorkers,
     on_failure: Callable[[KafkaError], None],
     on_fault: Callable[[Exception], None],
-) -> tuple[Metadata, Apis]:
-    """Returns the broker's part of the cluster, once it is registered and caught up, and the table of its APIs. Raises
-    WrongOwner, CorruptCheckpoint, KafkaError, OSError."""
+) -> tuple[Metadata, Apis, AlterPartition]:
+    """Returns the metadata, once the broker is registered and caught up; the table of its APIs; and the way of changes
+    of in-sync replicas. Raises WrongOwner, CorruptCheckpoint, KafkaError, OSError."""
     environment = MetadataEnvironment(disk, clock, worker, os.urandom, random.random, on_failure, on_fault)
     joined = await join(settings, quorum_of(config), endpoints, failed, environment)
-    return joined.metadata, ForwardingApis(handlers.__name__, handlers.NAMES, joined.controller)
+    apis = ForwardingApis(handlers.__name__, handlers.NAMES, joined.controller)
+    return joined.metadata, apis, joined.isr_controller.alter_partition
 
 
-def replicate(broker: Broker) -> ReplicaFetchers:
-    """Has the replicas of this broker follow their leaders on others, as their roles and the options change."""
+class Replication(NamedTuple):
+    """Both sides of it: replicas that follow, and leaders that are followed."""
+
+    fetchers: ReplicaFetchers
+    isr_manager: AlterPartitionManager
+
+    async def stop(self) -> None:
+        """Fetches no more, and asks for no more changes of in-sync replicas."""
+        self.fetchers.stop()
+        await self.isr_manager.stop()
+
+
+def replicate(broker: Broker, alter: AlterPartition) -> Replication:
+    """Has the replicas of this broker follow their leaders on others, as their roles and the options change, and its
+    leaders ask for the in-sync replicas that they would have."""
     environment = ReplicationEnvironment(
         broker.image, broker.node, broker.live_config, broker.clock, broker.disk_work, random.random
     )
@@ -54,7 +71,23 @@ def replicate(broker: Broker) -> ReplicaFetchers:
         fetchers.role_changed(partition)
     broker.replicas.subscribe_to_roles(fetchers.role_changed)
     broker.loader.subscribe(lambda _: fetchers.config_changed(broker.replicas))
-    return fetchers
+    return Replication(fetchers, manage_isrs(broker, alter))
+
+
+def manage_isrs(broker: Broker, alter: AlterPartition) -> AlterPartitionManager:
+    """Has the leaders here, and those to come, ask for changes of their in-sync replicas."""
+    node = broker.node
+    manager = AlterPartitionManager(
+        broker.replicas, node.node_id, lambda: node.broker_epoch, alter, broker.clock, random.random
+    )
+
+    def attach(partition: Partition) -> None:
+        partition.propose = manager.propose
+
+    for partition in broker.replicas:
+        attach(partition)
+    broker.replicas.subscribe(attach)
+    return manager
 
 
 def quorum_of(config: BrokerConfig) -> Quorum:

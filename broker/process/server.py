@@ -52,7 +52,8 @@ from storage.logs import Logs
 from storage.open_files import OpenFiles
 
 if TYPE_CHECKING:
-    from broker.replication.replica_fetchers import ReplicaFetchers
+    from broker.process.joining import Replication
+    from broker.replica.alter_partition import AlterPartition
 
 CANNOT_START = 1
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -161,7 +162,8 @@ class Server:
         self._live_config = LiveConfig(Layers(config))
         self.listeners: list[Listener] = []
         self._sockets: list[asyncio.Server] = []
-        self.fetchers: ReplicaFetchers | None = None
+        self._alter: AlterPartition | None = None
+        self._replication: Replication | None = None
 
     async def start(self) -> None:
         """Binds sockets first, so that a port in use costs nothing, and serves them last. In between, as Apache Kafka
@@ -205,11 +207,11 @@ class Server:
         gc.enable()
 
     def _replicate(self) -> None:
-        """Where others may lead: replicas follow them."""
-        if self.config.has_remote_controllers:
+        """Where there are other brokers: replicas follow them, and are followed."""
+        if self._alter is not None:
             from broker.process.joining import replicate
 
-            self.fetchers = replicate(self.broker)
+            self._replication = replicate(self.broker, self._alter)
 
     def _assignments(self, broker: Broker) -> Assignments:
         return Assignments(
@@ -243,7 +245,7 @@ class Server:
         """Joins controllers elsewhere and opens the logs, beside which heartbeats go on; returns the table of APIs."""
         from broker.process.joining import join_quorum  # a node that is its own controller needs none of it
 
-        self.metadata, apis = await join_quorum(
+        self.metadata, apis, self._alter = await join_quorum(
             self.config,
             self._settings(),
             self._endpoints,
@@ -320,8 +322,10 @@ class Server:
         self._sockets.append(server)
 
     async def stop(self) -> None:
-        """Takes no more connections, sends the answers that are due, closes the logs, and writes the markers of a clean
-        shutdown last."""
+        """Hands leadership over while followers can still fetch, takes no more connections, sends the answers that are
+        due, closes the logs, and writes the markers of a clean shutdown last."""
+        if self._replication is not None:
+            await self.metadata.node.leave()
         for server in self._sockets:
             server.close()
         for listener in self.listeners:
@@ -334,8 +338,8 @@ class Server:
         await self.broker.record_work.close()
         self.housekeeping.stop()
         self.broker.moves.stop()
-        if self.fetchers is not None:
-            self.fetchers.stop()
+        if self._replication is not None:
+            await self._replication.stop()
         self.broker.disk_work.close()
         self._workers.close()
         try:

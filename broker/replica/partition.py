@@ -39,8 +39,11 @@ def ignore_role(_: Partition) -> None:
     """Does nothing on a change of role."""
 
 
-def propose_nothing(_: Partition, __: Isr) -> None:
+def propose_nothing(partition: Partition, isr: Isr) -> None:
     """Leaves the ISR as it is, where there is nobody to ask for another."""
+
+
+Propose: TypeAlias = "Callable[[Partition, Isr], None]"
 
 
 class Partition(Replica):
@@ -74,7 +77,7 @@ class Partition(Replica):
         """True where Produce may have to wait, for other replicas or for the disk."""
         self.on_role: Callable[[Partition], None] = ignore_role
         """Called after each change of the role."""
-        self.propose: Callable[[Partition, Isr], None] = propose_nothing
+        self.propose: Propose = propose_nothing
         """Asks the controller for an ISR that the leader would have."""
         self.gone = ErrorCode.NONE
         """The error that answers requests for a retired replica; NONE while it is in use."""

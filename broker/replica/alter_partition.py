@@ -1,0 +1,131 @@
+"""Asks the controller for the ISRs that the leaders here would have, and tells them what it decides.
+
+Source: kafka.server.DefaultAlterPartitionManager.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeAlias
+
+from broker.clock import Clock
+from broker.logging import get_logger
+from broker.peers.backoff import Backoff
+from broker.peers.waiting import pause
+from broker.replica.isr import Isr
+from broker.replica.isr_changes import (
+    IsrChange,
+    IsrChanges,
+    Verdict,
+    decided,
+    is_pending,
+    is_worth_a_retry,
+    proposed_change,
+)
+from broker.replica.partition import Partition
+from broker.replica.replicas import Replicas
+from broker.replica.roles import Leading
+from protocol.errors import KafkaError
+from protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+
+BACKOFF: Final = Backoff(initial_ms=50, max_ms=1_000)
+"""Before what was not answered, or may be tried again, is asked for once more: at first as soon as Kafka does."""
+
+AlterPartition: TypeAlias = Callable[[AlterPartitionRequest], Awaitable[AlterPartitionResponse]]
+"""Raises KafkaError where nobody knows what became of the request, or the response has an error as a whole."""
+
+log = get_logger("broker.replica")
+
+
+class AlterPartitionManager:
+    """Changes of ISRs on their way: one at a time for each partition, one request at a time for all of them."""
+
+    def __init__(
+        self,
+        replicas: Replicas,
+        broker_id: int,
+        broker_epoch: Callable[[], int],
+        alter: AlterPartition,
+        clock: Clock,
+        draw: Callable[[], float],
+    ) -> None:
+        """`draw` gives random numbers from 0 up to 1."""
+        self._replicas = replicas
+        self._broker_epoch = broker_epoch
+        self._alter = alter
+        self._clock = clock
+        self._draw = draw
+        self._changes = IsrChanges(broker_id)
+        self._sending: asyncio.Task[None] | None = None
+
+    def propose(self, partition: Partition, isr: Isr) -> None:
+        """Has the leader wait for the change and sends it. Where an earlier one of its partition is not answered yet,
+        nothing happens: whoever proposes finds the same reason again. Those that are proposed in one turn of the event
+        loop are sent together."""
+        role = partition.role
+        assert isinstance(role, Leading)
+        change = proposed_change(partition.name, partition.topic_id, role, isr, self._broker_epoch())
+        if not self._changes.add(change):
+            return
+        log.info(
+            "proposing in-sync replicas",
+            partition=str(partition.name),
+            isr=sorted(isr.proposed),
+            instead_of=sorted(isr.committed),
+            high_watermark=partition.high_watermark,
+            end=partition.log_end_offset,
+        )
+        partition.become(role.with_isr(isr), self._clock.now_ms())
+        if self._sending is None or self._sending.done():
+            self._sending = asyncio.get_running_loop().create_task(self._send())
+
+    async def stop(self) -> None:
+        """Sends no more."""
+        if self._sending is not None:
+            self._sending.cancel()
+            await asyncio.wait([self._sending])
+
+    async def _send(self) -> None:
+        failures = 0
+        while (request := self._changes.next_request(self._broker_epoch(), self._is_pending)) is not None:
+            failures = 0 if await self._is_settled_by(request) else failures + 1
+            if failures:
+                await pause(self._clock, BACKOFF.delay_ms(failures, self._draw()))
+
+    async def _is_settled_by(self, request: AlterPartitionRequest) -> bool:
+        """True once every change of the request is decided; else those that are not are sent again."""
+        try:
+            response = await self._alter(request)
+        except KafkaError as error:
+            self._changes.failed()
+            log.warning("no change of in-sync replicas was taken", reason=f"{error.code.name}: {error.message}")
+            return False
+        verdicts = self._changes.answered(response)
+        again = [change for change, verdict in verdicts if self._is_open_after(change, verdict)]
+        for change in again:
+            self._changes.add(change)
+        return not again and len(verdicts) == sum(len(topic.partitions) for topic in request.topics)
+
+    def _is_open_after(self, change: IsrChange, verdict: Verdict) -> bool:
+        """Gives the leader what was decided; True where it waits for the same change on, and may ask again."""
+        partition = self._waiting(change)
+        if partition is None:
+            return False
+        role = partition.role
+        assert isinstance(role, Leading)
+        after = decided(role, change, verdict)
+        if after is not role:
+            log.info("in-sync replicas", partition=str(change.name), isr=sorted(after.isr.committed))
+            partition.become(after, self._clock.now_ms())
+            return False
+        return is_worth_a_retry(verdict)
+
+    def _is_pending(self, change: IsrChange) -> bool:
+        return self._waiting(change) is not None
+
+    def _waiting(self, change: IsrChange) -> Partition | None:
+        """Returns the partition whose leader here waits for the change."""
+        partition = self._replicas.topic(change.name.topic).get(change.name.partition)
+        is_same = partition is not None and partition.topic_id == change.topic_id
+        return partition if partition is not None and is_same and is_pending(partition.role, change) else None

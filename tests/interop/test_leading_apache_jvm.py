@@ -1,0 +1,155 @@
+"""Odradek leads partitions that a broker of Apache Kafka follows, under Apache Kafka's own controller."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.interop.brokers import Odradek
+from tests.interop.processes import run
+from tests.interop.quorum import ApacheNode, Quorum
+
+LEADER, FOLLOWER = 1, 2
+SESSION_MS = 9_000
+MAX_LAG_MS = 1_000
+"""Less than a session: the leader notices a follower that has stopped before the controller does."""
+SOON_S = 30
+
+
+@pytest.fixture(scope="module")
+def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quorum]:
+    quorum = Quorum(tmp_path_factory.mktemp("leading"), session_ms=SESSION_MS)
+    quorum.controller.start()
+    yield quorum
+    quorum.controller.stop()
+    quorum.controller.forget()
+
+
+@pytest.fixture(scope="module")
+def leader(quorum: Quorum) -> Iterator[Odradek]:
+    broker = quorum.odradek(LEADER, **{"replica.lag.time.max.ms": str(MAX_LAG_MS)})
+    broker.start()
+    yield broker
+    assert broker.stop() == 0
+    broker.forget()
+
+
+@pytest.fixture(scope="module")
+def follower(quorum: Quorum, leader: Odradek) -> Iterator[ApacheNode]:
+    broker, _ = quorum.apache(FOLLOWER)
+    broker.start()
+    yield broker
+    broker.stop()
+    broker.forget()
+
+
+@pytest.fixture
+def replicated(leader: Odradek, follower: ApacheNode, topic: str) -> str:
+    """A topic that is led here and followed there, and needs both for acks=all."""
+    admin = AdminClient({"bootstrap.servers": leader.bootstrap})
+    new = NewTopic(topic, 1, replica_assignment=[[LEADER, FOLLOWER]], config={"min.insync.replicas": "2"})
+    admin.create_topics([new])[topic].result(SOON_S)
+    eventually(lambda: in_sync(leader, topic), {LEADER, FOLLOWER})
+    return topic
+
+
+def eventually(look: Callable[[], object], expected: object) -> None:
+    """Waits for what brokers agree on among themselves, and tell no client of."""
+    deadline = time.monotonic() + SOON_S
+    while (seen := look()) != expected:
+        assert time.monotonic() < deadline, f"{seen} is not {expected}"
+        time.sleep(0.1)  # followers come and go when they do
+
+
+def in_sync(broker: Odradek, topic: str) -> set[int]:
+    metadata = AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(topic, SOON_S)
+    return set(metadata.topics[topic].partitions[0].isrs) if metadata.topics[topic].partitions else set()
+
+
+def produced(broker: Odradek, topic: str, values: range, **options: object) -> set[int]:
+    """Writes records, once each, and returns the codes of the answers; 0 where there was no error."""
+    codes: set[int] = set()
+
+    def answered(error: KafkaError | None, _: Message) -> None:
+        codes.add(0 if error is None else error.code())
+
+    settings = {"bootstrap.servers": broker.bootstrap, "acks": "all", "retries": 0, "linger.ms": 0, **options}
+    producer = Producer(settings)
+    for value in values:
+        producer.produce(topic, b"%d" % value, on_delivery=answered)
+    assert producer.flush(SOON_S) == 0
+    return codes
+
+
+def consumed(broker: Odradek, topic: str) -> list[int]:
+    words = ["kcat", "-b", broker.bootstrap, "-C", "-t", topic, "-o", "beginning", "-e", "-q"]
+    return [int(line) for line in run(words).stdout.decode().splitlines()]
+
+
+def segment(data: Path, topic: str) -> bytes:
+    return (data / f"{topic}-0" / f"{0:020d}.log").read_bytes()
+
+
+def assert_alike(leader: Odradek, follower: ApacheNode, topic: str) -> None:
+    """Both logs are the same, byte for byte."""
+    own = segment(leader.data, topic)
+    assert own
+    eventually(lambda: segment(follower.data, topic) == own, True)
+
+
+def test_acks_all_is_committed_by_a_follower_of_apache_kafka(
+    leader: Odradek, follower: ApacheNode, replicated: str
+) -> None:
+    assert produced(leader, replicated, range(2000)) == {0}
+    assert consumed(leader, replicated) == [*range(2000)]
+    assert_alike(leader, follower, replicated)
+
+
+def test_a_follower_that_stops_leaves_the_isr_and_comes_back_into_it(
+    leader: Odradek, follower: ApacheNode, replicated: str
+) -> None:
+    assert produced(leader, replicated, range(100)) == {0}
+    follower.signal(signal.SIGSTOP)
+    try:
+        # It is not behind before there is something that it has not got.
+        assert produced(leader, replicated, range(100, 110), acks=1) == {0}
+        eventually(lambda: in_sync(leader, replicated), {LEADER})
+        assert produced(leader, replicated, range(110, 120)) == {KafkaError.NOT_ENOUGH_REPLICAS}
+        assert consumed(leader, replicated) == [*range(100)], "nothing is committed below min.insync.replicas"
+    finally:
+        follower.signal(signal.SIGCONT)
+    eventually(lambda: in_sync(leader, replicated), {LEADER, FOLLOWER})
+    assert produced(leader, replicated, range(110, 120)) == {0}
+    assert consumed(leader, replicated) == [*range(120)]
+    assert_alike(leader, follower, replicated)
+    log = leader.tail(100_000)
+    assert f'"partition": "{replicated}-0", "isr": [1], "instead_of": [1, 2]' in log
+    assert f'"partition": "{replicated}-0", "isr": [1, 2], "instead_of": [1]' in log
+
+
+def test_a_follower_that_is_killed_comes_back_with_another_epoch(
+    leader: Odradek, follower: ApacheNode, replicated: str
+) -> None:
+    follower.kill9()
+    assert produced(leader, replicated, range(100), acks=1) == {0}
+    eventually(lambda: in_sync(leader, replicated), {LEADER})
+    follower.start()
+    eventually(lambda: in_sync(leader, replicated), {LEADER, FOLLOWER})
+    assert produced(leader, replicated, range(100, 200)) == {0}
+    assert consumed(leader, replicated) == [*range(200)]
+    assert_alike(leader, follower, replicated)
+
+
+def test_leadership_goes_to_the_follower_as_the_leader_stops_and_nothing_is_lost(
+    leader: Odradek, follower: ApacheNode, replicated: str
+) -> None:
+    assert produced(leader, replicated, range(500)) == {0}
+    assert leader.stop() == 0
+    assert_alike(leader, follower, replicated)
+    leader.start()
