@@ -6,9 +6,9 @@ from docs.limit import Limit
 
 ODD = "tests/interop/conformance/test_odd_requests.py::"
 TOPICS = "tests/coordinator/cluster/"
-APPEND = "tests/storage/test_append.py::"
+APPEND = "tests/storage/appending/test_append.py::"
 COMPRESSION = "tests/protocol/records/test_compression.py::"
-CHECK = "tests/storage/test_records_check.py::"
+CHECK = "tests/storage/appending/test_records_check.py::"
 WALK = "tests/protocol/records/test_walk.py::"
 
 TOPICS_AND_PARTITIONS = (
