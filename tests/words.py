@@ -37,7 +37,6 @@ EMPTY_OPENING = "What "
 WORDS_TO_COME = (
     "broker/exchange/",
     "broker/handlers/",
-    "broker/share/",
     "tests/broker/",
     "tests/scenarios/",
     "tests/simulation/test_metadata.py",

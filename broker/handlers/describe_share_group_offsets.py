@@ -13,7 +13,7 @@ from broker.exchange.turns import Turns
 from broker.requests.api import Api
 from broker.requests.call import Call
 from broker.share.acknowledging import code_of, message_of
-from broker.share.administration import Told, summary
+from broker.share.administration import OffsetDescription, describe_offset
 from coordinator.group.share.offsets import initialized_partitions
 from coordinator.share.key import ShareKey
 from protocol.errors import ErrorCode, KafkaError
@@ -86,13 +86,15 @@ async def describe_partition(
     return answer(index, await tell(call, group_id, topic_id, index))
 
 
-async def tell(call: Call[DescribeShareGroupOffsetsRequest], group_id: str, topic_id: Uuid, index: int) -> Told:
+async def tell(
+    call: Call[DescribeShareGroupOffsetsRequest], group_id: str, topic_id: Uuid, index: int
+) -> OffsetDescription:
     if topic_id == NO_UUID:
-        return Told()
-    return await summary(call.broker.share_groups, ShareKey(group_id, topic_id, index))
+        return OffsetDescription()
+    return await describe_offset(call.broker.share_groups, ShareKey(group_id, topic_id, index))
 
 
-def answer(index: int, described: Told) -> DescribeShareGroupOffsetsResponsePartition:
+def answer(index: int, described: OffsetDescription) -> DescribeShareGroupOffsetsResponsePartition:
     return DescribeShareGroupOffsetsResponsePartition(
         partition_index=index,
         start_offset=described.start_offset,

@@ -15,8 +15,8 @@ from broker.fetch.request import FetchParams
 from broker.replica.replica import READ_COMMITTED, READ_UNCOMMITTED
 from broker.requests.api import Api
 from broker.requests.call import Call
-from broker.share.acknowledging import Acknowledging, Rules, code_of, message_of
-from broker.share.fetching import Found, ShareFetching
+from broker.share.acknowledging import AcknowledgeRules, Acknowledging, code_of, message_of
+from broker.share.fetching import PartitionAnswer, ShareFetching
 from broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, PartitionId, SessionKey, ShareSession
 from coordinator.share_partition.request import AcquireRequest
 from protocol.errors import ErrorCode, KafkaError
@@ -69,7 +69,7 @@ async def share_fetch(
 
 async def gather(fetching: ShareFetching, acknowledging: Acknowledging, *, may_wait: bool) -> None:
     """Acquires records, at once where there are enough. Who has acknowledged comes after those who are in line."""
-    if may_wait and acknowledging.is_used and fetching.is_in_line:
+    if may_wait and acknowledging.is_used and fetching.others_wait:
         await fetching.wait(comes_last=True)
     elif not fetching.attempt(is_last=not may_wait):
         await fetching.wait(comes_last=False)
@@ -138,8 +138,8 @@ def take_acknowledgements(call: Call[ShareFetchRequest], key: SessionKey) -> Ack
             for topic in request.topics
             for each in topic.partitions
         }
-        rules = Rules(call.version, request.is_renew_ack)
-        acknowledging.take(call.broker.share_groups, *key, said, rules)
+        rules = AcknowledgeRules(call.version, request.is_renew_ack)
+        acknowledging.acknowledge(call.broker.share_groups, *key, said, rules)
     return acknowledging
 
 
@@ -181,12 +181,12 @@ def finish(
     fetching: ShareFetching | None,
 ) -> ShareFetchResponse:
     groups = call.broker.share_groups
-    found: Mapping[PartitionId, Found] = {} if fetching is None else fetching.found
+    found: Mapping[PartitionId, PartitionAnswer] = {} if fetching is None else fetching.answers
     partitions = dict.fromkeys((*found, *updates(session, found), *acknowledging.results))
     topics: dict[bytes, ShareFetchableTopicResponse] = {}
     leaders_lost = False
     for each in partitions:
-        data = answer(each, found.get(each, Found()), acknowledging.results.get(each))
+        data = answer(each, found.get(each, PartitionAnswer()), acknowledging.results.get(each))
         if data.error_code in NEW_LEADER:
             leaders_lost = True
             data.current_leader = current_leader(call, each)
@@ -204,7 +204,7 @@ def finish(
     )
 
 
-def updates(session: ShareSession | None, found: Mapping[PartitionId, Found]) -> Sequence[PartitionId]:
+def updates(session: ShareSession | None, found: Mapping[PartitionId, PartitionAnswer]) -> Sequence[PartitionId]:
     """Partitions that the answer must have though they gave nothing: new ones, and those that had an error before."""
     if session is None:
         return ()
@@ -217,7 +217,7 @@ def updates(session: ShareSession | None, found: Mapping[PartitionId, Found]) ->
     return due
 
 
-def answer(each: PartitionId, found: Found, acknowledge_error: KafkaError | None) -> PartitionData:
+def answer(each: PartitionId, found: PartitionAnswer, acknowledge_error: KafkaError | None) -> PartitionData:
     return PartitionData(
         partition_index=each.partition,
         error_code=code_of(found.error),

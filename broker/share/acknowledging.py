@@ -1,4 +1,4 @@
-"""Acknowledgements of a ShareFetch or a ShareAcknowledge, partition by partition: checked, taken, and answered.
+"""Acknowledgements of a ShareFetch or a ShareAcknowledge, partition by partition: checked, carried out, and answered.
 
 Source: KafkaApis.handleAcknowledgements and validateAcknowledgementBatches (KIP-932, KIP-1222).
 """
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, Protocol
 
 from broker.share.groups import ShareGroups
 from broker.share.sessions import PartitionId
-from coordinator.share_partition.acknowledge import Said
+from coordinator.share_partition.acknowledge import Acknowledgement
 from coordinator.share_partition.states import RENEW, AcknowledgeType
 from protocol.errors import ErrorCode, KafkaError
 
@@ -26,21 +26,21 @@ class AcknowledgedBatch(Protocol):
     acknowledge_types: list[int]
 
 
-class Rules(NamedTuple):
-    """The request's rules: allowed types, and the state of its session."""
+class AcknowledgeRules(NamedTuple):
+    """The request's rules for acknowledgement types, by its version and by whether it renews locks (KIP-1222)."""
 
     version: int
     is_renewal: bool
 
     @property
-    def greatest_type(self) -> int:
+    def max_type(self) -> int:
         return RENEW if self.version >= FIRST_RENEWING_VERSION else AcknowledgeType.REJECT
 
 
-def check(batches: Sequence[AcknowledgedBatch], rules: Rules) -> list[Said]:
+def check(batches: Sequence[AcknowledgedBatch], rules: AcknowledgeRules) -> list[Acknowledgement]:
     """Returns the batches as the engine takes them. Raises INVALID_REQUEST."""
     end = -1
-    result = []
+    acknowledgements = []
     for batch in batches:
         first, last, types = batch.first_offset, batch.last_offset, batch.acknowledge_types
         if (
@@ -49,23 +49,25 @@ def check(batches: Sequence[AcknowledgedBatch], rules: Rules) -> list[Said]:
             or not types
             or (len(types) > 1 and len(types) != last - first + 1)
             or min(types) < AcknowledgeType.GAP
-            or max(types) > rules.greatest_type
+            or max(types) > rules.max_type
             or (RENEW in types and not rules.is_renewal)
         ):
             raise KafkaError(ErrorCode.INVALID_REQUEST)
         end = last
-        result.append(Said(first, last, types))
-    return result
+        acknowledgements.append(Acknowledgement(first, last, types))
+    return acknowledgements
 
 
 class Acknowledging:
-    """The acknowledgements of one request; `results` has an answer for each of its partitions once all are there."""
+    """The acknowledgements of one request; `results` has the error, or None, of each of its partitions once all are
+    durable or have failed."""
 
     __slots__ = ("_done", "_waiting", "results")
 
     def __init__(self) -> None:
         self.results: dict[PartitionId, KafkaError | None] = {}
         self._waiting = 0
+        """Counts the partitions without a result."""
         self._done: asyncio.Future[None] | None = None
 
     @property
@@ -75,55 +77,61 @@ class Acknowledging:
 
     @property
     def is_done(self) -> bool:
+        """True once every partition has its result."""
         return not self._waiting
 
     async def wait(self) -> None:
-        """Waits until all answers are there."""
+        """Waits until every partition has its result."""
         if self._waiting:
             self._done = asyncio.get_running_loop().create_future()
             await self._done
 
-    def take(
+    def acknowledge(
         self,
         groups: ShareGroups,
         group_id: str,
         member_id: str,
         acknowledged: Mapping[PartitionId, Sequence[AcknowledgedBatch]],
-        rules: Rules,
+        rules: AcknowledgeRules,
     ) -> None:
-        """Has the share partitions take their acknowledgements. Those of which nothing is said are answered only beside
-        others of which something is, as Apache Kafka has it."""
-        said: dict[PartitionId, list[Said]] = {}
-        for named, batches in acknowledged.items():
+        """Carries out the acknowledgements in their share partitions. A partition without any has a result only beside
+        others that have some, as in Apache Kafka."""
+        by_partition: dict[PartitionId, list[Acknowledgement]] = {}
+        for partition_id, batches in acknowledged.items():
             try:
-                groups.check_topic(named)
+                groups.check_topic(partition_id)
                 checked = check(batches, rules)
-                groups.partition(named)
+                groups.partition(partition_id)
             except KafkaError as error:
-                self.results[named] = error
+                self.results[partition_id] = error
             else:
-                said[named] = checked
-        if not any(said.values()):
+                by_partition[partition_id] = checked
+        if not any(by_partition.values()):
             return
-        self._waiting = len(said)
-        for named, checked in said.items():
+        self._waiting = len(by_partition)
+        for partition_id, checked in by_partition.items():
             if checked:
-                self._take_one(groups, group_id, member_id, named, checked)
+                self._acknowledge_one(groups, group_id, member_id, partition_id, checked)
             else:
-                self._answer(named, None)
+                self._complete(partition_id, None)
 
-    def _take_one(
-        self, groups: ShareGroups, group_id: str, member_id: str, named: PartitionId, checked: list[Said]
+    def _acknowledge_one(
+        self,
+        groups: ShareGroups,
+        group_id: str,
+        member_id: str,
+        partition_id: PartitionId,
+        acknowledgements: list[Acknowledgement],
     ) -> None:
-        hosted = groups.find(group_id, named)
+        hosted = groups.find(group_id, partition_id)
         if hosted is None or not hosted.engine.is_active:
-            self._answer(named, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            self._complete(partition_id, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
             return
         hosted.refresh()
-        hosted.acknowledge(member_id, checked, lambda error: self._answer(named, error))
+        hosted.acknowledge(member_id, acknowledgements, lambda error: self._complete(partition_id, error))
 
-    def _answer(self, named: PartitionId, error: KafkaError | None) -> None:
-        self.results[named] = error
+    def _complete(self, partition_id: PartitionId, error: KafkaError | None) -> None:
+        self.results[partition_id] = error
         self._waiting -= 1
         if not self._waiting and self._done is not None and not self._done.done():
             self._done.set_result(None)
@@ -138,7 +146,7 @@ def message_of(error: KafkaError | None) -> str | None:
 
 
 def by_topic(results: Mapping[PartitionId, KafkaError | None]) -> dict[bytes, list[tuple[int, KafkaError | None]]]:
-    """Returns results grouped as responses have them."""
+    """Returns the results by topic, as responses have them."""
     topics: dict[bytes, list[tuple[int, KafkaError | None]]] = {}
     for (topic_id, index), error in results.items():
         topics.setdefault(topic_id, []).append((index, error))

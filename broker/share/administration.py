@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 UNKNOWN_LAG: Final = -1
 
 
-class Told(NamedTuple):
-    """The description of a share partition's offset."""
+class OffsetDescription(NamedTuple):
+    """The offsets of a share partition, as DescribeShareGroupOffsets answers them."""
 
     start_offset: int = NO_START_OFFSET
     leader_epoch: int = 0
@@ -35,27 +35,28 @@ class Told(NamedTuple):
     error: KafkaError | None = None
 
 
-async def summary(groups: ShareGroups, key: ShareKey) -> Told:
-    """Returns start offset and lag: the records that are not yet done with."""
+async def describe_offset(groups: ShareGroups, key: ShareKey) -> OffsetDescription:
+    """Returns a share partition's start offset, leader epoch and lag, or the error of its state."""
     try:
-        summary_of_state = await groups.persister.summary(key)
+        state = await groups.persister.summary(key)
     except KafkaError as error:
-        return Told(error=seen_by_client(error))
-    return Told(summary_of_state.start_offset, summary_of_state.leader_epoch, lag(groups, key, summary_of_state))
+        return OffsetDescription(error=seen_by_client(error))
+    return OffsetDescription(state.start_offset, state.leader_epoch, lag(groups, key, state))
 
 
-def lag(groups: ShareGroups, key: ShareKey, summary_of_state: Summary) -> int:
-    if summary_of_state.start_offset == NO_START_OFFSET or summary_of_state.delivery_complete_count == NO_COUNT:
+def lag(groups: ShareGroups, key: ShareKey, state: Summary) -> int:
+    """Returns the number of committed records whose delivery is not complete; UNKNOWN_LAG where it cannot be known."""
+    if state.start_offset == NO_START_OFFSET or state.delivery_complete_count == NO_COUNT:
         return UNKNOWN_LAG
     topic = groups.environment.replicas.name_of(key.topic_id)
     partition = None if topic is None else groups.environment.replicas.topic(topic).get(key.partition)
     if partition is None:
         return UNKNOWN_LAG
-    return partition.high_watermark - summary_of_state.start_offset - summary_of_state.delivery_complete_count
+    return partition.high_watermark - state.start_offset - state.delivery_complete_count
 
 
 async def alter(groups: ShareGroups, initialization: Initialize) -> Mapping[ShareKey, KafkaError]:
-    """Writes the state anew, and returns the errors."""
+    """Initializes the state of share partitions anew, and returns the errors."""
     if not any(initialization.offsets.values()):
         return {}
     groups.forget_group(initialization.group_id)
@@ -81,9 +82,9 @@ async def delete_state(groups: ShareGroups, group_id: str, partitions: Partition
 async def finish_delete(groups: ShareGroups, group_id: str, deletion: Deletion) -> dict[Uuid, KafkaError]:
     """Deletes the state, also from the group's metadata, and returns the errors by topic."""
     failed = await delete_state(groups, group_id, deletion.partitions)
-    done = frozenset(deletion.partitions.keys() - failed.keys())
-    if done:
-        await groups.coordinator.decided(group_id, deleted, group_id, done)
+    deleted_topics = frozenset(deletion.partitions.keys() - failed.keys())
+    if deleted_topics:
+        await groups.coordinator.decided(group_id, deleted, group_id, deleted_topics)
     return failed
 
 

@@ -1,12 +1,12 @@
 """The dead-letter queue: records that a share group gives up, written to a topic of the group's choice.
 
-A record that was rejected, or delivered as often as may be, is ARCHIVING until its letter is in the log, and ARCHIVED
-then. After a crash in between it is written again: a letter may come twice. A letter tells where the record is, and why
-it was given up, in headers `__dlq.errors.*`; if the group wants that, it has the record's key and value as well.
+A record that was rejected, or delivered as often as the limit allows, is ARCHIVING until its letter is in the log, and
+ARCHIVED then. After a crash in between it is written again: a letter may come twice. A letter has the record's place
+and the reason in headers `__dlq.errors.*`; an option of the group adds the record's key and value.
 
-Which topics may be queues is for their owners to say: a topic must allow it by errors.deadletterqueue.group.enable, and
-its name have the prefix that the cluster asks for. A queue that may not be written to holds nobody up: its letters go
-to the broker's log alone. Source: Kafka's ShareGroupDLQStateManager, ShareGroupDLQValidator (KIP-1191).
+A topic may be a queue where its owner allows it by errors.deadletterqueue.group.enable, and its name has the prefix
+that the cluster requires. A queue that may not be written to delays nobody: its letters go to the broker's log alone.
+Source: Kafka's ShareGroupDLQStateManager, ShareGroupDLQValidator (KIP-1191).
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ DEFAULT_COUNT: Final = -1
 CREATE_TIMEOUT_MS: Final = 30_000
 INTERNAL: Final = "__"
 HEADER: Final = "__dlq.errors."
-OF_A_QUEUE: Final = {"errors.deadletterqueue.group.enable": "true", "message.timestamp.type": "CreateTime"}
-"""What a queue that is made here is configured with."""
+QUEUE_CONFIGS: Final = {"errors.deadletterqueue.group.enable": "true", "message.timestamp.type": "CreateTime"}
+"""The configs of a queue that the broker creates."""
 
 REJECTED: Final = "Offset rejected by client."
 EXHAUSTED: Final = "Offset delivery count exceeded the threshold."
@@ -54,7 +54,7 @@ log = get_logger("broker.share")
 
 
 class Letter(NamedTuple):
-    """Records first to last, given up after so many deliveries, for this reason."""
+    """The letter of the records from offset `first` to `last`, given up after so many deliveries, for this reason."""
 
     first: int
     last: int
@@ -63,7 +63,8 @@ class Letter(NamedTuple):
 
 
 def letters_of(runs: Iterable[Run], rejected: Container[int], limit: int) -> list[Letter]:
-    """The letters of records that were given up. Why is not stored: after a restart it is told by the count."""
+    """Returns the letters of records that were given up. Their reason is not stored: after a restart it follows from
+    the delivery count."""
     letters: list[Letter] = []
     for run in runs:
         if run.delivery_count < limit:
@@ -76,30 +77,30 @@ def letters_of(runs: Iterable[Run], rejected: Container[int], limit: int) -> lis
     return letters
 
 
-class Copy(NamedTuple):
-    """What is copied of a record."""
+class RecordCopy(NamedTuple):
+    """The fields of a record that its letter copies."""
 
     key: bytes | None = None
     value: bytes | None = None
 
 
-NOTHING: Final = Copy()
+NO_COPY: Final = RecordCopy()
 
 
 class DeadLetters:
-    """Writes letters, of all groups."""
+    """Writes the letters of all groups."""
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
 
-    def are_wanted(self, config: GroupConfig) -> bool:
-        """Whether a group has a queue, and the cluster's features let it."""
+    def are_enabled(self, config: GroupConfig) -> bool:
+        """True when the group has a queue, and the cluster's share.version allows queues."""
         is_enabled = self._environment.image.features.get(FEATURE, 0) >= FIRST_LEVEL
         return is_enabled and bool(config.errors_deadletterqueue_topic_name)
 
     async def write(self, key: ShareKey, source: Partition, letters: Sequence[Letter], config: GroupConfig) -> None:
-        """Returns once the letters are in the log, or it is clear that they cannot get there."""
-        if not self.are_wanted(config):
+        """Writes the letters, and returns once they are committed or cannot be."""
+        if not self.are_enabled(config):
             return
         pause_s = FIRST_RETRY_S
         for attempt in range(1, ATTEMPTS + 1):
@@ -122,31 +123,31 @@ class DeadLetters:
         copies = copied(source, letters) if config.errors_deadletterqueue_copy_record_enable else {}
         now_ms = self._environment.clock.now_ms()
         records = [
-            letter_record(key, source, offset, letter, copies.get(offset, NOTHING), now_ms)
+            letter_record(key, source, offset, letter, copies.get(offset, NO_COPY), now_ms)
             for letter in letters
             for offset in range(letter.first, letter.last + 1)
         ]
-        for built in batches_of(records, target.config.max_message_bytes):
-            appended = target.append(memoryview(built), now_ms, for_all=True)
+        for encoded in batches_of(records, target.config.max_message_bytes):
+            appended = target.append(memoryview(encoded), now_ms, for_all=True)
             await target.committed(appended.last_offset + 1, self._environment.config.request_timeout_ms)
 
     async def _target(self, topic: str, index: int) -> Partition:
-        """The partition of the queue for one of the source's, in a topic that is made if need be and may be. Raises
-        KafkaError."""
-        is_there = self._environment.image.topic(topic) is not None
-        self._check(topic, is_there)
-        if not is_there:
+        """Returns the queue's partition for a source partition, and creates the topic where it is missing and may be
+        created. Raises KafkaError."""
+        exists = self._environment.image.topic(topic) is not None
+        self._check(topic, exists)
+        if not exists:
             await self._create(topic)
         await self._environment.topics.made((topic,))
         partitions = self._environment.replicas.topic(topic)
         return self._environment.replicas.leader(topic, index % max(len(partitions), 1))
 
-    def _check(self, topic: str, is_there: bool) -> None:
-        """Raises INVALID_TOPIC_EXCEPTION, INVALID_CONFIG of a topic that may not be a queue."""
+    def _check(self, topic: str, exists: bool) -> None:
+        """Raises INVALID_TOPIC_EXCEPTION, INVALID_CONFIG for a topic that may not be a queue."""
         config = self._environment.config
         if topic.startswith(INTERNAL):
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic}: a dead-letter queue is no internal topic")
-        if is_there:
+        if exists:
             configured = config.log_config(self._environment.image.topic_configs(topic))
             if not configured.errors_deadletterqueue_group_enable:
                 raise KafkaError(
@@ -155,30 +156,33 @@ class DeadLetters:
         prefix = config.errors_deadletterqueue_topic_name_prefix
         if not topic.startswith(prefix):
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic}: a dead-letter queue begins with {prefix}")
-        if not is_there and not config.errors_deadletterqueue_auto_create_topics_enable:
+        if not exists and not config.errors_deadletterqueue_auto_create_topics_enable:
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"{topic} is not there, and is not to be made")
 
     async def _create(self, topic: str) -> None:
-        """Raises KafkaError."""
+        """Creates the queue's topic. Raises KafkaError."""
         from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 
-        configs = [CreatableTopicConfig(name=name, value=value) for name, value in OF_A_QUEUE.items()]
-        wanted = CreatableTopic(
+        configs = [CreatableTopicConfig(name=name, value=value) for name, value in QUEUE_CONFIGS.items()]
+        queue = CreatableTopic(
             name=topic,
             num_partitions=DEFAULT_COUNT,
             replication_factor=DEFAULT_COUNT,
             assignments=[],
             configs=configs,
         )
-        request = CreateTopicsRequest(topics=[wanted], timeout_ms=CREATE_TIMEOUT_MS)
+        request = CreateTopicsRequest(topics=[queue], timeout_ms=CREATE_TIMEOUT_MS)
         response = await self._environment.topics.create(request)
         code = response.topics[0].error_code
         if code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
             raise KafkaError(error_code(code), response.topics[0].error_message)
 
 
-def letter_record(key: ShareKey, source: Partition, offset: int, letter: Letter, copy: Copy, now_ms: int) -> Record:
-    told = {
+def letter_record(
+    key: ShareKey, source: Partition, offset: int, letter: Letter, copy: RecordCopy, now_ms: int
+) -> Record:
+    """Returns the letter of one record, as the queue has it."""
+    fields = {
         "topic": source.name.topic,
         "partition": str(source.name.partition),
         "offset": str(offset),
@@ -186,15 +190,15 @@ def letter_record(key: ShareKey, source: Partition, offset: int, letter: Letter,
         "delivery.count": str(letter.delivery_count),
         "message": letter.reason,
     }
-    headers: list[tuple[str, bytes | None]] = [(HEADER + name, value.encode()) for name, value in told.items()]
+    headers: list[tuple[str, bytes | None]] = [(HEADER + name, value.encode()) for name, value in fields.items()]
     return Record(0, now_ms, copy.key, copy.value, headers)
 
 
 def batches_of(records: Sequence[Record], max_bytes: int) -> Iterator[bytearray]:
-    """The records in batches that the queue takes; one that is too large for it goes without its copy."""
-    built = build(records)
-    if len(built) <= max_bytes:
-        yield built
+    """Yields the records in batches that the queue takes; a record that is too large for it goes without its copy."""
+    encoded = build(records)
+    if len(encoded) <= max_bytes:
+        yield encoded
     elif len(records) > 1:
         half = len(records) // 2
         yield from batches_of(records[:half], max_bytes)
@@ -203,14 +207,15 @@ def batches_of(records: Sequence[Record], max_bytes: int) -> Iterator[bytearray]
         yield build([records[0]._replace(key=None, value=None)])
 
 
-def copied(source: Partition, letters: Iterable[Letter]) -> dict[int, Copy]:
-    """Keys and values by offset; records that are gone from the log are left out."""
-    wanted = {offset for letter in letters for offset in range(letter.first, letter.last + 1)}
-    return {record.offset: Copy(record.key, record.value) for record in _read(source, wanted)}
+def copied(source: Partition, letters: Iterable[Letter]) -> dict[int, RecordCopy]:
+    """Returns keys and values by offset; leaves out records that are gone from the log."""
+    offsets = {offset for letter in letters for offset in range(letter.first, letter.last + 1)}
+    return {record.offset: RecordCopy(record.key, record.value) for record in _read(source, offsets)}
 
 
-def _read(source: Partition, wanted: set[int]) -> Iterator[Record]:
-    left = sorted(wanted)
+def _read(source: Partition, offsets: set[int]) -> Iterator[Record]:
+    """Yields the records at these offsets that are in the log and committed."""
+    left = sorted(offsets)
     while left:
         offset = max(left[0], source.log_start_offset)
         if offset >= source.high_watermark:
@@ -222,5 +227,5 @@ def _read(source: Partition, wanted: set[int]) -> Iterator[Record]:
             offset = header.next_offset
             if header.is_control or header.last_offset < left[0]:
                 continue
-            yield from (record for record in read_records(view, position, header) if record.offset in wanted)
-        left = [each for each in left if each >= offset]
+            yield from (record for record in read_records(view, position, header) if record.offset in offsets)
+        left = [later for later in left if later >= offset]

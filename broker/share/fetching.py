@@ -1,7 +1,7 @@
-"""One ShareFetch at work: where to read, what to acquire, and the wait until there is something.
+"""One ShareFetch: reads, acquires, and waits until there are records.
 
-Reading and acquiring are one step that nobody comes between. A fetch that has too little waits for appends, and for
-records that come free: released, timed out, or room made by acknowledgements. Source: DelayedShareFetch,
+Reading and acquiring are one step that no other request interrupts. A fetch that has too little waits for appends, for
+records that are released or time out, and for room that acknowledgements make. Source: DelayedShareFetch,
 ShareFetchUtils (KIP-932, KIP-1206).
 """
 
@@ -23,12 +23,12 @@ from coordinator.share_partition.request import Acquired, AcquireRequest
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import Buffer
 
-AHEAD: Final = 100
-"""Records that are looked into beyond what is asked for: some of them may have to wait."""
+LOOKAHEAD_RECORDS: Final = 100
+"""How many records are scanned beyond those requested, since some may have to wait for their time or key."""
 
 
-class Found(NamedTuple):
-    """What a partition answers."""
+class PartitionAnswer(NamedTuple):
+    """The records that a member gets of one partition, or the partition's error."""
 
     records: Buffer = b""
     acquired: Sequence[Acquired] = ()
@@ -36,136 +36,139 @@ class Found(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A share partition that may have something, with what was read of it."""
+    """A share partition from which a member may acquire, with the records read from `offset` on."""
 
-    named: PartitionId
+    partition_id: PartitionId
     hosted: Hosted
     offset: int
     records: memoryview
 
 
 class ShareFetching:
-    """The fetch of one request; `found` has what its partitions answer."""
+    """The fetch of one request; `answers` has those partitions that gave records or an error."""
 
     def __init__(
         self,
         groups: ShareGroups,
         group_id: str,
-        named: Sequence[PartitionId],
+        partition_ids: Sequence[PartitionId],
         acquire_request: AcquireRequest,
         limits: FetchParams,
     ) -> None:
         self._groups = groups
         self._group_id = group_id
-        self._named = named
+        self._partition_ids = partition_ids
         self._acquire_request = acquire_request
         self._limits = limits
-        self.found: dict[PartitionId, Found] = {}
+        self.answers: dict[PartitionId, PartitionAnswer] = {}
 
     def attempt(self, *, is_last: bool = False) -> bool:
-        """Acquires what there is, if it is enough, or this is the last attempt; whether the fetch is over."""
+        """Acquires the records that there are, if they are enough or this is the last attempt. Returns True when the
+        fetch is over."""
         is_over = self._attempt(is_last)
         while is_over is None:
             is_over = self._attempt(is_last)
         return is_over
 
     def _attempt(self, is_last: bool) -> bool | None:
-        """As `attempt`; None if that is to be done again."""
-        self.found.clear()
-        hosted = self._hosted()
-        if self._wants_nothing or (self._named and len(self.found) == len(self._named)):
+        """Tries as `attempt` does; None to try again."""
+        self.answers.clear()
+        partitions = self._hosted()
+        if self._needs_no_records or (self._partition_ids and len(self.answers) == len(self._partition_ids)):
             return True
-        candidates = self._read(hosted)
-        size = sum(len(each.records) for each in candidates)
-        if not is_last and size < max(self._limits.min_bytes, 1) and not self.found:
+        candidates = self._read(partitions)
+        size = sum(len(candidate.records) for candidate in candidates)
+        if not is_last and size < max(self._limits.min_bytes, 1) and not self.answers:
             return False
         left = self._acquire_request.max_records
-        for each in candidates:
-            found, count = self._acquire(each, left)
+        for candidate in candidates:
+            answer, count = self._acquire(candidate, left)
             left -= count
             if count:
-                self.found[each.named] = found
-        if not self.found and any(self._place(each.hosted) != each.offset for each in candidates):
-            return None  # what was there is aborted, or gone, or not to be had yet: there may be more behind it
-        return is_last or bool(self.found)
+                self.answers[candidate.partition_id] = answer
+        if not self.answers and any(
+            self._fetch_offset(candidate.hosted) != candidate.offset for candidate in candidates
+        ):
+            return None  # the records read are aborted, or gone, or have to wait: there may be more behind them
+        return is_last or bool(self.answers)
 
     @property
-    def _wants_nothing(self) -> bool:
-        """Who asks for no record is told of the partitions that have none to give, and no more."""
+    def _needs_no_records(self) -> bool:
+        """True of a request for no records, which gets the errors of partitions and no more."""
         return self._acquire_request.max_records <= 0 or self._limits.max_bytes <= 0
 
     def _hosted(self) -> list[tuple[PartitionId, Hosted]]:
-        """The share partitions; those that cannot be fetched from have their error found."""
-        result = []
-        for named in self._named:
+        """Returns the share partitions that can be fetched from; the others get their error as answer."""
+        partitions = []
+        for partition_id in self._partition_ids:
             try:
-                hosted = self._groups.hosted(self._group_id, named)
+                hosted = self._groups.hosted(self._group_id, partition_id)
             except KafkaError as error:
-                self.found[named] = Found(error=error)
+                self.answers[partition_id] = PartitionAnswer(error=error)
                 continue
             if hosted.error is not None:
-                self.found[named] = Found(error=hosted.error)
+                self.answers[partition_id] = PartitionAnswer(error=hosted.error)
             else:
-                result.append((named, hosted))
-        return result
+                partitions.append((partition_id, hosted))
+        return partitions
 
-    def _place(self, hosted: Hosted) -> int | None:
-        """Where to read; None if there is no room for more."""
+    def _fetch_offset(self, hosted: Hosted) -> int | None:
+        """Returns the offset to read from; None while the share partition has no room for more."""
         engine = hosted.engine
         if not engine.is_active:
             return None
-        if hosted.learning is not None:
-            return hosted.learning.place(self._acquire_request.member_id)
+        if hosted.scanner is not None:
+            return hosted.scanner.fetch_offset(self._acquire_request.member_id)
         return engine.next_fetch_offset() if engine.can_acquire else None
 
-    def _read(self, hosted: Sequence[tuple[PartitionId, Hosted]]) -> list[Candidate]:
-        """What the logs have where the share partitions want to read, as far as they have room."""
-        places = [(named, share, self._place(share)) for named, share in hosted]
-        ready = [(named, share, offset) for named, share, offset in places if offset is not None]
-        result: list[Candidate] = []
-        for named, share, offset in ready:
+    def _read(self, partitions: Sequence[tuple[PartitionId, Hosted]]) -> list[Candidate]:
+        """Reads the logs of those share partitions that have room, from where each of them goes on."""
+        offsets = [(partition_id, share, self._fetch_offset(share)) for partition_id, share in partitions]
+        ready = [(partition_id, share, offset) for partition_id, share, offset in offsets if offset is not None]
+        candidates: list[Candidate] = []
+        for partition_id, share, offset in ready:
             try:
                 snapshot = share.partition.snapshot(self._limits.isolation_level)
                 records = share.partition.read(snapshot, offset, self._limits.max_bytes // len(ready), True)
             except KafkaError as error:
                 if error.code is ErrorCode.OFFSET_OUT_OF_RANGE and offset < share.partition.log_start_offset:
                     move_log_start(share.engine, share.partition.log_start_offset)
-                    return self._read(hosted)  # from the start of the log, which is not out of range
-                self.found[named] = Found(error=error)
+                    return self._read(partitions)  # from the start of the log, which is not out of range
+                self.answers[partition_id] = PartitionAnswer(error=error)
                 continue
             if records:
-                result.append(Candidate(named, share, offset, records))
-        return result
+                candidates.append(Candidate(partition_id, share, offset, records))
+        return candidates
 
-    def _acquire(self, candidate: Candidate, left: int) -> tuple[Found, int]:
-        """What the member gets of one partition, and how many records those are."""
+    def _acquire(self, candidate: Candidate, left: int) -> tuple[PartitionAnswer, int]:
+        """Acquires for the member as many records of one partition as are `left`, and returns them with their count."""
         if left <= 0:
-            return Found(), 0
+            return PartitionAnswer(), 0
         _, hosted, offset, view = candidate
         until = max(offset, hosted.engine.end_offset + 1) + left
-        learning = hosted.learning
-        batches = reading.scan(view, until if learning is None else until + AHEAD)
+        scanner = hosted.scanner
+        batches = reading.scan(view, until if scanner is None else until + LOOKAHEAD_RECORDS)
         aborted: Sequence[tuple[int, int]] = ()
         if self._limits.committed_only:
             aborted = reading.aborted_batches(view, batches, hosted.partition.aborted_in(offset, view))
-        if learning is not None:
-            learning.learn(view, offset, batches, aborted)
+        if scanner is not None:
+            scanner.scan(view, offset, batches, aborted)
         acquired = hosted.acquire(self._acquire_request._replace(max_records=left), offset, batches, aborted)
         if not acquired:
-            return Found(), 0
-        cover = reading.covering if learning is None else reading.sparse
+            return PartitionAnswer(), 0
+        cover = reading.covering if scanner is None else reading.sparse
         records = cover(view, batches, acquired)
-        return Found(records, acquired), sum(each.size for each in acquired)
+        return PartitionAnswer(records, acquired), sum(acquired_range.size for acquired_range in acquired)
 
     @property
-    def is_in_line(self) -> bool:
-        """Whether others wait already for what this fetch wants."""
-        found = (self._groups.find(self._group_id, named) for named in self._named)
-        return any(hosted is not None and hosted.queue for hosted in found)
+    def others_wait(self) -> bool:
+        """True when other fetches wait already for records of these partitions."""
+        partitions = (self._groups.find(self._group_id, partition_id) for partition_id in self._partition_ids)
+        return any(hosted is not None and hosted.queue for hosted in partitions)
 
     async def wait(self, *, comes_last: bool) -> None:
-        """Until there is enough, or the time is up. With `comes_last`, those who wait already get what they are just
-        offered: or else the members that have records would get all others too, with each acknowledgement."""
+        """Waits until there are enough records, or the time is up. With `comes_last`, fetches that wait already go
+        first: else each acknowledgement would bring the members that have records all the others as well."""
         deadline = Deadline(self._groups.environment.clock, self._limits.max_wait_ms)
         if comes_last:
             await asyncio.sleep(0)
@@ -184,12 +187,13 @@ class ShareFetching:
                     hosted.queue.done(waiter)
 
     def _watch(self, waiter: Sleeper) -> list[Hosted]:
-        """Has the waiter woken by the logs that may be read, and by the share partitions themselves."""
+        """Registers the waiter with the share partitions, and with those logs that may be read; returns the share
+        partitions."""
         watched = []
         for _, hosted in self._hosted():
             hosted.queue.add(waiter)
-            learning = hosted.learning
-            if self._place(hosted) is not None if learning is None else learning.awaits_log:
+            scanner = hosted.scanner
+            if self._fetch_offset(hosted) is not None if scanner is None else scanner.awaits_log:
                 hosted.partition.waiters[waiter] = None
             watched.append(hosted)
         return watched

@@ -1,7 +1,7 @@
 """ShareGroups: the share partitions and share sessions of this broker.
 
-A share partition is loaded when a member first fetches from it, and goes when this broker leads its partition no more,
-or the last member of its group has closed its connection. Source: SharePartitionManager (KIP-932).
+A share partition is loaded when a member first fetches from it, and given up when this broker leads its partition no
+more, or the last member of its group has closed its connection. Source: SharePartitionManager (KIP-932).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FEATURE = "share.version"
 
 
 class ShareGroups:
-    """The share groups that handlers call."""
+    """The share partitions and share sessions of this broker, as handlers use them."""
 
     def __init__(
         self, environment: Environment, coordinator: GroupCoordinator, shares: ShareCoordinator, workers: Workers
@@ -51,10 +51,11 @@ class ShareGroups:
         self._initializing: dict[str, asyncio.Task[object]] = {}
 
     def start(self) -> None:
-        """Follow the image from now on."""
+        """Follows the image from now on."""
         self.environment.loader.subscribe(by_change(self._changed))
 
     def stop(self) -> None:
+        """Gives up all share partitions."""
         for hosted in list(self._hosted.values()):
             self.give_up(hosted)
 
@@ -79,7 +80,7 @@ class ShareGroups:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
 
     def find(self, group_id: str, named: PartitionId) -> Hosted | None:
-        """Returns the share partition, if it is here."""
+        """Returns the share partition; None where it is not loaded."""
         return self._hosted.get(ShareKey(group_id, *named))
 
     def hosted(self, group_id: str, named: PartitionId) -> Hosted:
@@ -127,7 +128,8 @@ class ShareGroups:
         task.add_done_callback(forget)
 
     async def initialized(self, group_id: str, timeout_s: float) -> bool:
-        """Waits for the group's state that is being initialized; False if there was none."""
+        """Waits, for so long at most, while the group's state is being initialized. Returns True once it is; False
+        where it takes longer, or none is being initialized."""
         task = self._initializing.get(group_id)
         if task is None:
             return False

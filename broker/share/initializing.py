@@ -1,4 +1,4 @@
-"""Initializes the state of share partitions: the persister writes it, the group notes it.
+"""Initializes the state of share partitions: the persister writes it, and the group stores that it did.
 
 Source: GroupCoordinatorService.persisterInitialize (KIP-932).
 """
@@ -22,7 +22,7 @@ log = get_logger("broker.share")
 async def initialize(
     persister: Persister, coordinator: GroupCoordinator, initialization: Initialize
 ) -> Mapping[ShareKey, KafkaError]:
-    """Initializes the state, and has the group note it; returns the errors."""
+    """Initializes the state, and has the group store that; returns the errors."""
     keys = [
         (ShareKey(initialization.group_id, topic_id, index), offset)
         for topic_id, partitions in initialization.offsets.items()
@@ -40,12 +40,14 @@ async def initialize(
             raise result
     if failed:
         log.warning(
-            "state of share partitions not made", group=initialization.group_id, reason=str(next(iter(failed.values())))
+            "state of share partitions not initialized",
+            group=initialization.group_id,
+            reason=str(next(iter(failed.values()))),
         )
-    tell = uninitialized if failed else initialized
+    decide = uninitialized if failed else initialized
     try:
-        await coordinator.decided(initialization.group_id, tell, initialization, None)
+        await coordinator.decided(initialization.group_id, decide, initialization, None)
     except KafkaError as error:
-        log.warning("share group not told of its state", group=initialization.group_id, reason=str(error))
+        log.warning("share group did not store its state", group=initialization.group_id, reason=str(error))
         failed.update((key, error) for key, _ in keys)
     return failed

@@ -1,8 +1,8 @@
-"""Persister: where share partitions keep their state, whoever keeps it.
+"""Persister: the store of share partitions' state.
 
-`CoordinatorPersister` asks the share coordinator of this broker; `NoOpPersister` forgets everything. Which one is
-used, group.share.persister.class.name says, by the last part of a class name. Source: Kafka's Persister,
-DefaultStatePersister and NoOpStatePersister (KIP-932).
+`CoordinatorPersister` uses the share coordinator of this broker; `NoOpPersister` stores nothing. The last part of the
+class name in group.share.persister.class.name selects one. Source: Kafka's Persister, DefaultStatePersister and
+NoOpStatePersister (KIP-932).
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ A = TypeVar("A")
 ATTEMPTS = 10
 FIRST_RETRY_S = 0.005
 LAST_RETRY_S = 1.0
-"""A coordinator that loads its partition is ready after milliseconds, or after a few seconds: Kafka asks again after
-one, and up to five times."""
+"""A coordinator that loads its partition is ready after milliseconds, or after a few seconds: Kafka retries after one,
+and up to five times."""
 
-PASSING = frozenset(
+TRANSIENT = frozenset(
     {
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -38,73 +38,74 @@ PASSING = frozenset(
 
 
 class Persister(Protocol):
-    """All raise KafkaError. `write` answers by a future that may be done, since acknowledgements wait for it."""
+    """The store; all methods raise KafkaError."""
 
     async def initialize(self, key: ShareKey, state_epoch: int, start_offset: int) -> None:
-        """A state to begin with; start offset -1 leaves it to the group's reset strategy."""
+        """Writes an initial state; with start offset -1 the group's reset strategy decides where it begins."""
         ...
 
     async def read(self, key: ShareKey, leader_epoch: int) -> ShareState:
-        """The state, for the leader of the partition."""
+        """Returns the state, and fences writes of earlier leaders of the partition."""
         ...
 
     def write(self, key: ShareKey, written: StateWrite) -> asyncio.Future[None]:
-        """What has changed."""
+        """Writes a change of the state, and returns a future, which may be done already: acknowledgements wait for
+        it."""
         ...
 
     async def summary(self, key: ShareKey) -> Summary:
-        """Epochs, start offset and delivery-complete count."""
+        """Returns the state's epochs, start offset and delivery-complete count."""
         ...
 
     async def delete(self, key: ShareKey) -> None:
-        """The state is forgotten."""
+        """Deletes the state."""
         ...
 
 
 class CoordinatorPersister:
-    """The default: the share coordinator, which on one node is here."""
+    """The default: the state is in the share coordinator, which on one node is here."""
 
     def __init__(self, coordinator: ShareCoordinator) -> None:
         self._coordinator = coordinator
 
     async def initialize(self, key: ShareKey, state_epoch: int, start_offset: int) -> None:
-        await self._ask(
+        await self._decide(
             key, lambda shard, ticket, now_ms: shard.initialize(key, state_epoch, start_offset, ticket, now_ms)
         )
 
     async def read(self, key: ShareKey, leader_epoch: int) -> ShareState:
-        return await self._ask(key, lambda shard, ticket, now_ms: shard.read(key, leader_epoch, ticket, now_ms))
+        return await self._decide(key, lambda shard, ticket, now_ms: shard.read(key, leader_epoch, ticket, now_ms))
 
     def write(self, key: ShareKey, written: StateWrite) -> asyncio.Future[None]:
         return self._coordinator.decide(key, lambda shard, ticket, now_ms: shard.write(key, written, ticket, now_ms))
 
     async def summary(self, key: ShareKey) -> Summary:
-        return await self._ask(key, lambda shard, ticket, now_ms: shard.summary(key, ticket, now_ms))
+        return await self._decide(key, lambda shard, ticket, now_ms: shard.summary(key, ticket, now_ms))
 
     async def delete(self, key: ShareKey) -> None:
-        await self._ask(key, lambda shard, ticket, now_ms: shard.delete(key, ticket, now_ms))
+        await self._decide(key, lambda shard, ticket, now_ms: shard.delete(key, ticket, now_ms))
 
-    async def _ask(self, key: ShareKey, decide: Decide[A]) -> A:
-        """Asks until the coordinator is ready, or one that says no."""
+    async def _decide(self, key: ShareKey, decide: Decide[A]) -> A:
+        """Returns the shard's answer; retries while the coordinator is not ready. Raises any other KafkaError."""
         pause_s = FIRST_RETRY_S
         for attempt in range(ATTEMPTS):
             try:
                 await self._coordinator.ensure_topic(key)
                 return await self._coordinator.decide(key, decide)
             except KafkaError as error:
-                seen = seen_by_client(error)
-                if seen.code not in PASSING or attempt == ATTEMPTS - 1:
-                    raise seen from error
+                client_error = seen_by_client(error)
+                if client_error.code not in TRANSIENT or attempt == ATTEMPTS - 1:
+                    raise client_error from error
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, LAST_RETRY_S)
         raise AssertionError("the last attempt returns or raises")
 
 
 class NoOpPersister:
-    """Keeps nothing: each leader begins where the group's reset strategy says."""
+    """Stores nothing: each leader begins where the group's reset strategy says."""
 
     async def initialize(self, key: ShareKey, state_epoch: int, start_offset: int) -> None:
-        """Nothing to do."""
+        """Does nothing."""
 
     async def read(self, key: ShareKey, leader_epoch: int) -> ShareState:
         from coordinator.share.records import ShareState
@@ -122,22 +123,22 @@ class NoOpPersister:
         return Summary()
 
     async def delete(self, key: ShareKey) -> None:
-        """Nothing to do."""
+        """Does nothing."""
 
 
 PERSISTERS: dict[str, Callable[[ShareCoordinator], Persister]] = {
     "DefaultStatePersister": CoordinatorPersister,
     "NoOpStatePersister": lambda _: NoOpPersister(),
 }
-"""By the last part of group.share.persister.class.name."""
+"""Makes a persister, by the last part of group.share.persister.class.name."""
 
 
 def make_persister(class_name: str, coordinator: ShareCoordinator) -> Persister:
-    """Raises INVALID_CONFIG for a class that is neither of Kafka's two."""
+    """Returns the persister of that class. Raises INVALID_CONFIG for a class that is neither of Kafka's two."""
     make = PERSISTERS.get(class_name.rpartition(".")[2])
     if make is None:
-        known = ", ".join(PERSISTERS)
+        names = ", ".join(PERSISTERS)
         raise KafkaError(
-            ErrorCode.INVALID_CONFIG, f"group.share.persister.class.name {class_name}: it must be one of {known}"
+            ErrorCode.INVALID_CONFIG, f"group.share.persister.class.name {class_name}: it must be one of {names}"
         )
     return make(coordinator)

@@ -1,8 +1,8 @@
 """The fetches that wait for records of a share partition, in the order in which they came.
 
-Room that acknowledgements make is offered to one after the other, and only as long as there is some: of sixteen
-consumers that share a partition, most wait, and to wake all of them for each acknowledgement would take more time than
-the fetch that it was for. Kafka's DelayedShareFetch in its purgatory.
+Room that acknowledgements make is offered to one fetch after the other, and only as long as there is some: of sixteen
+consumers that share a partition most wait, and to wake all of them at each acknowledgement would take more time than
+the one fetch that gets the room. Source: Kafka's purgatory of DelayedShareFetch.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from collections.abc import Callable
 from broker.exchange.sleeper import Sleeper
 
 
-class Queue:
-    """Waiters of one share partition."""
+class FetchQueue:
+    """The waiting fetches of one share partition."""
 
     __slots__ = ("_has_room", "_is_offered", "_turns", "_waiters")
 
@@ -23,8 +23,8 @@ class Queue:
         self._has_room = has_room
         self._waiters: dict[Sleeper, None] = {}
         self._turns: deque[Sleeper] = deque()
-        """The waiters of the last offer that had no turn yet: each has one, so that an offer comes to an end if nobody
-        can make use of it."""
+        """The waiters that had no turn yet since the last offer: each has one, so that an offer ends when nobody can
+        use it."""
         self._is_offered = False
 
     def __bool__(self) -> bool:
@@ -40,12 +40,12 @@ class Queue:
             self._next()
 
     def wake_all(self) -> None:
-        """Wakes all: everything may be different."""
+        """Wakes all waiters."""
         for waiter in tuple(self._waiters):
             waiter.wake()
 
     def offer(self) -> None:
-        """Offers room, after this turn of the event loop, in which the member that made it may take it again."""
+        """Offers room to the waiters after this turn of the event loop, in which the member that made it may use it."""
         if self._waiters and not self._is_offered:
             self._is_offered = True
             asyncio.get_running_loop().call_soon(self._offered)

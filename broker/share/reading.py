@@ -1,6 +1,6 @@
-"""Scans the bytes that a share partition has read: the batches' offsets, and which are aborted.
+"""Walks the bytes that a share partition has read: the batches' offsets, and which of them are aborted.
 
-Only as many batches are looked at as can be acquired: five numbers of each, no objects of records.
+It looks at as many batches as can be acquired, and no more: at a few numbers of each header, without its records.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from protocol.types import Buffer
 from storage.segment.txn_index import AbortedTxn
 
 OFFSETS: Final = struct.Struct(">qi11xi")
-"""Base offset, batch length, last offset delta: the fields of a batch's place in its first 27 bytes."""
+"""Base offset, batch length and last offset delta, in the first 27 bytes of a batch."""
 
 SPARSE: Final = 2
-"""Batches of which nothing was acquired are left out of an answer that gets smaller by this factor."""
+"""Batches without acquired records are left out where the answer gets smaller by this factor."""
 
 
 def scan(view: memoryview, until: int) -> list[FetchedBatch]:
     """Returns the whole batches that begin at or before the offset `until`."""
-    result: list[FetchedBatch] = []
+    batches: list[FetchedBatch] = []
     # Thirty times for each fetch: names are looked up before, and a tuple is made past its class's constructor.
-    add, make, unpack = result.append, tuple.__new__, OFFSETS.unpack_from
+    add, make, unpack = batches.append, tuple.__new__, OFFSETS.unpack_from
     position, size, overhead = 0, len(view), batch.LOG_OVERHEAD
     last_header = size - batch.HEADER_SIZE
     while position <= last_header:
@@ -38,7 +38,7 @@ def scan(view: memoryview, until: int) -> list[FetchedBatch]:
             break
         add(make(FetchedBatch, (base, base + delta, position, end)))
         position = end
-    return result
+    return batches
 
 
 def covering(view: memoryview, fetched: Iterable[FetchedBatch], acquired: list[Acquired]) -> memoryview:
@@ -54,7 +54,7 @@ def covering(view: memoryview, fetched: Iterable[FetchedBatch], acquired: list[A
 
 
 def sparse(view: memoryview, fetched: Sequence[FetchedBatch], acquired: list[Acquired]) -> Buffer:
-    """Returns the bytes of the batches that have the acquired records, without those in between if that saves much."""
+    """Returns the bytes of the batches that have acquired records, without those in between if that saves much."""
     needed: list[FetchedBatch] = []
     at = 0
     for entry in fetched:
@@ -73,13 +73,13 @@ def sparse(view: memoryview, fetched: Sequence[FetchedBatch], acquired: list[Acq
 def aborted_batches(
     view: Buffer, fetched: Iterable[FetchedBatch], transactions: Iterable[AbortedTxn]
 ) -> list[tuple[int, int]]:
-    """Returns the offsets of batches whose transaction was aborted. `transactions` may begin before the bytes that were
-    read."""
+    """Returns the first and last offset of each batch whose transaction was aborted. `transactions` may begin before
+    the bytes that were read."""
     waiting = deque(sorted(transactions, key=lambda transaction: transaction.first_offset))
     if not waiting:
         return []
     aborted: set[int] = set()
-    result = []
+    batches = []
     for entry in fetched:
         header = batch.read_header(view, entry.position)
         while waiting and waiting[0].first_offset <= entry.last:
@@ -88,8 +88,8 @@ def aborted_batches(
             if _is_abort(view, entry.position, header):
                 aborted.discard(header.producer_id)
         elif header.is_transactional and header.producer_id in aborted:
-            result.append((entry.first, entry.last))
-    return result
+            batches.append((entry.first, entry.last))
+    return batches
 
 
 def _is_abort(view: Buffer, position: int, header: batch.BatchHeader) -> bool:

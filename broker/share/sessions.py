@@ -1,4 +1,4 @@
-"""Share sessions: the partitions that a member fetches, so that it names only changes.
+"""Share sessions: the partitions that a member fetches, so that its requests name only changes.
 
 A session belongs to a member of a group and to the connection that opened it: when that closes, the session ends, and
 the member's acquired records are available again. Source: ShareSessionCache, ShareSession (KIP-932).
@@ -41,7 +41,7 @@ class ShareSession:
         self.epoch = 1
         self.connection = connection
         self.partitions: dict[PartitionId, bool] = dict.fromkeys(partitions, False)
-        """The partitions, each with True when the next answer must have it though it has no records."""
+        """The partitions, each with True when the next answer has to include it even without records."""
 
     def advance(self) -> None:
         """Advances the epoch, from 1 to 2^31 - 1 and then from 1 again."""

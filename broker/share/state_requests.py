@@ -1,4 +1,4 @@
-"""The common part of the handlers of share partitions' state: every partition is processed, and answered on its own. A
+"""The common part of the handlers of share partitions' state: processes and answers every partition on its own. A
 partition that is named twice is processed twice, and has the last answer.
 
 Source: ShareCoordinatorService (KIP-932).
@@ -41,7 +41,7 @@ class NamedTopic(Protocol[P_co]):
 
 
 class StateRequest(Protocol[P_co]):
-    """One of the five requests."""
+    """One of the five requests about share partitions' state."""
 
     @property
     def group_id(self) -> str: ...
@@ -81,6 +81,6 @@ async def decided(coordinator: ShareCoordinator, key: ShareKey, decide: Decide[A
     try:
         answer: A | None = await coordinator.decide(key, decide)
     except KafkaError as error:
-        seen = seen_by_client(error)
-        return None, Failure(seen.code, seen.message)
+        client_error = seen_by_client(error)
+        return None, Failure(client_error.code, client_error.message)
     return answer, Failure()

@@ -16,7 +16,7 @@ from coordinator.share_partition.states import ACQUIRED, ARCHIVING, MEANS, RENEW
 from protocol.errors import ErrorCode, KafkaError
 
 
-class Said(NamedTuple):
+class Acknowledgement(NamedTuple):
     """Records first to last, and one type for all of them, or one for each."""
 
     first: int
@@ -25,7 +25,7 @@ class Said(NamedTuple):
 
 
 def acknowledge(
-    partition: SharePartition, member_id: str, acknowledgements: Iterable[Said], now_ms: int
+    partition: SharePartition, member_id: str, acknowledgements: Iterable[Acknowledgement], now_ms: int
 ) -> Change | None:
     """The change that the acknowledgements ask for, to be written; None if there is nothing to write.
 
@@ -43,7 +43,9 @@ def acknowledge(
     return partition.seal(change) if change.batches else None
 
 
-def _acknowledge(partition: SharePartition, member_id: str, acknowledgement: Said, change: Change, now_ms: int) -> None:
+def _acknowledge(
+    partition: SharePartition, member_id: str, acknowledgement: Acknowledgement, change: Change, now_ms: int
+) -> None:
     for batch in _batches(partition, acknowledgement):
         if batch.last < partition.start_offset:
             continue
@@ -63,7 +65,7 @@ def _acknowledge(partition: SharePartition, member_id: str, acknowledgement: Sai
                 partition.delivery_complete_count += partition.from_start(run)
 
 
-def _batches(partition: SharePartition, acknowledgement: Said) -> Sequence[InFlightBatch]:
+def _batches(partition: SharePartition, acknowledgement: Acknowledgement) -> Sequence[InFlightBatch]:
     """The batches that the offsets are in, which must be in flight."""
     cache = partition.cache
     floor = cache.floor(acknowledgement.first)
@@ -85,7 +87,7 @@ def _batches(partition: SharePartition, acknowledgement: Said) -> Sequence[InFli
 
 
 def _runs(
-    partition: SharePartition, batch: InFlightBatch, acknowledgement: Said, member_id: str
+    partition: SharePartition, batch: InFlightBatch, acknowledgement: Acknowledgement, member_id: str
 ) -> Iterator[tuple[Run, int]]:
     """The runs of a batch with what is said of each, all checked to be the member's to speak of."""
     if not batch.is_tracked:
@@ -106,7 +108,7 @@ def _runs(
             yield run, kind
 
 
-def _spans(acknowledgement: Said, first: int, last: int) -> Iterator[tuple[int, int, int]]:
+def _spans(acknowledgement: Acknowledgement, first: int, last: int) -> Iterator[tuple[int, int, int]]:
     """Offsets from `first` to `last` by runs of the same type."""
     if len(acknowledgement.types) == 1:
         if first <= last:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from broker.exchange.sleeper import Sleeper
-from broker.share.queue import Queue
+from broker.share.queue import FetchQueue
 
 
 class Line:
@@ -14,7 +14,7 @@ class Line:
 
     def __init__(self, room: int) -> None:
         self.room = room
-        self.queue = Queue(lambda: self.room > 0)
+        self.queue = FetchQueue(lambda: self.room > 0)
         self.waiters = [Sleeper(1) for _ in range(3)]
         for waiter in self.waiters:
             self.queue.add(waiter)

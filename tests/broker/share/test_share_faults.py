@@ -35,7 +35,7 @@ def test_an_alarm_that_fails_has_the_share_partition_loaded_anew(
         before = groups._hosted[key]
         with monkeypatch.context() as patched:
             patched.setattr(hosted, "expire", fail)
-            before._ring()
+            before._expire()
         assert key not in groups._hosted
         _, response = await eventually(fetching, epoch)
         assert acquired(response) == [(0, 2, 1)]

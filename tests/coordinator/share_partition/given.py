@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from coordinator.share.batches import StateBatch
-from coordinator.share_partition.acknowledge import Said, acknowledge
+from coordinator.share_partition.acknowledge import Acknowledgement, acknowledge
 from coordinator.share_partition.acquire import acquire
 from coordinator.share_partition.request import BATCH_OPTIMIZED, Acquired, AcquireRequest, FetchedBatch
 from coordinator.share_partition.run import Change, Limits
@@ -55,7 +55,7 @@ def say(
     partition: SharePartition, member: str, first: int, last: int, *types: int, now_ms: int = NOW_MS
 ) -> Change | None:
     """Acknowledges; what is to be written."""
-    return acknowledge(partition, member, [Said(first, last, types)], now_ms)
+    return acknowledge(partition, member, [Acknowledgement(first, last, types)], now_ms)
 
 
 def write(partition: SharePartition, change: Change | None, now_ms: int = NOW_MS) -> list[tuple[int, int, int, int]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from coordinator.share_partition.acknowledge import Said, acknowledge
+from coordinator.share_partition.acknowledge import Acknowledgement, acknowledge
 from coordinator.share_partition.acquire import acquire
 from coordinator.share_partition.expiry import expire, move_log_start, release
 from coordinator.share_partition.holdback import Facts, HoldbackRules, hold_back
@@ -169,7 +169,7 @@ class HoldbackSimulation(Simulation):
             member = MEMBERS[turn % 2]
             acquired = self.take(AcquireRequest(member, 1000, 1000), 1 + turn % 3)
             for first, last, _ in acquired:
-                change = acknowledge(self.partition, member, [Said(first, last, [1])], self.now_ms)
+                change = acknowledge(self.partition, member, [Acknowledgement(first, last, [1])], self.now_ms)
                 if change is not None:
                     self.writing.append(change)
             self.check()

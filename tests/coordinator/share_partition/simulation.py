@@ -17,7 +17,7 @@ from coordinator.share.key import ShareKey
 from coordinator.share.records import ShareOutcome, ShareSerde, ShareState
 from coordinator.share.settings import ShareSettings
 from coordinator.share.shard import ShareShard, StateWrite
-from coordinator.share_partition.acknowledge import Said, acknowledge
+from coordinator.share_partition.acknowledge import Acknowledgement, acknowledge
 from coordinator.share_partition.acquire import acquire
 from coordinator.share_partition.expiry import expire, move_log_start, release
 from coordinator.share_partition.request import BATCH_OPTIMIZED, RECORD_LIMIT, AcquireRequest, FetchedBatch
@@ -184,7 +184,7 @@ class Simulation:
         else:
             types = [int(self.random.choice(SAID))]
         try:
-            self._write(acknowledge(self.partition, member, [Said(first, last, types)], self.now_ms))
+            self._write(acknowledge(self.partition, member, [Acknowledgement(first, last, types)], self.now_ms))
         except KafkaError as error:
             if error.code not in (ErrorCode.INVALID_RECORD_STATE, ErrorCode.INVALID_REQUEST):
                 raise
@@ -274,7 +274,7 @@ class Simulation:
                 break
             request = AcquireRequest("m1", 1000, 1000)
             for first, last, _ in acquire(self.partition, request, offset, read, self.now_ms):
-                change = acknowledge(self.partition, "m1", [Said(first, last, [1])], self.now_ms)
+                change = acknowledge(self.partition, "m1", [Acknowledgement(first, last, [1])], self.now_ms)
                 if change is not None:
                     self.writing.append(change)
             self.check()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.share_partition.acknowledge import Said, acknowledge
+from coordinator.share_partition.acknowledge import Acknowledgement, acknowledge
 from coordinator.share_partition.run import Limits
 from coordinator.share_partition.share_partition import SharePartition
 from protocol.errors import ErrorCode, KafkaError
@@ -153,7 +153,7 @@ def test_one_bad_acknowledgement_undoes_the_good_ones_of_the_request() -> None:
     partition = share_partition()
     fetch(partition, "m1", (0, 4), (5, 9), batch_size=5)
     with pytest.raises(KafkaError):
-        acknowledge(partition, "m1", [Said(0, 4, [ACCEPT]), Said(5, 12, [ACCEPT])], NOW_MS)
+        acknowledge(partition, "m1", [Acknowledgement(0, 4, [ACCEPT]), Acknowledgement(5, 12, [ACCEPT])], NOW_MS)
     assert states(partition) == ["0-4 acquired 1 m1", "5-9 acquired 1 m1"]
 
 

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from broker.share.acknowledging import Rules, check
+from broker.share.acknowledging import AcknowledgeRules, check
 from coordinator.share_partition.acknowledge import acknowledge
 from coordinator.share_partition.acquire import acquire
 from coordinator.share_partition.expiry import expire, move_log_start, release
@@ -95,7 +95,7 @@ class Hunt:
             run = self.random.choice(runs)
             member = run.member_id
             raw = [AcknowledgementBatch(first_offset=run.first, last_offset=run.last, acknowledge_types=[1])]
-        acknowledgements = check(raw, Rules(2, self.random.random() < 0.2))
+        acknowledgements = check(raw, AcknowledgeRules(2, self.random.random() < 0.2))
         change = acknowledge(self.partition, member, acknowledgements, self.now_ms)
         self.taken += 1
         self.keep(change)

@@ -19,7 +19,7 @@ from coordinator.share.shard import ShareShard, StateWrite
 from coordinator.share_partition import acknowledge as acknowledging
 from coordinator.share_partition import acquire as acquiring
 from coordinator.share_partition import expiry
-from coordinator.share_partition.acknowledge import Said
+from coordinator.share_partition.acknowledge import Acknowledgement
 from coordinator.share_partition.request import BATCH_OPTIMIZED, RECORD_LIMIT, AcquireRequest, FetchedBatch
 from coordinator.share_partition.run import Change, Limits
 from coordinator.share_partition.share_partition import SharePartition
@@ -256,7 +256,9 @@ class SharePartitionWorld:
             for offset in range(first, last + 1)
         }
         try:
-            change = acknowledging.acknowledge(self.partition, member, [Said(first, last, types)], self.now_ms)
+            change = acknowledging.acknowledge(
+                self.partition, member, [Acknowledgement(first, last, types)], self.now_ms
+            )
         except KafkaError as error:
             if error.code not in (ErrorCode.INVALID_RECORD_STATE, ErrorCode.INVALID_REQUEST):
                 raise

@@ -11,8 +11,8 @@ from typing import cast
 import pytest
 
 from broker.clock import Clock
-from broker.share import learning, reading
-from broker.share.learning import Learning, due_ms, read_facts
+from broker.share import reading, record_scanner
+from broker.share.record_scanner import RecordScanner, due_ms, read_facts
 from broker.workers import Workers
 from coordinator.group.config import GroupConfig
 from coordinator.share_partition.holdback import HoldbackRules
@@ -77,13 +77,13 @@ def test_keys_and_times_are_read_by_offset(compression: Compression) -> None:
         Record(0, NOW_MS, b"b", b"value", [(HEADER, None)]),
     ]
     view = memoryview(build(records, base_offset=10, compression=compression))
-    found = read_facts(view, 8, reading.scan(view, 100), HoldbackRules(HEADER, DAY_MS, True), NOW_MS)
-    assert found.facts[:3] == (8, 13, [(10, 13)])
-    assert found.facts.times == {10: NOW_MS + 7}
-    keys = found.facts.keys
+    scanned = read_facts(view, 8, reading.scan(view, 100), HoldbackRules(HEADER, DAY_MS, True), NOW_MS)
+    assert scanned.facts[:3] == (8, 13, [(10, 13)])
+    assert scanned.facts.times == {10: NOW_MS + 7}
+    keys = scanned.facts.keys
     assert sorted(keys) == [10, 12, 13]
     assert keys[10] == keys[12] != keys[13]
-    assert (found.refused, found.example) == (2, "None")
+    assert (scanned.invalid_count, scanned.example) == (2, "None")
 
 
 def test_a_batch_that_cannot_be_read_says_nothing() -> None:
@@ -99,7 +99,7 @@ def test_batches_of_which_nothing_was_acquired_are_left_out_if_that_saves_much()
     batches = reading.scan(view, 100)
 
     def bases(*ranges: tuple[int, int]) -> list[int]:
-        records = reading.sparse(view, batches, [Acquired(*each, 1) for each in ranges])
+        records = reading.sparse(view, batches, [Acquired(*offsets, 1) for offsets in ranges])
         return [header.base_offset for _, header in batch.iter_batches(records)]
 
     assert bases((1, 1), (8, 8)) == [1, 8]
@@ -164,8 +164,8 @@ def test_a_delay_that_is_not_understood_is_none_and_is_counted(directory: Path) 
         _, response = await eventually(fetching, 0)
         assert acquired(response) == [(0, 1, 1)]
         (hosted,) = fetching.broker.server.broker.share_groups._hosted.values()
-        assert hosted.learning is not None
-        assert hosted.learning.refused == 2
+        assert hosted.scanner is not None
+        assert hosted.scanner.invalid_count == 2
 
     run(directory, test, odradek_share_delivery_delay_header=HEADER)
 
@@ -204,7 +204,7 @@ def test_what_is_let_go_comes_again_before_later_records_of_its_key(directory: P
 
 def test_many_records_are_looked_into_by_a_thread(directory: Path) -> None:
     async def test(fetching: Fetching) -> None:
-        records = keyed(*(f"k{number % 10}" for number in range(learning.FEW_RECORDS + 100)))
+        records = keyed(*(f"k{number % 10}" for number in range(record_scanner.FEW_RECORDS + 100)))
         append(fetching, *records, compression=Compression.GZIP)
         append(fetching, *keyed("k0", "k1"))
         epoch, response = await eventually(fetching, 0)
@@ -280,15 +280,15 @@ def test_a_rejected_record_frees_its_key_while_its_dead_letter_is_still_to_be_wr
 
 
 class Engine:
-    """A share partition whose records are learned by hand."""
+    """A share partition whose records are scanned by hand."""
 
     now_ms = staticmethod(now_ms)
 
     def __init__(self, config: dict[str, str]) -> None:
         self.partition = share_partition()
         self.woken = 0
-        self.learning = Learning("name", self.partition, self.wake, cast(Clock, self), cast(Workers, self))
-        self.learning.obey(GroupConfig.parse(config))
+        self.scanner = RecordScanner("name", self.partition, self.wake, cast(Clock, self), cast(Workers, self))
+        self.scanner.configure(GroupConfig.parse(config))
 
     def wake(self) -> None:
         self.woken += 1
@@ -296,17 +296,17 @@ class Engine:
     async def call(self, work: Callable[[], object]) -> object:
         return await asyncio.to_thread(work)
 
-    def learn(self, data: bytearray, *aborted: tuple[int, int]) -> None:
+    def scan(self, data: bytearray, *aborted: tuple[int, int]) -> None:
         view = memoryview(data)
-        place = self.learning.place("m1")
-        assert place is not None
-        self.learning.learn(view, place, reading.scan(view, 1 << 30), aborted)
+        offset = self.scanner.fetch_offset("m1")
+        assert offset is not None
+        self.scanner.scan(view, offset, reading.scan(view, 1 << 30), aborted)
 
 
 def test_records_of_an_aborted_transaction_hold_no_key() -> None:
     engine = Engine({"odradek.share.order.by.key": "true"})
     data = build(keyed("a", "b"), base_offset=0) + build(keyed("a", "b"), base_offset=2)
-    engine.learn(data, (0, 1))
+    engine.scan(data, (0, 1))
     assert states(engine.partition) == ["2-3 available 0"]
     assert engine.partition.start_offset == 2
 
@@ -315,18 +315,18 @@ def test_what_is_read_in_a_thread_is_taken_in_unless_all_is_different_by_then() 
     async def test() -> None:
         engine = Engine({"odradek.share.order.by.key": "true"})
         data = build(keyed(*"ab" * 400))
-        engine.learn(data)
-        assert engine.learning.place("m1") is None
+        engine.scan(data)
+        assert engine.scanner.fetch_offset("m1") is None
         while not engine.woken:  # noqa: ASYNC110 (a thread is waited for)
             await asyncio.sleep(0.001)
-        assert engine.learning.place("m1") == 0
+        assert engine.scanner.fetch_offset("m1") == 0
         assert engine.partition.end_offset == 799
-        engine.learn(build(keyed(*"ab" * 400), base_offset=800))
-        engine.learning.obey(GroupConfig.parse({"odradek.share.delivery.delay.header": HEADER}))
+        engine.scan(build(keyed(*"ab" * 400), base_offset=800))
+        engine.scanner.configure(GroupConfig.parse({"odradek.share.delivery.delay.header": HEADER}))
         while engine.woken < 2:  # noqa: ASYNC110 (a thread is waited for)
             await asyncio.sleep(0.001)
         assert engine.partition.end_offset == 799
-        engine.learning.stop()
+        engine.scanner.stop()
 
     asyncio.run(test())
 

@@ -1,11 +1,10 @@
-"""Scans the records of a share partition: when and to whom they may be delivered.
+"""Scans the records of a share partition for their keys and delivery times, by which they are held back.
 
-Only groups that ask for it have their records scanned (coordinator/share_partition/holdback.py): for a header that has
-a time, and for their keys. Many records, or compressed ones, are read in a thread; the fetch that needs them waits as
-for an append.
+Only groups with these options have their records scanned (coordinator/share_partition/holdback.py). Many records, or
+compressed ones, are read in a thread; the fetch that needs them waits as for an append.
 
-A time is spelled in decimal digits, `1500`: so many ms after the record's timestamp; or `@1767225600000`: the ms since
-1970 at which it is. Anything else is no time. A longer delay than allowed becomes the longest that is.
+A delivery time is a header of decimal digits: `1500` is so many ms after the record's timestamp, `@1767225600000` a
+time in ms since 1970. Any other value is invalid. A delay longer than the limit becomes the limit.
 """
 
 from __future__ import annotations
@@ -33,26 +32,27 @@ AT: Final = b"@"
 FEW_BYTES: Final = 1 << 16
 FEW_COMPRESSED_BYTES: Final = 1 << 13
 FEW_RECORDS: Final = 500
-"""More than these are read in a thread: the event loop is kept for a millisecond or two at most."""
+"""More than these are read in a thread, so that the event loop is kept for a millisecond or two at most."""
 
 QUIET_MS: Final = 60_000
-"""One line in the log in this time, for all invalid values of a share partition."""
+"""The time between two log lines about invalid values of one share partition."""
 
 log = get_logger("broker.share")
 
 Range = tuple[int, int]
 
 
-class Read(NamedTuple):
-    """The keys and times of a read, and the number of values that were invalid."""
+class Scanned(NamedTuple):
+    """The keys and times of scanned records, and the invalid header values among them."""
 
     facts: Facts
-    refused: int
+    invalid_count: int
     example: str
+    """One of the invalid values, for the log."""
 
 
-class Learning:
-    """The scan of one share partition's records."""
+class RecordScanner:
+    """Scans the records of one share partition."""
 
     def __init__(
         self, name: str, engine: SharePartition, wake: Callable[[], None], clock: Clock, workers: Workers
@@ -63,80 +63,82 @@ class Learning:
         self._wake = wake
         self._clock = clock
         self._workers = workers
-        self._reading: asyncio.Task[None] | None = None
-        self.refused = 0
+        self._task: asyncio.Task[None] | None = None
+        """Awaits the thread that scans, while there is one."""
+        self.invalid_count = 0
         """How many values of the header were invalid."""
-        self._told_ms = -QUIET_MS
-        self._told = 0
+        self._logged_ms = -QUIET_MS
+        self._logged_count = 0
 
-    def obey(self, config: GroupConfig) -> None:
+    def configure(self, config: GroupConfig) -> None:
         """Takes over the group's options."""
         header = config.odradek_share_delivery_delay_header
         max_ms = config.odradek_share_delivery_delay_max_ms if header else 0
         hold_back(self._engine, HoldbackRules(header, max_ms, config.odradek_share_order_by_key))
 
     def stop(self) -> None:
-        if self._reading is not None:
-            self._reading.cancel()
+        """Drops a scan that is under way."""
+        if self._task is not None:
+            self._task.cancel()
 
-    def place(self, member_id: str) -> int | None:
-        """Returns the offset of a member's fetch; None while there is nothing for it."""
+    def fetch_offset(self, member_id: str) -> int | None:
+        """Returns the offset from which a member's fetch reads; None while there is nothing for it."""
         holdback = self._holdback()
         offset = holdback.next_offset(self._engine, member_id)
-        if self._reading is not None and offset == holdback.frontier(self._engine):
+        if self._task is not None and offset == holdback.frontier(self._engine):
             return None
         return offset
 
     @property
     def awaits_log(self) -> bool:
-        """True when a longer log allows a further scan."""
-        return self._reading is None and self._engine.is_active and self._holdback().can_learn(self._engine)
+        """True when more records in the log would be scanned."""
+        return self._task is None and self._engine.is_active and self._holdback().can_learn(self._engine)
 
     def _holdback(self) -> Holdback:
         return holdback_of(self._engine)
 
-    def learn(self, view: memoryview, offset: int, batches: Sequence[FetchedBatch], aborted: Sequence[Range]) -> None:
-        """Scans the bytes read from `offset` on, at once or later."""
+    def scan(self, view: memoryview, offset: int, batches: Sequence[FetchedBatch], aborted: Sequence[Range]) -> None:
+        """Scans the bytes that were read from `offset` on, within the call or in a thread."""
         holdback, now_ms = self._holdback(), self._clock.now_ms()
-        wanted = holdback.learnable(self._engine, batches)
-        if not wanted or self._reading is not None:
+        unscanned = holdback.learnable(self._engine, batches)
+        if not unscanned or self._task is not None:
             return
-        read = partial(read_facts, view, offset, wanted, holdback.rules, now_ms)
-        if is_little(view, wanted):
-            self._take(holdback, read(), aborted, now_ms)
+        read = partial(read_facts, view, offset, unscanned, holdback.rules, now_ms)
+        if is_small(view, unscanned):
+            self._apply(holdback, read(), aborted, now_ms)
         else:
-            self._reading = asyncio.ensure_future(self._later(holdback, read, aborted))
+            self._task = asyncio.ensure_future(self._scan_in_thread(holdback, read, aborted))
 
-    async def _later(self, holdback: Holdback, read: Callable[[], Read], aborted: Sequence[Range]) -> None:
+    async def _scan_in_thread(self, holdback: Holdback, read: Callable[[], Scanned], aborted: Sequence[Range]) -> None:
         try:
-            found = await self._workers.call(read)
+            scanned = await self._workers.call(read)
         finally:
-            self._reading = None
+            self._task = None
         if self._engine.is_active and self._engine.holdback is holdback:
-            self._take(holdback, found, aborted, self._clock.now_ms())
+            self._apply(holdback, scanned, aborted, self._clock.now_ms())
         self._wake()
 
-    def _take(self, holdback: Holdback, read: Read, aborted: Sequence[Range], now_ms: int) -> None:
-        holdback.learn(self._engine, read.facts, now_ms)
+    def _apply(self, holdback: Holdback, scanned: Scanned, aborted: Sequence[Range], now_ms: int) -> None:
+        holdback.learn(self._engine, scanned.facts, now_ms)
         for first, last in aborted:
-            archive(self._engine, first, min(last, read.facts.last), FREE, counts=True)
+            archive(self._engine, first, min(last, scanned.facts.last), FREE, counts=True)
         if aborted:
             self._engine.advance()
-        if read.refused:
-            self.refused += read.refused
-            if now_ms - self._told_ms >= QUIET_MS:
+        if scanned.invalid_count:
+            self.invalid_count += scanned.invalid_count
+            if now_ms - self._logged_ms >= QUIET_MS:
                 log.warning(
                     "delivery delay not understood", partition=self._name, header=holdback.rules.delay_header,
-                    records=self.refused - self._told, value=read.example,
+                    records=self.invalid_count - self._logged_count, value=scanned.example,
                 )  # fmt: skip
-                self._told_ms, self._told = now_ms, self.refused
+                self._logged_ms, self._logged_count = now_ms, self.invalid_count
 
 
-def is_little(view: memoryview, batches: Sequence[FetchedBatch]) -> bool:
-    """True when the batches are read in no time."""
+def is_small(view: memoryview, batches: Sequence[FetchedBatch]) -> bool:
+    """True when the batches can be read within the event loop."""
     records = compressed = plain = 0
-    for each in batches:
-        header = batch.read_header(view, each.position)
+    for fetched in batches:
+        header = batch.read_header(view, fetched.position)
         records += header.records_count
         if header.attributes & batch.COMPRESSION_MASK:
             compressed += header.batch_length
@@ -146,13 +148,13 @@ def is_little(view: memoryview, batches: Sequence[FetchedBatch]) -> bool:
 
 def read_facts(
     view: memoryview, offset: int, batches: Sequence[FetchedBatch], rules: HoldbackRules, now_ms: int
-) -> Read:
-    """Returns keys and times of the batches' records, up to each one's last offset as it is given."""
+) -> Scanned:
+    """Returns keys and times of the batches' records, up to the `last` offset of each batch."""
     keys: dict[int, int] = {}
     times: dict[int, int] = {}
-    refused, example = 0, ""
-    for each in batches:
-        for record in records_of(view, each):
+    invalid_count, example = 0, ""
+    for fetched in batches:
+        for record in records_of(view, fetched):
             if rules.by_key and record.key is not None:
                 keys[record.offset] = hash(record.key)  # two keys that share a number are as one: safe, if slower
             value = header_of(record, rules.delay_header) if record.headers and rules.delay_header else NO_VALUE
@@ -162,13 +164,13 @@ def read_facts(
             if time_ms is not None:
                 times[record.offset] = time_ms
             else:
-                refused, example = refused + 1, repr(value)[:80]
-    places = [(each.first, each.last) for each in batches]
-    return Read(Facts(offset, batches[-1].last, places, keys, times), refused, example)
+                invalid_count, example = invalid_count + 1, repr(value)[:80]
+    ranges = [(fetched.first, fetched.last) for fetched in batches]
+    return Scanned(Facts(offset, batches[-1].last, ranges, keys, times), invalid_count, example)
 
 
 def records_of(view: memoryview, fetched: FetchedBatch) -> Iterator[Record]:
-    """Yields a batch's records, but unreadable ones, which are the consumer's to reject."""
+    """Yields a batch's records, up to the first unreadable one: consumers are to reject such."""
     header = batch.read_header(view, fetched.position)
     if header.is_control:
         return
