@@ -325,6 +325,7 @@ BY_NAME: Final[Mapping[str, Callable[[Draw], Any]]] = {
 }
 
 BY_PLACE: Final[Mapping[tuple[str, str], Callable[[Draw], Any]]] = {
+    ("ConsumerGroupHeartbeatRequest", "rebalance_timeout_ms"): one_of(60_000, 600_000),
     ("CreatableTopic", "name"): Draw.new_topic,
     ("CreatableTopicConfig", "name"): lambda draw: draw.rng.choice(CONFIGS)[0],
     ("AlterableConfig", "name"): lambda draw: draw.rng.choice(CONFIGS)[0],

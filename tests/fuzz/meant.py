@@ -10,7 +10,7 @@ from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from protocol.messages.write_txn_markers import WriteTxnMarkersRequest
 from protocol.schema import fields_of
 from tests.fuzz.silence import is_silent_over, partitions_of
-from tests.fuzz.twins import CLOSED, NO_ANSWER, ORDER, Answers, error_codes
+from tests.fuzz.twins import CLOSED, NO_ANSWER, ORDER, Answers, error_codes, names_a_partition_twice
 from tests.interop.conformance.compare import Allowed, Difference
 from tests.interop.conformance.meant import (
     AT_ONCE,
@@ -163,14 +163,7 @@ def is_merged(answers: Answers) -> bool:
 
 def loses_records(answers: Answers) -> bool:
     """Whether it is a Produce that names a partition twice."""
-    if not isinstance(answers.request, ProduceRequest):
-        return False
-    named = [
-        (topic.name, topic.topic_id, part.index)
-        for topic in answers.request.topic_data
-        for part in topic.partition_data
-    ]
-    return len(named) > len(set(named))
+    return isinstance(answers.request, ProduceRequest) and names_a_partition_twice(answers.request)
 
 
 def is_of_doubled_markers(answers: Answers) -> bool:

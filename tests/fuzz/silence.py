@@ -43,7 +43,13 @@ def has_a_doubled_resource(request: Any) -> bool:
     return len(named) > len(set(named))
 
 
+def has_no_transactions(request: Any) -> bool:
+    """Since version 4 it answers behind the last of them."""
+    return not request.transactions and not request.v3_and_below_topics
+
+
 SILENT_OVER: Final[Mapping[str, Callable[[Any], bool]]] = {
+    "AddPartitionsToTxnRequest": has_no_transactions,
     "AlterConfigsRequest": has_a_doubled_resource,
     "DescribeShareGroupOffsetsRequest": names_partitions,
     "JoinGroupRequest": has_a_doubled_strategy,

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from protocol.errors import ProtocolError
 from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from protocol.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -33,7 +34,7 @@ from tests.interop.conformance.peers import Peer, Plain, decode_response
 
 ANSWER_S: Final = 30.0
 SILENCE_S: Final = 2.0
-"""Patience with an answer that never comes."""
+"""Patience with an answer of Apache Kafka that never comes."""
 
 NO_ANSWER: Final = "no answer"
 BUSY: Final = frozenset({14, 15, 16, 51})
@@ -72,6 +73,19 @@ READS: Final = frozenset({
 })  # fmt: skip
 
 
+REBALANCES: Final = frozenset({"JoinGroupRequest", "SyncGroupRequest", "LeaveGroupRequest"})
+REBALANCING: Final = ("PreparingRebalance", "CompletingRebalance")
+ASIDE: Final = frozenset({
+    "DescribeAclsRequest", "CreateAclsRequest", "DeleteAclsRequest", "DescribeShareGroupOffsetsRequest",
+})  # fmt: skip
+"""Apache Kafka closes the connection over some of these, and never answers others. None changes anything: without an
+authorizer there are no ACLs."""
+
+DOUBLED: Final = 0.1
+"""How many requests may name a partition twice of which Apache Kafka loses what came first: nothing more can be asked
+of such a world."""
+
+
 def nothing(request: Any) -> Sequence[str]:
     return ()
 
@@ -95,10 +109,12 @@ class Answers(NamedTuple):
 
 
 class Twins:
-    """Odradek first, Apache Kafka second. Each lane has a topic of its own to tell by that metadata have arrived."""
+    """Odradek first, Apache Kafka second. Each lane has a topic of its own to tell by that metadata have arrived, and
+    connections aside for requests that cost theirs and change nothing."""
 
     def __init__(self, odradek: Peer, apache: Peer, lane: int = 0) -> None:
         self.peers = (odradek, apache)
+        self.asides = tuple(Peer(peer.name, f"{peer.host}:{peer.port}", peer.data) for peer in self.peers)
         self.vocabularies: list[Vocabulary] = []
         self.prefix = ""
         self._fences = 0
@@ -129,8 +145,11 @@ class Twins:
         tamed = [tame(one, version, vocabulary) for one, vocabulary in zip(drawn, self.vocabularies, strict=True)]
         if not all(tamed):
             return None
-        if isinstance(drawn[0], ProduceRequest) and drawn[0].acks == 0:
-            return None  # nothing tells what became of it
+        if isinstance(drawn[0], ProduceRequest):
+            if drawn[0].acks == 0:
+                return None  # nothing tells what became of it
+            if random.Random(f"{seed}/doubled").random() >= DOUBLED and names_a_partition_twice(drawn[0]):
+                return None
         if isinstance(drawn[0], DescribeTopicPartitionsRequest) and not drawn[0].topics:
             for request in drawn:  # all topics: those of other episodes would take the room of fewer
                 request.response_partition_limit = ALL_PARTITIONS
@@ -153,20 +172,32 @@ class Twins:
             answers = self.once(requests, version)
         if type(requests[0]).__name__ in CHANGES_METADATA:
             self.fence()
+        if type(requests[0]).__name__ in REBALANCES and not isinstance(answers.theirs, str):
+            self.settle(requests[0].group_id)
         return answers
+
+    def settle(self, group: str) -> None:
+        """Waits until a classic group waits for none of its members: when it gives one up is a matter of time."""
+        request = DescribeGroupsRequest(groups=[group])
+        for peer in self.peers:
+            peer.wait_for(request, 5, lambda answer: answer.groups[0].group_state not in REBALANCING)
 
     def once(self, requests: Sequence[Any], version: int) -> Answers:
         answers = []
-        for peer, request in zip(self.peers, requests, strict=True):
-            begin(peer, sized(frame(request, version, 7)))
-        for peer, request, vocabulary in zip(self.peers, requests, self.vocabularies, strict=True):
-            answer = take(peer, request, version)
+        asked = self.asides if type(requests[0]).__name__ in ASIDE else self.peers
+        for connection, request in zip(asked, requests, strict=True):
+            begin(connection, sized(frame(request, version, 7)))
+        patience = (ANSWER_S, SILENCE_S if is_silent_over(requests[0]) else ANSWER_S)
+        for peer, connection, request, vocabulary, patience_s in zip(
+            self.peers, asked, requests, self.vocabularies, patience, strict=True
+        ):
+            answer = take(connection, request, version, patience_s)
             for _ in range(PATIENT_TRIES):
                 if isinstance(answer, str) or BUSY.isdisjoint(error_codes(Told(peer, gives_ids=False).struct(answer))):
                     break
                 time.sleep(POLL_S)  # a coordinator that is at work tells nobody when it is done
-                begin(peer, sized(frame(request, version, 7)))
-                answer = take(peer, request, version)
+                begin(connection, sized(frame(request, version, 7)))
+                answer = take(connection, request, version, patience_s)
             if not isinstance(answer, str):
                 learn(vocabulary, request, answer)
                 self.drop_foreign(answer)
@@ -174,8 +205,8 @@ class Twins:
                 answer = in_order(plain.batches(plain.struct(answer)))
             answers.append(answer)
         if answers[0] != answers[1] and (isinstance(answers[0], str) or isinstance(answers[1], str)):
-            for peer in self.peers:
-                peer.close()
+            for connection in asked:
+                connection.close()
         return Answers(requests[0], version, *answers)
 
     def fence(self) -> None:
@@ -288,6 +319,11 @@ class Told(Plain):
         return value
 
 
+def names_a_partition_twice(request: ProduceRequest) -> bool:
+    named = [(topic.name, topic.topic_id, part.index) for topic in request.topic_data for part in topic.partition_data]
+    return len(named) > len(set(named))
+
+
 def about(item: dict[str, Any]) -> tuple[str, str]:
     """By what an item is about, then by all of it: an order that two brokers share."""
     return str([item.get(name) for name in ORDER]), str(item)
@@ -302,11 +338,11 @@ def begin(peer: Peer, data: bytes) -> None:
         peer.send(data)
 
 
-def take(peer: Peer, request: Any, version: int) -> Any:
+def take(peer: Peer, request: Any, version: int, patience_s: float) -> Any:
     """Returns the answer, or a word for why there is none."""
     try:
         connected = peer._connected()
-        connected.settimeout(SILENCE_S if is_silent_over(request) else ANSWER_S)
+        connected.settimeout(patience_s)
         (size,) = struct.unpack(">i", peer._read(4))
         answer = decode_response(peer._read(size), request, version)
         connected.settimeout(peer.patience_s)
