@@ -31,6 +31,9 @@ SUPPORTED: dict[str, FeatureRange] = {
 """The feature levels that this node supports, and registers with: those of Kafka 4.3.1, and share.version 2
 of 4.4, which dead-letter queues need (KIP-1191). A new cluster does not start with that: 4.3 could not read it."""
 
+NOT_SUPPORTED = FeatureRange(0, 0)
+"""Of what nobody knows there is level 0: to be without it."""
+
 BOOTSTRAP_FEATURES: dict[str, int] = {
     METADATA_VERSION: LATEST_METADATA_VERSION,
     ELR_VERSION: 1,

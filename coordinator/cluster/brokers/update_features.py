@@ -12,6 +12,7 @@ from coordinator.cluster.brokers.features import (
     KRAFT_VERSION,
     METADATA_CHANGED,
     NEEDS,
+    NOT_SUPPORTED,
     SUPPORTED,
     elr_safety_records,
 )
@@ -76,6 +77,8 @@ def _check(image: Image, update: FeatureUpdateKey, proposed: Mapping[str, int]) 
     problem = _problem(image, name, level, upgrade_type)
     if problem is None and name == METADATA_VERSION:
         _check_metadata_version(image.metadata_version, level, upgrade_type)
+    if problem is None and name not in SUPPORTED:
+        problem = f"Feature {name} not found."  # level 0, which is everybody's
     needed = NEEDS.get((name, level))
     if problem is None and needed is not None and proposed.get(needed[0], 0) < needed[1]:
         problem = f"{name} could not be set to {level} because it depends on {needed[0]} level {needed[1]}"
@@ -118,11 +121,12 @@ def _unsupported(image: Image, name: str, level: int) -> str | None:
     nodes = [(f"Local controller {image.controller_id}", SUPPORTED)]
     nodes += ((f"Broker {broker.broker_id}", broker.features) for broker in image.brokers.values())
     for node, supported in nodes:
-        levels = supported.get(name)
-        if levels is None or levels.max_level == 0:
+        levels = supported.get(name, NOT_SUPPORTED)
+        if levels.min_level <= level <= levels.max_level:
+            continue
+        if levels.max_level == 0:
             return f"{node} does not support this feature."
-        if not levels.min_level <= level <= levels.max_level:
-            return f"{node} only supports versions {levels}"
+        return f"{node} only supports versions {levels}"
     return None
 
 

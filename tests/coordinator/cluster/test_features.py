@@ -59,6 +59,8 @@ def test_eligible_leader_replicas_bring_one_minimum_for_the_whole_cluster() -> N
 @pytest.mark.parametrize(("name", "at", "kind", "message"), [
     ("group.version", 2, UP, "Local controller 1 only supports versions 0-1"),
     ("no.such.version", 1, UP, "Local controller 1 does not support this feature."),
+    ("no.such.version", 0, UP, "Feature no.such.version not found."),
+    ("no.such.version", 0, SAFE, "Feature no.such.version not found."),
     ("group.version", -1, UP, "A feature version cannot be less than 0."),
     ("group.version", 1, UpgradeType.UNKNOWN, "The controller does not support the given upgrade type."),
     ("group.version", 1, SAFE, "Can't downgrade to a newer version."),
