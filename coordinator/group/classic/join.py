@@ -187,7 +187,7 @@ def _join_known(joining: Joining) -> None:
     member_id = request.member_id
     if member_id in group.pending_joins:
         if request.group_instance_id is not None:  # ids are given out to dynamic members only
-            joining.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, member_id)
+            joining.refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
         else:
             _add(joining, member_id)
         return

@@ -58,6 +58,7 @@ def test_offsets_of_a_share_group(both: Both, topic: str) -> None:
     both(script, allowed=OWN_WORDS)
 
 
+MEMBER_ID_REQUIRED = 79
 KEYS = (":-1", ":-2147483648", ":2147483647", ":2147483648", ":+1", ":00", ":x", ":", "", ":0:0", ":٣", ": 0")
 
 
@@ -269,5 +270,17 @@ def test_groups_that_commits_make(both: Both, topic: str) -> None:
         look(f"{topic}-stale")
         groups.delete_offsets(f"{topic}-deleted", {topic: [0]})
         look(f"{topic}-deleted")
+
+    both(script)
+
+
+def test_a_member_that_was_given_an_id_says_it_is_another_instance(both: Both, topic: str) -> None:
+    """Ids are given out to members that are no instance: Kafka fails over the other, and names no member."""
+
+    def script(peer: Peer) -> None:
+        for version in (5, 7, 9):
+            member = Member(peer, f"{topic}-{version}")
+            assert member.join(version).error_code == MEMBER_ID_REQUIRED
+            member.join(version, instance_id="an-instance")
 
     both(script)
