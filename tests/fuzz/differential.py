@@ -36,6 +36,7 @@ from tests.interop.conformance.peers import Peer, compared
 NEVER_MS: Final = "86400000"
 PROPERTIES: Final = {
     "node.id": "1",
+    "broker.session.timeout.ms": "3600000",
     "log.retention.ms": "-1",
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "1",

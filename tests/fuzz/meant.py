@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from protocol.messages.produce import ProduceRequest
 from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from protocol.messages.write_txn_markers import WriteTxnMarkersRequest
 from protocol.schema import fields_of
+from tests.fuzz.failures import failure_over
 from tests.fuzz.silence import is_silent_over, partitions_of
 from tests.fuzz.twins import CLOSED, NO_ANSWER, ORDER, Answers, error_codes, names_a_partition_twice
 from tests.interop.conformance.compare import Allowed, Difference
 from tests.interop.conformance.meant import (
     AT_ONCE,
     MEANT,
-    NO_PARTITION_OF_A_SHARE_GROUP,
-    NOTHING_TO_TELL,
     ONE_TRANSACTION_TWICE,
     OPTIONS_OF_ITS_OWN,
-    SHARE_GROUP_WITHOUT_NAME,
+    POISONED,
 )
 
 UNKNOWN_SERVER_ERROR = -1
@@ -47,7 +47,7 @@ OF_THE_FIRST: Final = (
     "version knows; the versions are told apart here"
 )
 INVALID_TXN_STATE, TRANSACTION_ABORTABLE = 48, 120
-FAILED: Final = "Apache Kafka has failed over it: UNKNOWN_SERVER_ERROR"
+FAILED: Final = "Apache Kafka has failed over it (UNKNOWN_SERVER_ERROR)"
 NOT_IN_TIME: Final = "a request gives its broker less than a second, which is enough here"
 SILENT: Final = "Apache Kafka has failed over it: no answer"
 PARTS: Final = ("partitions", "partition_data", "partition_responses", "partition_result", "results", "topics")
@@ -90,10 +90,7 @@ MEANT_HERE: Final[tuple[Allowed, ...]] = (
         ours=TRANSACTION_ABORTABLE,
         theirs=INVALID_TXN_STATE,
     ),
-    *NOTHING_TO_TELL,
-    *NO_PARTITION_OF_A_SHARE_GROUP,
-    *SHARE_GROUP_WITHOUT_NAME,
-    *ONE_TRANSACTION_TWICE,
+    *POISONED,
     Allowed(
         r"ShareGroup(Describe|Heartbeat)Request .*(_epoch|\.assignment.*)",
         EPOCHS,
@@ -142,6 +139,10 @@ def reason(difference: Difference, answers: Answers) -> str | None:
     meant_reason = next((one.reason for one in (*MEANT, *MEANT_HERE) if one.covers(difference)), None)
     if meant_reason is not None:
         return meant_reason
+    if has_failed(answers.theirs):
+        failure = failure_over(answers)
+        if failure is not None:
+            return f"{FAILED}: {failure}"
     why_all = next((why for why, is_so in OF_ANSWERS if is_so(answers)), None)
     if why_all is None and answers.theirs == NO_ANSWER and is_silent_over(answers.request):
         return SILENT
@@ -151,6 +152,13 @@ def reason(difference: Difference, answers: Answers) -> str | None:
 def is_not_in_time(answers: Answers) -> bool:
     has_less = getattr(answers.request, "timeout_ms", AT_ONCE_MS) < AT_ONCE_MS
     return has_less and TIMED_OUT in error_codes(answers.theirs)
+
+
+def names_a_transaction_twice(answers: Answers) -> bool:
+    if not isinstance(answers.request, AddPartitionsToTxnRequest):
+        return False
+    names = [one.transactional_id for one in answers.request.transactions]
+    return len(names) > len(set(names))
 
 
 def is_merged(answers: Answers) -> bool:
@@ -213,7 +221,7 @@ OF_ANSWERS: Final[tuple[tuple[str, Callable[[Answers], bool]], ...]] = (
     (PASSED_OVER_MARKERS, passes_over_the_last),
     (FAILS_AS_A_WHOLE, fails_as_a_whole),
     (EPOCHS, is_of_another_epoch),
-    (FAILED, lambda answers: has_failed(answers.theirs)),
+    (ONE_TRANSACTION_TWICE[0].reason, names_a_transaction_twice),
     (MERGED, is_merged),
 )
 """Reasons for all differences of two answers, and when they hold."""

@@ -1,0 +1,131 @@
+"""Requests over which Apache Kafka fails: it answers with an error that it did not foresee (UNKNOWN_SERVER_ERROR), for
+all of a request or for the part at fault. Here each has its sensible answer."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from protocol.records.batch import AT_MAGIC, HEADER_SIZE, LOG_OVERHEAD, MAGIC_V2
+from protocol.types import NO_UUID
+from tests.fuzz.twins import Answers, error_codes
+
+ISOLATION_LEVELS: Final = (0, 1)
+OPERATIONS: Final = range(4)
+INT32_ENDS: Final = (-(1 << 31), (1 << 31) - 1)
+FIRST_TOPIC_ID_VERSION: Final = 13
+FIRST_ZSTD_VERSION: Final = 7
+GREATEST_CODEC, CODEC_MASK, AT_CODEC, AT_SIZE = 4, 7, 22, 8
+LEAST_SIZE: Final = 14
+GREATEST_SIZE: Final = (1 << 31) - 1 - LOG_OVERHEAD
+UNKNOWN_TOPIC_ID: Final = 100
+
+
+class Failure(NamedTuple):
+    """A way in which Apache Kafka fails."""
+
+    reason: str
+    is_over: Callable[[Answers], bool]
+    """Whether it fails over a request."""
+
+
+def failure_over(answers: Answers) -> str | None:
+    """Why Apache Kafka fails over a request, if it is known to."""
+    failures = FAILURES.get(type(answers.request).__name__, ())
+    return next((one.reason for one in failures if one.is_over(answers)), None)
+
+
+def is_of_no_isolation(answers: Answers) -> bool:
+    return answers.request.isolation_level not in ISOLATION_LEVELS
+
+
+def has_a_negative_size(answers: Answers) -> bool:
+    return answers.request.max_bytes < 0 or any(
+        part.partition_max_bytes < 0 for topic in answers.request.topics for part in topic.partitions
+    )
+
+
+def has_no_id_beside_others(answers: Answers) -> bool:
+    """It gathers partitions by topic: one without an id by its name, which it has not either."""
+    partitions = [topic.topic_id for topic in answers.request.topics for _ in topic.partitions]
+    return answers.version >= FIRST_TOPIC_ID_VERSION and NO_UUID in partitions and len(partitions) > 1
+
+
+def has_a_session_at_an_end(answers: Answers) -> bool:
+    return answers.request.session_id in INT32_ENDS
+
+
+def has_no_operation(answers: Answers) -> bool:
+    return any(config.config_operation not in OPERATIONS for one in answers.request.resources for config in one.configs)
+
+
+def names_an_epoch_and_no_member(answers: Answers) -> bool:
+    return any(group.member_id is None and group.member_epoch >= 0 for group in answers.request.groups)
+
+
+def names_no_topic(answers: Answers) -> bool:
+    return any(topic.name is None for topic in answers.request.topics or ())
+
+
+def describes_what_is_not(answers: Answers) -> bool:
+    """A group without a name, a topic without partitions, or a partition below 0."""
+    return any(
+        not group.group_id or any(not topic.partitions or min(topic.partitions) < 0 for topic in group.topics or ())
+        for group in answers.request.groups
+    )
+
+
+def has_an_odd_batch(answers: Answers) -> bool:
+    """One that ends before its header does or beyond an int32; up to zstd's version, one of a codec that there is not:
+    it looks at them before it looks for their partitions."""
+    return any(is_odd(bytes(records), answers.version) for records in records_of(answers.request))
+
+
+def records_of(request: Any) -> Iterator[bytes]:
+    return (part.records for topic in request.topic_data for part in topic.partition_data if part.records is not None)
+
+
+def is_odd(records: bytes, version: int) -> bool:
+    if len(records) <= AT_MAGIC or records[AT_MAGIC] != MAGIC_V2:
+        return False
+    (size,) = struct.unpack_from(">i", records, AT_SIZE)
+    if LEAST_SIZE <= size < HEADER_SIZE - LOG_OVERHEAD or size > GREATEST_SIZE:
+        return True
+    has_no_codec = len(records) > AT_CODEC and records[AT_CODEC] & CODEC_MASK > GREATEST_CODEC
+    return version < FIRST_ZSTD_VERSION and has_no_codec
+
+
+def names_an_unknown_id(answers: Answers) -> bool:
+    return UNKNOWN_TOPIC_ID in error_codes(answers.ours)
+
+
+def is_of_a_group_without_a_name(answers: Answers) -> bool:
+    """It opens a session first."""
+    return not answers.request.group_id
+
+
+def alters_what_is_not(answers: Answers) -> bool:
+    return any(part.partition_index < 0 for topic in answers.request.topics for part in topic.partitions)
+
+
+NO_ISOLATION: Final = Failure("an isolation level that there is not", is_of_no_isolation)
+FAILURES: Final[Mapping[str, tuple[Failure, ...]]] = {
+    "FetchRequest": (
+        NO_ISOLATION,
+        Failure("a size below 0", has_a_negative_size),
+        Failure("a session id at an end of an int32", has_a_session_at_an_end),
+        Failure("a topic without an id beside others", has_no_id_beside_others),
+    ),
+    "ListOffsetsRequest": (NO_ISOLATION,),
+    "ProduceRequest": (Failure("a batch that is none", has_an_odd_batch),),
+    "IncrementalAlterConfigsRequest": (Failure("an operation that there is not", has_no_operation),),
+    "OffsetFetchRequest": (Failure("an epoch without a member", names_an_epoch_and_no_member),),
+    "MetadataRequest": (Failure("a topic with neither name nor id", names_no_topic),),
+    "ShareFetchRequest": (
+        Failure("a group without a name", is_of_a_group_without_a_name),
+        Failure("a topic id that is not known", names_an_unknown_id),
+    ),
+    "AlterShareGroupOffsetsRequest": (Failure("a partition below 0", alters_what_is_not),),
+    "DescribeShareGroupOffsetsRequest": (Failure("a group, topic or partition that cannot be", describes_what_is_not),),
+}
