@@ -42,6 +42,8 @@ async def metadata(call: Call[MetadataRequest]) -> MetadataResponse:
     if call.version < FIRST_ID_ONLY_VERSION and any(map(is_by_id, request.topics)):
         return ids_unsupported(request.topics)
     topic_ids = dict.fromkeys(topic.topic_id for topic in request.topics if is_by_id(topic))
+    if len(topic_ids) > 1:
+        topic_ids.pop(NO_UUID, None)  # beside ids it asks for nothing
     if topic_ids:
         return response(call, [by_id(call, topic_id) for topic_id in topic_ids])
     names = dict.fromkeys(topic.name for topic in request.topics if topic.name is not None)

@@ -59,6 +59,9 @@ def test_topics_by_id(both: Both) -> None:
             ask(peer, version, None, topic_id=topic_id)
             ask(peer, version, "meta-a", topic_id=topic_id)
             ask(peer, version, None, "meta-a", topic_id=topic_id)
+            for name in (None, "meta-a"):
+                topics = [MetadataRequestTopic(name=name, topic_id=each) for each in (NO_UUID, topic_id)]
+                peer.try_ask(MetadataRequest(topics=topics), version)
 
     both.each_version(MetadataRequest, script)
 
