@@ -70,7 +70,8 @@ async def find(call: Call[FindCoordinatorRequest], key: str) -> Found:
         if endpoint is None:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     except KafkaError as error:
-        return Found(key=key, node_id=NO_NODE, host="", port=-1, error_code=error.code, error_message="")
+        message = MESSAGES[error.code] if error.code is ErrorCode.INVALID_REQUEST else ""
+        return Found(key=key, node_id=NO_NODE, host="", port=-1, error_code=error.code, error_message=message)
     return Found(key=key, node_id=leader, host=endpoint.host, port=endpoint.port, error_code=0, error_message="")
 
 
