@@ -233,8 +233,10 @@ class _Alteration:
             if change.config_operation not in OF_LISTS:
                 continue
             if self._rules.list_default(resource.type, change.name) is None:
-                operation = AlterOperation(change.config_operation)
-                message = f"Can't {operation.name} to key {change.name} because its type is not LIST."
+                name = AlterOperation(change.config_operation).name
+                message = f"Can't {name} to key {change.name} because its type is not LIST."
+                if resource.type is ResourceType.BROKER:  # the broker finds it, not the controller
+                    message = f"Config value {name.lower()} is not allowed for config key: {change.name}"
                 raise KafkaError(ErrorCode.INVALID_CONFIG, message)
 
     def _new_value(

@@ -101,6 +101,14 @@ def test_only_lists_are_appended_to() -> None:
     assert results == [(ErrorCode.INVALID_CONFIG, "Can't APPEND to key retention.ms because its type is not LIST.")]
 
 
+def test_a_broker_tells_in_its_words_that_an_option_is_no_list() -> None:
+    for operation, name in ((APPEND, "append"), (SUBTRACT, "subtract")):
+        change = resource("1", (operation, "log.retention.ms", "5"), kind=ResourceType.BROKER)
+        _, results = alter(orders(), change)
+        message = f"Config value {name} is not allowed for config key: log.retention.ms"
+        assert results == [(ErrorCode.INVALID_CONFIG, message)]
+
+
 def test_a_resource_changes_wholly_or_not_at_all() -> None:
     good, bad = (SET, "retention.ms", "5"), (SET, "no.such", "1")
     records, results = alter(orders(), resource("orders", good, bad))
