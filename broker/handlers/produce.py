@@ -22,7 +22,14 @@ from broker.replica.partition import Partition
 from broker.requests.api import Api
 from broker.requests.call import Call
 from broker.requests.produce_commit import ParkedProduce, Uncommitted
-from broker.requests.produce_rules import EarlyLook, RecordsRejected, checked_records, failed_partition, not_verified
+from broker.requests.produce_rules import (
+    EarlyLook,
+    RecordsRejected,
+    checked_records,
+    early_error,
+    failed_partition,
+    not_verified,
+)
 from broker.requests.produce_transaction import (
     FIRST_TOPIC_ID_VERSION,
     name_of,
@@ -86,7 +93,8 @@ async def produce(call: Call[ProduceRequest]) -> ProduceResponse | ParkedProduce
 async def produced(call: Call[ProduceRequest], turns: Turns | None) -> ProduceResponse | ParkedProduce | None:
     transactional = transactional_batches(call) if turns is None else await transactional_batches_in_turns(call, turns)
     if transactional and call.request.transactional_id is None:
-        return refuse_all(call, RecordsRejected(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
+        no_id = RecordsRejected(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return refuse_all(call, early_error(call.request) or no_id)
     verified = NOTHING
     if transactional:
         vouched = begin(verified_batches(call, transactional))
@@ -309,7 +317,7 @@ def produce_partition(
     try:
         records = checked_records(call.version, data.records)
     except KafkaError as error:
-        return failed_partition(data.index, error)
+        return failed_partition(data.index, appends.early.corrupt(data) or error)
     try:
         guard = None if verified is NOTHING else verified.guard_of(partition.name)
     except KafkaError as error:

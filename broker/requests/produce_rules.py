@@ -68,16 +68,24 @@ class RecordsRejected(KafkaError):
 
 
 def checked_records(version: int, records: object) -> memoryview:
-    """Returns the records, if a request of this version may carry them. Raises RecordsRejected."""
-    view = records if isinstance(records, memoryview) else NOTHING
-    end = entry_end(view, 0)
+    """Returns the records, if a request of this version may carry them. Raises RecordsRejected, without a message:
+    clients get one only of what the early look finds."""
+    try:
+        return batch_of(version, records if isinstance(records, memoryview) else NOTHING)
+    except RecordsRejected as error:
+        raise RecordsRejected(error.code) from None
+
+
+def batch_of(version: int, records: memoryview) -> memoryview:
+    """Returns the records, if they are what a request of this version may carry. Raises RecordsRejected."""
+    end = entry_end(records, 0)
     if version < FIRST_BATCH_VERSION:
-        return NOTHING if end is None else view
-    if end is None or view[AT_MAGIC] != MAGIC_V2 or entry_end(view, end) is not None:
+        return NOTHING if end is None else records
+    if end is None or records[AT_MAGIC] != MAGIC_V2 or entry_end(records, end) is not None:
         raise RecordsRejected(ErrorCode.INVALID_RECORD)
-    if version < FIRST_ZSTD_VERSION and view[ATTRIBUTES_LOW_BYTE] & COMPRESSION_MASK == Compression.ZSTD:
+    if version < FIRST_ZSTD_VERSION and records[ATTRIBUTES_LOW_BYTE] & COMPRESSION_MASK == Compression.ZSTD:
         raise RecordsRejected(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
-    return view
+    return records
 
 
 def is_transactional(records: object) -> TypeGuard[memoryview]:
@@ -117,6 +125,11 @@ def early(request: ProduceRequest) -> Iterator[PartitionProduceData]:
             yield data
             if is_transactional(data.records):
                 return
+
+
+def early_error(request: ProduceRequest) -> RecordsRejected | None:
+    """Returns the error of the first records that the early look finds at fault; None where it finds none."""
+    return next((error for data in early(request) if (error := entry_error(data.records)) is not None), None)
 
 
 def entry_error(records: object) -> RecordsRejected | None:

@@ -252,6 +252,22 @@ def test_records_behind_those_of_a_transaction_are_not_looked_at(both: Both) -> 
     both.each_version(ProduceRequest, script)
 
 
+def test_records_before_those_of_a_transaction_without_an_id(both: Both) -> None:
+    """What is no batch is found first, and refuses all of the request; what is behind is not looked at."""
+
+    def script(peer: Peer, version: int) -> None:
+        if version > 12:
+            return
+        prepared(peer)
+        transactional = (NAME, 0, transactional_batch())
+        for data in (wrong_magic(), b"\0" * 12, batch(1)):
+            peer.try_ask(produce_of((NAME, 1, data), transactional), version)
+            peer.try_ask(produce_of((ABSENT, 0, data), transactional), version)
+            peer.try_ask(produce_of(transactional, (NAME, 1, data)), version)
+
+    both.each_version(ProduceRequest, script)
+
+
 def test_a_timestamp_that_is_not_supported_and_a_partition_that_is_not_here(both: Both) -> None:
     def script(peer: Peer, version: int) -> None:
         prepared(peer)
