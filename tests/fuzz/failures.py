@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from protocol.records.batch import AT_MAGIC, HEADER_SIZE, LOG_OVERHEAD, MAGIC_V2
 from protocol.types import NO_UUID
+from tests.fuzz.silence import has_a_doubled_strategy
 from tests.fuzz.twins import Answers, error_codes
 
 ISOLATION_LEVELS: Final = (0, 1)
@@ -18,6 +19,7 @@ FIRST_TOPIC_ID_VERSION: Final = 13
 FIRST_ZSTD_VERSION: Final = 7
 GREATEST_CODEC, CODEC_MASK, AT_CODEC, AT_SIZE = 4, 7, 22, 8
 LEAST_SIZE: Final = 14
+GREATEST_BATCH: Final = 1 << 20
 GREATEST_SIZE: Final = (1 << 31) - 1 - LOG_OVERHEAD
 UNKNOWN_TOPIC_ID: Final = 100
 
@@ -109,6 +111,22 @@ def alters_what_is_not(answers: Answers) -> bool:
     return any(part.partition_index < 0 for topic in answers.request.topics for part in topic.partitions)
 
 
+def commits_more_than_a_batch(answers: Answers) -> bool:
+    """Each partition is a record of its own, with the names of its group and topic: all are one batch."""
+    request = answers.request
+    names = (len(request.group_id) + len(topic.name) for topic in request.topics for _ in topic.partitions)
+    return sum(names) > GREATEST_BATCH
+
+
+def names_a_strategy_twice(answers: Answers) -> bool:
+    """Where it never answers in other states of the group."""
+    return has_a_doubled_strategy(answers.request)
+
+
+def marks_with_no_epoch(answers: Answers) -> bool:
+    return any(marker.producer_epoch < 0 for marker in answers.request.markers)
+
+
 NO_ISOLATION: Final = Failure("an isolation level that there is not", is_of_no_isolation)
 FAILURES: Final[Mapping[str, tuple[Failure, ...]]] = {
     "FetchRequest": (
@@ -118,8 +136,11 @@ FAILURES: Final[Mapping[str, tuple[Failure, ...]]] = {
         Failure("a topic without an id beside others", has_no_id_beside_others),
     ),
     "ListOffsetsRequest": (NO_ISOLATION,),
+    "JoinGroupRequest": (Failure("a strategy that is named twice", names_a_strategy_twice),),
+    "WriteTxnMarkersRequest": (Failure("a producer epoch below 0", marks_with_no_epoch),),
     "ProduceRequest": (Failure("a batch that is none", has_an_odd_batch),),
     "IncrementalAlterConfigsRequest": (Failure("an operation that there is not", has_no_operation),),
+    "OffsetCommitRequest": (Failure("more offsets than a batch can hold", commits_more_than_a_batch),),
     "OffsetFetchRequest": (Failure("an epoch without a member", names_an_epoch_and_no_member),),
     "MetadataRequest": (Failure("a topic with neither name nor id", names_no_topic),),
     "ShareFetchRequest": (

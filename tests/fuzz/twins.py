@@ -75,6 +75,9 @@ READS: Final = frozenset({
 
 REBALANCES: Final = frozenset({"JoinGroupRequest", "SyncGroupRequest", "LeaveGroupRequest"})
 REBALANCING: Final = ("PreparingRebalance", "CompletingRebalance")
+SETTLE_S: Final = 3.0
+"""Longer than the world's own members take to rebalance."""
+
 ASIDE: Final = frozenset({
     "DescribeAclsRequest", "CreateAclsRequest", "DeleteAclsRequest", "DescribeShareGroupOffsetsRequest",
 })  # fmt: skip
@@ -177,10 +180,15 @@ class Twins:
         return answers
 
     def settle(self, group: str) -> None:
-        """Waits until a classic group waits for none of its members: when it gives one up is a matter of time."""
-        request = DescribeGroupsRequest(groups=[group])
+        """Waits until a classic group waits for none of its members: when it gives one up is a matter of time. Some
+        members may take hours."""
+        request, deadline = DescribeGroupsRequest(groups=[group]), time.monotonic() + SETTLE_S
         for peer in self.peers:
-            peer.wait_for(request, 5, lambda answer: answer.groups[0].group_state not in REBALANCING)
+            while time.monotonic() < deadline:
+                answer: Any = peer.quietly(request, 5)
+                if answer.groups[0].group_state not in REBALANCING:
+                    break
+                time.sleep(POLL_S)  # it tells nobody when it is done
 
     def once(self, requests: Sequence[Any], version: int) -> Answers:
         answers = []

@@ -1,0 +1,72 @@
+"""Error messages that differ where the code does not: why that is meant."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from protocol.errors import ErrorCode
+from tests.fuzz.twins import Answers
+from tests.interop.conformance.compare import Difference
+
+OF_A_MESSAGE: Final = re.compile(r"(.*\.)((?:acknowledge_|batch_index_)?error_)message")
+STEP: Final = re.compile(r"\.(\w+)|\[(\d+)\]")
+
+WITH_THE_CODE: Final = "the error code is another, and its message with it"
+OWN_WORDS: Final = "what a code means is told in the project's own words"
+NO_WORDS: Final = "here it is told what is wrong, where Apache Kafka has a code alone"
+ONE_OF_SEVERAL: Final = "of several faults Apache Kafka tells the first of a hash map"
+SHARE_VERSION_2: Final = "share.version 2 is Kafka 4.4's (KIP-1191)"
+
+WITHOUT_WORDS: Final = frozenset({
+    "ConsumerGroupDescribeRequest", "ShareAcknowledgeRequest", "ShareFetchRequest", "ShareGroupDescribeRequest",
+    "ShareGroupHeartbeatRequest", "WriteShareGroupStateRequest",
+})  # fmt: skip
+"""Requests whose errors Apache Kafka tells without a message, or some of them."""
+
+PARTS_AT_FAULT: Final = {
+    "AlterConfigsRequest": ("resources", "configs"),
+    "IncrementalAlterConfigsRequest": ("resources", "configs"),
+    "CreateTopicsRequest": ("topics", "configs"),
+    "UpdateFeaturesRequest": ("", "feature_updates"),
+}
+"""Requests that name what may be at fault: in which of its lists, and the list of those."""
+
+
+def wording(difference: Difference, answers: Answers) -> str | None:
+    """Why a message differs; None where it is another difference, or nothing is known of it."""
+    message = OF_A_MESSAGE.fullmatch(difference.path)
+    if message is None:
+        return None
+    at_code = f"{message[1]}{message[2]}code"
+    code, their_code = value_at(answers.ours, at_code), value_at(answers.theirs, at_code)
+    if code != their_code:
+        return WITH_THE_CODE
+    return why_in_other_words(type(answers.request).__name__, answers.request, code, difference)
+
+
+def why_in_other_words(api: str, request: Any, code: int, difference: Difference) -> str | None:
+    ours, theirs = difference.ours, difference.theirs
+    if isinstance(ours, str) and ours == ErrorCode(code).message:
+        return OWN_WORDS
+    if theirs is None and isinstance(ours, str) and api in WITHOUT_WORDS:
+        return NO_WORDS
+    if names_several_faults(api, request) and isinstance(ours, str) and isinstance(theirs, str):
+        return ONE_OF_SEVERAL
+    if isinstance(theirs, str) and re.search(r"feature share.version. Local controller \d+ only", theirs):
+        return SHARE_VERSION_2
+    return None
+
+
+def value_at(value: Any, path: str) -> Any:
+    """The value at the path of a difference."""
+    for name, index in STEP.findall(path):
+        value = value[name] if name else value[int(index)]
+    return value
+
+
+def names_several_faults(api: str, request: Any) -> bool:
+    if api not in PARTS_AT_FAULT:
+        return False
+    owners, parts = PARTS_AT_FAULT[api]
+    return any(len(getattr(owner, parts)) > 1 for owner in (getattr(request, owners) if owners else [request]))
