@@ -192,12 +192,12 @@ class Twins:
 
     def once(self, requests: Sequence[Any], version: int) -> Answers:
         answers = []
-        asked = self.asides if type(requests[0]).__name__ in ASIDE else self.peers
-        for connection, request in zip(asked, requests, strict=True):
+        connections = self.asides if type(requests[0]).__name__ in ASIDE else self.peers
+        for connection, request in zip(connections, requests, strict=True):
             begin(connection, sized(frame(request, version, 7)))
         patience = (ANSWER_S, SILENCE_S if is_silent_over(requests[0]) else ANSWER_S)
         for peer, connection, request, vocabulary, patience_s in zip(
-            self.peers, asked, requests, self.vocabularies, patience, strict=True
+            self.peers, connections, requests, self.vocabularies, patience, strict=True
         ):
             answer = take(connection, request, version, patience_s)
             for _ in range(PATIENT_TRIES):
@@ -213,7 +213,7 @@ class Twins:
                 answer = in_order(plain.batches(plain.struct(answer)))
             answers.append(answer)
         if answers[0] != answers[1] and (isinstance(answers[0], str) or isinstance(answers[1], str)):
-            for connection in asked:
+            for connection in connections:
                 connection.close()
         return Answers(requests[0], version, *answers)
 

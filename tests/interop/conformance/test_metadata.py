@@ -60,7 +60,7 @@ def test_topics_by_id(both: Both) -> None:
             ask(peer, version, "meta-a", topic_id=topic_id)
             ask(peer, version, None, "meta-a", topic_id=topic_id)
             for name in (None, "meta-a"):
-                topics = [MetadataRequestTopic(name=name, topic_id=each) for each in (NO_UUID, topic_id)]
+                topics = [MetadataRequestTopic(name=name, topic_id=one_id) for one_id in (NO_UUID, topic_id)]
                 peer.try_ask(MetadataRequest(topics=topics), version)
 
     both.each_version(MetadataRequest, script)
