@@ -253,7 +253,7 @@ def test_records_behind_those_of_a_transaction_are_not_looked_at(both: Both) -> 
 
 
 def test_records_before_those_of_a_transaction_without_an_id(both: Both) -> None:
-    """Kafka finds records that are no batch first, and refuses all of the request; it does not look behind the others."""
+    """Kafka finds records that are no batch first, and refuses all of the request; behind others it does not look."""
 
     def script(peer: Peer, version: int) -> None:
         if version > 12:
