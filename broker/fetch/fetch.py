@@ -114,7 +114,7 @@ def accept(fetches: Fetches, context: Context, request: ParsedFetch) -> Fetch:
 
 def may_have_duplicates(named: list[FetchedPartition]) -> bool:
     """True when the request may name a partition twice: it names a topic twice, or a number within one."""
-    if is_ascending(named):
+    if len(named) < 2 or is_ascending(named):
         return False
     key = named[0].key
     keys: set[bytes] = {key}
@@ -133,8 +133,6 @@ def may_have_duplicates(named: list[FetchedPartition]) -> bool:
 
 def is_ascending(named: list[FetchedPartition]) -> bool:
     """True for partitions of one topic in the order of their numbers, as most requests name them."""
-    if not named:
-        return True
     key, last = named[0].key, -1
     for partition in named:
         index = partition.index
@@ -151,12 +149,13 @@ def distinct(named: list[FetchedPartition]) -> list[FetchedPartition]:
 
 def serve(fetch: Fetch) -> Outcome | Waiting[Outcome]:
     """Returns the answer, the parked request, or a coroutine that goes on once a disk was read."""
-    request = fetch.request
+    request, replicas, partitions = fetch.request, fetch.fetches.replicas, fetch.partitions
+    max_wait_ms = request.max_wait_ms
     if request.may_wait:
-        partitions = caught_up(fetch.fetches.replicas, request, fetch.partitions)
-        if partitions:
-            return ParkedFetch(fetch, partitions, request.min_bytes, request.max_wait_ms)
-    gathered, max_wait_ms = fetch.gather(), request.max_wait_ms
+        ended = caught_up(replicas, request, partitions)
+        if ended:
+            return ParkedFetch(fetch, ended, request.min_bytes, max_wait_ms)
+    gathered = gather(replicas, request, partitions, False)
     if gathered.cold is not None:
         return begin(serve_cold(fetch, gathered.cold, max_wait_ms))
     if max_wait_ms <= 0 or fetch.is_enough(gathered):
