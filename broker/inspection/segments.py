@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import NamedTuple
 
 from broker.inspection.files import batches
@@ -140,22 +140,27 @@ def _problem(view: memoryview, header: BatchHeader, next_offset: int, deep: bool
     return None
 
 
-def _missing(segment: SegmentToVerify, path: str) -> Iterator[SegmentFault]:
-    """Yields missing indexes; the last segment's are written when it is closed, so theirs are no fault."""
-    if segment.end_offset is not None or not segment.is_recovered:
-        yield SegmentFault(path, "is missing: the next start makes it anew", recoverable=True)
+def _sound(
+    segment: SegmentToVerify, index: OffsetIndex | TimeIndex, extension: str
+) -> Generator[SegmentFault, None, bool]:
+    """Yields that an index is missing, or cannot be right by itself; returns whether its entries can be looked at. The
+    last segment's indexes are written when it is closed, so theirs may be missing."""
+    if not segment.has(extension):
+        if segment.end_offset is not None or not segment.is_recovered:
+            yield SegmentFault(index.path, "is missing: the next start makes it anew", recoverable=True)
+        return False
+    try:
+        index.verify()
+    except CorruptIndex as error:
+        yield SegmentFault(index.path, _without(index.path, error), segment.is_recovered)
+        return False
+    return True
 
 
 def _offset_index(disk: Disk, segment: SegmentToVerify, places: Places) -> Iterator[SegmentFault]:
     path = segment.path(INDEX)
-    if not segment.has(INDEX):
-        yield from _missing(segment, path)
-        return
     index = OffsetIndex(path, segment.base_offset, disk=disk, max_size_bytes=ANY_SIZE)
-    try:
-        index.verify()
-    except CorruptIndex as error:
-        yield SegmentFault(path, _without(path, error), segment.is_recovered)
+    if not (yield from _sound(segment, index, INDEX)):
         return
     for offset, position in index:
         if not places.has_batch(position, offset):
@@ -166,14 +171,8 @@ def _offset_index(disk: Disk, segment: SegmentToVerify, places: Places) -> Itera
 
 def _time_index(disk: Disk, segment: SegmentToVerify, places: Places) -> Iterator[SegmentFault]:
     path = segment.path(TIME_INDEX)
-    if not segment.has(TIME_INDEX):
-        yield from _missing(segment, path)
-        return
     index = TimeIndex(path, segment.base_offset, disk=disk, max_size_bytes=ANY_SIZE)
-    try:
-        index.verify()
-    except CorruptIndex as error:
-        yield SegmentFault(path, _without(path, error), segment.is_recovered)
+    if not (yield from _sound(segment, index, TIME_INDEX)):
         return
     for timestamp, offset in index:
         at = bisect_left(places.last_offsets, offset + 1) - 1  # the last batch that ends at the offset or before
