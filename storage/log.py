@@ -17,18 +17,18 @@ from protocol.types import TopicPartition, Uuid
 from storage import checkpoint
 from storage.appending.append import Prepared, Settled, prepare
 from storage.appending.appended import Appended as Appended
-from storage.appending.plain import append_plain
 from storage.checkpoint import CorruptCheckpoint
+from storage.cold import ColdRead, cold_read
 from storage.config import LogConfig
 from storage.disk import Disk
 from storage.failure import Report, failing, failure, tell, unheard
 from storage.local_log import LocalLog
 from storage.markers import marker_in, producing, take_over
+from storage.plain_append import append_plain
 from storage.producers.entry import CachedBatch, Origin, Verification
 from storage.producers.state import ProducerBatch, ProducerState
 from storage.read import ReadResult, aborted_transactions, read, upper_bound_offset
 from storage.recovering.recovery import load
-from storage.segment.cold import ColdRead, cold_read
 from storage.segment.offsets_for_time import Looked, TimestampAndOffset, max_timestamp, offset_for_timestamp
 from storage.segment.rolling import should_roll
 from storage.segment.txn_index import AbortedTxn

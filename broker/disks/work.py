@@ -9,9 +9,9 @@ from functools import partial
 from broker.clock import Clock
 from broker.workers import Workers
 from protocol.types import TopicPartition
+from storage.cold import ColdRead
 from storage.log import Log
 from storage.logs import Logs
-from storage.segment.cold import ColdRead
 
 THREADS = 4
 """Of several clients that wait, one that waits for a slow disk must not hold up all the others."""

@@ -22,7 +22,7 @@ from broker.fetch.sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchS
 from broker.replica.partition import Partition
 from protocol.errors import ErrorCode
 from protocol.types import Buffer
-from storage.segment.cold import ColdRead
+from storage.cold import ColdRead
 
 if TYPE_CHECKING:
     from protocol.messages.fetch import FetchResponse

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from broker.fetch.partition import FetchedPartition
 from broker.replica.partition import Partition
-from storage.segment.cold import ColdRead
+from storage.cold import ColdRead
 from storage.segment.file import EMPTY
 
 

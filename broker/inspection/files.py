@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from protocol.records.batch import BatchHeader
-from storage.appending.batches import Window, walk
 from storage.disk import Disk
 from storage.names import CLEANED, DELETED, SWAP, parse_folder
+from storage.segment.batches import Window, walk
 
 UNFINISHED = (CLEANED, SWAP, DELETED)
 """Suffixes of files on their way in or out; the kind of the file is before the suffix."""

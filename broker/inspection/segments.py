@@ -11,9 +11,9 @@ from broker.inspection.files import batches
 from protocol.errors import KafkaError
 from protocol.records.batch import MAGIC_V2, BatchHeader
 from protocol.records.record import read_records
-from storage.appending.batches import check
 from storage.disk import Disk
 from storage.names import INDEX, LOG, TIME_INDEX, TXN_INDEX, segment_file
+from storage.segment.batches import check
 from storage.segment.index import CorruptIndex, OffsetIndex
 from storage.segment.time_index import NO_TIMESTAMP, TimeIndex
 from storage.segment.txn_index import TransactionIndex

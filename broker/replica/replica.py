@@ -13,12 +13,12 @@ from broker.replica.roles import NO_EPOCH
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import BatchHeader
 from protocol.types import TopicPartition, Uuid
+from storage.cold import ColdRead
 from storage.config import LogConfig
 from storage.epochs import EpochEnd
 from storage.log import Log
 from storage.producers.entry import ProducerEntry, Verification
 from storage.read import ReadResult
-from storage.segment.cold import ColdRead
 from storage.segment.file import EMPTY
 from storage.segment.offsets_for_time import Looked, TimestampAndOffset
 from storage.segment.txn_index import AbortedTxn

@@ -35,10 +35,10 @@ from protocol.records.compression import Compression, TooLarge
 from protocol.records.deflating import compress
 from protocol.records.record import MAX_INFLATED_SIZE, encode_records, read_records
 from protocol.records.walk import RecordRules
-from storage.appending.batches import check, walk
 from storage.appending.records_check import LOOP_BYTES, Looked, RecodingTarget, TooLong, look, loop_limit
 from storage.config import MAX_LONG, LogConfig
 from storage.producers.entry import Origin
+from storage.segment.batches import check, walk
 
 CODECS = {
     "producer": None,

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from protocol.records.batch import CONTROL, MAGIC_V2, BatchHeader
 from protocol.records.record import iter_keys
 from protocol.types import Buffer
-from storage.appending.batches import check, header_at, leads_to_batch
 from storage.cleaner.compaction import Filter, Stats, Transactions
 from storage.cleaner.job import Cleaned, CleanedSegment, CleaningJob, DirtySegment
 from storage.cleaner.offset_map import BUCKET_ENTRIES, ENTRY_BYTES, OffsetMap
@@ -19,6 +18,7 @@ from storage.config import LogConfig
 from storage.disk import Disk
 from storage.markers import marker_in
 from storage.names import CLEANED
+from storage.segment.batches import check, header_at, leads_to_batch
 from storage.segment.index import MAX_RELATIVE_OFFSET
 from storage.segment.segment import Segment
 

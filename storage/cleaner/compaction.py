@@ -16,11 +16,11 @@ from protocol.records.compression import Compression
 from protocol.records.record import RawRecord, Record, iter_keys
 from protocol.records.rewrite import with_records, without_records
 from protocol.types import Buffer
-from storage.appending.batches import check
 from storage.cleaner.job import LastRecord
 from storage.cleaner.offset_map import OffsetMap
 from storage.markers import marker_in
 from storage.producers.entry import EndMarker
+from storage.segment.batches import check
 from storage.segment.txn_index import AbortedTxn, TransactionIndex
 
 

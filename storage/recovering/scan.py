@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import CONTROL, NO_PARTITION_LEADER_EPOCH, BatchHeader
-from storage.appending.batches import check
 from storage.epochs import LeaderEpochCache
 from storage.markers import marker_in, take_over
 from storage.producers.state import ProducerBatch, ProducerState
+from storage.segment.batches import check
 from storage.segment.index import MAX_RELATIVE_OFFSET
 from storage.segment.segment import Segment
 from storage.segment.time_index import NO_TIMESTAMP, TimestampOffset

@@ -14,10 +14,10 @@ from typing import Final
 
 from protocol.records.batch import LOG_OVERHEAD, BatchHeader
 from storage import names
-from storage.appending.batches import READ_AHEAD_BYTES, BatchPlace, find_offset, leads_to_batch, walk
 from storage.config import LogConfig
 from storage.disk import Buffer, Disk
 from storage.failure import tell
+from storage.segment.batches import READ_AHEAD_BYTES, BatchPlace, find_offset, leads_to_batch, walk
 from storage.segment.file import EMPTY, Mapping, OpenFile, SegmentFile
 from storage.segment.index import OffsetIndex
 from storage.segment.jitter import jitter_ms

@@ -15,10 +15,10 @@ from protocol.records.compression import Compression
 from protocol.records.record import Record
 from protocol.types import TopicPartition
 from storage.appending.appended import Appended
-from storage.appending.plain import append_plain
 from storage.config import LogConfig
 from storage.disk import OsDisk
 from storage.log import Log
+from storage.plain_append import append_plain
 from storage.producers.entry import Origin
 
 NOW_MS = 1_700_000_000_000
