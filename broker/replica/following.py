@@ -13,8 +13,9 @@ from storage.producers.entry import Origin
 
 
 class BeginsInBatch(KafkaError):
-    """The leader's log begins within its first batch, as DeleteRecords leaves it: an empty log has to begin with that
-    batch, and so before the leader's."""
+    """The leader's log begins within its first batch, as DeleteRecords leaves it, and so does what it answers. A log
+    that is empty has to begin with that batch; so has one whose records are of before the leader's start, where
+    nothing can tell any more that they are another's."""
 
     def __init__(self, partition: Partition, base_offset: int) -> None:
         message = f"{partition.name}: the leader's first batch begins at offset {base_offset}"
@@ -22,7 +23,9 @@ class BeginsInBatch(KafkaError):
         self.base_offset = base_offset
 
 
-def append_as_follower(partition: Partition, records: memoryview, leader_epoch: int, now_ms: int) -> int:
+def append_as_follower(
+    partition: Partition, records: memoryview, leader_epoch: int, leader_log_start: int, now_ms: int
+) -> int:
     """Appends the batches that the leader of this epoch has at the log's end, and returns by how much that moved.
     A batch of a newer epoch is left out (KAFKA-18723), with all behind it; so is one that is cut short.
 
@@ -32,11 +35,11 @@ def append_as_follower(partition: Partition, records: memoryview, leader_epoch: 
     """
     check_follows(partition, leader_epoch)
     log = partition.log
-    if len(records) >= HEADER_SIZE and log.log_start_offset == log.log_end_offset:
+    start, end = log.log_start_offset, log.log_end_offset
+    if len(records) >= HEADER_SIZE:
         first = read_header(records)
-        if first.base_offset < log.log_end_offset <= first.last_offset:
+        if first.base_offset < end <= first.last_offset and (start == end or first.base_offset < leader_log_start):
             raise BeginsInBatch(partition, first.base_offset)
-    end = log.log_end_offset
     log.append(records, leader_epoch=leader_epoch, now_ms=now_ms, origin=Origin.REPLICATION)
     return log.log_end_offset - end
 

@@ -185,7 +185,8 @@ class ReplicaFetcher:
     def _append(self, step: Replicate[Partition]) -> None:
         partition = step.partition.replica
         if len(step.records):
-            offsets = append_as_follower(partition, step.records, step.partition.leader_epoch, self._clock.now_ms())
+            epoch, now_ms = step.partition.leader_epoch, self._clock.now_ms()
+            offsets = append_as_follower(partition, step.records, epoch, step.log_start_offset, now_ms)
             if not offsets:
                 message = f"{len(step.records)} bytes without a whole batch of the leader's epoch"
                 raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message)
@@ -238,7 +239,7 @@ class ReplicaFetcher:
             self._corrected(followed)
 
     async def _begin_in_batch(self, step: Replicate[Partition], base_offset: int) -> None:
-        """Has an empty log begin with a batch that the leader's log begins within."""
+        """Has the log begin with a batch that the leader's log begins within."""
         followed = step.partition
         disk_work, epoch = self._environment.disk_work, followed.leader_epoch
         try:

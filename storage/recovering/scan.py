@@ -34,7 +34,6 @@ def scan(segment: Segment, producer_state: ProducerState, epochs: LeaderEpochCac
     """Check each batch of a segment, and rebuild its indexes, the producers and the epochs from it."""
     segment.reset_indexes()
     maximum = TimestampOffset(NO_TIMESTAMP, segment.base_offset)
-    epoch = NO_PARTITION_LEADER_EPOCH if epochs.latest_epoch is None else epochs.latest_epoch
     valid_bytes, indexed_at, next_offset, problem, is_dense = 0, 0, segment.base_offset, None, True
     try:
         for position, header in segment.batches():
@@ -47,9 +46,7 @@ def scan(segment: Segment, producer_state: ProducerState, epochs: LeaderEpochCac
                 segment.index.append(header.last_offset, position)
                 segment.time_index.maybe_append(maximum.timestamp, maximum.offset, skip_full_check=True)
                 indexed_at = position
-            if header.partition_leader_epoch > epoch:
-                epoch = header.partition_leader_epoch
-                epochs.assign(epoch, header.base_offset)
+            _note_epoch(epochs, header)
             _replay(segment, view, header, producer_state)
             is_full = header.records_count == header.last_offset_delta + 1
             is_dense = is_dense and is_full and header.base_offset == next_offset
@@ -61,6 +58,13 @@ def scan(segment: Segment, producer_state: ProducerState, epochs: LeaderEpochCac
     segment.max_timestamp = maximum
     segment.time_index.maybe_append(maximum.timestamp, maximum.offset, skip_full_check=True)
     return Scan(valid_bytes, next_offset, problem, is_dense)
+
+
+def _note_epoch(epochs: LeaderEpochCache, header: BatchHeader) -> None:
+    """The batches count, not the file: that may still have an epoch that a truncation took."""
+    epoch = header.partition_leader_epoch
+    if epoch != NO_PARTITION_LEADER_EPOCH and epochs.epoch_for_offset(header.last_offset) != epoch:
+        epochs.assign(epoch, header.base_offset)
 
 
 def _check_offsets(segment: Segment, header: BatchHeader, next_offset: int) -> None:

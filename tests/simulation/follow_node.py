@@ -11,7 +11,6 @@ from broker.replica.roles import Following, next_role
 from coordinator.cluster.topics.topic import NO_LEADER, PartitionRegistration
 from coordinator.replication.fetcher import Fetcher, FetcherOptions, FollowerIdentity
 from coordinator.replication.session import PartitionKey
-from coordinator.replication.states import FollowedPartition
 from coordinator.replication.steps import Correct, FollowerStep, Replicate
 from coordinator.replication.truncation import RestartAt
 from protocol.errors import ErrorCode, KafkaError
@@ -114,7 +113,8 @@ class Node:
 
     def _append(self, step: Replicate[Partition], now_ms: int) -> None:
         if len(step.records):
-            append_as_follower(self.partition, memoryview(bytearray(step.records)), epoch_of(step.partition), now_ms)
+            records, epoch = memoryview(bytearray(step.records)), step.partition.leader_epoch
+            append_as_follower(self.partition, records, epoch, step.log_start_offset, now_ms)
         take_watermarks(self.partition, step.high_watermark, step.log_start_offset)
 
     def _correct(self, step: Correct[Partition], now_ms: int) -> None:
@@ -139,7 +139,3 @@ class Node:
                         return
                     yield header.base_offset, bytes(part[position : position + header.size_bytes])
                     offset = header.next_offset
-
-
-def epoch_of(followed: FollowedPartition[Partition]) -> int:
-    return followed.leader_epoch

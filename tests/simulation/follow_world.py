@@ -18,7 +18,7 @@ from broker.replica.roles import Leading
 from coordinator.cluster.topics.topic import NO_LEADER, PartitionRegistration
 from coordinator.replication.fetcher import SessionEnded
 from protocol.errors import KafkaError
-from protocol.messages.fetch import FetchResponse
+from protocol.messages.fetch import FetchRequest, FetchResponse
 from protocol.records.building import build
 from protocol.records.record import Record
 from tests.simulation.follow_leader import serve_fetch, serve_offsets
@@ -46,8 +46,8 @@ class FollowWorld:
         self.acknowledged: dict[int, bytes] = {}
         self.values = 0
         self.counts: Counter[str] = Counter()
-        self.answers: dict[int, FetchResponse] = {}
-        """On their way to a follower."""
+        self.answers: dict[int, tuple[FetchRequest, FetchResponse]] = {}
+        """On their way to a follower, each with its request."""
         self.forgets_unclean_stops = False
         """A fault: brokers that lost what they had not flushed stay in the ISR."""
         for node in self.nodes.values():
@@ -202,17 +202,17 @@ class FollowWorld:
         if lost or leader is None or not leader.is_alive or node.request is None:
             self._lose(node)
         else:
-            self.answers[node.node_id] = serve_fetch(leader, node.request, self.now_ms)
+            self.answers[node.node_id] = node.request, serve_fetch(leader, node.request, self.now_ms)
 
     def answer(self) -> None:
         """An answer arrives, or is lost on its way."""
         if self.answers:
             node_id = self.dice.choice([*self.answers])
-            self._deliver(self.nodes[node_id], self.answers.pop(node_id), lost=self.dice.random() < 0.1)
+            self._deliver(self.nodes[node_id], *self.answers.pop(node_id), lost=self.dice.random() < 0.1)
 
-    def _deliver(self, node: Node, response: FetchResponse, *, lost: bool) -> None:
-        if node.request is None:
-            return  # it asks another leader by now
+    def _deliver(self, node: Node, request: FetchRequest, response: FetchResponse, *, lost: bool) -> None:
+        if node.request is not request:
+            return  # it fetches from another leader by now, over another connection
         if lost:
             self._lose(node)
             return
@@ -222,12 +222,12 @@ class FollowWorld:
         except SessionEnded:
             self.counts["session ended"] += 1
         leader = self.nodes.get(node.leader_id)
-        while (request := node.fetcher.offsets_request(node.node_id)) is not None:
+        while (question := node.fetcher.offsets_request(node.node_id)) is not None:
             self.counts["out of range"] += 1
             if leader is None or not leader.is_alive:
                 node.fetcher.unanswered(self.now_ms)
                 return
-            node.carry_out(node.fetcher.offsets_listed(serve_offsets(leader, request), self.now_ms), self.now_ms)
+            node.carry_out(node.fetcher.offsets_listed(serve_offsets(leader, question), self.now_ms), self.now_ms)
 
     def _lose(self, node: Node) -> None:
         self.counts["lost"] += 1
@@ -260,7 +260,7 @@ class FollowWorld:
                 if node.request is not None and node.node_id not in self.answers:
                     self._serve(node, lost=False)
                 if node.node_id in self.answers:
-                    self._deliver(node, self.answers.pop(node.node_id), lost=False)
+                    self._deliver(node, *self.answers.pop(node.node_id), lost=False)
             if self._is_whole():
                 break
         assert self._is_whole(), f"{[(one.node_id, one.partition.role, one.partition.log) for one in self._live()]}"

@@ -8,9 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from protocol.records.building import build
 from storage.checkpoint import CorruptCheckpoint
 from storage.disk import OsDisk
 from storage.epochs import LEADER_EPOCHS, LeaderEpochCache
+from storage.producers.entry import Origin
+from tests.storage.writing import NOW_MS, append, batch, open_log, records
 
 DISK = OsDisk()
 
@@ -134,3 +137,20 @@ def test_epochs_and_offsets_always_grow(assignments: list[tuple[int, int]]) -> N
         assert cache.entries == sorted(set(cache.entries))
         assert len({entry.start_offset for entry in cache.entries}) == len(cache.entries)
         assert cache.latest_epoch == epoch
+
+
+def test_after_an_unclean_stop_the_batches_count_and_not_an_epoch_that_was_cut_off(tmp_path: Path) -> None:
+    log = open_log(tmp_path / "orders-0")
+    append(log, batch("a"), leader_epoch=0)
+    log.assign_leader_epoch(2, 1)
+    log.flush(NOW_MS)
+    log.truncate_to(1, NOW_MS)
+    append(
+        log,
+        memoryview(build(records("b"), base_offset=1, partition_leader_epoch=1)),
+        origin=Origin.REPLICATION,
+        leader_epoch=3,
+    )
+    again = open_log(tmp_path / "orders-0", clean=False, recovery_point=1)
+    assert again.epochs.entries == [(0, 0), (1, 1)]
+    assert again.last_leader_epoch == 1

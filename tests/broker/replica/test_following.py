@@ -69,7 +69,7 @@ def fetched(leader: Log, offset: int = 0) -> memoryview:
 
 
 def replicate(follower: Partition, leader: Log, epoch: int = EPOCH) -> int:
-    return append_as_follower(follower, fetched(leader, follower.log_end_offset), epoch, NOW_MS)
+    return append_as_follower(follower, fetched(leader, follower.log_end_offset), epoch, 0, NOW_MS)
 
 
 def test_batches_keep_their_offsets_epochs_and_bytes(leader: Log, follower: Partition) -> None:
@@ -118,7 +118,7 @@ def test_batches_of_a_newer_epoch_than_was_asked_in_are_left_out(leader: Log, fo
     follower.become(Following(LEADER, 2), NOW_MS)
     assert replicate(follower, leader, 2) == 2
     assert values(read_all(follower.log)) == ["a", "b"]
-    assert append_as_follower(follower, fetched(leader, 2), 2, NOW_MS) == 0
+    assert append_as_follower(follower, fetched(leader, 2), 2, 0, NOW_MS) == 0
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_damaged_batches_leave_no_trace(leader: Log, follower: Partition) -> Non
     records = fetched(leader)
     records[-1] ^= 1
     with error_of(ErrorCode.CORRUPT_MESSAGE):
-        append_as_follower(follower, records, EPOCH, NOW_MS)
+        append_as_follower(follower, records, EPOCH, 0, NOW_MS)
     assert follower.log_end_offset == 0
     assert follower.log.epochs.entries == []
 
@@ -151,7 +151,7 @@ def test_damaged_batches_leave_no_trace(leader: Log, follower: Partition) -> Non
 def test_offsets_do_not_go_back(leader: Log, follower: Partition) -> None:
     replicate(follower, leader)
     with error_of(ErrorCode.UNKNOWN_SERVER_ERROR):
-        append_as_follower(follower, fetched(leader, 2), EPOCH, NOW_MS)
+        append_as_follower(follower, fetched(leader, 2), EPOCH, 0, NOW_MS)
     assert follower.log_end_offset == 4
 
 
@@ -159,9 +159,9 @@ def test_an_empty_log_cannot_begin_within_a_batch(leader: Log, follower: Partiti
     """DeleteRecords has moved the leader's start into its first batch: the follower's log has to begin before it."""
     follower.log.truncate_fully(1, NOW_MS)
     with pytest.raises(BeginsInBatch) as caught:
-        append_as_follower(follower, fetched(leader), EPOCH, NOW_MS)
+        append_as_follower(follower, fetched(leader), EPOCH, 0, NOW_MS)
     follower.log.truncate_fully(caught.value.base_offset, NOW_MS)
-    assert append_as_follower(follower, fetched(leader), EPOCH, NOW_MS) == 4
+    assert append_as_follower(follower, fetched(leader), EPOCH, 0, NOW_MS) == 4
     take_watermarks(follower, 4, 1)
     assert (follower.log_start_offset, base_offsets(follower.log)) == (1, [0])
 
@@ -177,3 +177,13 @@ def test_producers_and_transactions_follow(tmp_path: Path, follower: Partition) 
     assert follower.log.aborted_transactions(0, 3) == leader.aborted_transactions(0, 3)
     (entry,) = follower.producers
     assert (entry.producer_id, entry.next_sequence) == (PID, 2)
+
+
+def test_records_of_before_the_leader_s_start_give_way_to_its_first_batch(leader: Log, follower: Partition) -> None:
+    """Records of another leader that were never committed, where this one has deleted its own since."""
+    append_as_follower(follower, memoryview(bytearray(batch("other"))), EPOCH, 0, NOW_MS)
+    with error_of(ErrorCode.UNKNOWN_SERVER_ERROR):
+        append_as_follower(follower, fetched(leader), EPOCH, 0, NOW_MS)
+    with pytest.raises(BeginsInBatch) as caught:
+        append_as_follower(follower, fetched(leader), EPOCH, 1, NOW_MS)
+    assert caught.value.base_offset == 0
