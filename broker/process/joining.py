@@ -14,6 +14,7 @@ from broker.metadata.joining import MetadataEnvironment, MetadataWorkers, Quorum
 from broker.metadata.observing import QuorumTimes
 from broker.metadata.opening import Metadata, MetadataSettings
 from broker.metadata.remote_node import LifecycleTimes
+from broker.peers import Address, Peer, Settings
 from broker.replica.alter_partition import AlterPartition, AlterPartitionManager
 from broker.replica.partition import Partition
 from broker.replication.environment import ReplicationEnvironment
@@ -63,8 +64,12 @@ class Replication(NamedTuple):
 def replicate(broker: Broker, alter: AlterPartition) -> Replication:
     """Has the replicas of this broker follow their leaders on others, as their roles and the options change, and its
     leaders ask for the in-sync replicas that they would have."""
+
+    def connect(address: Address, client_id: str) -> Peer:
+        return Peer(address, Settings(client_id=client_id), broker.clock, random.random)
+
     environment = ReplicationEnvironment(
-        broker.image, broker.node, broker.live_config, broker.clock, broker.disk_work, random.random
+        broker.image, broker.node, broker.live_config, broker.clock, broker.disk_work, connect
     )
     fetchers = ReplicaFetchers(environment)
     for partition in broker.replicas:

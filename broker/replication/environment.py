@@ -3,17 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from broker.clock import Clock
 from broker.config.live import LiveConfig
 from broker.disks.work import DiskWork
 from broker.metadata.node import Node
 from broker.peers.address import Address
-from broker.peers.pool import Peer
-from broker.peers.settings import Settings
 from coordinator.cluster.image import Image
 from coordinator.replication.fetcher import FetcherOptions, FollowerIdentity
+
+R = TypeVar("R")
+
+
+class LeaderConnection(Protocol):
+    """A connection to a leader, as `broker.peers.Peer` is one."""
+
+    @property
+    def address(self) -> Address:
+        """Where the leader listens."""
+        ...
+
+    async def send(self, request: object, response: type[R], *, timeout_ms: int, max_dials: int | None = None) -> R:
+        """Returns the answer to a request. Raises PeerError, ProtocolError."""
+        ...
+
+    def abort(self) -> None:
+        """Closes at once, for good."""
+        ...
+
+
+Connect: TypeAlias = Callable[[Address, str], LeaderConnection]
+"""From an address and a client id."""
 
 
 class ReplicationEnvironment(NamedTuple):
@@ -24,9 +45,8 @@ class ReplicationEnvironment(NamedTuple):
     config: LiveConfig
     clock: Clock
     disk_work: DiskWork
-    draw: Callable[[], float]
-    """Random numbers from 0 up to 1."""
-    settings: Settings = Settings()
+    connect: Connect
+    """Each fetcher has a connection of its own: a fetch that waits holds up what comes after it."""
 
     @property
     def identity(self) -> FollowerIdentity:
@@ -54,7 +74,3 @@ class ReplicationEnvironment(NamedTuple):
         broker = self.image.brokers.get(leader_id)
         endpoint = None if broker is None else broker.endpoint(self.config.effective.inter_broker_listener)
         return None if endpoint is None else Address(endpoint.host, endpoint.port)
-
-    def peer(self, address: Address, client_id: str) -> Peer:
-        """Returns a connection of its own: a fetch that waits holds up what comes after it."""
-        return Peer(address, self.settings._replace(client_id=client_id), self.clock, self.draw)

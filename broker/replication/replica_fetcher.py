@@ -11,11 +11,10 @@ from collections.abc import Coroutine
 from typing import Final
 
 from broker.logging import get_logger
-from broker.peers.pool import Peer
 from broker.peers.waiting import done_by
 from broker.replica.following import BeginsInBatch, append_as_follower, take_watermarks
 from broker.replica.partition import Partition
-from broker.replication.environment import ReplicationEnvironment
+from broker.replication.environment import LeaderConnection, ReplicationEnvironment
 from coordinator.replication.fetcher import Fetcher, SessionEnded
 from coordinator.replication.session import PartitionKey
 from coordinator.replication.states import FollowedPartition
@@ -45,7 +44,7 @@ class ReplicaFetcher:
         self._environment = environment
         self._clock = environment.clock
         self._fetcher: Fetcher[Partition] = Fetcher(environment.options)
-        self._peer: Peer | None = None
+        self._peer: LeaderConnection | None = None
         self._problem = ""
         self._ended_sessions = 0
         """Answers in a row that were of no use to the session."""
@@ -121,7 +120,7 @@ class ReplicaFetcher:
         else:
             await done_by(self._clock, ready_ms, self._changed)
 
-    def _leader(self) -> Peer:
+    def _leader(self) -> LeaderConnection:
         """Returns the connection to the leader, wherever it is by now. Raises PeerUnavailable."""
         address, peer = self._environment.address(self.leader_id), self._peer
         if address is None:
@@ -129,7 +128,7 @@ class ReplicaFetcher:
         if peer is None or peer.address != address:
             if peer is not None:
                 peer.abort()
-            peer = self._peer = self._environment.peer(address, self._client_id)
+            peer = self._peer = self._environment.connect(address, self._client_id)
         return peer
 
     def _session_ended(self, reason: str) -> None:
@@ -139,7 +138,7 @@ class ReplicaFetcher:
             self._tell(reason)
             self._fetcher.unanswered(self._clock.monotonic_ms())
 
-    async def _ask_for_offsets(self, peer: Peer) -> None:
+    async def _ask_for_offsets(self, peer: LeaderConnection) -> None:
         """Asks for the leader's ends and starts until all that was out of range is decided."""
         environment = self._environment
         while (request := self._fetcher.offsets_request(environment.node.node_id)) is not None:
