@@ -242,8 +242,8 @@ class FollowWorld:
             partition = node.partition
             assert partition.high_watermark <= partition.log_end_offset, f"{node.node_id}: beyond its end"
             for base, batch in node.batches(partition.high_watermark):
-                known = self.committed.setdefault(base, batch)
-                assert known == batch, f"broker {node.node_id}: another batch at offset {base}, which was committed"
+                before = self.committed.setdefault(base, batch)
+                assert before == batch, f"broker {node.node_id}: another batch at offset {base}, which was committed"
 
     def heal(self) -> None:
         """Everybody is up and hears everything: in the end all have the same, and nothing acknowledged is missing."""

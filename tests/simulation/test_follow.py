@@ -40,7 +40,7 @@ def test_everything_that_may_happen_happens() -> None:
 
 
 def first_failure(make: Callable[[int], FollowWorld] = FollowWorld) -> str:
-    """What the first seed that fails says."""
+    """Returns the message of the first seed that fails."""
     for seed in TRIES:
         try:
             make(seed).run(STEPS)
