@@ -14,6 +14,7 @@ print their fields. Source: Kafka's message generator (KIP-482 for flexible vers
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import cache
 from types import UnionType
@@ -27,7 +28,6 @@ from typing import (
     dataclass_transform,
     get_args,
     get_origin,
-    get_type_hints,
 )
 
 T = TypeVar("T")
@@ -139,6 +139,7 @@ ZERO_SOURCE: Final = {
 }
 
 _PLAIN_KINDS: dict[object, str] = {str: "string", bytes: "bytes", bool: "bool"}
+_PLAIN_NAMES = {plain.__name__: plain for plain in (str, bytes, bool)}
 
 
 def kind_of(annotation: Any) -> Kind:
@@ -163,11 +164,18 @@ def fields_of(cls: type) -> tuple[Field, ...]:
     """Returns the fields of a message or struct in wire order; read once per class."""
     cached: tuple[Field, ...] | None = cls.__dict__.get("__fields_cache__")
     if cached is None:
-        hints = get_type_hints(cls, include_extras=True)
         declared: dict[str, Wire] = cls.__wire__  # type: ignore[attr-defined]  # set by struct()
-        cached = tuple(Field(name, kind_of(hints[name]), spec) for name, spec in declared.items())
+        cached = tuple(Field(name, kind_of(annotation_of(cls, name)), spec) for name, spec in declared.items())
         cls.__fields_cache__ = cached  # type: ignore[attr-defined]
     return cached
+
+
+def annotation_of(cls: type, name: str) -> Any:
+    """Returns a field's evaluated annotation. Nearly all are a single name, which is looked up: typing.get_type_hints
+    compiles each, and a start has a hundred of them."""
+    source, scope = cls.__annotations__[name], vars(sys.modules[cls.__module__])
+    named = scope.get(source) or _PLAIN_NAMES.get(source)
+    return eval(source, scope) if named is None else named
 
 
 def _compile_init(cls: type) -> Callable[..., None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import get_type_hints
 
 import pytest
 
@@ -11,7 +12,7 @@ from protocol.api_key import ApiKey
 from protocol.codec import decode, encode
 from protocol.messages import messages_of
 from protocol.messages.header import RequestHeader
-from protocol.schema import fields_of, identity
+from protocol.schema import annotation_of, fields_of, identity
 from tests.protocol.messages.samples import all_messages, samples, versions_of
 
 NEWEST = {
@@ -79,3 +80,10 @@ def test_importing_the_package_loads_no_message() -> None:
         "import sys, protocol.messages; print([name for name in sys.modules if name.startswith('protocol.messages.')])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_the_types_of_fields_are_those_that_typing_finds() -> None:
+    classes = set(all_messages())
+    classes |= {field.kind.struct for cls in classes for field in fields_of(cls) if field.kind.struct is not None}
+    for cls in classes:
+        assert {name: annotation_of(cls, name) for name in cls.__wire__} == get_type_hints(cls, include_extras=True)
