@@ -6,6 +6,8 @@ v1 is as v0, v2 is flexible. Offset -1 stands for the high watermark.
 from __future__ import annotations
 
 from broker.exchange.authorisation import DELETE_TOPIC, by_handler
+from broker.replica.low_watermark import deleted_everywhere, low_watermark
+from broker.replica.partition import Partition
 from broker.requests.api import Api
 from broker.requests.call import Call
 from protocol.errors import ErrorCode, KafkaError
@@ -22,12 +24,14 @@ INVALID_LOW_WATERMARK = -1
 
 
 async def delete_records(call: Call[DeleteRecordsRequest]) -> DeleteRecordsResponse:
-    """Answers once a checkpoint has the new log start offsets: records that a client knows to be gone do not come
-    back."""
+    """Answers once a checkpoint has the new log start offsets, and live followers have deleted the records as well:
+    those that a client knows to be gone do not come back."""
+    deadline_ms = call.broker.clock.monotonic_ms() + call.request.timeout_ms
     topics = []
     log_dirs: dict[str, list[DeleteRecordsPartitionResult]] = {}
+    replicated: list[tuple[Partition, DeleteRecordsPartitionResult]] = []
     for name, partitions in named_once(call.request).items():
-        results = [delete(call, name, partition, log_dirs) for partition in partitions.values()]
+        results = [delete(call, name, partition, log_dirs, replicated) for partition in partitions.values()]
         topics.append(DeleteRecordsTopicResult(name=name, partitions=results))
     for log_dir, results in log_dirs.items():
         try:
@@ -35,6 +39,9 @@ async def delete_records(call: Call[DeleteRecordsRequest]) -> DeleteRecordsRespo
         except KafkaError as error:
             for result in results:
                 result.low_watermark, result.error_code = INVALID_LOW_WATERMARK, error.code
+    for partition, result in replicated:
+        if not result.error_code:
+            await wait_for_followers(partition, result, deadline_ms - call.broker.clock.monotonic_ms())
     return DeleteRecordsResponse(topics=topics)
 
 
@@ -56,8 +63,9 @@ def delete(
     topic: str,
     requested: DeleteRecordsPartition,
     log_dirs: dict[str, list[DeleteRecordsPartitionResult]],
+    replicated: list[tuple[Partition, DeleteRecordsPartitionResult]],
 ) -> DeleteRecordsPartitionResult:
-    """Deletes records of one partition; its answer waits for the checkpoint of its directory."""
+    """Deletes records of one partition; its answer waits for the checkpoint of its directory, and for followers."""
     result = DeleteRecordsPartitionResult(
         partition_index=requested.partition_index, low_watermark=INVALID_LOW_WATERMARK, error_code=ErrorCode.NONE
     )
@@ -68,7 +76,18 @@ def delete(
         result.error_code = error.code
     else:
         log_dirs.setdefault(partition.log_dir, []).append(result)
+        if not partition.is_alone:
+            replicated.append((partition, result))
     return result
+
+
+async def wait_for_followers(partition: Partition, result: DeleteRecordsPartitionResult, timeout_ms: int) -> None:
+    """Waits for the live followers of a partition, whose least log start offset is the answer."""
+    try:
+        await deleted_everywhere(partition, result.low_watermark, timeout_ms)
+    except KafkaError as error:
+        result.error_code = error.code
+    result.low_watermark = low_watermark(partition)
 
 
 API = Api(DeleteRecordsRequest, DeleteRecordsResponse, delete_records, by_handler(DELETE_TOPIC))

@@ -55,6 +55,8 @@ def follower_fetched(partition: Partition, fetch: FollowerFetch, current_leader_
         partition.propose(partition, role.isr.expand((fetch.broker_id,)))
     if follower.log_end_offset != before.log_end_offset:
         partition.advance(fetch.received_ms)
+    if follower.log_start_offset != before.log_start_offset:
+        partition.wake_all()  # a deletion may be carried out by now
 
 
 def shrink_isr(partition: Partition, now_ms: int) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +22,8 @@ SESSION_MS = 9_000
 MAX_LAG_MS = 1_000
 """Less than a session: the leader notices a follower that has stopped before the controller does."""
 SOON_S = 90
+PATIENT = {"message.timeout.ms": 300_000, "retry.backoff.max.ms": 500, "reconnect.backoff.max.ms": 500}
+"""Options of a producer that outlives what happens to brokers."""
 
 
 @pytest.fixture(scope="module")
@@ -156,4 +160,51 @@ def test_a_leader_that_stops_hands_over_and_follows_when_it_is_back(
     eventually(lambda: in_sync(leader, replicated), {LEADER, FOLLOWER})
     assert consumed(leader, replicated) == [*range(500)]
     assert produced(leader, replicated, range(500, 600)) == {0}
+    assert_alike(leader, follower, replicated)
+
+
+class SteadyProducer:
+    """Writes consecutive numbers until it is stopped, with Kafka's guarantees, and notes which were acknowledged."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self.acknowledged: set[int] = set()
+        self.lost: set[int] = set()
+        settings = {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 0, **PATIENT}
+        self._producer = Producer(settings)
+        self._topic = topic
+        self._is_stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> SteadyProducer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_stopped.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        for number in itertools.count():
+            if self._is_stopped.is_set():
+                break
+            self._producer.produce(self._topic, b"%d" % number, on_delivery=self._delivered)
+            self._producer.poll(0.002)
+        assert self._producer.flush(SOON_S) == 0
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        (self.acknowledged if error is None else self.lost).add(int(message.value()))
+
+
+def test_nothing_acknowledged_is_lost_or_doubled_as_either_is_killed(
+    leader: Odradek, follower: ApacheNode, replicated: str
+) -> None:
+    with SteadyProducer(leader.bootstrap, replicated) as producer:
+        for victim in (leader, follower, leader):
+            before = len(producer.acknowledged)
+            victim.kill9()
+            victim.start()
+            eventually(lambda: in_sync(leader, replicated), {LEADER, FOLLOWER})
+            eventually(lambda before=before: len(producer.acknowledged) > before, True)  # type: ignore[misc]
+    assert not producer.lost
+    assert consumed(leader, replicated) == sorted(producer.acknowledged)
     assert_alike(leader, follower, replicated)

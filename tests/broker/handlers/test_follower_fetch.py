@@ -11,13 +11,20 @@ from broker.replica.partition import Partition
 from broker.replica.roles import Leading, next_role
 from coordinator.cluster.topics import topic
 from protocol.errors import ErrorCode
+from protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+)
 from protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData, ReplicaState
 from tests.broker.asking import batch, fetch, fetch_request, produce_request
 from tests.broker.following import FOLLOWER, follow
 from tests.broker.inprocess import Client, InProcess, decode_response, request_frame
 
-FETCH = 1
+FETCH, DELETE_RECORDS = 1, 21
 BY_NAME, WITH_REPLICA_STATE = 12, 17
+DELETE_RECORDS_VERSION = 2
 LONG_MS = 60_000
 ACKS_ONE = 1
 
@@ -158,3 +165,49 @@ async def test_a_follower_s_session_goes_on_from_the_offsets_that_it_names(
     (topic_answer,) = (await client.ask(request, BY_NAME, FetchResponse)).responses
     assert topic_answer.partitions[0].high_watermark == 1
     assert progress(partition).log_start_offset == 1
+
+
+def deletion(timeout_ms: int) -> DeleteRecordsRequest:
+    requested = DeleteRecordsPartition(partition_index=0, offset=1)
+    return DeleteRecordsRequest(topics=[DeleteRecordsTopic(name="t", partitions=[requested])], timeout_ms=timeout_ms)
+
+
+async def test_records_are_deleted_once_the_live_followers_have_deleted_them(
+    broker: InProcess, client: Client, partition: Partition
+) -> None:
+    partition.rules = IsrRules(lambda _: True, lambda: LONG_MS, lambda _: 8)
+    append(broker)
+    await followed(client, 1)
+    deleting = broker.client()
+    deleting.send(request_frame(deletion(LONG_MS), DELETE_RECORDS_VERSION))
+    while not partition.append_waiters:  # noqa: ASYNC110 (a thread writes the checkpoint first)
+        await asyncio.sleep(0.001)
+    assert not deleting.wire.sent
+    await followed(client, 1, log_start_offset=1)
+    (frame,) = await deleting.frames(1)
+    answer = decode_response(frame, DELETE_RECORDS, DELETE_RECORDS_VERSION, DeleteRecordsResponse)
+    result = answer.topics[0].partitions[0]
+    assert (result.error_code, result.low_watermark) == (ErrorCode.NONE, 1)
+    assert not partition.append_waiters
+
+
+async def test_a_follower_that_does_not_delete_in_time_is_told_of(
+    broker: InProcess, client: Client, partition: Partition
+) -> None:
+    partition.rules = IsrRules(lambda _: True, lambda: LONG_MS, lambda _: 8)
+    append(broker)
+    await followed(client, 1)
+    answer = await client.ask(deletion(20), DELETE_RECORDS_VERSION, DeleteRecordsResponse)
+    result = answer.topics[0].partitions[0]
+    assert (result.error_code, result.low_watermark) == (ErrorCode.REQUEST_TIMED_OUT, 0)
+    assert not partition.append_waiters
+
+
+async def test_a_broker_that_is_not_alive_holds_no_deletion_up(
+    broker: InProcess, client: Client, partition: Partition
+) -> None:
+    append(broker)
+    await followed(client, 1)
+    answer = await client.ask(deletion(LONG_MS), DELETE_RECORDS_VERSION, DeleteRecordsResponse)
+    result = answer.topics[0].partitions[0]
+    assert (result.error_code, result.low_watermark) == (ErrorCode.NONE, 1)

@@ -1,0 +1,65 @@
+"""The low watermark of a partition: below it no live replica has records, so that a deletion is carried out (KIP-107).
+
+Source: kafka.cluster.Partition.lowWatermarkIfLeader and kafka.server.DelayedDeleteRecords.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from broker.replica.isr import NO_BROKER_EPOCH
+from broker.replica.partition import Partition
+from broker.replica.roles import Leading
+from broker.replica.waiter import Waiter
+from protocol.errors import ErrorCode, KafkaError
+
+NO_APPEND: Final = 1 << 62
+"""As many bytes as nobody appends while a request waits."""
+
+
+def low_watermark(partition: Partition) -> int:
+    """Returns the least log start offset of the leader and of the followers whose brokers are alive; -1 where one of
+    them has not fetched yet."""
+    role, offset = partition.role, partition.log_start_offset
+    if isinstance(role, Leading):
+        for follower in role.followers.values():
+            if partition.rules.broker_epoch(follower.replica_id) != NO_BROKER_EPOCH:
+                offset = min(offset, follower.log_start_offset)
+    return offset
+
+
+class LowWatermarkWaiter(Waiter):
+    """Waits until the low watermark has come to an offset, or the partition is led elsewhere."""
+
+    __slots__ = ("_offset", "_partition", "reached")
+
+    def __init__(self, partition: Partition, offset: int) -> None:
+        super().__init__(NO_APPEND)
+        self._partition = partition
+        self._offset = offset
+        self.reached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.wake()
+
+    def wake(self) -> None:
+        is_over = not self._partition.leads or low_watermark(self._partition) >= self._offset
+        if is_over and not self.reached.done():
+            self.reached.set_result(None)
+
+
+async def deleted_everywhere(partition: Partition, offset: int, timeout_ms: int) -> None:
+    """Returns once the low watermark has come to the offset. Raises REQUEST_TIMED_OUT, and NOT_LEADER_OR_FOLLOWER or
+    the error of a partition that is gone."""
+    waiter = LowWatermarkWaiter(partition, offset)
+    partition.append_waiters[waiter] = None
+    try:
+        async with asyncio.timeout(max(timeout_ms, 0) / 1000):
+            await waiter.reached
+    except TimeoutError:
+        message = f"{partition.name}: not every live replica begins at {offset} within {timeout_ms} ms"
+        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, message) from None
+    finally:
+        partition.append_waiters.pop(waiter, None)
+    if partition.gone:
+        raise KafkaError(partition.gone)
+    partition.check_leads()
