@@ -56,7 +56,8 @@ def follower_fetched(partition: Partition, fetch: FollowerFetch, current_leader_
     if follower.log_end_offset != before.log_end_offset:
         partition.advance(fetch.received_ms)
     if follower.log_start_offset != before.log_start_offset:
-        partition.wake_all()  # a deletion may be carried out by now
+        for waiter in tuple(partition.append_waiters):  # a deletion may be carried out by now
+            waiter.wake()
 
 
 def shrink_isr(partition: Partition, now_ms: int) -> None:
