@@ -29,14 +29,16 @@ may name any number of partitions, existing or not. Four hundred consumers of a 
 class FetchSession:
     """One client's partitions, in the order in which its next fetch reads them."""
 
-    __slots__ = ("created_ms", "epoch", "last_used_ms", "partitions", "session_id", "uses_topic_ids")
+    __slots__ = ("created_ms", "epoch", "is_privileged", "last_used_ms", "partitions", "session_id", "uses_topic_ids")
 
-    def __init__(self, session_id: int, now_ms: int, uses_topic_ids: bool) -> None:
+    def __init__(self, session_id: int, now_ms: int, uses_topic_ids: bool, is_privileged: bool) -> None:
         self.session_id = session_id
         self.epoch = 1
         self.created_ms = now_ms
         self.last_used_ms = now_ms
         self.uses_topic_ids = uses_topic_ids
+        self.is_privileged = is_privileged
+        """True of a follower's: consumers make room for it, and not the other way round."""
         self.partitions: dict[PartitionKey, FetchedPartition] = {}
 
     def advance(self) -> None:
@@ -106,19 +108,21 @@ class FetchSessions:
 
     def open(self, request: ParsedFetch, named: list[FetchedPartition], now_ms: int) -> FetchSession | None:
         """Returns a new session of the partitions that a request names; None when there is no room for it."""
-        session = self.create(len(named), request.uses_topic_ids, now_ms)
+        session = self.create(len(named), request.uses_topic_ids, now_ms, is_privileged=request.replica is not None)
         if session is not None:
             session.update(named, ())
         return session
 
-    def create(self, partition_count: int, uses_topic_ids: bool, now_ms: int) -> FetchSession | None:
+    def create(
+        self, partition_count: int, uses_topic_ids: bool, now_ms: int, *, is_privileged: bool = False
+    ) -> FetchSession | None:
         """Returns a new session, or None when there is no room for it: its client then goes on with full fetches."""
-        if not self._make_room(partition_count, now_ms):
+        if not self._make_room(partition_count, now_ms, is_privileged):
             return None
         session_id = self.new_id()
         while session_id == NO_SESSION or session_id in self.sessions:
             session_id = self.new_id()
-        session = self.sessions[session_id] = FetchSession(session_id, now_ms, uses_topic_ids)
+        session = self.sessions[session_id] = FetchSession(session_id, now_ms, uses_topic_ids, is_privileged)
         return session
 
     def close(self, session_id: int) -> None:
@@ -134,9 +138,10 @@ class FetchSessions:
     def _partition_count(self) -> int:
         return sum([len(session.partitions) for session in self.sessions.values()])
 
-    def _make_room(self, partition_count: int, now_ms: int) -> bool:
-        """Evicts sessions until there is room: stale ones, else one that has fewer partitions and is old enough. False
-        when there is no room."""
+    def _make_room(self, partition_count: int, now_ms: int, is_privileged: bool) -> bool:
+        """Evicts sessions until there is room: stale ones, else the least one that is old enough, where a follower's
+        counts for more than any consumer's, and else more partitions for more. For a follower a consumer's goes however
+        young it is. False when there is no room."""
         if partition_count > MAX_PARTITIONS:
             return False
         while self._partition_count() + partition_count > MAX_PARTITIONS:
@@ -152,8 +157,18 @@ class FetchSessions:
         if now_ms - oldest.last_used_ms > MIN_EVICTION_AGE_MS:
             del self.sessions[oldest.session_id]
             return True
-        smallest = min(self.sessions.values(), key=lambda session: len(session.partitions))
-        if len(smallest.partitions) < partition_count and now_ms - smallest.created_ms > MIN_EVICTION_AGE_MS:
-            del self.sessions[smallest.session_id]
+        evictable = [
+            session
+            for session in self.sessions.values()
+            if now_ms - session.created_ms > MIN_EVICTION_AGE_MS or (is_privileged and not session.is_privileged)
+        ]
+        least = min(evictable, key=importance, default=None)
+        if least is not None and importance(least) < (is_privileged, partition_count):
+            del self.sessions[least.session_id]
             return True
         return False
+
+
+def importance(session: FetchSession) -> tuple[bool, int]:
+    """Returns the order in which sessions are evicted (EvictableKey)."""
+    return session.is_privileged, len(session.partitions)

@@ -112,6 +112,25 @@ def test_young_sessions_are_not_evicted(sessions: FetchSessions) -> None:
     assert sessions.create(5, False, MIN_EVICTION_AGE_MS) is None
 
 
+def test_a_consumer_s_session_makes_room_for_a_follower_s_however_young(sessions: FetchSessions) -> None:
+    large, small = created(sessions, 9, 0), created(sessions, 3, 0)
+    assert sessions.create(1, False, 0, is_privileged=True) is not None
+    assert [*sessions.sessions] == [large.session_id, 3]
+    assert small.session_id not in sessions.sessions
+
+
+def test_a_follower_s_session_makes_room_for_a_larger_follower_s_alone(sessions: FetchSessions) -> None:
+    for size in (2, 5):
+        assert sessions.create(size, False, 0, is_privileged=True) is not None
+    for session in sessions.sessions.values():
+        session.last_used_ms = MIN_EVICTION_AGE_MS
+        session.update(request(*range(2)).named, ())
+    late_ms = MIN_EVICTION_AGE_MS + 1
+    assert sessions.create(99, False, late_ms) is None
+    assert sessions.create(9, False, MIN_EVICTION_AGE_MS, is_privileged=True) is None
+    assert sessions.create(9, False, late_ms, is_privileged=True) is not None
+
+
 def test_a_session_unused_for_long_makes_room(sessions: FetchSessions) -> None:
     old = created(sessions, 9, 0)
     young = created(sessions, 9, MIN_EVICTION_AGE_MS)
