@@ -37,9 +37,6 @@ EMPTY_OPENING = "What "
 WORDS_TO_COME = (
     "broker/exchange/",
     "broker/handlers/",
-    "tests/broker/",
-    "tests/scenarios/",
-    "tests/simulation/test_metadata.py",
 )
 # What makes a part of Kafka's messages of a class: such a class has Kafka's name, within its message's module.
 SCHEMA_DECORATORS = frozenset({"message", "struct", "part"})

@@ -19,21 +19,21 @@ VERSIONS = (12, 13, 15, 16, 17)
 """Those between which the layout changes."""
 
 BODY = 4 + 10 + len(b"test") + 1
-Asked = tuple[int, int, int]
+Named = tuple[int, int, int]
 """Partition, offset, most bytes."""
 
 
-def request(topic_id: bytes, *partitions: Asked, wait_ms: int = 0, **fields: object) -> FetchRequest:
-    asked = [
+def request(topic_id: bytes, *partitions: Named, wait_ms: int = 0, **fields: object) -> FetchRequest:
+    partitions = [
         FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=max_bytes)
         for index, offset, max_bytes in partitions
     ]
-    topics = [FetchTopic(topic="t", topic_id=topic_id, partitions=asked)]
+    topics = [FetchTopic(topic="t", topic_id=topic_id, partitions=partitions)]
     return FetchRequest(**{"max_wait_ms": wait_ms, "min_bytes": 1, "topics": topics, **fields})  # type: ignore[arg-type]
 
 
 ALL = 1 << 20
-CASES: dict[str, tuple[list[Asked], dict[str, object]]] = {
+CASES: dict[str, tuple[list[Named], dict[str, object]]] = {
     "one partition": ([(0, 0, ALL)], {}),
     "from within": ([(0, 205, ALL)], {}),
     "committed only": ([(0, 3, ALL)], {"isolation_level": 1}),
@@ -67,11 +67,11 @@ async def filled(broker: InProcess) -> bytes:
 
 
 async def answer(directory: Path, version: int, case: str) -> bytes:
-    asked, fields = CASES[case]
+    named, fields = CASES[case]
     async with InProcess(directory / str(version)) as broker:
         topic_id = await filled(broker)
         client = broker.client()
-        client.send(request_frame(request(topic_id, *asked, **fields), version))
+        client.send(request_frame(request(topic_id, *named, **fields), version))
         return b"".join(await client.frames(1)).replace(topic_id, bytes(16))
 
 
@@ -92,8 +92,8 @@ async def test_the_usual_request_takes_the_short_cut(version: int, tmp_path: Pat
 @pytest.mark.parametrize("unusual", UNUSUAL)
 async def test_the_unusual_is_left_alone(unusual: str, tmp_path: Path) -> None:
     async with InProcess(tmp_path) as broker:
-        asked = request(await filled(broker), (0, 0, ALL), **UNUSUAL[unusual])
-        assert take(fast.fetch, broker, 13, memoryview(request_frame(asked, 13)), BODY) is None
+        frame = request_frame(request(await filled(broker), (0, 0, ALL), **UNUSUAL[unusual]), 13)
+        assert take(fast.fetch, broker, 13, memoryview(frame), BODY) is None
 
 
 async def test_a_torn_request_is_left_alone(tmp_path: Path) -> None:
@@ -107,12 +107,12 @@ async def test_one_that_waits_gets_what_is_appended(tmp_path: Path) -> None:
     async with InProcess(tmp_path) as broker:
         topic_id = await filled(broker)
         consumer, producer = broker.client(), broker.client()
-        asked = asyncio.create_task(
+        fetching = asyncio.create_task(
             consumer.ask(request(topic_id, (1, 0, ALL), wait_ms=60_000), 13, FetchResponse), name="consumer"
         )
         await asyncio.sleep(0)
         producer.send(request_frame(produce_request(topic_id, (1, batch(2))), 13))
-        (partition,) = (await asked).responses[0].partitions
+        (partition,) = (await fetching).responses[0].partitions
         assert (partition.high_watermark, bool(partition.records)) == (2, True)
 
 
@@ -120,14 +120,14 @@ async def test_one_that_waits_hears_that_its_topic_is_gone(tmp_path: Path) -> No
     async with InProcess(tmp_path) as broker:
         topic_id = await filled(broker)
         consumer = broker.client()
-        asked = asyncio.create_task(
+        fetching = asyncio.create_task(
             consumer.ask(request(topic_id, (1, 0, ALL), wait_ms=60_000), 13, FetchResponse), name="consumer"
         )
         for _ in range(3):
             await asyncio.sleep(0)
         (partition,) = [one for one in broker.server.broker.replicas if one.name.partition == 1]
         broker.server.broker.replicas.remove(partition.name)
-        assert (await asked).responses[0].partitions[0].error_code
+        assert (await fetching).responses[0].partitions[0].error_code
 
 
 async def test_one_that_waits_is_told_when_the_time_is_up(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ class Conversation:
         await self.ask(named, wait_ms=wait_ms, kind=kind)
 
     async def ask(self, named: list[int], *, wait_ms: int, kind: str = USUAL) -> None:
-        asked = [(index, self.offset(index), self.random.choice((ALL, ALL, 700))) for index in named]
+        partitions = [(index, self.offset(index), self.random.choice((ALL, ALL, 700))) for index in named]
         fields: dict[str, object] = {
             "session_id": 0 if self.epoch == 0 else SESSION_ID + (kind == IN_ANOTHER),
             "session_epoch": self.epoch + (kind == BEHIND),
@@ -60,7 +60,7 @@ class Conversation:
         }
         if kind == FORGETTING:
             fields["forgotten_topics_data"] = [ForgottenTopic(topic="", topic_id=self.topic_id, partitions=[2])]
-        self.consumer.send(request_frame(request(self.topic_id, *asked, wait_ms=wait_ms, **fields), self.version))
+        self.consumer.send(request_frame(request(self.topic_id, *partitions, wait_ms=wait_ms, **fields), self.version))
         await self.woken(self.consumer)
         self.heard += self.consumer.wire.take()
         self.epoch += kind in (USUAL, FORGETTING)
@@ -117,9 +117,8 @@ async def test_what_becomes_unusual_while_it_waits_is_left_to_the_general_way(tm
         talking = Conversation(broker, await filled(broker), 0)
         await talking.ask([0, 1, 2], wait_ms=0)
         ends = [(index, talking.end(index), ALL) for index in range(3)]
-        asked = request(talking.topic_id, *ends, wait_ms=LONG_MS, session_id=SESSION_ID, session_epoch=1)
-        frame = request_frame(asked, 17)
-        talking.consumer.send(frame)
+        waiting = request(talking.topic_id, *ends, wait_ms=LONG_MS, session_id=SESSION_ID, session_epoch=1)
+        talking.consumer.send(request_frame(waiting, 17))
         (partition,) = [one for one in broker.server.broker.replicas if one.name.partition == 1]
         await broker.settled()
         broker.server.broker.replicas.remove(partition.name)
@@ -131,6 +130,8 @@ async def test_what_becomes_unusual_while_it_waits_is_left_to_the_general_way(tm
         await talking.produce(0)  # a partition that is unknown keeps nobody from waiting for the others
         (frame,) = await talking.consumer.frames(1)
         (topic,) = decode_response(frame, ApiKey.FETCH, 17, FetchResponse).responses
-        found = {each.partition_index: (each.error_code, bool(each.records)) for each in topic.partitions}
-        assert found == {0: (ErrorCode.NONE, True), 1: (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, False)}
+        answers = {
+            partition.partition_index: (partition.error_code, bool(partition.records)) for partition in topic.partitions
+        }
+        assert answers == {0: (ErrorCode.NONE, True), 1: (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, False)}
         assert broker.server.broker.fetches.sessions.sessions[SESSION_ID].epoch == 2

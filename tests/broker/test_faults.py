@@ -1,4 +1,4 @@
-"""What fails by a fault of ours, stage by stage: it fails for itself alone, comes round again, and stops no clock."""
+"""Faults of ours, stage by stage: one fails its own request alone, jobs and deadlines come again, no clock stops."""
 
 from __future__ import annotations
 

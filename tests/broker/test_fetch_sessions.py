@@ -38,8 +38,8 @@ def forgetting(*indexes: int, session: tuple[int, int]) -> ParsedFetch:
 
 
 def created(sessions: FetchSessions, partitions: int, now_ms: int) -> FetchSession:
-    asked = request(*range(partitions))
-    session = sessions.open(asked, asked.named, now_ms)
+    params = request(*range(partitions))
+    session = sessions.open(params, params.named, now_ms)
     assert session is not None
     return session
 
@@ -189,8 +189,8 @@ def test_a_session_that_grows_beyond_them_is_over(sessions: FetchSessions, monke
 
 async def fetched(client: Client, session_id: int, epoch: int, *partitions: int) -> tuple[int, int]:
     """The error and the session of an answer."""
-    wanted = [FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=100) for index in partitions]
-    topics = [FetchTopic(topic="t", partitions=wanted)]
+    named = [FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=100) for index in partitions]
+    topics = [FetchTopic(topic="t", partitions=named)]
     request = FetchRequest(max_wait_ms=0, min_bytes=0, session_id=session_id, session_epoch=epoch, topics=topics)
     answer = await client.ask(request, 12, FetchResponse)
     return answer.error_code, answer.session_id

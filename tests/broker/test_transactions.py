@@ -227,11 +227,11 @@ async def test_an_unknown_producer_id(client: Transacting) -> None:
 
 
 async def test_the_transaction_is_looked_at_before_the_acks(client: Transacting) -> None:
-    known = await client.producer()
+    producer = await client.producer()
     assert await client.write(Producer(999, 0), "a", acks=2) is ErrorCode.INVALID_PRODUCER_ID_MAPPING
-    assert await client.write(known, "a", acks=2) is ErrorCode.INVALID_REQUIRED_ACKS
-    assert await client.write(known, "b") is NONE
-    await client.ended(known)
+    assert await client.write(producer, "a", acks=2) is ErrorCode.INVALID_REQUIRED_ACKS
+    assert await client.write(producer, "b") is NONE
+    await client.ended(producer)
     assert await client.read() == ["b"]
 
 

@@ -39,12 +39,12 @@ CONTEXT = Context(cast(ClientConnection, Silent()), ApiKey.FETCH, 12, 1, None, 1
 
 
 class Scripted(Parked):
-    """Answers as it is told to."""
+    """Answers by its script."""
 
     def __init__(self) -> None:
         super().__init__(CONTEXT, 10, committed_only=False)
         self.script: list[list[bytes] | Exception | None] = []
-        """What each look finds; None: nothing yet."""
+        """The answers of its attempts in turn; None where it goes on waiting."""
         self.answers: list[Answer | Exception] = []
         self.is_answered = asyncio.Event()
         self.begin(self.take)
@@ -54,11 +54,11 @@ class Scripted(Parked):
         self.is_answered.set()
 
     def try_complete(self, *, is_last: bool) -> Answer:
-        found = self.script.pop(0) if self.script else None
-        if isinstance(found, Exception):
-            raise found
-        if found is not None:
-            return list(found)
+        answer = self.script.pop(0) if self.script else None
+        if isinstance(answer, Exception):
+            raise answer
+        if answer is not None:
+            return list(answer)
         return [b"in vain"] if is_last else self
 
 
@@ -132,10 +132,10 @@ async def partition_of(broker: InProcess, index: int) -> Partition:
 async def test_nothing_is_left_of_a_fetch_that_was_answered_or_whose_client_is_gone(tmp_path: Path) -> None:
     async with InProcess(tmp_path) as broker:
         topic_id = await filled(broker)
-        partition, asked = await partition_of(broker, 1), request(topic_id, (1, 0, ALL), wait_ms=LONG_MS)
+        partition, fetch_request = await partition_of(broker, 1), request(topic_id, (1, 0, ALL), wait_ms=LONG_MS)
         consumer, other = broker.client(), broker.client()
         for client in (consumer, other):
-            client.send(request_frame(asked, 13))
+            client.send(request_frame(fetch_request, 13))
         assert len(partition.waiters) == 2
         other.connection.connection_lost(None)
         assert len(partition.waiters) == 1
@@ -149,8 +149,8 @@ async def test_it_waits_for_as_many_bytes_as_were_asked_for(tmp_path: Path) -> N
         topic_id = await filled(broker)
         consumer, producer = broker.client(), broker.client()
         least = 3 * len(batch())
-        asked = request(topic_id, (1, 0, ALL), wait_ms=LONG_MS, min_bytes=least)
-        pending = asyncio.ensure_future(consumer.ask(asked, 13, FetchResponse))
+        fetch_request = request(topic_id, (1, 0, ALL), wait_ms=LONG_MS, min_bytes=least)
+        pending = asyncio.ensure_future(consumer.ask(fetch_request, 13, FetchResponse))
         for _ in range(3):
             await asyncio.sleep(0)
             assert not pending.done()

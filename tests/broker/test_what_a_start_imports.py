@@ -41,9 +41,9 @@ LATER = [
     "protocol.coordinator_records.offsets",
     "protocol.messages.create_topics",
 ]
-"""What no broker needs before it has a client."""
+"""The modules that no broker needs before it has a client."""
 ELSEWHERE = ["broker.peers", "broker.process.joining", "protocol.client", "structlog"]
-"""What a broker needs that has its controllers elsewhere, or something to log."""
+"""The modules of a broker that has its controllers elsewhere, or something to log."""
 
 
 @pytest.fixture(scope="module")

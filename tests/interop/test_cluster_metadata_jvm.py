@@ -16,7 +16,7 @@ from protocol.messages.create_topics import CreateTopicsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.types import uuid_to_text
 from storage.disk import OsDisk
-from tests.broker.metadata.worlds import World
+from tests.broker.metadata.harness import MetadataHarness
 from tests.coordinator.cluster.given import creatable
 from tests.interop import jvm
 from tests.interop.brokers import ApacheKafka, cluster_id
@@ -75,7 +75,7 @@ def topics_told(kafka: ApacheKafka) -> dict[str, tuple[str, int, str]]:
     return {name: (topic_id, int(count), configs) for name, topic_id, count, configs in rows}
 
 
-def topics_known(world: World) -> dict[str, tuple[str, int, str]]:
+def topics_known(world: MetadataHarness) -> dict[str, tuple[str, int, str]]:
     """The same, as we read them in the directory."""
     image = world.open(register=False).image
     return {
@@ -88,7 +88,7 @@ def topics_known(world: World) -> dict[str, tuple[str, int, str]]:
     }
 
 
-async def fill(world: World) -> None:
+async def fill(world: MetadataHarness) -> None:
     """Topics and what else a session of ours writes."""
     cluster = world.open()
     topics = [creatable("orders", 3, 1, {"retention.ms": "864000000"}), creatable("pay.ments", 1, 1), creatable("gone")]
@@ -99,7 +99,7 @@ async def fill(world: World) -> None:
 
 
 def test_a_directory_is_formatted_as_kafka_storage_formats_it(tmp_path: Path) -> None:
-    theirs, world = tmp_path / "theirs", World(tmp_path, ["ours"])
+    theirs, world = tmp_path / "theirs", MetadataHarness(tmp_path, ["ours"])
     theirs.mkdir()
     format_with_kafka(theirs)
     cluster = world.open(register=False)
@@ -116,7 +116,7 @@ def test_a_directory_is_formatted_as_kafka_storage_formats_it(tmp_path: Path) ->
 
 
 async def test_kafka_dump_log_reads_every_record(tmp_path: Path) -> None:
-    world = World(tmp_path)
+    world = MetadataHarness(tmp_path)
     await fill(world)
     records = list(dumped(tmp_path / "data"))
     assert [kind for kind, _ in records[:4]] == [
@@ -144,7 +144,7 @@ async def test_kafka_dump_log_reads_every_record(tmp_path: Path) -> None:
 
 
 async def test_kafka_opens_our_directory_and_we_open_it_again(tmp_path: Path) -> None:
-    world = World(tmp_path)
+    world = MetadataHarness(tmp_path)
     await fill(world)
     before = topics_known(world)
     world.stop(world.open())
@@ -168,7 +168,7 @@ async def test_a_log_whose_beginning_is_only_in_a_snapshot_of_kafka_is_read(tmp_
     settings = {"metadata.log.max.record.bytes.between.snapshots": "2000", "metadata.max.idle.interval.ms": "20"}
     kafka = ApacheKafka(tmp_path / "data", settings)
     kafka.start()
-    world = World(tmp_path)
+    world = MetadataHarness(tmp_path)
     try:
         where = ("--bootstrap-server", kafka.bootstrap)
         for topic in ("first", "second"):
@@ -196,7 +196,7 @@ async def test_a_log_whose_beginning_is_only_in_a_snapshot_of_kafka_is_read(tmp_
 
 async def test_a_log_that_we_cut_behind_a_snapshot_is_opened_by_kafka(tmp_path: Path) -> None:
     rules = SnapshotRules(max_record_bytes=1_500, retention_bytes=6_000)
-    world = World(tmp_path)
+    world = MetadataHarness(tmp_path)
     metadata = world.open(rules=rules, config=log_config(segment_bytes=5_000))
     for at in range(30):
         await metadata.controller.create_topics(CreateTopicsRequest(topics=[creatable(f"topic-{at}", 2, 1)]))

@@ -1,6 +1,7 @@
 """The commands of scenarios: the classic protocol, offsets, administration, topics and time.
 
-Clients have names. `join g a` asks as client a of group g, with the member id it was last given; `as=` says another.
+Clients have names. `join g a` is a request of client a in group g, with the member id that it was last given, or the
+one of `as=`.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ def client(words: Words, who: str, default: int) -> Client:
     return Client(words.int("v", default), who, "/127.0.0.1")
 
 
-def asker(scenario: Scenario, words: Words) -> tuple[str, str, str]:
-    """Group, client's name, and the member id it gives."""
+def member(scenario: Scenario, words: Words) -> tuple[str, str, str]:
+    """Returns group, client's name, and the member id that it gives."""
     group_id, who = words.plain
     return group_id, who, scenario.member_id(words.named.get("as", who))
 
@@ -84,7 +85,7 @@ def advance(scenario: Scenario, words: Words) -> None:
 
 
 def reload(scenario: Scenario, words: Words) -> None:
-    """Another broker takes over: what was of the moment is gone."""
+    """Loads the shard anew, as another broker does that takes over: only records stay."""
     scenario.reload()
 
 
@@ -92,9 +93,9 @@ def reload(scenario: Scenario, words: Words) -> None:
 
 
 def join(scenario: Scenario, words: Words) -> None:
-    group_id, who, _ = asker(scenario, words)
-    asked_as = words.named.get("as", who)
-    member_id = scenario.member_ids.get(asked_as, "" if asked_as == who else asked_as)
+    group_id, who, _ = member(scenario, words)
+    member_name = words.named.get("as", who)
+    member_id = scenario.member_ids.get(member_name, "" if member_name == who else member_name)
     topics = words.list("topics", "orders")
     metadata = write(ConsumerProtocolSubscription(topics=topics), 0)
     request = JoinGroupRequest(
@@ -105,18 +106,18 @@ def join(scenario: Scenario, words: Words) -> None:
         group_instance_id=words.named.get("instance"),
         protocol_type=words.named.get("type", "consumer"),
         protocols=[
-            JoinGroupRequestProtocol(name=each, metadata=metadata) for each in words.list("strategies", "range")
+            JoinGroupRequestProtocol(name=strategy, metadata=metadata) for strategy in words.list("strategies", "range")
         ],
         reason=words.named.get("reason"),
     )
-    asks = client(words, who, NEWEST["join"])
-    scenario.perform(who, requests.join_group, request, asks)
+    requester = client(words, who, NEWEST["join"])
+    scenario.perform(who, requests.join_group, request, requester)
 
 
 def sync(scenario: Scenario, words: Words) -> None:
     """`assign=` gives each member the partitions of topic orders: a:0+1,b:2."""
-    group_id, who, member_id = asker(scenario, words)
-    given = [each.split(":") for each in words.list("assign")]
+    group_id, who, member_id = member(scenario, words)
+    given = [argument.split(":") for argument in words.list("assign")]
     request = SyncGroupRequest(
         group_id=group_id,
         generation_id=words.int("generation", 1),
@@ -129,26 +130,26 @@ def sync(scenario: Scenario, words: Words) -> None:
             for name, partitions in given
         ],
     )
-    asks = client(words, who, NEWEST["sync"])
-    scenario.perform(who, requests.sync_group, request, asks)
+    requester = client(words, who, NEWEST["sync"])
+    scenario.perform(who, requests.sync_group, request, requester)
 
 
 def assignment(partitions: str) -> bytes:
-    indexes = [int(each) for each in partitions.split("+") if each]
+    indexes = [int(index) for index in partitions.split("+") if index]
     assigned = [TopicPartition(topic="orders", partitions=indexes)] if indexes else []
     return write(ConsumerProtocolAssignment(assigned_partitions=assigned), 0)
 
 
 def heartbeat(scenario: Scenario, words: Words) -> None:
-    group_id, who, member_id = asker(scenario, words)
+    group_id, who, member_id = member(scenario, words)
     request = HeartbeatRequest(
         group_id=group_id,
         generation_id=words.int("generation", 1),
         member_id=member_id,
         group_instance_id=words.named.get("instance"),
     )
-    asks = client(words, who, NEWEST["heartbeat"])
-    scenario.perform(who, requests.heartbeat, request, asks)
+    requester = client(words, who, NEWEST["heartbeat"])
+    scenario.perform(who, requests.heartbeat, request, requester)
 
 
 def leave(scenario: Scenario, words: Words) -> None:
@@ -159,8 +160,8 @@ def leave(scenario: Scenario, words: Words) -> None:
         members.append(MemberIdentity(member_id="", group_instance_id=words.named["instance"]))
     request = LeaveGroupRequest(group_id=group_id, members=members)
     who = names[0] if names else "admin"
-    asks = client(words, who, NEWEST["leave"])
-    scenario.perform(who, requests.leave_group, request, asks)
+    requester = client(words, who, NEWEST["leave"])
+    scenario.perform(who, requests.leave_group, request, requester)
     for name in names:
         scenario.member_ids.pop(name, None)
 
@@ -169,18 +170,18 @@ def leave(scenario: Scenario, words: Words) -> None:
 
 
 def offsets_of(words: Words) -> dict[str, list[tuple[int, int]]]:
-    """`offsets=orders-0:5,orders-1:7`."""
-    found: dict[str, list[tuple[int, int]]] = {}
-    for each in words.list("offsets"):
-        name, _, offset = each.partition(":")
+    """Returns the offsets of `offsets=orders-0:5,orders-1:7` by topic."""
+    offsets: dict[str, list[tuple[int, int]]] = {}
+    for argument in words.list("offsets"):
+        name, _, offset = argument.partition(":")
         topic_name, _, index = name.rpartition("-")
-        found.setdefault(topic_name, []).append((int(index), int(offset or 0)))
-    return found
+        offsets.setdefault(topic_name, []).append((int(index), int(offset or 0)))
+    return offsets
 
 
 def commit_offsets(scenario: Scenario, words: Words) -> None:
-    """Without `generation=` as a consumer that has no group management."""
-    group_id, who, member_id = asker(scenario, words)
+    """Commits as a consumer without group management where there is no `generation=`."""
+    group_id, who, member_id = member(scenario, words)
     is_member = "generation" in words.named
     topics = [
         OffsetCommitRequestTopic(
@@ -203,8 +204,8 @@ def commit_offsets(scenario: Scenario, words: Words) -> None:
         retention_time_ms=words.int("retention", -1),
         topics=topics,
     )
-    asks = client(words, who, NEWEST["commit"])
-    scenario.perform(who, commit, request, asks)
+    requester = client(words, who, NEWEST["commit"])
+    scenario.perform(who, commit, request, requester)
 
 
 def txn_commit(scenario: Scenario, words: Words) -> None:
@@ -222,8 +223,8 @@ def txn_commit(scenario: Scenario, words: Words) -> None:
     request = TxnOffsetCommitRequest(
         transactional_id=who, group_id=group_id, producer_id=words.int("producer", 1), producer_epoch=0, topics=topics
     )
-    asks = client(words, who, 5)
-    scenario.perform(who, commit_transactional, request, asks)
+    requester = client(words, who, 5)
+    scenario.perform(who, commit_transactional, request, requester)
 
 
 def end_txn(scenario: Scenario, words: Words) -> None:
@@ -252,8 +253,8 @@ def delete_offsets(scenario: Scenario, words: Words) -> None:
         for name, partitions in offsets_of(words).items()
     ]
     request = OffsetDeleteRequest(group_id=group_id, topics=topics)
-    asks = Client(0)
-    scenario.perform("admin", delete, request, asks)
+    requester = Client(0)
+    scenario.perform("admin", delete, request, requester)
 
 
 # Administration.
@@ -261,18 +262,18 @@ def delete_offsets(scenario: Scenario, words: Words) -> None:
 
 def groups(scenario: Scenario, words: Words) -> None:
     request = ListGroupsRequest(states_filter=words.list("states"), types_filter=words.list("types"))
-    asks = Client(5)
-    scenario.perform("admin", list_groups, request, asks)
+    requester = Client(5)
+    scenario.perform("admin", list_groups, request, requester)
 
 
 def describe(scenario: Scenario, words: Words) -> None:
-    asks = client(words, "admin", NEWEST["describe"])
-    scenario.perform("admin", describe_classic, words.plain, asks)
+    requester = client(words, "admin", NEWEST["describe"])
+    scenario.perform("admin", describe_classic, words.plain, requester)
 
 
 def remove(scenario: Scenario, words: Words) -> None:
-    asks = Client(3)
-    scenario.perform("admin", delete_groups, words.plain, asks)
+    requester = Client(3)
+    scenario.perform("admin", delete_groups, words.plain, requester)
 
 
 COMMANDS: dict[str, Command] = {

@@ -31,7 +31,7 @@ def owned(scenario: Scenario, words: Words) -> list[TopicPartitions] | None:
     """`owned=` names nothing, or partitions by topic: orders:0+1,bar:2."""
     if "owned" not in words.named:
         return None
-    named = [each.split(":") for each in words.list("owned")]
+    named = [argument.split(":") for argument in words.list("owned")]
     return [
         TopicPartitions(
             topic_id=scenario.topics.by_name[topic].topic_id, partitions=[int(index) for index in indexes.split("+")]
@@ -56,23 +56,25 @@ def _heartbeat(
         server_assignor=words.named.get("assignor"),
         topic_partitions=partitions,
     )
-    asks = Client(words.int("v", NEWEST_VERSION), who, "/127.0.0.1")
-    scenario.perform(who, heartbeat, request, asks)
+    requester = Client(words.int("v", NEWEST_VERSION), who, "/127.0.0.1")
+    scenario.perform(who, heartbeat, request, requester)
 
 
 def match(scenario: Scenario, words: Words) -> None:
     for request in scenario.match_requests:
-        found = match_all(request.patterns, scenario.topics.topic_names())
+        topics = match_all(request.patterns, scenario.topics.topic_names())
         version, now_ms = scenario.topics.version, scenario.now_ms
-        result = Matched(request.group_id, {each: Resolved(names, version, now_ms) for each, names in found.items()})
-        scenario.perform("broker", patterns_matched, result, request.client)
+        matched = Matched(
+            request.group_id, {pattern: Resolved(names, version, now_ms) for pattern, names in topics.items()}
+        )
+        scenario.perform("broker", patterns_matched, matched, request.client)
     scenario.match_requests.clear()
 
 
 def describe_consumer(scenario: Scenario, words: Words) -> None:
     (group_id,) = words.plain
-    asks = Client(NEWEST_VERSION)
-    scenario.perform("admin", describe, group_id, asks)
+    requester = Client(NEWEST_VERSION)
+    scenario.perform("admin", describe, group_id, requester)
 
 
 def partitions(scenario: Scenario, words: Words) -> None:

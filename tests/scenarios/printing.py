@@ -1,4 +1,4 @@
-"""Records, answers and timers as a transcript has them: short, and the same in every run."""
+"""Prints records, answers and timers for a transcript: short, and the same in every run."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ class Printer:
         if isinstance(answer, KafkaError):
             return f"error {answer.code.name}"
         if isinstance(answer, list):
-            return ", ".join(self.answer(each) for each in answer) or "nothing"
+            return ", ".join(self.answer(part) for part in answer) or "nothing"
         if answer is None:
             return "done"
         return f"{type(answer).__name__.removesuffix('Response')} {self.message(answer) or 'ok'}"
 
     def message(self, message: Any) -> str:
-        """A message's fields that say something."""
+        """Returns a message's fields that are neither zero nor empty."""
         values = {field.name: getattr(message, field.name) for field in fields_of(type(message))}
         shown = {name: value for name, value in values.items() if name not in LEFT_OUT and not is_nothing(value)}
         return " ".join(self.field(name, value) for name, value in shown.items())
@@ -67,7 +67,7 @@ class Printer:
         if isinstance(value, bytes):
             return self.bytes(name, value)
         if isinstance(value, list):
-            return self.items([self.value(name, each) for each in value])
+            return self.items([self.value(name, element) for element in value])
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, int | float | None):
@@ -76,12 +76,12 @@ class Printer:
 
     @staticmethod
     def items(shown: list[str]) -> str:
-        """On one line if they are few, else each on its own."""
+        """Returns them on one line if they are few, else each on its own."""
         line = "[" + ", ".join(shown) + "]"
         return line if len(line) <= SHORT else "[\n    " + ",\n    ".join(shown) + "]"
 
     def bytes(self, name: str, value: bytes) -> str:
-        """Topics by name, consumers' metadata and assignments by what they say."""
+        """Returns a topic id as the topic's name, and consumers' metadata and assignments by their fields."""
         if name == "topic_id":
             topic = self.groups.topics.topic_by_id(value)
             return topic.name if topic is not None else "none" if value == NO_UUID else value.hex()[-4:]
@@ -102,7 +102,7 @@ class Printer:
         return f"{event}: {shown}"
 
     def timers(self) -> dict[str, int]:
-        """Every timer's deadline, by its key in words."""
+        """Returns every timer's deadline, by its key in words."""
         timers = self.groups.shard.state.timers
         named = {key: " ".join(key) if isinstance(key, tuple) else str(key) for key in timers}
         return {self.text_of_key(name): timers.deadline_ms(key) or 0 for key, name in named.items()}
@@ -111,12 +111,12 @@ class Printer:
         return MEMBER_UUID.sub(r"#\1", key)
 
     def timers_since(self, before: Mapping[str, int]) -> list[str]:
-        """What was set, moved or cancelled."""
+        """Returns the timers that were set, moved or cancelled."""
         now = self.timers()
         moved = [f"timer {key} in {at - self.groups.now_ms}" for key, at in now.items() if before.get(key) != at]
         return sorted(moved) + sorted(f"timer {key} off" for key in before if key not in now)
 
 
 def is_nothing(value: object) -> bool:
-    """Zeros and empty values are left out, so that what matters is seen."""
+    """True of zeros and empty values, which are left out of transcripts."""
     return not value or value == UNSET

@@ -1,4 +1,4 @@
-"""Scenario transcripts: text commands to a shard of groups, and what they cause.
+"""Scenario transcripts: text commands to a shard of groups, and their effects.
 
     # a comment; blank lines part steps
 
@@ -8,7 +8,7 @@
     a <- JoinGroup error=MEMBER_ID_REQUIRED member_id=a#1 …
     timer session g a#1 in 10000
 
-Above the line are commands, one to a line; below it is what they cause: records, answers (to whom), notes, timers that
+Above the line are commands, one to a line; below it are their effects: records, answers (to whom), notes, timers that
 were set or moved, errors. `pytest tests/scenarios --rewrite` writes the files anew; the diff is the review.
 """
 
@@ -34,7 +34,7 @@ RULE = "----"
 
 
 class Step(NamedTuple):
-    """Lines before the step (comments), its commands, and what they are known to cause."""
+    """Lines before the step (comments), its commands, and the effects that the transcript has for them."""
 
     before: list[str]
     commands: list[str]
@@ -51,7 +51,7 @@ class Words(NamedTuple):
         return int(self.named.get(name, default))
 
     def list(self, name: str, default: str = "") -> list[str]:
-        return [each for each in self.named.get(name, default).split(",") if each]
+        return [word for word in self.named.get(name, default).split(",") if word]
 
 
 class Scenario(Groups):
@@ -61,7 +61,8 @@ class Scenario(Groups):
         super().__init__()
         self.printer = Printer(self)
         self.effects: list[str] = []
-        self.askers: dict[object, str] = {}
+        self.requesters: dict[object, str] = {}
+        """The client of each ticket that is not answered yet."""
         self.member_ids: dict[str, str] = {}
         """The member id that each client was last given."""
 
@@ -75,12 +76,12 @@ class Scenario(Groups):
     def perform(
         self, who: str, decide: Callable[[GroupState, X, Y, Ticket[A], int], GroupOutcome], request: X, client: Y
     ) -> None:
-        """Have the shard decide on a request."""
+        """Has the shard decide on a request."""
         self.decide(who, partial(decide, self.shard.state, request, client))
 
     def decide(self, who: str, decision: Callable[[Ticket[A], int], GroupOutcome]) -> None:
         ticket: Ticket[A] = Ticket()
-        self.askers[ticket] = who
+        self.requesters[ticket] = who
         try:
             outcome = decision(ticket, self.now_ms)
         except KafkaError as error:
@@ -97,7 +98,7 @@ class Scenario(Groups):
                 self.shard.apply(record)
         self.effects += (self.printer.record(record) for record in outcome.records)
         for ticket, answer in outcome.replies:
-            who = self.askers.pop(ticket, "nobody")
+            who = self.requesters.pop(ticket, "nobody")
             member_id = getattr(answer, "member_id", "")
             if member_id:
                 self.member_ids[who] = member_id
@@ -106,7 +107,7 @@ class Scenario(Groups):
             self.take(outcome.then(self.now_ms))
 
     def pass_time(self, by_ms: int) -> None:
-        """Have deadlines pass one by one, each at its time."""
+        """Advances the time, and expires deadlines one by one, each at its time."""
         end_ms = self.now_ms + by_ms
         while (due := self.shard.next_deadline_ms()) is not None and due <= end_ms:
             self.now_ms = max(self.now_ms, due)
@@ -114,7 +115,7 @@ class Scenario(Groups):
         self.now_ms = end_ms
 
     def member_id(self, who: str) -> str:
-        """A client's member id; who has none is taken by its word, so that members can lie."""
+        """Returns a client's member id; for a client without one its name, so that members can lie."""
         return self.member_ids.get(who, "" if who == "nobody" else who)
 
 
@@ -122,7 +123,7 @@ Command = Callable[[Scenario, Words], None]
 
 
 def steps(text: str) -> Iterator[Step]:
-    """The steps of a transcript."""
+    """Yields the steps of a transcript."""
     before: list[str] = []
     for block in text.strip().split("\n\n"):
         lines = block.split("\n")
@@ -142,7 +143,7 @@ def words(line: str) -> Words:
 
 
 def play(text: str, commands: dict[str, Command]) -> str:
-    """The transcript as it should be: its commands, with what they cause now."""
+    """Returns the transcript as it should be: its commands, with their effects now."""
     scenario = Scenario()
     blocks = []
     for step in steps(text):

@@ -1,7 +1,7 @@
-"""The commands of transcripts of transactions, and how what they cause is written.
+"""The commands of transcripts of transactions, and the text of their effects.
 
 A producer is its id and epoch, `7000/0`; `v=` is the transaction.version that a client speaks. `writer` stands for the
-one who writes markers: `writer` asks for work, `written ID …` tells that these partitions have theirs, or all.
+marker writer: `writer` requests the markers to write, `written ID …` reports that these partitions have theirs, or all.
 """
 
 from __future__ import annotations
@@ -31,69 +31,69 @@ def partitions(names: Iterable[str]) -> list[TopicPartition]:
     return [TopicPartition(topic, int(index)) for topic, index in (name.rsplit("-", 1) for name in names)]
 
 
-def version(given: Given, asked: Words) -> Result:
-    """The cluster's transaction.version."""
-    given.version = int(asked.plain[0])
+def version(given: Given, arguments: Words) -> Result:
+    """Sets the cluster's transaction.version."""
+    given.version = int(arguments.plain[0])
     return NOTHING
 
 
-def put(given: Given, asked: Words) -> Result:
-    """A transaction as it was found: id, state, producer, partitions."""
-    name, state, by, *names = asked.plain
-    found = transaction(BY_TEXT[state], producer(by), partitions=frozenset(partitions(names)), client_version=V2)
-    given.put(found._replace(transactional_id=name))
+def put(given: Given, arguments: Words) -> Result:
+    """Puts a transaction into the state as if loaded: id, state, producer, partitions."""
+    name, state, by, *names = arguments.plain
+    loaded = transaction(BY_TEXT[state], producer(by), partitions=frozenset(partitions(names)), client_version=V2)
+    given.put(loaded._replace(transactional_id=name))
     return NOTHING
 
 
-def init(given: Given, asked: Words) -> Result:
-    (name,) = asked.plain
-    expected = asked.named.get("expected")
-    return given.init(producer(expected) if expected else None, asked.int("timeout", TIMEOUT_MS), name)
+def init(given: Given, arguments: Words) -> Result:
+    (name,) = arguments.plain
+    expected = arguments.named.get("expected")
+    return given.init(producer(expected) if expected else None, arguments.int("timeout", TIMEOUT_MS), name)
 
 
-def add(given: Given, asked: Words) -> Result:
-    name, by, *names = asked.plain
-    return given.add(producer(by), *partitions(names), version=asked.int("v", V2), name=name)
+def add(given: Given, arguments: Words) -> Result:
+    name, by, *names = arguments.plain
+    return given.add(producer(by), *partitions(names), version=arguments.int("v", V2), name=name)
 
 
-def verify(given: Given, asked: Words) -> Result:
-    name, by, *names = asked.plain
+def verify(given: Given, arguments: Words) -> Result:
+    name, by, *names = arguments.plain
     return given.verify(producer(by), *partitions(names), name=name)
 
 
-def commit(given: Given, asked: Words) -> Result:
-    name, by = asked.plain
-    return given.commit(producer(by), asked.int("v", V2), name)
+def commit(given: Given, arguments: Words) -> Result:
+    name, by = arguments.plain
+    return given.commit(producer(by), arguments.int("v", V2), name)
 
 
-def abort(given: Given, asked: Words) -> Result:
-    name, by = asked.plain
-    return given.abort(producer(by), asked.int("v", V2), name)
+def abort(given: Given, arguments: Words) -> Result:
+    name, by = arguments.plain
+    return given.abort(producer(by), arguments.int("v", V2), name)
 
 
-def writer(given: Given, _asked: Words) -> Result:
+def writer(given: Given, _arguments: Words) -> Result:
     return given.write_on()
 
 
-def written(given: Given, asked: Words) -> Result:
-    name, *names = asked.plain
+def written(given: Given, arguments: Words) -> Result:
+    name, *names = arguments.plain
     done = partitions(names) if names else given.shard.transactions[name].partitions
     return given.write_on({name: done})
 
 
-def advance(given: Given, asked: Words) -> Result:
-    return given.pass_time(int(asked.plain[0]))
+def advance(given: Given, arguments: Words) -> Result:
+    return given.pass_time(int(arguments.plain[0]))
 
 
-def restart(given: Given, _asked: Words) -> Result:
-    """Another broker takes over."""
+def restart(given: Given, _arguments: Words) -> Result:
+    """Loads the shard anew, as another broker does that takes over."""
     given.restart()
     return NOTHING
 
 
-def ids(given: Given, asked: Words) -> Result:
-    """Whether producer ids are at hand."""
-    given.ids_at_hand = asked.plain[0] == "yes"
+def ids(given: Given, arguments: Words) -> Result:
+    """Sets whether producer ids are at hand."""
+    given.ids_at_hand = arguments.plain[0] == "yes"
     return NOTHING
 
 
@@ -104,14 +104,14 @@ COMMANDS: dict[str, Command] = {
 
 
 def play(text: str) -> str:
-    """The transcript as it should be: its commands, with what they cause now."""
+    """Returns the transcript as it should be: its commands, with their effects now."""
     given = Given()
     blocks = []
     for step in steps(text):
         effects: list[str] = []
         for line in step.commands:
-            asked = words(line)
-            result = COMMANDS[asked.plain[0]](given, Words(asked.plain[1:], asked.named))
+            command = words(line)
+            result = COMMANDS[command.plain[0]](given, Words(command.plain[1:], command.named))
             effects += described(given, result)
         blocks.append("\n".join([*step.before, *step.commands, RULE, *effects]))
     return "\n\n".join(blocks) + "\n"
@@ -121,9 +121,9 @@ def described(given: Given, result: Result) -> Iterable[str]:
     yield from map(record, result.records)
     if result.answer is not None:
         yield f"<- {answer(result.answer)}"
-    told = given.markers()
-    if told is not None:
-        yield f"writer <- {answer(told)}"
+    to_write = given.markers()
+    if to_write is not None:
+        yield f"writer <- {answer(to_write)}"
 
 
 def record(wrote: Transaction | None) -> str:
@@ -160,6 +160,6 @@ def answer(value: object) -> str:
     return ", ".join(map(markers, value))
 
 
-def markers(wanted: Markers) -> str:
-    how = "commit" if wanted.committed else "abort"
-    return " ".join([how, f"{wanted.producer_id}/{wanted.epoch}", *named(wanted.partitions)])
+def markers(to_write: Markers) -> str:
+    how = "commit" if to_write.committed else "abort"
+    return " ".join([how, f"{to_write.producer_id}/{to_write.epoch}", *named(to_write.partitions)])

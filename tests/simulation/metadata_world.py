@@ -26,7 +26,7 @@ from protocol.messages.create_topics import CreateTopicsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.metadata_records.settings import ConfigRecord
 from storage.checkpoint import write_clean_shutdown
-from tests.broker.metadata.worlds import ENDPOINTS, HandClock, HandWorker
+from tests.broker.metadata.harness import ENDPOINTS, HandClock, HandWorker
 from tests.coordinator.cluster import given
 from tests.coordinator.cluster.test_image_records import everything
 from tests.simulation.faulty_disk import Crash, FaultyDisk

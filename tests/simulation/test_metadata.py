@@ -39,8 +39,8 @@ def test_everything_that_may_happen_happens() -> None:
     }
 
 
-def found(seeds: range = range(40)) -> bool:
-    """Whether the simulation finds what is wrong."""
+def is_detected(seeds: range = range(40)) -> bool:
+    """True when the simulation detects the fault that is planted."""
     for seed in seeds:
         try:
             simulate(seed, STEPS)
@@ -58,12 +58,12 @@ def test_a_log_that_says_committed_when_it_was_appended_is_found_out(monkeypatch
         return end_offset
 
     monkeypatch.setattr(LedLog, "_append", too_early)
-    assert found()
+    assert is_detected()
 
 
 def test_a_state_that_outlives_a_failed_write_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LocalController, "_revert", lambda self: None)
-    assert found()
+    assert is_detected()
 
 
 def test_a_log_that_is_cut_before_the_snapshot_is_there_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,7 +74,7 @@ def test_a_log_that_is_cut_before_the_snapshot_is_there_is_found_out(monkeypatch
         begin(self)
 
     monkeypatch.setattr(Snapshots, "_begin", cut_first)
-    assert found()
+    assert is_detected()
 
 
 def test_snapshots_that_go_before_a_newer_one_is_whole_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,4 +85,4 @@ def test_snapshots_that_go_before_a_newer_one_is_whole_are_found_out(monkeypatch
         begin(self)
 
     monkeypatch.setattr(Snapshots, "_begin", delete_first)
-    assert found()
+    assert is_detected()

@@ -1,4 +1,4 @@
-"""What each audience of the coordinators is told of an error."""
+"""The errors of coordinators, as each of their audiences gets them."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def test_a_code_that_is_in_no_table_stays() -> None:
 
 
 @pytest.mark.parametrize(
-    ("knows_fenced", "told"), [(True, ErrorCode.PRODUCER_FENCED), (False, ErrorCode.INVALID_PRODUCER_EPOCH)]
+    ("knows_fenced", "expected"), [(True, ErrorCode.PRODUCER_FENCED), (False, ErrorCode.INVALID_PRODUCER_EPOCH)]
 )
-def test_a_fenced_producer_is_told_as_it_understands_it(knows_fenced: bool, told: ErrorCode) -> None:
-    assert seen_by_producer(ErrorCode.PRODUCER_FENCED, knows_fenced=knows_fenced) is told
+def test_a_fenced_producer_is_told_as_it_understands_it(knows_fenced: bool, expected: ErrorCode) -> None:
+    assert seen_by_producer(ErrorCode.PRODUCER_FENCED, knows_fenced=knows_fenced) is expected
 
 
 def test_a_member_of_a_share_group_knows_a_few_errors_only() -> None:

@@ -55,9 +55,9 @@ async def test_a_replica_that_is_not_assigned_may_know_more_if_it_names_the_epoc
     epoch: int, error: ErrorCode, broker: InProcess, client: Client
 ) -> None:
     await broker.create_topic("t")
-    asked = fetch_request("t", current_leader_epoch=epoch)
-    asked.replica_id = 7
-    answer = await client.ask(asked, 12, FetchResponse)
+    request = fetch_request("t", current_leader_epoch=epoch)
+    request.replica_id = 7
+    answer = await client.ask(request, 12, FetchResponse)
     assert answer.responses[0].partitions[0].error_code == error
 
 
@@ -167,8 +167,8 @@ async def test_a_client_that_is_behind_is_told_the_leader(version: int, broker: 
     answer = await client.ask(request, version, FetchResponse)
     (data,) = answer.responses[0].partitions
     assert data.error_code == ErrorCode.FENCED_LEADER_EPOCH
-    told = (data.current_leader.leader_id, data.current_leader.leader_epoch)
-    assert told == ((1, 3) if version == 16 else (-1, -1))
+    current_leader = (data.current_leader.leader_id, data.current_leader.leader_epoch)
+    assert current_leader == ((1, 3) if version == 16 else (-1, -1))
     assert [node.node_id for node in answer.node_endpoints] == ([1] if version == 16 else [])
 
 
@@ -212,8 +212,8 @@ async def test_a_session_without_partitions_left_is_over(broker: InProcess, clie
 
 async def test_a_topic_id_is_the_topic_s_of_now(broker: InProcess, client: Client) -> None:
     topic_id = await broker.create_topic("t")
-    for each, code in ((topic_id, ErrorCode.NONE), (bytes(15) + b"\7", ErrorCode.UNKNOWN_TOPIC_ID)):
-        answer = await client.ask(fetch_request("", topic_id=each), 13, FetchResponse)
+    for requested_id, code in ((topic_id, ErrorCode.NONE), (bytes(15) + b"\7", ErrorCode.UNKNOWN_TOPIC_ID)):
+        answer = await client.ask(fetch_request("", topic_id=requested_id), 13, FetchResponse)
         assert answer.responses[0].partitions[0].error_code == code
 
 

@@ -66,7 +66,7 @@ def test_a_kind_of_key_that_there_is_not_is_told_in_words(tmp_path: Path) -> Non
         async with InProcess(tmp_path) as broker:
             request = FindCoordinatorRequest(key="g", key_type=7, coordinator_keys=["g", "h"])
             answer = await broker.client().ask(request, 4, FindCoordinatorResponse)
-            told = {(one.error_code, one.error_message) for one in answer.coordinators}
-            assert told == {(ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.message)}
+            errors = {(one.error_code, one.error_message) for one in answer.coordinators}
+            assert errors == {(ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.message)}
 
     asyncio.run(test())

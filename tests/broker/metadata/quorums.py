@@ -52,7 +52,7 @@ class FakeLeader:
         self.log: list[Batch] = []
         self.snapshot: tuple[SnapshotId, bytes] | None = None
         self.answers: list[object] = []
-        self.asked: list[object] = []
+        self.requests: list[object] = []
 
     def write(self, *records: MetadataRecord, committed: bool = True) -> None:
         """One batch more."""
@@ -73,7 +73,7 @@ class FakeLeader:
 
     async def send(self, request: object, response: type[R], *, timeout_ms: int, max_dials: int | None = None) -> R:
         """As a `Peer` does."""
-        self.asked.append(request)
+        self.requests.append(request)
         answer = self.answers.pop(0) if self.answers else self.answer(request)
         if isinstance(answer, Exception):
             raise answer
@@ -85,7 +85,7 @@ class FakeLeader:
 
     def _fetched(self, request: object) -> FetchResponse:
         assert isinstance(request, FetchRequest)
-        asked = request.topics[0].partitions[0]
+        requested = request.topics[0].partitions[0]
         partition = fetch.PartitionData(
             partition_index=0,
             error_code=0,
@@ -93,28 +93,28 @@ class FakeLeader:
             current_leader=fetch.LeaderIdAndEpoch(leader_id=self.leader_id, leader_epoch=self.epoch),
             records=b"",
         )
-        if self.snapshot is not None and asked.fetch_offset < self.start_offset:
+        if self.snapshot is not None and requested.fetch_offset < self.start_offset:
             snapshot_id = self.snapshot[0]
             partition.snapshot_id = fetch.SnapshotId(end_offset=snapshot_id.offset, epoch=snapshot_id.epoch)
-        elif (diverging := self._diverging(asked)) is not None:
+        elif (diverging := self._diverging(requested)) is not None:
             partition.diverging_epoch = diverging
         else:
-            partition.records = b"".join(one.data for one in self.log if one.base_offset >= asked.fetch_offset)
+            partition.records = b"".join(one.data for one in self.log if one.base_offset >= requested.fetch_offset)
         return FetchResponse(responses=[fetch.FetchableTopicResponse(topic_id=TOPIC_ID, partitions=[partition])])
 
-    def _diverging(self, asked: fetch.FetchPartition) -> fetch.EpochEndOffset | None:
+    def _diverging(self, requested: fetch.FetchPartition) -> fetch.EpochEndOffset | None:
         """Where this log has other records than the one that asks."""
-        if asked.fetch_offset == 0:
+        if requested.fetch_offset == 0:
             return None
-        ends = [one.next_offset for one in self.log if one.epoch <= asked.last_fetched_epoch]
-        epochs = [one.epoch for one in self.log if one.epoch <= asked.last_fetched_epoch]
+        ends = [one.next_offset for one in self.log if one.epoch <= requested.last_fetched_epoch]
+        epochs = [one.epoch for one in self.log if one.epoch <= requested.last_fetched_epoch]
         end, epoch = (ends[-1], epochs[-1]) if ends else (self.start_offset, 0)
-        if epoch == asked.last_fetched_epoch and asked.fetch_offset <= end:
+        if epoch == requested.last_fetched_epoch and requested.fetch_offset <= end:
             return None
         return fetch.EpochEndOffset(epoch=epoch, end_offset=end)
 
     def _piece(self, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
-        asked = request.topics[0].partitions[0]
+        requested = request.topics[0].partitions[0]
         assert self.snapshot is not None
         snapshot_id, content = self.snapshot
         partition = fetch_snapshot.ResponsePartitionSnapshot(
@@ -123,8 +123,8 @@ class FakeLeader:
             snapshot_id=fetch_snapshot.SnapshotId(end_offset=snapshot_id.offset, epoch=snapshot_id.epoch),
             current_leader=fetch_snapshot.LeaderIdAndEpoch(leader_id=self.leader_id, leader_epoch=self.epoch),
             size=len(content),
-            position=asked.position,
-            unaligned_records=content[asked.position : asked.position + request.max_bytes],
+            position=requested.position,
+            unaligned_records=content[requested.position : requested.position + request.max_bytes],
         )
         topic = fetch_snapshot.ResponseTopicSnapshot(name="__cluster_metadata", partitions=[partition])
         return FetchSnapshotResponse(error_code=0, topics=[topic])

@@ -13,25 +13,25 @@ from coordinator.cluster.snapshot import read_snapshot
 from protocol.records.control import KRaftVersionRecord, SnapshotHeaderRecord, VotersRecord
 from protocol.types import uuid_to_text
 from storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
-from tests.broker.metadata.worlds import OPTIONS, World
+from tests.broker.metadata.harness import OPTIONS, MetadataHarness
 
 
 def test_an_empty_directory_becomes_a_node_of_a_new_cluster(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    cluster = world.open()
-    (directory,) = world.directories
-    written = read_meta_properties(world.disk, directory)
+    harness = MetadataHarness(tmp_path)
+    cluster = harness.open()
+    (directory,) = harness.directories
+    written = read_meta_properties(harness.disk, directory)
     assert written == MetaProperties(cluster.image.cluster_id, 1, cluster.node.directory_ids[directory])
     assert cluster.node.directory_of(cluster.node.directory_ids[directory]) == directory
 
 
 def test_the_files_of_a_formatted_directory_are_those_of_kafka_storage(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    world.open()
-    (directory,) = world.directories
-    bootstrap = read_snapshot(world.disk, f"{directory}/bootstrap.checkpoint")
+    harness = MetadataHarness(tmp_path)
+    harness.open()
+    (directory,) = harness.directories
+    bootstrap = read_snapshot(harness.disk, f"{directory}/bootstrap.checkpoint")
     assert bootstrap.records == bootstrap_records()
-    voters = read_snapshot(world.disk, f"{directory}/__cluster_metadata-0/{0:020}-{0:010}.checkpoint")
+    voters = read_snapshot(harness.disk, f"{directory}/__cluster_metadata-0/{0:020}-{0:010}.checkpoint")
     assert voters.records == []
     header, version, who, _ = voters.quorum
     assert isinstance(header, SnapshotHeaderRecord)
@@ -41,20 +41,20 @@ def test_the_files_of_a_formatted_directory_are_those_of_kafka_storage(tmp_path:
 
 
 def test_a_cluster_may_be_named(tmp_path: Path) -> None:
-    assert World(tmp_path).open(cluster_id="my-cluster").image.cluster_id == "my-cluster"
+    assert MetadataHarness(tmp_path).open(cluster_id="my-cluster").image.cluster_id == "my-cluster"
 
 
 def test_the_next_start_finds_the_same_cluster_and_directories(tmp_path: Path) -> None:
-    world = World(tmp_path, ["one", "two"])
-    first = world.open()
-    world.stop(first)
-    assert world.open().node.identity == first.node.identity
+    harness = MetadataHarness(tmp_path, ["one", "two"])
+    first = harness.open()
+    harness.stop(first)
+    assert harness.open().node.identity == first.node.identity
 
 
 def test_a_new_directory_joins_the_others(tmp_path: Path) -> None:
-    first = World(tmp_path, ["one"]).open()
+    first = MetadataHarness(tmp_path, ["one"]).open()
     first.close()
-    both = World(tmp_path, ["one", "two"]).open()
+    both = MetadataHarness(tmp_path, ["one", "two"]).open()
     assert both.image.cluster_id == first.image.cluster_id
     assert len(set(both.node.directory_ids.values())) == 2
 
@@ -64,12 +64,12 @@ def test_a_new_directory_joins_the_others(tmp_path: Path) -> None:
     (MetaProperties("another", 1, None), r"belongs to another cluster \(cluster.id another in meta.properties"),
 ])  # fmt: skip
 def test_what_belongs_to_another_is_refused(tmp_path: Path, properties: MetaProperties, problem: str) -> None:
-    world = World(tmp_path)
-    (directory,) = world.directories
-    world.disk.mkdir(directory)
-    write_meta_properties(world.disk, directory, properties)
+    harness = MetadataHarness(tmp_path)
+    (directory,) = harness.directories
+    harness.disk.mkdir(directory)
+    write_meta_properties(harness.disk, directory, properties)
     with pytest.raises(WrongOwner, match=problem):
-        world.open(OPTIONS, cluster_id="the-cluster")
+        harness.open(OPTIONS, cluster_id="the-cluster")
 
 
 def test_ids_are_random_but_never_look_like_an_option_of_a_command() -> None:

@@ -17,7 +17,7 @@ from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.records.batch import iter_batches
 from protocol.types import TopicPartition
 from storage.checkpoint import read_partition_metadata
-from tests.broker.metadata.worlds import ENDPOINTS, World
+from tests.broker.metadata.harness import ENDPOINTS, MetadataHarness
 from tests.coordinator.cluster.given import creatable
 
 ORDERS = TopicPartition("orders", 0)
@@ -36,7 +36,7 @@ def state(image: Image) -> dict[str, object]:
 
 
 async def test_a_new_cluster_is_registered_and_has_its_features(tmp_path: Path) -> None:
-    image = World(tmp_path).open().image
+    image = MetadataHarness(tmp_path).open().image
     assert image.features["metadata.version"] == 30
     assert image.brokers[1].active
     assert image.brokers[1].endpoints == tuple(ENDPOINTS)
@@ -44,18 +44,18 @@ async def test_a_new_cluster_is_registered_and_has_its_features(tmp_path: Path) 
 
 
 async def test_what_was_created_is_there_after_a_restart(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    cluster = world.open()
+    harness = MetadataHarness(tmp_path)
+    cluster = harness.open()
     await create(cluster, "orders", 3)
     await create(cluster, "gone")
     await cluster.controller.delete_topics(DeleteTopicsRequest(topic_names=["gone"], timeout_ms=1000), version=5)
     assert (await cluster.node.allocate_producer_ids()).first == 0
     epochs = {at: one.leader_epoch for at, one in cluster.image.topic("orders").partitions.items()}  # type: ignore[union-attr]
-    world.stop(cluster)
+    harness.stop(cluster)
     closed = state(cluster.image)
-    again = world.open(register=False)
+    again = harness.open(register=False)
     assert state(again.image) == closed
-    world.join(again)
+    harness.join(again)
     topic = again.image.topic("orders")
     assert topic is not None
     assert {one.leader for one in topic.partitions.values()} == {1}
@@ -66,77 +66,77 @@ async def test_what_was_created_is_there_after_a_restart(tmp_path: Path) -> None
 
 
 async def test_after_a_crash_everything_is_there_and_leaders_have_a_new_epoch(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    cluster = world.open()
+    harness = MetadataHarness(tmp_path)
+    cluster = harness.open()
     await create(cluster, "orders")
     before = cluster.image.partition(ORDERS)
     assert before is not None
-    again = world.open()
+    again = harness.open()
     after = again.image.partition(ORDERS)
     assert after == before._replace(leader_epoch=2, partition_epoch=2, leader_recovery_state=1)
 
 
 async def test_each_start_leads_in_a_new_epoch_that_its_batches_carry(tmp_path: Path) -> None:
-    world = World(tmp_path)
+    harness = MetadataHarness(tmp_path)
     for epoch in (1, 2, 3):
-        cluster = world.open()
+        cluster = harness.open()
         await create(cluster, f"topic-{epoch}")
-        assert read_quorum_state(world.disk, str(world.folder())) == QuorumState(leader_id=1, leader_epoch=epoch)
-        world.stop(cluster)
-    content = (world.folder() / f"{0:020}.log").read_bytes()
+        assert read_quorum_state(harness.disk, str(harness.folder())) == QuorumState(leader_id=1, leader_epoch=epoch)
+        harness.stop(cluster)
+    content = (harness.folder() / f"{0:020}.log").read_bytes()
     headers = [header for _, header in iter_batches(content)]
     assert [header.partition_leader_epoch for header in headers if header.is_control] == [1, 2, 3]
     assert [header.partition_leader_epoch for header in headers] == sorted(
         header.partition_leader_epoch for header in headers
     )
-    assert read_partition_metadata(world.disk, str(world.folder())) == bytes(15) + b"\x01"
+    assert read_partition_metadata(harness.disk, str(harness.folder())) == bytes(15) + b"\x01"
 
 
 async def test_a_lost_quorum_state_does_not_bring_an_old_epoch_back(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    world.stop(world.open())
-    (world.folder() / "quorum-state").unlink()
-    assert world.open().metadata_log.epoch == 2
+    harness = MetadataHarness(tmp_path)
+    harness.stop(harness.open())
+    (harness.folder() / "quorum-state").unlink()
+    assert harness.open().metadata_log.epoch == 2
 
 
 async def test_a_torn_tail_of_the_metadata_is_cut(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    cluster = world.open()
+    harness = MetadataHarness(tmp_path)
+    cluster = harness.open()
     await create(cluster, "orders")
-    with (world.folder() / f"{0:020}.log").open("ab") as log:
+    with (harness.folder() / f"{0:020}.log").open("ab") as log:
         log.write(b"\x00" * 30)
-    assert world.open().image.topic("orders") is not None
+    assert harness.open().image.topic("orders") is not None
 
 
 async def test_an_answer_waits_until_its_records_are_on_the_device(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    cluster = world.open()
-    world.worker.at_once = False
+    harness = MetadataHarness(tmp_path)
+    cluster = harness.open()
+    harness.worker.at_once = False
     first = asyncio.ensure_future(create(cluster, "first"))
     await asyncio.sleep(0)
     others = [asyncio.ensure_future(create(cluster, f"other-{at}")) for at in range(5)]
     await asyncio.sleep(0)
     assert not first.done()
-    assert len(world.worker.given) == 1
-    world.worker.work()
+    assert len(harness.worker.given) == 1
+    harness.worker.work()
     assert (await first).topics[0].error_code == ErrorCode.NONE
     assert cluster.image.topic_names() == ["first"]
-    world.worker.work()
-    assert world.worker.given == []
+    harness.worker.work()
+    assert harness.worker.given == []
     assert {answer.topics[0].error_code for answer in await asyncio.gather(*others)} == {ErrorCode.NONE}
 
 
-def break_flushes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def break_flushes(harness: MetadataHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(handle: int) -> None:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(world.disk.__class__, "fsync", lambda self, handle: broken(handle))
-    monkeypatch.setattr(world.disk.__class__, "fdatasync", lambda self, handle: broken(handle))
+    monkeypatch.setattr(harness.disk.__class__, "fsync", lambda self, handle: broken(handle))
+    monkeypatch.setattr(harness.disk.__class__, "fdatasync", lambda self, handle: broken(handle))
 
 
 async def test_a_committed_record_that_cannot_be_applied_ends_it(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    cluster = world.open()
+    harness = MetadataHarness(tmp_path)
+    cluster = harness.open()
 
     def choke(batch: object) -> None:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "no such topic")
@@ -144,19 +144,19 @@ async def test_a_committed_record_that_cannot_be_applied_ends_it(tmp_path: Path)
     cluster.metadata_log.listen(choke)
     with pytest.raises(KafkaError, match="no such topic"):
         await create(cluster, "orders")
-    assert [error.message for error in world.failures] == ["no such topic"]
+    assert [error.message for error in harness.failures] == ["no such topic"]
     with pytest.raises(KafkaError, match="no such topic"):
         await create(cluster, "more")
 
 
 async def test_a_failed_flush_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(tmp_path)
-    cluster = world.open()
-    break_flushes(world, monkeypatch)
+    harness = MetadataHarness(tmp_path)
+    cluster = harness.open()
+    break_flushes(harness, monkeypatch)
     with pytest.raises(KafkaError) as caught:
         await create(cluster, "orders")
     assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
-    assert [error.code for error in world.failures] == [ErrorCode.KAFKA_STORAGE_ERROR]
+    assert [error.code for error in harness.failures] == [ErrorCode.KAFKA_STORAGE_ERROR]
     monkeypatch.undo()
     with pytest.raises(KafkaError) as caught:
         await create(cluster, "orders")
@@ -164,15 +164,15 @@ async def test_a_failed_flush_ends_it(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 async def test_partitions_go_to_the_emptiest_directory(tmp_path: Path) -> None:
-    world = World(tmp_path, ["one", "two"])
-    cluster = world.open()
+    harness = MetadataHarness(tmp_path, ["one", "two"])
+    cluster = harness.open()
     await create(cluster, "orders", 4)
     assert set(cluster.image.partitions_in.values()) == {2}
 
 
 async def test_producer_ids_are_handed_out_once(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    cluster = world.open()
+    harness = MetadataHarness(tmp_path)
+    cluster = harness.open()
     ids = ProducerIdPool(cluster.node.allocate_producer_ids)
     handed_out = [await ids.next_id() for _ in range(1001)]
     assert handed_out == list(range(1001))

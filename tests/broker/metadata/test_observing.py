@@ -27,8 +27,8 @@ from protocol.messages.fetch import FetchResponse, NodeEndpoint
 from protocol.messages.fetch_snapshot import FetchSnapshotRequest
 from protocol.metadata_records.topics import RemoveTopicRecord
 from storage.disk import OsDisk
+from tests.broker.metadata.harness import HandWorker
 from tests.broker.metadata.quorums import FakeLeader, Threads, batch, lost
-from tests.broker.metadata.worlds import HandWorker
 from tests.broker.peers.scripted import ManualClock
 from tests.coordinator.cluster import given
 
@@ -36,7 +36,7 @@ HERE, THERE = Location("a", 9093), Location("b", 9093)
 OTHER_ID = b"another-topic's-"
 
 
-class World:
+class ObserverHarness:
     """One observer, opened on a directory over and over, and the controllers that it finds."""
 
     def __init__(self, folder: Path) -> None:
@@ -44,7 +44,7 @@ class World:
         self.disk = OsDisk()
         self.clock = ManualClock()
         self.leader = FakeLeader()
-        self.found = {HERE: self.leader}
+        self.peers = {HERE: self.leader}
         self.failures: list[KafkaError] = []
         self.open()
 
@@ -59,9 +59,9 @@ class World:
         self.snapshots = Snapshots(
             self.loader, self.log, SnapshotRules(), 0, disk=self.disk, clock=self.clock, worker=worker
         )
-        self.leadership = Leadership(read_quorum_state(self.disk, self.log.directory), {}, tuple(self.found))
+        self.leadership = Leadership(read_quorum_state(self.disk, self.log.directory), {}, tuple(self.peers))
         self.controllers = Controllers(self.leadership, Settings(), self.clock, lambda: 0.5)
-        self.controllers._peers = self.found  # type: ignore[assignment]  # played by the test
+        self.controllers._peers = self.peers  # type: ignore[assignment]  # played by the test
         self.observing = Observing(
             Observer("the-cluster", 7, b"directory-seven-", self.leadership, FetchLimits(snapshot_bytes=100)),
             self.log,
@@ -97,118 +97,118 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+def harness(tmp_path: Path) -> ObserverHarness:
+    return ObserverHarness(tmp_path)
 
 
-async def test_what_is_committed_is_in_the_image_and_the_rest_in_the_log(world: World) -> None:
-    world.leader.write(*given.topic("orders"))
-    world.leader.write(*given.topic("invoices", topic_id=OTHER_ID), committed=False)
-    await world.round(2)
-    assert world.topics == ["orders"]
-    assert (world.log.high_watermark, world.log.end_offset, world.loader.image.offset) == (2, 4, 1)
-    world.leader.high_watermark = 4
-    await world.round()
-    assert world.topics == ["invoices", "orders"]
-    assert world.observing.is_current
+async def test_what_is_committed_is_in_the_image_and_the_rest_in_the_log(harness: ObserverHarness) -> None:
+    harness.leader.write(*given.topic("orders"))
+    harness.leader.write(*given.topic("invoices", topic_id=OTHER_ID), committed=False)
+    await harness.round(2)
+    assert harness.topics == ["orders"]
+    assert (harness.log.high_watermark, harness.log.end_offset, harness.loader.image.offset) == (2, 4, 1)
+    harness.leader.high_watermark = 4
+    await harness.round()
+    assert harness.topics == ["invoices", "orders"]
+    assert harness.observing.is_current
 
 
-async def test_a_high_watermark_beyond_the_log_is_taken_as_far_as_there_are_records(world: World) -> None:
-    world.leader.write(*given.topic("orders"))
-    world.leader.high_watermark = (1 << 63) - 1
-    await world.round(2)
-    assert (world.log.high_watermark, world.topics) == (2, ["orders"])
-    assert not world.observing.is_current
+async def test_a_high_watermark_beyond_the_log_is_taken_as_far_as_there_are_records(harness: ObserverHarness) -> None:
+    harness.leader.write(*given.topic("orders"))
+    harness.leader.high_watermark = (1 << 63) - 1
+    await harness.round(2)
+    assert (harness.log.high_watermark, harness.topics) == (2, ["orders"])
+    assert not harness.observing.is_current
 
 
-async def test_a_high_watermark_never_goes_back(world: World) -> None:
-    world.leader.write(*given.topic("orders"))
-    await world.round(2)
-    for told in (0, -1, -(1 << 63)):
-        world.leader.high_watermark = told
-        await world.round()
-    assert (world.log.high_watermark, world.topics) == (2, ["orders"])
+async def test_a_high_watermark_never_goes_back(harness: ObserverHarness) -> None:
+    harness.leader.write(*given.topic("orders"))
+    await harness.round(2)
+    for high_watermark in (0, -1, -(1 << 63)):
+        harness.leader.high_watermark = high_watermark
+        await harness.round()
+    assert (harness.log.high_watermark, harness.topics) == (2, ["orders"])
 
 
-async def test_a_lost_answer_costs_a_round(world: World) -> None:
-    world.leader.write(*given.topic("orders"))
-    world.leader.answers = [lost(), lost()]
-    await world.round(4)
-    assert world.topics == ["orders"]
+async def test_a_lost_answer_costs_a_round(harness: ObserverHarness) -> None:
+    harness.leader.write(*given.topic("orders"))
+    harness.leader.answers = [lost(), lost()]
+    await harness.round(4)
+    assert harness.topics == ["orders"]
 
 
-async def test_a_restart_goes_on_where_the_log_ends(world: World) -> None:
-    world.leader.write(*given.topic("orders"))
-    await world.round(2)
-    world.log.close()
-    world.open()
-    assert world.topics == []
-    world.leader.write(*given.topic("invoices", topic_id=OTHER_ID))
-    await world.round()
-    assert world.topics == ["invoices", "orders"]
-    assert read_quorum_state(world.disk, world.log.directory) == QuorumState(100, 1)
+async def test_a_restart_goes_on_where_the_log_ends(harness: ObserverHarness) -> None:
+    harness.leader.write(*given.topic("orders"))
+    await harness.round(2)
+    harness.log.close()
+    harness.open()
+    assert harness.topics == []
+    harness.leader.write(*given.topic("invoices", topic_id=OTHER_ID))
+    await harness.round()
+    assert harness.topics == ["invoices", "orders"]
+    assert read_quorum_state(harness.disk, harness.log.directory) == QuorumState(100, 1)
 
 
-async def test_a_new_leader_is_found_and_what_the_old_one_had_not_committed_goes(world: World) -> None:
-    world.leader.write(*given.topic("orders"))
-    world.leader.write(*given.topic("lost", topic_id=OTHER_ID), committed=False)
-    await world.round(2)
+async def test_a_new_leader_is_found_and_what_the_old_one_had_not_committed_goes(harness: ObserverHarness) -> None:
+    harness.leader.write(*given.topic("orders"))
+    harness.leader.write(*given.topic("lost", topic_id=OTHER_ID), committed=False)
+    await harness.round(2)
     successor = FakeLeader(101, epoch=2)
-    successor.log = world.leader.log[:1]
+    successor.log = harness.leader.log[:1]
     successor.high_watermark = 2
     successor.write(*given.topic("invoices", topic_id=OTHER_ID))
-    world.found[THERE] = successor
-    world.leadership.locate([fetch_endpoint(101, THERE)])
-    world.leader.answers = [lost()]
-    world.leader.leader_id = world.leader.epoch = -1
-    await world.round(6)
-    assert world.topics == ["invoices", "orders"]
-    assert (world.log.end_offset, world.leadership.state) == (4, QuorumState(101, 2))
-    assert world.failures == []
+    harness.peers[THERE] = successor
+    harness.leadership.locate([fetch_endpoint(101, THERE)])
+    harness.leader.answers = [lost()]
+    harness.leader.leader_id = harness.leader.epoch = -1
+    await harness.round(6)
+    assert harness.topics == ["invoices", "orders"]
+    assert (harness.log.end_offset, harness.leadership.state) == (4, QuorumState(101, 2))
+    assert harness.failures == []
 
 
-async def test_an_observer_far_behind_begins_with_the_leader_s_snapshot(world: World) -> None:
-    world.leader.snapshot = world.snapshot_of(500, *given.topic("orders", 3))
-    world.leader.high_watermark = 500
-    world.leader.write(*given.topic("invoices", topic_id=OTHER_ID))
-    await world.round()
-    while isinstance(world.leader.asked[-1], FetchSnapshotRequest) or world.log.end_offset < 500:
-        await world.round()
-    assert world.topics == ["invoices", "orders"]
-    assert (world.log.start_offset, world.log.end_offset, world.log.high_watermark) == (500, 502, 502)
-    pieces = [one for one in world.leader.asked if isinstance(one, FetchSnapshotRequest)]
-    size_bytes = len(world.leader.snapshot[1])
+async def test_an_observer_far_behind_begins_with_the_leader_s_snapshot(harness: ObserverHarness) -> None:
+    harness.leader.snapshot = harness.snapshot_of(500, *given.topic("orders", 3))
+    harness.leader.high_watermark = 500
+    harness.leader.write(*given.topic("invoices", topic_id=OTHER_ID))
+    await harness.round()
+    while isinstance(harness.leader.requests[-1], FetchSnapshotRequest) or harness.log.end_offset < 500:
+        await harness.round()
+    assert harness.topics == ["invoices", "orders"]
+    assert (harness.log.start_offset, harness.log.end_offset, harness.log.high_watermark) == (500, 502, 502)
+    pieces = [one for one in harness.leader.requests if isinstance(one, FetchSnapshotRequest)]
+    size_bytes = len(harness.leader.snapshot[1])
     assert [one.topics[0].partitions[0].position for one in pieces] == list(range(0, size_bytes, 100))
-    world.log.close()
-    world.open()
-    assert (world.topics, world.log.end) == (["orders"], (502, 1))
+    harness.log.close()
+    harness.open()
+    assert (harness.topics, harness.log.end) == (["orders"], (502, 1))
 
 
-async def test_a_snapshot_goes_on_after_a_lost_answer(world: World) -> None:
-    world.leader.snapshot = world.snapshot_of(500, *given.topic("orders", 3))
-    await world.round(4)
-    asked = world.leader.asked[-1]
-    world.leader.answers = [lost()]
-    await world.round(2)
-    assert isinstance(asked, FetchSnapshotRequest)
-    assert world.leader.asked[-1] == world.leader.asked[-2]
-    while world.log.end_offset < 500:
-        await world.round()
-    assert world.topics == ["orders"]
+async def test_a_snapshot_goes_on_after_a_lost_answer(harness: ObserverHarness) -> None:
+    harness.leader.snapshot = harness.snapshot_of(500, *given.topic("orders", 3))
+    await harness.round(4)
+    request = harness.leader.requests[-1]
+    harness.leader.answers = [lost()]
+    await harness.round(2)
+    assert isinstance(request, FetchSnapshotRequest)
+    assert harness.leader.requests[-1] == harness.leader.requests[-2]
+    while harness.log.end_offset < 500:
+        await harness.round()
+    assert harness.topics == ["orders"]
 
 
-async def test_a_damaged_snapshot_is_dropped_and_fetched_again(world: World) -> None:
-    snapshot_id, content = world.snapshot_of(500, *given.topic("orders", 3))
+async def test_a_damaged_snapshot_is_dropped_and_fetched_again(harness: ObserverHarness) -> None:
+    snapshot_id, content = harness.snapshot_of(500, *given.topic("orders", 3))
     damaged = bytearray(content)
     damaged[len(content) // 2] ^= 0xFF
-    world.leader.snapshot = snapshot_id, bytes(damaged)
-    while "is of no use" not in world.leadership.problem:
-        await world.round()
-    assert (world.log.end_offset, world.topics, world.snapshots_on_disk()) == (0, [], [])
-    world.leader.snapshot = snapshot_id, content
-    while world.log.end_offset < 500:
-        await world.round()
-    assert (world.topics, world.snapshots_on_disk()) == (["orders"], [snapshot_id])
+    harness.leader.snapshot = snapshot_id, bytes(damaged)
+    while "is of no use" not in harness.leadership.problem:
+        await harness.round()
+    assert (harness.log.end_offset, harness.topics, harness.snapshots_on_disk()) == (0, [], [])
+    harness.leader.snapshot = snapshot_id, content
+    while harness.log.end_offset < 500:
+        await harness.round()
+    assert (harness.topics, harness.snapshots_on_disk()) == (["orders"], [snapshot_id])
 
 
 @pytest.mark.parametrize(
@@ -222,64 +222,64 @@ async def test_a_damaged_snapshot_is_dropped_and_fetched_again(world: World) -> 
     ],
 )
 async def test_records_that_cannot_be_are_refused_and_leave_no_trace(
-    world: World, records: bytes, problem: str
+    harness: ObserverHarness, records: bytes, problem: str
 ) -> None:
-    await world.round()
-    wrong = world.leader.answer(world.leader.asked[-1])
+    await harness.round()
+    wrong = harness.leader.answer(harness.leader.requests[-1])
     assert isinstance(wrong, FetchResponse)
     wrong.responses[0].partitions[0].records = records
-    world.leader.answers = [wrong]
-    await world.round()
-    assert problem in world.leadership.problem
-    assert world.leadership.problem
-    assert world.log.end_offset == 0
-    world.leader.write(*given.topic("orders"))
-    await world.round()
-    assert world.topics == ["orders"]
+    harness.leader.answers = [wrong]
+    await harness.round()
+    assert problem in harness.leadership.problem
+    assert harness.leadership.problem
+    assert harness.log.end_offset == 0
+    harness.leader.write(*given.topic("orders"))
+    await harness.round()
+    assert harness.topics == ["orders"]
 
 
-async def test_committed_records_that_contradict_the_image_end_the_broker(world: World) -> None:
-    world.leader.write(RemoveTopicRecord(topic_id=OTHER_ID))
+async def test_committed_records_that_contradict_the_image_end_the_broker(harness: ObserverHarness) -> None:
+    harness.leader.write(RemoveTopicRecord(topic_id=OTHER_ID))
     with pytest.raises(KafkaError) as error:
-        await world.round(2)
+        await harness.round(2)
     assert error.value.code is ErrorCode.CORRUPT_MESSAGE
 
 
 async def test_a_fault_of_ours_ends_the_broker_instead_of_its_metadata(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    harness: ObserverHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail() -> None:
         raise ZeroDivisionError("planted")
 
-    monkeypatch.setattr(world.leadership, "destination", fail)
-    world.observing.start()
-    await settled(world)
-    assert [error.message for error in world.failures] == ["ZeroDivisionError: planted"]
+    monkeypatch.setattr(harness.leadership, "destination", fail)
+    harness.observing.start()
+    await settled(harness)
+    assert [error.message for error in harness.failures] == ["ZeroDivisionError: planted"]
 
 
-async def settled(world: World) -> None:
+async def settled(harness: ObserverHarness) -> None:
     """The task of the observer has ended."""
-    assert world.observing._task is not None
-    await asyncio.wait([world.observing._task], timeout=10)
+    assert harness.observing._task is not None
+    await asyncio.wait([harness.observing._task], timeout=10)
 
 
-async def test_a_truncation_of_what_is_committed_is_refused(world: World) -> None:
-    world.leader.write(*given.topic("orders"))
-    await world.round(2)
-    world.leader.log, world.leader.epoch = [], 2
-    world.leader.write(*given.topic("invoices", topic_id=OTHER_ID))
-    await world.round(3)
-    assert world.topics == ["orders"]
-    assert "is committed here" in world.leadership.problem
+async def test_a_truncation_of_what_is_committed_is_refused(harness: ObserverHarness) -> None:
+    harness.leader.write(*given.topic("orders"))
+    await harness.round(2)
+    harness.leader.log, harness.leader.epoch = [], 2
+    harness.leader.write(*given.topic("invoices", topic_id=OTHER_ID))
+    await harness.round(3)
+    assert harness.topics == ["orders"]
+    assert "is committed here" in harness.leadership.problem
 
 
-async def test_a_leader_that_is_silent_is_asked_no_more_than_others(world: World) -> None:
-    world.leader.write(*given.topic("orders"))
-    await world.round(2)
-    world.clock.advance(3_000)
-    world.leader.answers = [lost()]
-    await world.round()
-    assert world.leadership.leader is None
+async def test_a_leader_that_is_silent_is_asked_no_more_than_others(harness: ObserverHarness) -> None:
+    harness.leader.write(*given.topic("orders"))
+    await harness.round(2)
+    harness.clock.advance(3_000)
+    harness.leader.answers = [lost()]
+    await harness.round()
+    assert harness.leadership.leader is None
 
 
 def fetch_endpoint(node_id: int, location: Location) -> NodeEndpoint:

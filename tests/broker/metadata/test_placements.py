@@ -15,18 +15,18 @@ ORDERS = TopicPartition("orders", 0)
 TURNS = 10
 
 
-class World:
+class PlacementsHarness:
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.refusals = 0
-        self.told: list[list[Placement]] = []
+        self.reported: list[list[Placement]] = []
         self.placements = Placements(self.assign, self.clock, lambda: 0.5)
 
     async def assign(self, places: Iterable[Placement]) -> None:
         if self.refusals:
             self.refusals -= 1
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
-        self.told.append(list(places))
+        self.reported.append(list(places))
 
     async def turns(self) -> None:
         for _ in range(TURNS):
@@ -34,49 +34,49 @@ class World:
 
 
 async def test_what_is_noted_in_one_turn_is_told_together() -> None:
-    world = World()
+    harness = PlacementsHarness()
     names = [TopicPartition("orders", index) for index in range(3)]
     for name in names:
-        world.placements.note(name, ONE)
-    await world.turns()
-    assert world.told == [[(name, ONE) for name in names]]
+        harness.placements.note(name, ONE)
+    await harness.turns()
+    assert harness.reported == [[(name, ONE) for name in names]]
 
 
 async def test_what_is_not_taken_is_told_again_after_a_pause() -> None:
-    world = World()
-    world.refusals = 2
-    world.placements.note(ORDERS, ONE)
+    harness = PlacementsHarness()
+    harness.refusals = 2
+    harness.placements.note(ORDERS, ONE)
     waits = []
     async with asyncio.timeout(PATIENCE_S):
-        while not world.told:
-            waits.append(await world.clock.next_timer())
-            world.clock.advance(waits[-1])
-            await world.turns()
-    assert (waits, world.told) == ([100, 200], [[(ORDERS, ONE)]])
+        while not harness.reported:
+            waits.append(await harness.clock.next_timer())
+            harness.clock.advance(waits[-1])
+            await harness.turns()
+    assert (waits, harness.reported) == ([100, 200], [[(ORDERS, ONE)]])
 
 
 async def test_the_last_word_counts() -> None:
-    world = World()
-    world.placements.note(ORDERS, ONE)
-    world.placements.note(ORDERS, TWO)
-    await world.turns()
-    assert world.told == [[(ORDERS, TWO)]]
+    harness = PlacementsHarness()
+    harness.placements.note(ORDERS, ONE)
+    harness.placements.note(ORDERS, TWO)
+    await harness.turns()
+    assert harness.reported == [[(ORDERS, TWO)]]
 
 
 async def test_more_than_a_request_may_have_goes_into_several() -> None:
-    world = World()
+    harness = PlacementsHarness()
     for index in range(MAX_PLACEMENTS + 1):
-        world.placements.note(TopicPartition("orders", index), ONE)
-    await world.turns()
-    assert [len(places) for places in world.told] == [MAX_PLACEMENTS, 1]
+        harness.placements.note(TopicPartition("orders", index), ONE)
+    await harness.turns()
+    assert [len(places) for places in harness.reported] == [MAX_PLACEMENTS, 1]
 
 
 async def test_a_broker_that_stops_tells_no_more() -> None:
-    world = World()
-    world.refusals = 1
-    world.placements.note(ORDERS, ONE)
-    await world.turns()
-    world.placements.stop()
-    world.clock.advance(1_000)
-    await world.turns()
-    assert world.told == []
+    harness = PlacementsHarness()
+    harness.refusals = 1
+    harness.placements.note(ORDERS, ONE)
+    await harness.turns()
+    harness.placements.stop()
+    harness.clock.advance(1_000)
+    await harness.turns()
+    assert harness.reported == []

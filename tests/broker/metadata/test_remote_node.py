@@ -66,7 +66,7 @@ INCARNATION = Incarnation(
 )
 
 
-class World:
+class RemoteNodeHarness:
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.controller = FakeController()
@@ -106,129 +106,129 @@ class World:
 
 
 async def test_a_registration_says_who_this_is_and_how_it_was_stopped() -> None:
-    world = World()
-    await world.node.register(ENDPOINTS, failed={"/b"})
-    (request,) = world.controller.registered
+    harness = RemoteNodeHarness()
+    await harness.node.register(ENDPOINTS, failed={"/b"})
+    (request,) = harness.controller.registered
     assert (request.broker_id, request.cluster_id, request.incarnation_id) == (7, "the-cluster", b"incarnation-----")
     assert (request.log_dirs, request.previous_broker_epoch) == ([ONE], 5)
-    assert world.node.broker_epoch == EPOCH
-    await world.end()
+    assert harness.node.broker_epoch == EPOCH
+    await harness.end()
 
 
 async def test_log_directories_are_told_in_the_order_of_their_ids() -> None:
-    world = World()
-    await world.node.register(ENDPOINTS)
-    assert world.controller.registered[0].log_dirs == [ONE, TWO]
-    await world.end()
+    harness = RemoteNodeHarness()
+    await harness.node.register(ENDPOINTS)
+    assert harness.controller.registered[0].log_dirs == [ONE, TWO]
+    await harness.end()
 
 
 async def test_a_refused_registration_is_tried_again_as_the_same_incarnation() -> None:
-    world = World()
-    world.controller.refusals = [ErrorCode.DUPLICATE_BROKER_REGISTRATION] * 3
-    registering = asyncio.ensure_future(world.node.register(ENDPOINTS))
-    assert await world.until(registering.done) == 100 + 200 + 400
-    assert len({request.incarnation_id for request in world.controller.registered}) == 1
-    await world.end()
+    harness = RemoteNodeHarness()
+    harness.controller.refusals = [ErrorCode.DUPLICATE_BROKER_REGISTRATION] * 3
+    registering = asyncio.ensure_future(harness.node.register(ENDPOINTS))
+    assert await harness.until(registering.done) == 100 + 200 + 400
+    assert len({request.incarnation_id for request in harness.controller.registered}) == 1
+    await harness.end()
 
 
 async def test_a_broker_that_is_refused_for_too_long_gives_up_with_the_reason() -> None:
-    world = World()
-    world.controller.refusals = [ErrorCode.DUPLICATE_BROKER_REGISTRATION] * 100
-    registering = asyncio.ensure_future(world.node.register(ENDPOINTS))
-    took_ms = await world.until(registering.done)
+    harness = RemoteNodeHarness()
+    harness.controller.refusals = [ErrorCode.DUPLICATE_BROKER_REGISTRATION] * 100
+    registering = asyncio.ensure_future(harness.node.register(ENDPOINTS))
+    took_ms = await harness.until(registering.done)
     assert 40_000 < took_ms < 60_000
     with pytest.raises(KafkaError, match=r"node.id 7 of cluster the-cluster could not register .*DUPLICATE_BROKER"):
         await registering
 
 
 async def test_a_broker_of_another_cluster_gives_up_at_once() -> None:
-    world = World()
-    world.controller.refusals = [ErrorCode.INCONSISTENT_CLUSTER_ID]
+    harness = RemoteNodeHarness()
+    harness.controller.refusals = [ErrorCode.INCONSISTENT_CLUSTER_ID]
     with pytest.raises(KafkaError, match="INCONSISTENT_CLUSTER_ID"):
-        await world.node.register(ENDPOINTS)
-    assert len(world.controller.registered) == 1
+        await harness.node.register(ENDPOINTS)
+    assert len(harness.controller.registered) == 1
 
 
 async def test_it_stays_fenced_until_it_has_caught_up_and_its_logs_are_there() -> None:
-    world = World()
-    await world.node.register(ENDPOINTS)
-    catching_up = asyncio.ensure_future(world.node.caught_up())
-    await world.until(lambda: len(world.controller.heartbeats) == 3)
+    harness = RemoteNodeHarness()
+    await harness.node.register(ENDPOINTS)
+    catching_up = asyncio.ensure_future(harness.node.caught_up())
+    await harness.until(lambda: len(harness.controller.heartbeats) == 3)
     assert not catching_up.done()
-    world.image.offset, world.controller.is_caught_up = 20, True
-    await world.until(catching_up.done)
-    assert world.node.state is NodeState.RECOVERY
-    assert all(request.want_fence for request in world.controller.heartbeats)
-    assert world.controller.heartbeats[-1].current_metadata_offset == 20
-    unfencing = asyncio.ensure_future(world.node.unfence())
-    world.controller.is_fenced = False
-    await world.until(unfencing.done)
-    assert not world.controller.heartbeats[-1].want_fence
-    assert world.node.state is NodeState.RUNNING
-    await world.end()
+    harness.image.offset, harness.controller.is_caught_up = 20, True
+    await harness.until(catching_up.done)
+    assert harness.node.state is NodeState.RECOVERY
+    assert all(request.want_fence for request in harness.controller.heartbeats)
+    assert harness.controller.heartbeats[-1].current_metadata_offset == 20
+    unfencing = asyncio.ensure_future(harness.node.unfence())
+    harness.controller.is_fenced = False
+    await harness.until(unfencing.done)
+    assert not harness.controller.heartbeats[-1].want_fence
+    assert harness.node.state is NodeState.RUNNING
+    await harness.end()
 
 
 async def test_heartbeats_go_on_at_their_interval() -> None:
-    world = World()
-    await world.running()
-    before = len(world.controller.heartbeats)
-    assert await world.until(lambda: len(world.controller.heartbeats) == before + 3) == 3 * 2_000
-    await world.end()
+    harness = RemoteNodeHarness()
+    await harness.running()
+    before = len(harness.controller.heartbeats)
+    assert await harness.until(lambda: len(harness.controller.heartbeats) == before + 3) == 3 * 2_000
+    await harness.end()
 
 
 async def test_a_lost_heartbeat_is_followed_sooner_and_ever_less_often() -> None:
-    world = World()
-    await world.running()
-    before = len(world.controller.heartbeats)
-    world.controller.refusals = [ErrorCode.REQUEST_TIMED_OUT] * 3
-    assert await world.until(lambda: len(world.controller.heartbeats) == before + 4) == 2_000 + 100 + 200 + 400
-    await world.end()
+    harness = RemoteNodeHarness()
+    await harness.running()
+    before = len(harness.controller.heartbeats)
+    harness.controller.refusals = [ErrorCode.REQUEST_TIMED_OUT] * 3
+    assert await harness.until(lambda: len(harness.controller.heartbeats) == before + 4) == 2_000 + 100 + 200 + 400
+    await harness.end()
 
 
 async def test_a_fault_of_ours_ends_the_broker_instead_of_its_heartbeats(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(request: BrokerHeartbeatRequest) -> None:
         raise ZeroDivisionError("planted")
 
-    world = World()
-    await world.running()
-    monkeypatch.setattr(world.controller, "broker_heartbeat", fail)
-    await world.until(lambda: bool(world.failures))
-    assert [error.message for error in world.failures] == ["ZeroDivisionError: planted"]
+    harness = RemoteNodeHarness()
+    await harness.running()
+    monkeypatch.setattr(harness.controller, "broker_heartbeat", fail)
+    await harness.until(lambda: bool(harness.failures))
+    assert [error.message for error in harness.failures] == ["ZeroDivisionError: planted"]
     async with asyncio.timeout(PATIENCE_S):
-        await world.node.leave()  # at once: no heartbeat will bring the answer that it may shut down
+        await harness.node.leave()  # at once: no heartbeat will bring the answer that it may shut down
 
 
 async def test_a_failed_directory_is_told_at_once_and_from_then_on() -> None:
-    world = World()
-    await world.running()
-    await world.node.directory_failed("/b")
-    assert world.controller.heartbeats[-1].offline_log_dirs == [TWO]
-    before = len(world.controller.heartbeats)
-    await world.until(lambda: len(world.controller.heartbeats) > before)
-    assert world.controller.heartbeats[-1].offline_log_dirs == [TWO]
-    await world.end()
+    harness = RemoteNodeHarness()
+    await harness.running()
+    await harness.node.directory_failed("/b")
+    assert harness.controller.heartbeats[-1].offline_log_dirs == [TWO]
+    before = len(harness.controller.heartbeats)
+    await harness.until(lambda: len(harness.controller.heartbeats) > before)
+    assert harness.controller.heartbeats[-1].offline_log_dirs == [TWO]
+    await harness.end()
 
 
 async def test_a_broker_that_stops_waits_until_it_is_let_go() -> None:
-    world = World()
-    await world.running()
-    leaving = asyncio.ensure_future(world.node.leave())
-    await world.until(lambda: sum(request.want_shut_down for request in world.controller.heartbeats) >= 3)
+    harness = RemoteNodeHarness()
+    await harness.running()
+    leaving = asyncio.ensure_future(harness.node.leave())
+    await harness.until(lambda: sum(request.want_shut_down for request in harness.controller.heartbeats) >= 3)
     assert not leaving.done()
-    world.controller.should_shut_down = True
-    await world.until(leaving.done)
-    assert world.node.state is NodeState.SHUTTING_DOWN
+    harness.controller.should_shut_down = True
+    await harness.until(leaving.done)
+    assert harness.node.state is NodeState.SHUTTING_DOWN
 
 
 async def test_a_broker_that_nobody_lets_go_stops_when_its_session_has_ended() -> None:
-    world = World()
-    await world.running()
-    world.controller.refusals = [ErrorCode.REQUEST_TIMED_OUT] * 1_000
-    leaving = asyncio.ensure_future(world.node.leave())
-    assert await world.until(leaving.done) == 9_000
+    harness = RemoteNodeHarness()
+    await harness.running()
+    harness.controller.refusals = [ErrorCode.REQUEST_TIMED_OUT] * 1_000
+    leaving = asyncio.ensure_future(harness.node.leave())
+    assert await harness.until(leaving.done) == 9_000
 
 
 async def test_a_broker_that_was_never_registered_just_stops() -> None:
-    world = World()
-    await world.node.leave()
-    assert world.controller.heartbeats == []
+    harness = RemoteNodeHarness()
+    await harness.node.leave()
+    assert harness.controller.heartbeats == []

@@ -1,4 +1,4 @@
-"""What a follower takes over from its leader: batches as they are, watermarks, and nothing of another epoch."""
+"""A follower takes over from its leader batches as they are, watermarks, and nothing of another epoch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes of in-sync replicas on their way to the controller, by cases: what is asked, and what an answer means."""
+"""Changes of in-sync replicas on their way to the controller, by cases: requests, and what their answers mean."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def everything(_: IsrChange) -> bool:
     return True
 
 
-def asked(changes: IsrChanges, pending: Callable[[IsrChange], bool] = everything) -> AlterPartitionRequest:
+def request_of(changes: IsrChanges, pending: Callable[[IsrChange], bool] = everything) -> AlterPartitionRequest:
     request = changes.next_request(BROKER_EPOCH, pending)
     assert request is not None
     return request
@@ -79,7 +79,7 @@ def answer(*codes: tuple[bytes, int, ErrorCode]) -> AlterPartitionResponse:
 def test_a_request_has_the_proposed_isr_with_the_epochs_of_its_brokers(version: int) -> None:
     changes = IsrChanges(LEADER)
     changes.add(change(EXPANSION))
-    request = decode(AlterPartitionRequest, version, memoryview(encode(asked(changes), version)))[0]
+    request = decode(AlterPartitionRequest, version, memoryview(encode(request_of(changes), version)))[0]
     assert (request.broker_id, request.broker_epoch, request.topics[0].topic_id) == (LEADER, BROKER_EPOCH, T)
     (partition,) = request.topics[0].partitions
     assert (partition.leader_epoch, partition.partition_epoch) == (LEADER_EPOCH, PARTITION_EPOCH)
@@ -95,7 +95,7 @@ def test_all_changes_go_together_by_topic() -> None:
     changes = IsrChanges(LEADER)
     for one in (change(SHRINK, "t", 0), change(SHRINK, "u", 0, U), change(SHRINK, "t", 1)):
         assert changes.add(one)
-    topics = asked(changes).topics
+    topics = request_of(changes).topics
     assert [(topic.topic_id, [one.partition_index for one in topic.partitions]) for topic in topics] == [
         (T, [0, 1]), (U, [0]),
     ]  # fmt: skip
@@ -105,7 +105,7 @@ def test_a_partition_has_one_change_until_it_is_answered() -> None:
     changes = IsrChanges(LEADER)
     assert changes.add(change(SHRINK))
     assert not changes.add(change(EXPANSION))
-    asked(changes)
+    request_of(changes)
     assert not changes.add(change(EXPANSION))
     assert changes.answered(answer((T, 0, ErrorCode.INELIGIBLE_REPLICA)))
     assert changes.add(change(EXPANSION))
@@ -114,9 +114,9 @@ def test_a_partition_has_one_change_until_it_is_answered() -> None:
 def test_a_change_that_nobody_waits_for_is_not_sent_again() -> None:
     changes = IsrChanges(LEADER)
     changes.add(change(SHRINK))
-    asked(changes)
+    request_of(changes)
     changes.failed()
-    assert asked(changes).topics
+    assert request_of(changes).topics
     changes.failed()
     assert changes.next_request(BROKER_EPOCH, lambda _: False) is None
     assert changes.add(change(EXPANSION))
@@ -126,10 +126,10 @@ def test_a_partition_that_is_not_answered_is_asked_for_again() -> None:
     changes = IsrChanges(LEADER)
     for index in (0, 1):
         changes.add(change(SHRINK, "t", index))
-    asked(changes)
+    request_of(changes)
     ((answered, verdict),) = changes.answered(answer((T, 1, ErrorCode.NONE), (U, 0, ErrorCode.NONE)))
     assert (answered.name.partition, verdict) == (1, CommittedIsr(LEADER_EPOCH, 10, frozenset((1,))))
-    assert [one.partition_index for one in asked(changes).topics[0].partitions] == [0]
+    assert [one.partition_index for one in request_of(changes).topics[0].partitions] == [0]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A partition in its roles: who may append, what is committed by whom, and who is told."""
+"""A partition in its roles: who may append, what is committed by whom, and who hears of it."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def append(partition: Partition, *, for_all: bool = True) -> int:
     return partition.append(records, 0, for_all=for_all).base_offset
 
 
-class Told:
-    """What was told of a commit."""
+class CommitCallback:
+    """Notes the error codes with which it is called."""
 
     def __init__(self) -> None:
-        self.heard: list[ErrorCode] = []
+        self.codes: list[ErrorCode] = []
 
     def __call__(self, error: KafkaError | None) -> None:
-        self.heard.append(ErrorCode.NONE if error is None else error.code)
+        self.codes.append(ErrorCode.NONE if error is None else error.code)
 
 
 class Looking(Waiter):
@@ -61,29 +61,29 @@ def assigned(*isr: int, leader: int = LEADER, epoch: int = 0, partition_epoch: i
     return topic.PartitionRegistration((LEADER, FOLLOWER), isr, leader, epoch, partition_epoch)
 
 
-def assign(partition: Partition, said: topic.PartitionRegistration) -> None:
-    partition.become(next_role(partition.role, said, LEADER, partition.log_end_offset, 0), 0)
+def assign(partition: Partition, assignment: topic.PartitionRegistration) -> None:
+    partition.become(next_role(partition.role, assignment, LEADER, partition.log_end_offset, 0), 0)
 
 
 def test_the_only_replica_commits_what_it_appends(partition: Partition) -> None:
-    told = Told()
+    callback = CommitCallback()
     append(partition)
-    partition.when_committed(1, told)
-    assert (partition.high_watermark, told.heard) == (1, [ErrorCode.NONE])
+    partition.when_committed(1, callback)
+    assert (partition.high_watermark, callback.codes) == (1, [ErrorCode.NONE])
 
 
 def test_what_a_follower_lacks_is_not_committed(partition: Partition) -> None:
     follow(partition)
-    told, consumer, replica = Told(), Looking(), Looking()
+    callback, consumer, replica = CommitCallback(), Looking(), Looking()
     partition.waiters[consumer] = None
     partition.append_waiters[replica] = None
     append(partition)
-    partition.when_committed(1, told)
-    assert (partition.high_watermark, partition.last_stable_offset, told.heard) == (0, 0, [])
+    partition.when_committed(1, callback)
+    assert (partition.high_watermark, partition.last_stable_offset, callback.codes) == (0, 0, [])
     assert (consumer.woken, replica.woken) == (0, 1)
     assert not partition.read(partition.snapshot(READ_UNCOMMITTED), 0, 1000, True)
     acknowledge(partition, 1)
-    assert (partition.high_watermark, told.heard, consumer.woken) == (1, [ErrorCode.NONE], 1)
+    assert (partition.high_watermark, callback.codes, consumer.woken) == (1, [ErrorCode.NONE], 1)
     assert partition.read(partition.snapshot(READ_UNCOMMITTED), 0, 1000, True)
 
 
@@ -155,10 +155,10 @@ def test_only_a_leader_notes_an_epoch_at_its_logs_end(partition: Partition) -> N
 def test_who_waits_for_a_commit_is_failed_with_the_leadership(partition: Partition) -> None:
     follow(partition)
     append(partition)
-    told, tenure = Told(), partition.tenure
-    partition.when_committed(1, told)
+    callback, tenure = CommitCallback(), partition.tenure
+    partition.when_committed(1, callback)
     partition.become(Following(FOLLOWER, 4, 1), 0)
-    assert told.heard == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    assert callback.codes == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
     partition.become(led_alone(LEADER, 5, 1), 0)
     assign(partition, assigned(LEADER, epoch=5, partition_epoch=2))
     assert partition.commit_error(1, tenure) is ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -167,12 +167,12 @@ def test_who_waits_for_a_commit_is_failed_with_the_leadership(partition: Partiti
 def test_who_waits_for_a_commit_goes_on_with_the_same_leader(partition: Partition) -> None:
     follow(partition)
     append(partition)
-    told = Told()
-    partition.when_committed(1, told)
+    callback = CommitCallback()
+    partition.when_committed(1, callback)
     assign(partition, assigned(LEADER, FOLLOWER, epoch=1, partition_epoch=1))
-    assert told.heard == []
+    assert callback.codes == []
     acknowledge(partition, 1)
-    assert told.heard == [ErrorCode.NONE]
+    assert callback.codes == [ErrorCode.NONE]
 
 
 def test_a_role_that_is_older_is_not_taken_over(partition: Partition) -> None:
@@ -184,10 +184,10 @@ def test_a_role_that_is_older_is_not_taken_over(partition: Partition) -> None:
 def test_what_is_gone_tells_why(partition: Partition) -> None:
     follow(partition)
     append(partition)
-    told = Told()
-    partition.when_committed(1, told)
+    callback = CommitCallback()
+    partition.when_committed(1, callback)
     partition.retire(ErrorCode.KAFKA_STORAGE_ERROR)
-    assert told.heard == [ErrorCode.KAFKA_STORAGE_ERROR]
+    assert callback.codes == [ErrorCode.KAFKA_STORAGE_ERROR]
     assert partition.commit_error(1, 0) is ErrorCode.KAFKA_STORAGE_ERROR
 
 

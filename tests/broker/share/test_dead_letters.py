@@ -79,15 +79,15 @@ async def letters(broker: InProcess, count: int) -> list[Record]:
     return [record for position, header in batch.iter_batches(view) for record in read_records(view, position, header)]
 
 
-def told(record: Record) -> dict[str, str]:
+def headers_of(record: Record) -> dict[str, str]:
     return {name.removeprefix("__dlq.errors."): (value or b"").decode() for name, value in record.headers}
 
 
 async def settled(fetching: Fetching, offset: int) -> None:
     """The share partition has come to this start offset."""
-    found = fetching.broker.server.broker.share_groups.hosted(GROUP, _named(fetching))
+    hosted = fetching.broker.server.broker.share_groups.hosted(GROUP, _named(fetching))
     async with asyncio.timeout(10):
-        while found.engine.start_offset < offset:  # noqa: ASYNC110 (the log is what is waited for)
+        while hosted.engine.start_offset < offset:  # noqa: ASYNC110 (the log is what is waited for)
             await asyncio.sleep(0.01)
 
 
@@ -106,7 +106,7 @@ def test_a_rejected_record_gets_a_letter(tmp_path: Path) -> None:
             await fetching.acknowledge(epoch, (0, 0, 1), (1, 1, 3), (2, 2, 1))
             (letter,) = await letters(broker, 1)
             assert (letter.key, letter.value) == (None, None)
-            assert told(letter) == {
+            assert headers_of(letter) == {
                 "topic": "topic", "partition": "0", "offset": "1", "group": GROUP, "delivery.count": "1",
                 "message": "Offset rejected by client.",
             }  # fmt: skip
@@ -130,7 +130,7 @@ def test_a_record_that_was_delivered_too_often_gets_a_copy(tmp_path: Path) -> No
             await fetching.acknowledge(epoch + 1, (0, 0, 2))
             (letter,) = await letters(broker, 1)
             assert letter.value == b"value"
-            assert told(letter)["message"] == "Offset delivery count exceeded the threshold."
+            assert headers_of(letter)["message"] == "Offset delivery count exceeded the threshold."
             await settled(fetching, 1)
 
     asyncio.run(whole())
@@ -147,7 +147,7 @@ def test_a_letter_that_a_crash_kept_from_being_written_is_written_later(tmp_path
             _, response = await eventually(fetching, 0)
             assert acquired(response) == [(1, 1, 1)]
             (letter,) = await letters(broker, 1)
-            assert (told(letter)["offset"], told(letter)["delivery.count"]) == ("0", "4")
+            assert (headers_of(letter)["offset"], headers_of(letter)["delivery.count"]) == ("0", "4")
             await settled(fetching, 1)
 
     asyncio.run(whole())
@@ -162,8 +162,8 @@ def test_a_record_that_was_rejected_at_its_last_delivery_was_rejected(tmp_path: 
             epoch, _ = await eventually(fetching, 0)
             await fetching.fetch(epoch, (0, 1, 2))
             await fetching.acknowledge(epoch + 1, (0, 0, 3), (1, 1, 2))
-            found = await letters(broker, 2)
-            assert [(told(each)["offset"], told(each)["message"]) for each in found] == [
+            written = await letters(broker, 2)
+            assert [(headers_of(letter)["offset"], headers_of(letter)["message"]) for letter in written] == [
                 ("0", "Offset rejected by client."), ("1", "Offset delivery count exceeded the threshold."),
             ]  # fmt: skip
             await settled(fetching, 2)
@@ -190,7 +190,7 @@ def test_a_queue_that_may_not_be_one_holds_nobody_up(tmp_path: Path, queue: str,
             await fetching.acknowledge(epoch, (0, 0, 3), (1, 1, 1))
             await settled(fetching, 2)
             written = broker.server.broker.replicas.topic(queue)
-            assert not sum(each.high_watermark for each in written.values())
+            assert not sum(partition.high_watermark for partition in written.values())
             assert written.keys() == ({0} if queue == "dlq.not-allowed" else set())
 
     asyncio.run(whole())
@@ -218,7 +218,7 @@ def test_without_the_feature_there_is_no_queue(tmp_path: Path) -> None:
             await enable(fetching, 2)
             await fetching.acknowledge(epoch + 1, (1, 1, 3))
             (letter,) = await letters(broker, 1)
-            assert told(letter)["offset"] == "1"
+            assert headers_of(letter)["offset"] == "1"
 
     asyncio.run(whole())
 
@@ -237,8 +237,12 @@ def test_a_copy_that_the_queue_does_not_take_is_left_out(tmp_path: Path) -> None
             log.append(memoryview(build([small, large, small])), 1)
             epoch, _ = await eventually(fetching, 0)
             await fetching.acknowledge(epoch, (0, 2, 3))
-            found = await letters(broker, 3)
-            assert [(each.key, each.value) for each in found] == [(b"key", b"small"), (None, None), (b"key", b"small")]
-            assert [told(each)["offset"] for each in found] == ["0", "1", "2"]
+            copies = await letters(broker, 3)
+            assert [(letter.key, letter.value) for letter in copies] == [
+                (b"key", b"small"),
+                (None, None),
+                (b"key", b"small"),
+            ]
+            assert [headers_of(letter)["offset"] for letter in copies] == ["0", "1", "2"]
 
     asyncio.run(whole())

@@ -10,7 +10,7 @@ import pytest
 from broker.share import hosted
 from coordinator.share.key import ShareKey
 from tests.broker.inprocess import InProcess
-from tests.broker.share.test_dead_letters import DLQ_OPTIONS, begin, letters, told
+from tests.broker.share.test_dead_letters import DLQ_OPTIONS, begin, headers_of, letters
 from tests.broker.share.test_share_fetch import GROUP, Fetching, acquired, eventually, run
 
 REJECT = 3
@@ -82,6 +82,6 @@ def test_letters_that_fail_to_be_written_have_the_share_partition_loaded_anew(
             _, response = await eventually(fetching, epoch + 1)
             assert acquired(response)
             (letter,) = await letters(broker, 1)
-            assert told(letter)["offset"] == "0"
+            assert headers_of(letter)["offset"] == "0"
 
     asyncio.run(test())

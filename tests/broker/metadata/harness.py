@@ -71,7 +71,7 @@ def now(coroutine: Coroutine[object, None, A]) -> A:
     raise AssertionError("it waits")
 
 
-class World:
+class MetadataHarness:
     """One node's directories, in which its metadata is opened one time after the other."""
 
     def __init__(self, tmp_path: Path, directories: Sequence[str] = ("data",), disk: Disk | None = None) -> None:
