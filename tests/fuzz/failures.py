@@ -124,7 +124,7 @@ def names_a_strategy_twice(answers: Answers) -> bool:
 
 
 def marks_with_no_epoch(answers: Answers) -> bool:
-    return any(marker.producer_epoch < 0 for marker in answers.request.markers)
+    return any(marker.producer_epoch < 0 or marker.transaction_version < 0 for marker in answers.request.markers)
 
 
 NO_ISOLATION: Final = Failure("an isolation level that there is not", is_of_no_isolation)
@@ -137,7 +137,7 @@ FAILURES: Final[Mapping[str, tuple[Failure, ...]]] = {
     ),
     "ListOffsetsRequest": (NO_ISOLATION,),
     "JoinGroupRequest": (Failure("a strategy that is named twice", names_a_strategy_twice),),
-    "WriteTxnMarkersRequest": (Failure("a producer epoch below 0", marks_with_no_epoch),),
+    "WriteTxnMarkersRequest": (Failure("a producer epoch or transaction version below 0", marks_with_no_epoch),),
     "ProduceRequest": (Failure("a batch that is none", has_an_odd_batch),),
     "IncrementalAlterConfigsRequest": (Failure("an operation that there is not", has_no_operation),),
     "OffsetCommitRequest": (Failure("more offsets than a batch can hold", commits_more_than_a_batch),),

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from protocol.messages.produce import ProduceRequest
+from protocol.messages.share_fetch import ShareFetchRequest
 from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from protocol.messages.write_txn_markers import WriteTxnMarkersRequest
 from protocol.schema import fields_of
@@ -22,6 +23,7 @@ from tests.interop.conformance.meant import (
     ONE_TRANSACTION_TWICE,
     OPTIONS_OF_ITS_OWN,
     POISONED,
+    SHARE_GROUP_WITHOUT_NAME,
 )
 
 UNKNOWN_SERVER_ERROR = -1
@@ -33,11 +35,12 @@ MOST_OPTIONS_OF_OTHERS: Final = 100
 
 CORRUPT_MESSAGE: Final = 2
 INVALID_RECORD: Final = 87
+INVALID_REQUEST: Final = 42
 UNKNOWN_TOPIC_OR_PARTITION: Final = 3
 FENCED_MEMBER_EPOCH: Final = 110
 EPOCHS: Final = "a member that joins a share group is answered once it has partitions, with the epoch that they have"
 DOUBLED_MARKERS: Final = (
-    "WriteTxnMarkers with two of one marker in one partition: Apache Kafka waits for an append too many, or fails"
+    "WriteTxnMarkers with two of one marker in one partition: Apache Kafka waits for an append too many"
 )
 PASSED_OVER_MARKERS: Final = (
     "WriteTxnMarkers whose last marker has no partition that is here: Apache Kafka counts it as written, and looks "
@@ -98,7 +101,7 @@ MEANT_HERE: Final[tuple[Allowed, ...]] = (
         EPOCHS,
         where_so=lambda ours, theirs: None in (ours, theirs),
     ),
-    Allowed(r"ShareGroupDescribeRequest .*\.assignment\.topic_partitions", EPOCHS, theirs=[]),
+    Allowed(r"ShareGroup(Describe|Heartbeat)Request .*\.assignment\.topic_partitions", EPOCHS, theirs=[]),
     Allowed(
         r"ShareGroupHeartbeatRequest .*\.error_message",
         EPOCHS,
@@ -172,6 +175,12 @@ def is_not_in_time(answers: Answers) -> bool:
     return has_less and TIMED_OUT in error_codes(answers.theirs)
 
 
+def is_of_a_share_group_without_name(answers: Answers) -> bool:
+    if not isinstance(answers.request, ShareFetchRequest) or answers.request.group_id != "":
+        return False
+    return INVALID_REQUEST in error_codes(answers.ours)
+
+
 def names_a_transaction_twice(answers: Answers) -> bool:
     if not isinstance(answers.request, AddPartitionsToTxnRequest):
         return False
@@ -195,7 +204,7 @@ def loses_records(answers: Answers) -> bool:
 def is_of_doubled_markers(answers: Answers) -> bool:
     if not isinstance(answers.request, WriteTxnMarkersRequest) or not is_silent_over(answers.request):
         return False
-    return answers.theirs == NO_ANSWER or set(error_codes(answers.theirs)) == {UNKNOWN_SERVER_ERROR}
+    return bool(answers.theirs == NO_ANSWER)
 
 
 def passes_over_the_last(answers: Answers) -> bool:
@@ -240,6 +249,7 @@ OF_ANSWERS: Final[tuple[tuple[str, Callable[[Answers], bool]], ...]] = (
     (FAILS_AS_A_WHOLE, fails_as_a_whole),
     (EPOCHS, is_of_another_epoch),
     (ONE_TRANSACTION_TWICE[0].reason, names_a_transaction_twice),
+    (SHARE_GROUP_WITHOUT_NAME[0].reason, is_of_a_share_group_without_name),
     (MERGED, is_merged),
 )
 """Reasons for all differences of two answers, and when they hold."""

@@ -14,8 +14,8 @@ def is_silent_over(request: Any) -> bool:
 
 
 def names_partitions(request: Any) -> bool:
-    """Of a share group: one that is not there keeps the answer from coming."""
-    return any(topic.partitions for group in request.groups for topic in group.topics or ())
+    """Of a share group, or all that it has: one that is not there, or not any more, keeps the answer from coming."""
+    return any(group.topics is None or any(topic.partitions for topic in group.topics) for group in request.groups)
 
 
 def has_a_doubled_strategy(request: Any) -> bool:

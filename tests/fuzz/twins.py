@@ -259,14 +259,14 @@ class Twins:
 
 
 OF_A_LOG: Final = frozenset(
-    {"partition_size", "high_watermark", "end_offset", "offset", "records", "low_watermark", "active_producers"}
+    {"partition_size", "high_watermark", "end_offset", "offset", "records", "low_watermark", "active_producers", "lag"}
 )
 """Fields of a partition that tell what is in its log."""
 
 
 def is_of_an_internal_log(item: Any) -> bool:
     """Whether it tells what is in the log of a topic that all episodes write to."""
-    if not {getattr(item, "name", None), getattr(item, "topic", None)} & set(INTERNAL):
+    if not {getattr(item, name, None) for name in ("name", "topic", "topic_name")} & set(INTERNAL):
         return False
     parts = getattr(item, "partitions", None) or ()
     return any(hasattr(part, name) for part in parts for name in OF_A_LOG)

@@ -1,0 +1,84 @@
+"""What is meant is as narrow as its reason: beside each difference that is, one that is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from protocol.errors import ErrorCode
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from protocol.messages.find_coordinator import FindCoordinatorRequest
+from protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from protocol.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
+from protocol.types import NO_UUID
+from tests.fuzz.differential import strange
+from tests.fuzz.twins import NO_ANSWER, Answers
+
+FETCH_VERSION = 13
+
+
+def fetch(isolation_level: int = 0, max_bytes: int = 100, session_id: int = 0, *topic_ids: bytes) -> FetchRequest:
+    topics = [
+        FetchTopic(topic_id=topic_id, partitions=[FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1)])
+        for topic_id in topic_ids or (b"\1" * 16,)
+    ]
+    return FetchRequest(
+        max_wait_ms=0, min_bytes=0, max_bytes=max_bytes, isolation_level=isolation_level, session_id=session_id,
+        topics=topics, forgotten_topics_data=[],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("fetching", "is_meant"), [
+    (fetch(), False),
+    (fetch(1), False),
+    (fetch(2), True),
+    (fetch(0, -1), True),
+    (fetch(0, 100, -(1 << 31)), True),
+    (fetch(0, 100, 7), False),
+    (fetch(0, 100, 0, NO_UUID), False),
+    (fetch(0, 100, 0, NO_UUID, b"\1" * 16), True),
+])  # fmt: skip
+def test_apache_kafka_fails_over_what_is_on_the_list_and_nothing_else(fetching: FetchRequest, is_meant: bool) -> None:
+    answers = Answers(fetching, FETCH_VERSION, {"error_code": 0}, {"error_code": -1})
+    assert bool(strange(answers)) is not is_meant
+    assert strange(Answers(fetching, FETCH_VERSION, {"error_code": 0}, {"error_code": 42}))
+
+
+def told(code: int, message: str | None) -> dict[str, Any]:
+    return {"error_code": code, "error_message": message}
+
+
+def test_a_code_may_be_told_in_the_projects_words_and_in_no_others() -> None:
+    request, own = FindCoordinatorRequest(key="g"), ErrorCode.INVALID_REQUEST.message
+    assert not strange(Answers(request, 3, told(42, own), told(42, "other words")))
+    assert strange(Answers(request, 3, told(42, "odd words"), told(42, "other words")))
+    assert strange(Answers(request, 3, told(42, None), told(42, "other words")))
+    assert [one.path for one in strange(Answers(request, 3, told(42, own), told(15, "other")))] == [".error_code"]
+
+
+def test_which_of_several_faults_is_told_is_left_open() -> None:
+    names = ("a", "b")
+    two = [FeatureUpdateKey(feature=name, max_version_level=1, upgrade_type=1) for name in names]
+    for updates, is_meant in ((two, True), (two[:1], False)):
+        request = UpdateFeaturesRequest(feature_updates=updates)
+        assert bool(strange(Answers(request, 1, told(95, "a is wrong"), told(95, "b is wrong")))) is not is_meant
+
+
+@pytest.mark.parametrize(
+    ("partitions", "is_meant"), [((0, 9), True), ((9, 0), False), ((9, 9), False), ((0, 0), False)]
+)
+def test_a_marker_without_partitions_keeps_an_answer_from_coming_as_the_last(
+    partitions: tuple[int, ...], is_meant: bool
+) -> None:
+    markers = [
+        WritableTxnMarker(
+            producer_id=number, producer_epoch=0, transaction_result=True, coordinator_epoch=0,
+            topics=[WritableTxnMarkerTopic(name="t", partition_indexes=[partition])],
+        )
+        for number, partition in enumerate(partitions)
+    ]  # fmt: skip
+    parts = [{"partition_index": index, "error_code": 3 if index == 9 else 0} for index in partitions]
+    ours = {"markers": [{"topics": [{"name": "t", "partitions": parts}]}]}
+    answers = Answers(WriteTxnMarkersRequest(markers=markers), 1, ours, NO_ANSWER)
+    assert bool(strange(answers)) is not is_meant
