@@ -23,6 +23,7 @@ from typing import Any, Final, NamedTuple
 from broker.handlers import APIS
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest
+from protocol.messages.join_group import JoinGroupRequest
 from protocol.messages.offset_commit import OffsetCommitRequest
 from tests.fuzz.aftermath import questions
 from tests.fuzz.counts import SHOWN, Counts, kind_of, short
@@ -77,6 +78,7 @@ BROKERS_LAST: Final = 10_000
 """Requests to one pair of brokers: what episodes have made stays, and would slow those that come later down."""
 
 METADATA_TOO_LARGE: Final = 12
+UNKNOWN_MEMBER_ID: Final = 25
 REDUCTIONS: Final = itertools.count(1_000_000_000)
 """Worlds in which requests are made smaller have their names from here."""
 
@@ -162,8 +164,19 @@ def comes_apart(answers: Answers) -> bool:
         return True  # a connection that waits for an answer keeps its share sessions in Apache Kafka when it ends
     if isinstance(answers.request, OffsetCommitRequest) and METADATA_TOO_LARGE in error_codes(answers.theirs):
         return True
+    if forgets_a_group(answers):
+        return True
     is_read = type(answers.request).__name__ in READS
     return not is_read and not all(one.path.endswith("error_message") for one in differences(answers))
+
+
+def forgets_a_group(answers: Answers) -> bool:
+    """Whether it may be a classic member that joins an empty consumer group, and is not known: Apache Kafka then has
+    forgotten the group and its offsets, until it reads its log again."""
+    request = answers.request
+    if not isinstance(request, JoinGroupRequest) or not request.member_id:
+        return False
+    return UNKNOWN_MEMBER_ID in error_codes(answers.theirs)
 
 
 def remove_topics(peer: Peer) -> None:

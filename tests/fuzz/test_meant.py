@@ -1,4 +1,4 @@
-"""What is meant is as narrow as its reason: beside each difference that is, one that is not."""
+"""Each rule of what is meant beside a difference that it does not cover."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import pytest
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.find_coordinator import FindCoordinatorRequest
+from protocol.messages.join_group import JoinGroupRequest
 from protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from protocol.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from protocol.types import NO_UUID
-from tests.fuzz.differential import strange
+from tests.fuzz.differential import comes_apart, strange
 from tests.fuzz.twins import NO_ANSWER, Answers
 
 FETCH_VERSION = 13
@@ -45,16 +46,16 @@ def test_apache_kafka_fails_over_what_is_on_the_list_and_nothing_else(fetching: 
     assert strange(Answers(fetching, FETCH_VERSION, {"error_code": 0}, {"error_code": 42}))
 
 
-def told(code: int, message: str | None) -> dict[str, Any]:
+def worded(code: int, message: str | None) -> dict[str, Any]:
     return {"error_code": code, "error_message": message}
 
 
 def test_a_code_may_be_told_in_the_projects_words_and_in_no_others() -> None:
     request, own = FindCoordinatorRequest(key="g"), ErrorCode.INVALID_REQUEST.message
-    assert not strange(Answers(request, 3, told(42, own), told(42, "other words")))
-    assert strange(Answers(request, 3, told(42, "odd words"), told(42, "other words")))
-    assert strange(Answers(request, 3, told(42, None), told(42, "other words")))
-    assert [one.path for one in strange(Answers(request, 3, told(42, own), told(15, "other")))] == [".error_code"]
+    assert not strange(Answers(request, 3, worded(42, own), worded(42, "other words")))
+    assert strange(Answers(request, 3, worded(42, "odd words"), worded(42, "other words")))
+    assert strange(Answers(request, 3, worded(42, None), worded(42, "other words")))
+    assert [one.path for one in strange(Answers(request, 3, worded(42, own), worded(15, "other")))] == [".error_code"]
 
 
 def test_which_of_several_faults_is_told_is_left_open() -> None:
@@ -62,7 +63,7 @@ def test_which_of_several_faults_is_told_is_left_open() -> None:
     two = [FeatureUpdateKey(feature=name, max_version_level=1, upgrade_type=1) for name in names]
     for updates, is_meant in ((two, True), (two[:1], False)):
         request = UpdateFeaturesRequest(feature_updates=updates)
-        assert bool(strange(Answers(request, 1, told(95, "a is wrong"), told(95, "b is wrong")))) is not is_meant
+        assert bool(strange(Answers(request, 1, worded(95, "a is wrong"), worded(95, "b is wrong")))) is not is_meant
 
 
 @pytest.mark.parametrize(
@@ -82,3 +83,15 @@ def test_a_marker_without_partitions_keeps_an_answer_from_coming_as_the_last(
     ours = {"markers": [{"topics": [{"name": "t", "partitions": parts}]}]}
     answers = Answers(WriteTxnMarkersRequest(markers=markers), 1, ours, NO_ANSWER)
     assert bool(strange(answers)) is not is_meant
+
+
+@pytest.mark.parametrize(("member_id", "code", "forgets"), [("m", 25, True), ("", 25, False), ("m", 0, False)])
+def test_worlds_come_apart_over_a_member_that_an_empty_consumer_group_does_not_know(
+    member_id: str, code: int, forgets: bool
+) -> None:
+    request = JoinGroupRequest(
+        group_id="g", session_timeout_ms=1, rebalance_timeout_ms=1, member_id=member_id, protocol_type="consumer",
+        protocols=[],
+    )  # fmt: skip
+    answer = {"error_code": code}
+    assert comes_apart(Answers(request, 5, answer, answer)) is forgets
