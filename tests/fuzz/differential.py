@@ -25,6 +25,7 @@ from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.join_group import JoinGroupRequest
 from protocol.messages.offset_commit import OffsetCommitRequest
+from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from tests.fuzz.aftermath import questions
 from tests.fuzz.counts import SHOWN, Counts, kind_of, short
 from tests.fuzz.meant import reason
@@ -162,7 +163,9 @@ def comes_apart(answers: Answers) -> bool:
         return False
     if any(answer in (CLOSED, NO_ANSWER) for answer in (answers.ours, answers.theirs)):
         return True  # a connection that waits for an answer keeps its share sessions in Apache Kafka when it ends
-    if isinstance(answers.request, OffsetCommitRequest) and METADATA_TOO_LARGE in error_codes(answers.theirs):
+    if isinstance(answers.request, OffsetCommitRequest | TxnOffsetCommitRequest) and METADATA_TOO_LARGE in error_codes(
+        answers.theirs
+    ):
         return True
     if forgets_a_group(answers):
         return True
