@@ -46,6 +46,8 @@ class ReplicaFetcher:
         self._fetcher: Fetcher[Partition] = Fetcher(environment.options)
         self._peer: LeaderConnection | None = None
         self._problem = ""
+        self._reported: dict[PartitionKey, str] = {}
+        """The last problem of each partition that has one: it is logged once, not at every try."""
         self._ended_sessions = 0
         """Answers in a row that were of no use to the session."""
         self._changed = asyncio.get_running_loop().create_future()
@@ -79,6 +81,7 @@ class ReplicaFetcher:
     def unfollow(self, key: PartitionKey) -> None:
         """Fetches a partition no more."""
         self._fetcher.unfollow(key)
+        self._reported.pop(key, None)
 
     def _wake(self) -> None:
         if not self._changed.done():
@@ -177,6 +180,8 @@ class ReplicaFetcher:
             self._fetcher.fail(followed)
         else:
             self._fetcher.replicated(followed)
+            if self._reported:
+                self._reported.pop(followed.key, None)
             if partition.must_flush:  # what is fetched next acknowledges it
                 self._fetcher.busy(followed)
                 self._at_a_disk(self._flush(followed))
@@ -192,21 +197,21 @@ class ReplicaFetcher:
         take_watermarks(partition, step.high_watermark, step.log_start_offset)
 
     def _append_failed(self, followed: FollowedPartition[Partition], error: KafkaError | ProtocolError) -> None:
-        log.warning("batches of the leader were not appended", partition=str(followed.name), reason=str(error))
+        self._report(followed, "batches of the leader were not appended", str(error))
         if isinstance(error, ProtocolError | LogDirFull) or error.code in TRANSIENT:
             self._fetcher.delay(followed, self._clock.monotonic_ms())
         else:
             self._fetcher.fail(followed)
 
     def _refused(self, step: LeaderError[Partition]) -> None:
-        followed = step.partition
-        log.info(
-            "the leader does not serve a replica",
-            partition=str(followed.name),
-            leader=self.leader_id,
-            epoch=followed.leader_epoch,
-            error=step.code.name,
-        )
+        self._report(step.partition, "the leader does not serve a replica", step.code.name)
+
+    def _report(self, followed: FollowedPartition[Partition], event: str, reason: str) -> None:
+        if self._reported.get(followed.key) == reason:
+            return
+        self._reported[followed.key] = reason
+        name, epoch = str(followed.name), followed.leader_epoch
+        log.warning(event, partition=name, leader=self.leader_id, epoch=epoch, reason=reason)
 
     # Work of a thread
 

@@ -1,0 +1,238 @@
+"""A broker's fetchers against a leader of the test's: appends, truncations, pauses, and who is followed where."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from broker.peers import Address
+from broker.replica.partition import Partition
+from broker.replica.roles import Following, led_alone
+from broker.replication.environment import ReplicationEnvironment
+from broker.replication.replica_fetchers import ReplicaFetchers
+from coordinator.cluster.brokers.info import BrokerRegistration, Endpoint
+from protocol.errors import ErrorCode
+from protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
+from protocol.messages.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from protocol.peer_errors import PeerUnavailable
+from protocol.records.building import build
+from tests.broker.inprocess import LONG_S, InProcess
+from tests.coordinator.replication.leading import EPOCH, data
+from tests.storage.writing import records
+
+R = TypeVar("R")
+LEADER = 2
+SOON = {"replica.fetch.backoff.ms": "5"}
+
+
+class Leader:
+    """The other end: requests wait here for the test's answers."""
+
+    def __init__(self) -> None:
+        self.address = Address("leader", 9092)
+        self.requests: asyncio.Queue[tuple[object, asyncio.Future[object]]] = asyncio.Queue()
+        self.connections: list[str] = []
+        self.aborted = 0
+
+    def connect(self, address: Address, client_id: str) -> Leader:
+        self.address = address
+        self.connections.append(client_id)
+        return self
+
+    async def send(self, request: object, response: type[R], *, timeout_ms: int, max_dials: int | None = None) -> R:
+        answer: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        self.requests.put_nowait((request, answer))
+        answered = await answer
+        assert isinstance(answered, response)
+        return answered
+
+    def abort(self) -> None:
+        self.aborted += 1
+
+    async def next(self) -> tuple[object, asyncio.Future[object]]:
+        async with asyncio.timeout(LONG_S):
+            return await self.requests.get()
+
+
+class FollowerBroker(InProcess):
+    """A broker with an empty partition 0 of `t`, which the test's leader leads."""
+
+    async def __aenter__(self) -> FollowerBroker:
+        await super().__aenter__()
+        await self.create_topic("t")
+        self.leader = Leader()
+        broker = self.server.broker
+        endpoint = Endpoint("PLAINTEXT", "leader", 9092)
+        broker.image.brokers[LEADER] = BrokerRegistration(LEADER, 1, bytes(16), (endpoint,), {})
+        environment = ReplicationEnvironment(
+            broker.image, broker.node, broker.live_config, broker.clock, broker.disk_work, self.leader.connect
+        )
+        self.fetchers = ReplicaFetchers(environment)
+        broker.replicas.subscribe_to_roles(self.fetchers.role_changed)
+        self.partition.become(Following(LEADER, EPOCH, 1), 0)
+        return self
+
+    async def __aexit__(self, *ended: object) -> None:
+        self.fetchers.stop()
+        await super().__aexit__(*ended)  # type: ignore[arg-type]
+
+    @property
+    def partition(self) -> Partition:
+        return self.server.broker.replicas.partition("t", 0)
+
+    async def fetched(self, *partitions: PartitionData, code: ErrorCode = ErrorCode.NONE) -> FetchPartition | None:
+        """Answers the next Fetch; the partition as that names it, None where it does not."""
+        request, answer = await self.leader.next()
+        assert isinstance(request, FetchRequest)
+        topics = [response_topic(self.partition.topic_id, *partitions)] if partitions else []
+        answer.set_result(FetchResponse(error_code=int(code), session_id=7, responses=topics))
+        return request.topics[0].partitions[0] if request.topics else None
+
+    async def offset_listed(self, offset: int) -> int:
+        """Answers the next ListOffsets; the timestamp that it names."""
+        request, answer = await self.leader.next()
+        assert isinstance(request, ListOffsetsRequest)
+        listed = ListOffsetsPartitionResponse(partition_index=0, error_code=0, offset=offset)
+        answer.set_result(ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="t", partitions=[listed])]))
+        return request.topics[0].partitions[0].timestamp
+
+
+def response_topic(topic_id: bytes, *partitions: PartitionData) -> FetchableTopicResponse:
+    return FetchableTopicResponse(topic_id=topic_id, partitions=list(partitions))
+
+
+def batch_at(offset: int, *values: str, epoch: int = EPOCH) -> bytes:
+    return bytes(build(records(*values), base_offset=offset, partition_leader_epoch=epoch))
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(LONG_S):
+        while True:
+            if condition():
+                return
+            await asyncio.sleep(0)  # a thread is at work, and tells the broker alone
+
+
+async def test_batches_are_appended_and_the_next_fetch_acknowledges_them(tmp_path: Path) -> None:
+    async with FollowerBroker(tmp_path, SOON) as broker:
+        first = await broker.fetched(data(records=batch_at(0, "a", "b"), high_watermark=1))
+        assert first is not None
+        assert (first.fetch_offset, first.current_leader_epoch) == (0, EPOCH)
+        second = await broker.fetched()
+        assert second is not None
+        assert (second.fetch_offset, second.last_fetched_epoch) == (2, EPOCH)
+        assert broker.partition.high_watermark == 1
+        assert broker.leader.connections == ["broker-1-fetcher-0"]
+
+
+async def test_a_new_leader_epoch_is_fetched_in_from_then_on(tmp_path: Path) -> None:
+    async with FollowerBroker(tmp_path, SOON) as broker:
+        _, answer = await broker.leader.next()
+        broker.partition.become(Following(LEADER, EPOCH + 1, 2), 0)
+        topic = response_topic(broker.partition.topic_id, data(records=batch_at(0, "a")))
+        answer.set_result(FetchResponse(session_id=7, responses=[topic]))
+        fetch = await broker.fetched()
+        assert fetch is not None
+        assert (fetch.fetch_offset, fetch.current_leader_epoch) == (0, EPOCH + 1), "the answer was of another epoch"
+
+
+async def test_a_log_that_diverges_is_cut_by_a_thread(tmp_path: Path) -> None:
+    async with FollowerBroker(tmp_path, SOON) as broker:
+        await broker.fetched(data(records=batch_at(0, "a", epoch=1) + batch_at(1, "b", epoch=2)))
+        await broker.fetched(data(diverging=(1, 1)))
+        await until(lambda: broker.partition.log_end_offset == 1)
+        while (fetch := await broker.fetched()) is None:
+            """It was forgotten while the thread was at it."""
+        assert (fetch.fetch_offset, fetch.last_fetched_epoch) == (1, 1)
+
+
+async def test_a_log_whose_next_records_are_deleted_begins_anew(tmp_path: Path) -> None:
+    async with FollowerBroker(tmp_path, SOON) as broker:
+        await broker.fetched(data(records=batch_at(0, "a")))
+        await broker.fetched(data(0, ErrorCode.OFFSET_OUT_OF_RANGE))
+        assert [await broker.offset_listed(90), await broker.offset_listed(50)] == [-1, -2]
+        await until(lambda: broker.partition.log_end_offset == 50)
+        while (fetch := await broker.fetched()) is None:
+            """It was forgotten while the thread was at it."""
+        assert (fetch.fetch_offset, fetch.log_start_offset) == (50, 50)
+        assert broker.partition.high_watermark == 50, "KAFKA-9491"
+
+
+async def test_an_empty_log_begins_with_the_batch_that_the_leader_begins_within(tmp_path: Path) -> None:
+    async with FollowerBroker(tmp_path, SOON) as broker:
+        await broker.fetched(data(0, ErrorCode.OFFSET_OUT_OF_RANGE))
+        assert [await broker.offset_listed(90), await broker.offset_listed(51)] == [-1, -2]
+        await until(lambda: broker.partition.log_end_offset == 51)
+        within = data(records=batch_at(50, "a", "b", "c"), high_watermark=53, log_start=51)
+        while await broker.fetched(within) is None:
+            """It was forgotten while the thread was at it."""
+        await until(lambda: broker.partition.log_end_offset == 53)
+        assert (broker.partition.log_start_offset, broker.partition.high_watermark) == (51, 53)
+
+
+async def test_damaged_batches_are_fetched_again_after_a_pause(tmp_path: Path) -> None:
+    async with FollowerBroker(tmp_path, SOON) as broker:
+        damaged = bytearray(batch_at(0, "a"))
+        damaged[-1] ^= 1
+        await broker.fetched(data(records=bytes(damaged)))
+        assert await broker.fetched() is None, "left out of the session, for the pause"
+        fetch = await broker.fetched(data(records=batch_at(0, "a")))
+        assert fetch is not None
+        await until(lambda: broker.partition.log_end_offset == 1)
+
+
+async def test_a_leader_that_is_not_reached_is_tried_again(tmp_path: Path) -> None:
+    async with FollowerBroker(tmp_path, SOON) as broker:
+        for _ in range(2):
+            _, answer = await broker.leader.next()
+            answer.set_exception(PeerUnavailable("leader", "cannot be connected to"))
+        assert await broker.fetched(data(records=batch_at(0, "a"))) is not None
+        await until(lambda: broker.partition.log_end_offset == 1)
+
+
+async def test_a_session_that_the_leader_dropped_begins_anew(tmp_path: Path) -> None:
+    async with FollowerBroker(tmp_path, SOON) as broker:
+        await broker.fetched(data())
+        await broker.fetched(code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        request, _ = await broker.leader.next()
+        assert isinstance(request, FetchRequest)
+        assert (request.session_id, request.session_epoch) == (0, 0)
+
+
+async def test_who_leads_by_now_or_is_deleted_is_followed_no_more(tmp_path: Path) -> None:
+    async with FollowerBroker(tmp_path, SOON) as broker:
+        _, answer = await broker.leader.next()
+        broker.partition.become(led_alone(1, EPOCH + 1, 0), 0)
+        assert broker.leader.aborted == 0, "the role of a newer partition epoch is taken over alone"
+        role = led_alone(1, EPOCH + 1, 0)
+        role.partition_epoch = 9
+        broker.partition.become(role, 0)
+        assert broker.leader.aborted == 1, "the fetcher has no partition any more, and ends"
+        assert answer.cancelled() or not answer.done()
+        broker.partition.become(Following(LEADER, EPOCH + 2, 10), 0)
+        await broker.leader.next()
+        broker.server.broker.replicas.remove(broker.partition.name)
+        assert broker.leader.aborted == 2
+
+
+async def test_partitions_are_spread_over_the_fetchers_of_a_leader(tmp_path: Path) -> None:
+    async with FollowerBroker(tmp_path, {**SOON, "num.replica.fetchers": "2"}) as broker:
+        await broker.create_topic("many", 4)
+        for partition in broker.server.broker.replicas.topic("many").values():
+            partition.become(Following(LEADER, EPOCH, 1), 0)
+        for _ in range(2):
+            await broker.leader.next()
+        assert sorted(broker.leader.connections) == ["broker-1-fetcher-0", "broker-1-fetcher-1"]
