@@ -36,7 +36,6 @@ EMPTY_OPENING = "What "
 # Where words are still to be gone over.
 WORDS_TO_COME = (
     "broker/exchange/",
-    "broker/handlers/",
 )
 # What makes a part of Kafka's messages of a class: such a class has Kafka's name, within its message's module.
 SCHEMA_DECORATORS = frozenset({"message", "struct", "part"})

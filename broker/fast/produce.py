@@ -124,12 +124,12 @@ async def append_rest(
             answer.append(len(targets) + 1)
         begun = False
         for target in targets:
-            await append_at_length(broker, key, target, version, acks, answer)
+            await append_when_checked(broker, key, target, version, acks, answer)
         answer.append(0)
     return completed(answer)
 
 
-async def append_at_length(
+async def append_when_checked(
     broker: Broker, key: bytes, target: Target, version: int, acks: int, answer: BytesWriter
 ) -> None:
     """Appends to one partition once a thread has checked the records. Where the partition is gone by then, or has

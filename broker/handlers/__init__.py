@@ -1,8 +1,8 @@
-"""One file per API; `NAMES` is the only list of them, and dispatch, ApiVersions and the docs derive from it.
+"""The handlers, a module per API; `NAMES` is their only list, from which dispatch, ApiVersions and the docs derive.
 
 A module is named as its API is in ApiKey, has its row as `API`, and is imported when it is first needed: all of them,
-with their messages and decisions, take a third of the time of a start. A broker that has started imports the rest while
-nobody asks (broker/process/warming_up.py).
+with their messages and decisions, take a third of the start-up time. A broker that has started imports the rest while
+it is idle (broker/process/warming_up.py).
 """
 
 from __future__ import annotations

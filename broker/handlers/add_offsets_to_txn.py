@@ -1,7 +1,7 @@
-"""AddOffsetsToTxn (25): a group's offsets are to be committed with a transaction: their partition joins it (KIP-98).
+"""AddOffsetsToTxn (25): adds the partition of a group's offsets to a transaction (KIP-98).
 
-v1 is as v0, v2 tells a fenced producer so (KIP-588), v3 is flexible, v4 knows TRANSACTION_ABORTABLE (KIP-890). Clients
-of transactions v2 do without: TxnOffsetCommit 5 joins the transaction itself.
+v1 is as v0, v2 names the error of a fenced producer (KIP-588), v3 is flexible, v4 may return TRANSACTION_ABORTABLE
+(KIP-890). Clients of transactions v2 need no such request: TxnOffsetCommit 5 joins the transaction itself.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""AddPartitionsToTxn (24): partitions join a producer's transaction before it writes to them (KIP-98).
+"""AddPartitionsToTxn (24): adds partitions to a producer's transaction before it writes to them (KIP-98).
 
-v1 is as v0, v2 tells a fenced producer so (KIP-588), v3 is flexible; v4 and v5 are for brokers, which add or verify the
-partitions of several transactions at once on behalf of producers that write (KIP-890). One partition that cannot join
-keeps the others out, with OPERATION_NOT_ATTEMPTED. The coordinators' own topics are not for producers: their markers
-would end up in those logs. Of `__consumer_offsets` AddOffsetsToTxn adds what is needed, and brokers do by v4.
+v1 is as v0, v2 names the error of a fenced producer (KIP-588), v3 is flexible; v4 and v5 are for brokers, which add or
+verify the partitions of several transactions at once on behalf of producers that write (KIP-890). One partition that
+cannot join keeps the others out, with OPERATION_NOT_ATTEMPTED. The coordinators' own topics are not for producers:
+their markers would end up in those logs. Partitions of `__consumer_offsets` are added by AddOffsetsToTxn, or by brokers
+with v4.
 """
 
 from __future__ import annotations

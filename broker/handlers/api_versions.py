@@ -1,4 +1,4 @@
-"""ApiVersions (18): the APIs and versions that this broker speaks.
+"""ApiVersions (18): lists the APIs and versions that this broker supports.
 
 v1 adds the throttle time, v3 is flexible and brings the client's name and the features (KIP-511, KIP-584), v4 allows
 features whose lowest version is 0, v5 the cluster and node that the client expects (KIP-1242). The answer's header is

@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe (69): the epochs, members and assignments of consumer groups (KIP-848).
+"""ConsumerGroupDescribe (69): describes the epochs, members and assignments of consumer groups (KIP-848).
 
 v1 adds the protocol that each member speaks (KIP-1099).
 """

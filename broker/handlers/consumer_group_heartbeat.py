@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat (68): a member of a consumer group joins, leaves, changes or just lives (KIP-848).
+"""ConsumerGroupHeartbeat (68): a member of a consumer group joins, leaves, resubscribes or stays alive (KIP-848).
 
 v1 adds subscriptions by pattern, and has members make their own ids (KIP-1082).
 """

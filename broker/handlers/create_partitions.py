@@ -1,4 +1,4 @@
-"""CreatePartitions (37): more partitions for topics, placed by the broker or by assignment (KIP-195).
+"""CreatePartitions (37): adds partitions to topics, placed by the controller or by assignment (KIP-195).
 
 v1 is as v0, v2 is flexible, v3 is for quotas (KIP-599).
 """

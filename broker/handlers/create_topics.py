@@ -1,4 +1,4 @@
-"""CreateTopics (19): new topics, by partition count or by assignment, with configs.
+"""CreateTopics (19): creates topics, by partition count or by assignment, with configs.
 
 v1 adds messages to errors and validate-only, v2 the throttle time, v4 leaves counts to the broker's defaults (KIP-464),
 v5 is flexible and reports what was created (KIP-525), v6 is for quotas (KIP-599), v7 returns the topic id (KIP-516).

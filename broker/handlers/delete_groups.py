@@ -1,4 +1,4 @@
-"""DeleteGroups (42): groups without members, with their offsets.
+"""DeleteGroups (42): deletes groups without members, and their offsets.
 
 v2 is flexible, v3 has messages to errors (KIP-1331).
 """

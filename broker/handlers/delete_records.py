@@ -30,7 +30,7 @@ async def delete_records(call: Call[DeleteRecordsRequest]) -> DeleteRecordsRespo
     topics = []
     log_dirs: dict[str, list[DeleteRecordsPartitionResult]] = {}
     replicated: list[tuple[Partition, DeleteRecordsPartitionResult]] = []
-    for name, partitions in named_once(call.request).items():
+    for name, partitions in requested_offsets(call.request).items():
         results = [delete(call, name, partition, log_dirs, replicated) for partition in partitions.values()]
         topics.append(DeleteRecordsTopicResult(name=name, partitions=results))
     for log_dir, results in log_dirs.items():
@@ -45,7 +45,7 @@ async def delete_records(call: Call[DeleteRecordsRequest]) -> DeleteRecordsRespo
     return DeleteRecordsResponse(topics=topics)
 
 
-def named_once(request: DeleteRecordsRequest) -> dict[str, dict[int, DeleteRecordsPartition]]:
+def requested_offsets(request: DeleteRecordsRequest) -> dict[str, dict[int, DeleteRecordsPartition]]:
     """Returns the requested offsets, the last one of a partition that is named twice; a topic without partitions is not
     answered."""
     named: dict[str, dict[int, DeleteRecordsPartition]] = {}

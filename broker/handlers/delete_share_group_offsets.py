@@ -1,4 +1,4 @@
-"""DeleteShareGroupOffsets (92): a share group without members forgets topics (KIP-932)."""
+"""DeleteShareGroupOffsets (92): removes topics from a share group without members (KIP-932)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DeleteShareGroupState (86): the state of share partitions is forgotten (KIP-932)."""
+"""DeleteShareGroupState (86): deletes the state of share partitions (KIP-932)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DeleteTopics (20): topics go at once from the metadata, and from the disk after file.delete.delay.ms.
+"""DeleteTopics (20): deletes topics, from the metadata at once, from the disk after file.delete.delay.ms.
 
 v1 adds the throttle time, v4 is flexible, v5 adds messages to errors, v6 deletes by id as well (KIP-516).
 """

@@ -1,4 +1,4 @@
-"""DescribeAcls (29): the access control entries that match a filter.
+"""DescribeAcls (29): describes the access control entries that match a filter.
 
 v1 adds prefixed patterns (KIP-290), v2 is flexible, v3 user resources (KIP-373). There is no authorizer: the answer
 is the one that Apache Kafka gives without one.

@@ -1,6 +1,6 @@
-"""DescribeCluster (60): the cluster's id, its controller and its nodes (KIP-700).
+"""DescribeCluster (60): describes the cluster: its id, its controller and its nodes (KIP-700).
 
-v1 asks for brokers or controllers (KIP-919): this is a broker's listener, so controllers are not to be had on it;
+v1 selects brokers or controllers (KIP-919): this is a broker's listener, which has no controllers;
 v2 may include fenced brokers (KIP-1073).
 """
 

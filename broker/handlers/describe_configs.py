@@ -1,7 +1,7 @@
-"""DescribeConfigs (32): every option of topics, brokers, groups and client metrics, and where its value comes from.
+"""DescribeConfigs (32): describes the options of topics, brokers, groups and client metrics, with their sources.
 
 v1 adds sources and synonyms (KIP-226), v2 is as v1, v3 adds types and documentation (KIP-569), v4 is flexible.
-Broker loggers (KIP-412) are those of a JVM: this broker has none, and says so by an empty list.
+Broker loggers (KIP-412) are those of a JVM: this broker has none, and returns an empty list.
 """
 
 from __future__ import annotations

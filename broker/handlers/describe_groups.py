@@ -1,7 +1,7 @@
-"""DescribeGroups (15): the state and members of classic groups.
+"""DescribeGroups (15): describes the state and members of classic groups.
 
-v1 adds the throttle time, v3 authorised operations (KIP-430), v4 instance ids (KIP-345), v5 is flexible, v6 tells that
-a group is not there, which before was a dead group (KIP-1043).
+v1 adds the throttle time, v3 authorised operations (KIP-430), v4 instance ids (KIP-345), v5 is flexible, v6 has an
+error for a group that does not exist, which is a dead group in earlier versions (KIP-1043).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""DescribeLogDirs (35): the replicas in each log directory, and their sizes (KIP-113).
+"""DescribeLogDirs (35): describes the log directories, with their replicas and sizes (KIP-113).
 
 v1 is as v0, v2 is flexible, v3 has an error of its own (KIP-784), v4 the sizes of the volumes (KIP-827), v5 says which
 directories take no new partitions (KIP-1066).
@@ -61,8 +61,8 @@ def describe(
 
 
 def describe_replica(call: Call[DescribeLogDirsRequest], replica: ReplicaSize) -> DescribeLogDirsPartition:
-    """Describes a replica. The lag is behind the high watermark; for a
-    replica that is moving here, behind the one it is to replace."""
+    """Describes a replica. Its lag is behind the high watermark; that of a replica that moves to this directory, behind
+    the replica that it is to replace."""
     current = call.broker.logs.get(replica.topic_partition)
     goal = UNKNOWN if current is None else current.log_end_offset if replica.is_future else current.high_watermark
     return DescribeLogDirsPartition(

@@ -1,4 +1,4 @@
-"""DescribeProducers (61): the producers that a partition remembers, and their open transactions (KIP-664)."""
+"""DescribeProducers (61): describes the active producers of partitions, with their open transactions (KIP-664)."""
 
 from __future__ import annotations
 

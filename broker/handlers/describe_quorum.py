@@ -1,4 +1,4 @@
-"""DescribeQuorum (55): the state of the metadata log's quorum, whose only voter is this node (KIP-595).
+"""DescribeQuorum (55): describes the quorum of the metadata log, whose only voter is this node (KIP-595).
 
 v1 adds fetch and caught-up times (KIP-836), v2 directory ids, the nodes and error messages (KIP-853).
 """

@@ -1,6 +1,7 @@
-"""DescribeShareGroupOffsets (90): where the share partitions of groups start (KIP-932).
+"""DescribeShareGroupOffsets (90): describes the start offsets of groups' share partitions (KIP-932).
 
-v1 adds the lag: the records that are not yet done with (KIP-1226). Without topics, all that have state are described.
+v1 adds the lag: the records whose delivery is not complete (KIP-1226). A group without a list of topics stands for all
+that have state.
 """
 
 from __future__ import annotations
@@ -83,10 +84,10 @@ async def topics_of(
 async def describe_partition(
     call: Call[DescribeShareGroupOffsetsRequest], group_id: str, topic_id: Uuid, index: int
 ) -> DescribeShareGroupOffsetsResponsePartition:
-    return answer(index, await tell(call, group_id, topic_id, index))
+    return answer(index, await share_partition_summary(call, group_id, topic_id, index))
 
 
-async def tell(
+async def share_partition_summary(
     call: Call[DescribeShareGroupOffsetsRequest], group_id: str, topic_id: Uuid, index: int
 ) -> OffsetDescription:
     if topic_id == NO_UUID:

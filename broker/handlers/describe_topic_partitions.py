@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions (75): topics' partitions page by page, with eligible leader replicas (KIP-966)."""
+"""DescribeTopicPartitions (75): describes topics' partitions page by page, with eligible leader replicas (KIP-966)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DescribeTransactions (65): the producer, state and partitions of transactional ids (KIP-664)."""
+"""DescribeTransactions (65): describes the producer, state and partitions of transactional ids (KIP-664)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""EndTxn (26): a producer commits or aborts its transaction (KIP-98).
+"""EndTxn (26): commits or aborts a producer's transaction (KIP-98).
 
-Answered once the decision is written; markers follow. v1 is as v0, v2 tells a fenced producer so (KIP-588), v3 is
-flexible, v4 knows TRANSACTION_ABORTABLE, v5 is for transactions v2: the end bumps the epoch, or changes the producer id
-where the epochs ran out, and the answer says to what (KIP-890).
+The answer comes once the decision is written; markers follow. v1 is as v0, v2 names the error of a fenced producer
+(KIP-588), v3 is flexible, v4 may return TRANSACTION_ABORTABLE, v5 is for transactions v2: the end bumps the epoch, or
+changes the producer id where the epochs are used up, and the answer has both (KIP-890).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Fetch (1): read record batches from partitions, waiting until there is enough.
+"""Fetch (1): reads record batches from partitions, once there are enough.
 
 v0-1 read message sets v0 and v2-3 message sets v1: batches are down-converted for them; v3 adds the response's size
 limit, v4 the isolation level (KIP-98), v5 log start offsets, v7 incremental sessions (KIP-227), v9 leader epochs
 (KIP-320), v10 zstd (KIP-110), v11 the client's rack (KIP-392), v12 is flexible and finds diverging logs (KIP-595), v13
-names topics by id (KIP-516), v15 moves the replica id into a tag (KIP-903), v16 tells the current leader (KIP-951),
+names topics by id (KIP-516), v15 moves the replica id into a tag (KIP-903), v16 returns the current leader (KIP-951),
 v17 and v18 serve replicas of the metadata log. Followers read to the log's end, and the
 leader learns their log end offsets by what they fetch. Consumers are sent to no other replica.
 """
@@ -33,11 +33,11 @@ from protocol.messages.fetch import FetchRequest, FetchResponse, FetchTopic, For
 from protocol.types import TopicPartition
 
 FIRST_REPLICA_STATE_VERSION = 15
-"""Since then a tag says which replica fetches."""
+"""Later versions have the replica id in a tagged field."""
 
 
 async def fetch(call: Call[FetchRequest]) -> Outcome:
-    """Answers at once when there is enough, an error or no time to wait; else once an append made it enough."""
+    """Answers at once when there are enough bytes, an error, or no time to wait; else once appends bring enough."""
     accepted = accept(call.broker.fetches, call.context, parsed(call))
     if call.version < FIRST_BATCH_VERSION:
         return await serve_messages(accepted, call.broker.record_work)
@@ -46,7 +46,7 @@ async def fetch(call: Call[FetchRequest]) -> Outcome:
 
 
 def parsed(call: Call[FetchRequest]) -> ParsedFetch:
-    """The request as the short cut has it."""
+    """Returns the request as the short cut parses it."""
     request, version = call.request, call.version
     named = [partition for topic in request.topics for partition in partitions_of(topic, version)]
     forgotten = [key for topic in request.forgotten_topics_data for key in keys_of(topic, version)]
@@ -76,7 +76,7 @@ def fetching_replica(call: Call[FetchRequest]) -> FetchingReplica | None:
 
 
 def partitions_of(topic: FetchTopic, version: int) -> Iterator[FetchedPartition]:
-    """The partitions that are named of a topic."""
+    """Yields the partitions that the request names of a topic."""
     key = key_of(topic, version)
     for partition in topic.partitions:
         request = FetchedPartition(
@@ -94,12 +94,12 @@ def partitions_of(topic: FetchTopic, version: int) -> Iterator[FetchedPartition]
 
 
 def keys_of(topic: ForgottenTopic, version: int) -> list[PartitionKey]:
-    """The partitions that a session forgets of a topic."""
+    """Returns the partitions of a topic that the session is to forget."""
     return [(key_of(topic, version), index) for index in topic.partitions]
 
 
 def key_of(topic: FetchTopic | ForgottenTopic, version: int) -> bytes:
-    """The topic, by its id since version 13, by its name before."""
+    """Returns the topic's key: its id since version 13, its name before."""
     return topic.topic_id if version >= FIRST_TOPIC_ID_VERSION else compact(topic.topic)
 
 

@@ -1,7 +1,7 @@
-"""FindCoordinator (10): which broker coordinates a group, a transactional id or a share partition.
+"""FindCoordinator (10): finds the broker that coordinates a group, a transactional id or a share partition.
 
-v1 adds key types (KIP-98) and an error message, v3 is flexible, v4 asks for several keys at once (KIP-699), v5 brings
-ABORTABLE errors (KIP-890), v6 share partitions as keys (KIP-932). The internal topic is made by the first who asks.
+v1 adds key types (KIP-98) and an error message, v3 is flexible, v4 takes several keys at once (KIP-699), v5 brings
+ABORTABLE errors (KIP-890), v6 share partitions as keys (KIP-932). The first request creates the internal topic.
 """
 
 from __future__ import annotations
@@ -18,20 +18,19 @@ from broker.requests.api import Api
 from broker.requests.call import Call
 from coordinator.group.consumer.requests import is_blank
 from protocol.errors import MESSAGES, ErrorCode, KafkaError, error_code
-from protocol.messages.find_coordinator import Coordinator as Found
-from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
 FIRST_BATCHED_VERSION = 4
 FIRST_SHARE_VERSION = 6
 SHARE = 2
 NO_NODE = -1
-FOUND = "NONE"
+NO_ERROR_MESSAGE = "NONE"
 """The error message of an answer without error."""
 
 TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}(==)?")
 PARTITION = re.compile(r"[+-]?\d+")
 MAX_DIGITS: Final = 100
-"""Of a partition, with leading zeros: a number of thousands is not worth its reading."""
+"""The most digits of a partition's number, leading zeros included: to parse thousands is not worth the time."""
 
 INT32: Final = range(-(1 << 31), 1 << 31)
 
@@ -43,18 +42,18 @@ async def find_coordinator(call: Call[FindCoordinatorRequest]) -> FindCoordinato
     coordinator = await find(call, request.key)
     return FindCoordinatorResponse(
         error_code=coordinator.error_code,
-        error_message=MESSAGES[error_code(coordinator.error_code)] if coordinator.error_code else FOUND,
+        error_message=MESSAGES[error_code(coordinator.error_code)] if coordinator.error_code else NO_ERROR_MESSAGE,
         node_id=coordinator.node_id,
         host=coordinator.host,
         port=coordinator.port,
     )
 
 
-async def find_all(call: Call[FindCoordinatorRequest], keys: Sequence[str]) -> list[Found]:
+async def find_all(call: Call[FindCoordinatorRequest], keys: Sequence[str]) -> list[Coordinator]:
     """Finds the coordinators of all keys: the topic, if it has to be created, is tried once for all of them."""
     if len(keys) == 1:
         return [await find(call, keys[0])]
-    coordinators: list[Found] = []
+    coordinators: list[Coordinator] = []
     turns = call.turns()
     for some in batches(keys):
         coordinators += await asyncio.gather(*(find(call, key) for key in some))
@@ -62,7 +61,7 @@ async def find_all(call: Call[FindCoordinatorRequest], keys: Sequence[str]) -> l
     return coordinators
 
 
-async def find(call: Call[FindCoordinatorRequest], key: str) -> Found:
+async def find(call: Call[FindCoordinatorRequest], key: str) -> Coordinator:
     try:
         leader = await coordinator_of(call, key).leader_of(key)
         broker = call.broker.image.brokers.get(leader)
@@ -71,8 +70,8 @@ async def find(call: Call[FindCoordinatorRequest], key: str) -> Found:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     except KafkaError as error:
         message = MESSAGES[error.code] if error.code is ErrorCode.INVALID_REQUEST else ""
-        return Found(key=key, node_id=NO_NODE, host="", port=-1, error_code=error.code, error_message=message)
-    return Found(key=key, node_id=leader, host=endpoint.host, port=endpoint.port, error_code=0, error_message="")
+        return Coordinator(key=key, node_id=NO_NODE, host="", port=-1, error_code=error.code, error_message=message)
+    return Coordinator(key=key, node_id=leader, host=endpoint.host, port=endpoint.port, error_code=0, error_message="")
 
 
 def coordinator_of(call: Call[FindCoordinatorRequest], key: str) -> KeyCoordinator:

@@ -1,7 +1,7 @@
-"""Heartbeat (12): a member of a classic group is alive, and hears whether its group rebalances.
+"""Heartbeat (12): keeps a member of a classic group alive, and tells it of a rebalance.
 
-v1 adds the throttle time, v3 static members (KIP-345), v4 is flexible. While the group loads, members are told that all
-is well: their sessions begin anew after that.
+v1 adds the throttle time, v3 static members (KIP-345), v4 is flexible. While the group loads, heartbeats
+succeed: sessions begin again after that.
 """
 
 from __future__ import annotations

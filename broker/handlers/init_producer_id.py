@@ -1,8 +1,8 @@
-"""InitProducerId (22): a producer id and epoch for an idempotent or transactional producer (KIP-98).
+"""InitProducerId (22): gives an idempotent or transactional producer its id and epoch (KIP-98).
 
-v1 is as v0, v2 is flexible, v3 lets a producer that knows its id and epoch bump the epoch (KIP-360), v4 tells a fenced
-producer so (KIP-588), v5 knows TRANSACTION_ABORTABLE (KIP-890). An idempotent producer gets an id that nobody had; one
-with a transactional id the next epoch of its own, which shuts out whoever had the last. Two-phase commit (KIP-939) is
+v1 is as v0, v2 is flexible, v3 lets a producer that knows its id and epoch bump the epoch (KIP-360), v4 names the error
+of a fenced producer (KIP-588), v5 may return TRANSACTION_ABORTABLE (KIP-890). An idempotent producer gets a new id; one
+with a transactional id gets its next epoch, which fences the producer that had the last. Two-phase commit (KIP-939) is
 not part of a stable version.
 """
 

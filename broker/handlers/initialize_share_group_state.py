@@ -1,4 +1,4 @@
-"""InitializeShareGroupState (83): state to begin with, for share partitions (KIP-932)."""
+"""InitializeShareGroupState (83): creates the initial state of share partitions (KIP-932)."""
 
 from __future__ import annotations
 

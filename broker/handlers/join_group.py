@@ -1,8 +1,8 @@
-"""JoinGroup (11): a member enters a classic group, or its next rebalance.
+"""JoinGroup (11): a member joins a classic group, or its next rebalance.
 
-v1 adds the rebalance timeout (KIP-62), v2 the throttle time, v4 makes new members come back with the id they are given
-(KIP-394), v5 adds static members (KIP-345), v6 is flexible, v7 tells the protocol's type (KIP-559), v8 takes a reason
-(KIP-800), v9 lets a leader skip the assignment (KIP-814). The answer comes when all have joined.
+v1 adds the rebalance timeout (KIP-62), v2 the throttle time, v4 has new members join again with the id that they are
+assigned (KIP-394), v5 adds static members (KIP-345), v6 is flexible, v7 adds the protocol's type (KIP-559), v8 takes a
+reason (KIP-800), v9 lets a leader skip the assignment (KIP-814). The answer comes when all have joined.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ async def join_group(call: Call[JoinGroupRequest]) -> JoinGroupResponse:
     try:
         check(call)
     except KafkaError as error:
-        return fitted(call, join_refused(request.member_id, error.code))
+        return fit_to_version(call, join_refused(request.member_id, error.code))
     try:
         response = await call.broker.groups.decide(request.group_id, requests.join_group, request, client_of(call))
     except KafkaError as error:
-        return fitted(call, join_refused("", error.code))
-    return fitted(call, response)
+        return fit_to_version(call, join_refused("", error.code))
+    return fit_to_version(call, response)
 
 
 def check(call: Call[JoinGroupRequest]) -> None:
@@ -44,7 +44,7 @@ def check(call: Call[JoinGroupRequest]) -> None:
         raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT)
 
 
-def fitted(call: Call[JoinGroupRequest], response: JoinGroupResponse) -> JoinGroupResponse:
+def fit_to_version(call: Call[JoinGroupRequest], response: JoinGroupResponse) -> JoinGroupResponse:
     """Fits the response to the version: older ones have no null; newer ones have it for a protocol without a name
     too."""
     response.protocol_name = response.protocol_name or (None if call.version >= FIRST_NULL_PROTOCOL_VERSION else "")

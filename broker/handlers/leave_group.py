@@ -26,10 +26,10 @@ async def leave_group(call: Call[LeaveGroupRequest]) -> LeaveGroupResponse:
         response = await call.broker.groups.decide(request.group_id, requests.leave_group, request, client_of(call))
     except KafkaError as error:
         return failed(call, error)
-    return fitted(call, response)
+    return fit_to_version(call, response)
 
 
-def fitted(call: Call[LeaveGroupRequest], response: LeaveGroupResponse) -> LeaveGroupResponse:
+def fit_to_version(call: Call[LeaveGroupRequest], response: LeaveGroupResponse) -> LeaveGroupResponse:
     """Fits the response to the version: older ones have one member, whose error is the answer's."""
     if call.version < FIRST_BATCHED_VERSION and response.members:
         return LeaveGroupResponse(error_code=response.error_code or response.members[0].error_code)
@@ -43,7 +43,7 @@ def failed(call: Call[LeaveGroupRequest], error: KafkaError) -> LeaveGroupRespon
         MemberResponse(member_id=member.member_id, group_instance_id=member.group_instance_id, error_code=error.code)
         for member in call.request.members
     ]
-    return fitted(call, LeaveGroupResponse(error_code=0, members=members))
+    return fit_to_version(call, LeaveGroupResponse(error_code=0, members=members))
 
 
 API = Api(LeaveGroupRequest, LeaveGroupResponse, leave_group, by_handler(READ_GROUP))

@@ -1,4 +1,4 @@
-"""ListConfigResources (74): the resources that have configs, by type.
+"""ListConfigResources (74): lists the resources that have configs, by type.
 
 v0 lists client metrics subscriptions (KIP-714, KIP-1000); v1 lists any type, all of them where none is named
 (KIP-1142).

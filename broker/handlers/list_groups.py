@@ -1,4 +1,4 @@
-"""ListGroups (16): the groups that this broker coordinates.
+"""ListGroups (16): lists the groups that this broker coordinates.
 
 v1 adds the throttle time, v3 is flexible, v4 filters by state (KIP-518), v5 by type (KIP-848).
 """

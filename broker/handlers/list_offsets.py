@@ -1,4 +1,4 @@
-"""ListOffsets (2): the offset of a partition's start, end, or of the first record at or after a timestamp.
+"""ListOffsets (2): finds offsets: of a partition's start or end, or of the first record at or after a timestamp.
 
 v0 lists segments' offsets, newest first; v1 gives one offset, exact to the record (KIP-79); v2 adds the isolation level
 (KIP-98), v4 leader epochs (KIP-320), v6 is flexible, v7 finds the record with the largest timestamp (KIP-734), v8 the

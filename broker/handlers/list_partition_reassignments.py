@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (46): the reassignments that are going on (KIP-455)."""
+"""ListPartitionReassignments (46): lists the ongoing reassignments of partitions (KIP-455)."""
 
 from __future__ import annotations
 

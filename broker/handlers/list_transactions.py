@@ -1,7 +1,7 @@
-"""ListTransactions (66): the transactional ids that this broker coordinates, by state and producer id (KIP-664).
+"""ListTransactions (66): lists the transactional ids that this broker coordinates, by state and producer id (KIP-664).
 
-v1 can ask for those that have been running for longer than a time (KIP-994), v2 for ids of a pattern, an expression of
-RE2 that the whole id has to match (KIP-1152).
+v1 filters by the least duration of a transaction (KIP-994), v2 by a pattern of ids, an expression of RE2 that the whole
+id has to match (KIP-1152).
 """
 
 from __future__ import annotations
@@ -22,10 +22,8 @@ async def list_transactions(call: Call[ListTransactionsRequest]) -> ListTransact
     request = call.request
     unknown = list(dict.fromkeys(text for text in request.state_filters if text not in BY_TEXT))
     try:
-        is_wanted = filter_of(request, call.now_ms)
-        transactions = [
-            described(transaction) for transaction in call.broker.transactions.all() if is_wanted(transaction)
-        ]
+        passes = filter_of(request, call.now_ms)
+        transactions = [described(transaction) for transaction in call.broker.transactions.all() if passes(transaction)]
     except KafkaError as error:
         return ListTransactionsResponse(error_code=error.code, unknown_state_filters=[], transaction_states=[])
     return ListTransactionsResponse(error_code=0, unknown_state_filters=unknown, transaction_states=transactions)
@@ -45,7 +43,7 @@ def filter_of(request: ListTransactionsRequest, now_ms: int) -> Callable[[Transa
     producer_ids = frozenset(request.producer_id_filters)
     matches = matcher(request.transactional_id_pattern)
 
-    def is_wanted(transaction: Transaction) -> bool:
+    def passes(transaction: Transaction) -> bool:
         return (
             (not producer_ids or transaction.producer_id in producer_ids)
             and (not request.state_filters or transaction.state in states)
@@ -53,7 +51,7 @@ def filter_of(request: ListTransactionsRequest, now_ms: int) -> Callable[[Transa
             and (matches is None or matches(transaction.transactional_id))
         )
 
-    return is_wanted
+    return passes
 
 
 def matcher(pattern: str | None) -> Callable[[str], bool] | None:

@@ -1,9 +1,9 @@
-"""Metadata (3): the brokers, and topics' partitions with their leaders.
+"""Metadata (3): describes the brokers, and topics' partitions with their leaders.
 
-v0 asks for all topics by an empty list, later versions by null; v1 adds racks, the controller and internal topics,
+v0 requests all topics by an empty list, later versions by null; v1 adds racks, the controller and internal topics,
 v2 the cluster id, v3 the throttle time, v4 lets a client forbid auto-creation, v5 offline replicas, v7 leader epochs,
-v8 authorised operations (KIP-430), v9 is flexible, v10 topic ids (KIP-516), v12 asks by id, v13 may ask the client to
-bootstrap again (KIP-1102), which this broker never does.
+v8 authorised operations (KIP-430), v9 is flexible, v10 topic ids (KIP-516), v12 takes topic ids, v13 may have the
+client rebootstrap (KIP-1102), which this broker never does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""OffsetCommit (8): a group's member, or a consumer of its own, stores how far it has read.
+"""OffsetCommit (8): stores the offsets that a member of a group, or a standalone consumer, commits.
 
 v0 kept offsets in ZooKeeper (here they are where all others are), v1 adds member and generation and a timestamp of the
 client's own, v2 to v4 a retention time, v3 the throttle time, v6 leader epochs (KIP-320), v7 static members (KIP-345),

@@ -1,4 +1,4 @@
-"""OffsetDelete (47): committed offsets of topics that a group does not read any more (KIP-496)."""
+"""OffsetDelete (47): deletes committed offsets of topics to which a group is no longer subscribed (KIP-496)."""
 
 from __future__ import annotations
 

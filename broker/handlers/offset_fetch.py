@@ -1,8 +1,8 @@
-"""OffsetFetch (9): the offsets that groups have committed.
+"""OffsetFetch (9): reads the offsets that groups have committed.
 
-v0 read them from ZooKeeper (here they are where all others are), v1 from the group, v2 asks for all by null and has a
-group's own error (KIP-88), v3 adds the throttle time, v5 leader epochs (KIP-320), v6 is flexible, v7 can wait for open
-transactions (KIP-447), v8 asks for several groups (KIP-709), v9 is for members of consumer groups (KIP-848), v10 names
+v0 read them from ZooKeeper (here they are where all others are), v1 from the group, v2 requests all by null and adds
+the group's error (KIP-88), v3 adds the throttle time, v5 leader epochs (KIP-320), v6 is flexible, v7 can wait for open
+transactions (KIP-447), v8 takes several groups (KIP-709), v9 is for members of consumer groups (KIP-848), v10 names
 topics by id.
 """
 
@@ -35,14 +35,14 @@ FIRST_NULL_FOR_ALL_VERSION = 2
 FIRST_BATCHED_VERSION = 8
 FIRST_TOPIC_ID_VERSION = 10
 
-Asked = asyncio.Future[OffsetFetchResponseGroup] | KafkaError
+GroupOutcome = asyncio.Future[OffsetFetchResponseGroup] | KafkaError
 
 
 async def offset_fetch(call: Call[OffsetFetchRequest]) -> OffsetFetchResponse:
     """Fetches the offsets of all groups at once."""
     groups = call.request.groups if call.version >= FIRST_BATCHED_VERSION else [single(call.request)]
-    unknown = [named(call, group) for group in groups]
-    answers = [ask(call, group) for group in groups]
+    unknown = [resolve_names(call, group) for group in groups]
+    answers = [begin_fetch(call, group) for group in groups]
     if pending := [answer for answer in answers if not isinstance(answer, KafkaError) and not answer.done()]:
         await asyncio.wait(pending)
     return response(call, groups, answers, unknown)
@@ -58,7 +58,7 @@ def single(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
     return OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
 
 
-def named(call: Call[OffsetFetchRequest], group: OffsetFetchRequestGroup) -> list[OffsetFetchResponseTopics]:
+def resolve_names(call: Call[OffsetFetchRequest], group: OffsetFetchRequestGroup) -> list[OffsetFetchResponseTopics]:
     """Sets the names of topics that are requested by id; returns the answers of those that are not there."""
     if call.version < FIRST_TOPIC_ID_VERSION or group.topics is None:
         return []
@@ -74,7 +74,7 @@ def named(call: Call[OffsetFetchRequest], group: OffsetFetchRequestGroup) -> lis
     return unknown
 
 
-def ask(call: Call[OffsetFetchRequest], group: OffsetFetchRequestGroup) -> Asked:
+def begin_fetch(call: Call[OffsetFetchRequest], group: OffsetFetchRequestGroup) -> GroupOutcome:
     try:
         return call.broker.groups.decide(group.group_id, fetch, group, call.request.require_stable)
     except KafkaError as error:
@@ -84,7 +84,7 @@ def ask(call: Call[OffsetFetchRequest], group: OffsetFetchRequestGroup) -> Asked
 def response(
     call: Call[OffsetFetchRequest],
     groups: Sequence[OffsetFetchRequestGroup],
-    outcomes: Sequence[Asked],
+    outcomes: Sequence[GroupOutcome],
     unknown: Sequence[list[OffsetFetchResponseTopics]],
 ) -> OffsetFetchResponse:
     fitting = partial(answer_group, call)
@@ -92,13 +92,13 @@ def response(
     if call.version >= FIRST_BATCHED_VERSION:
         return OffsetFetchResponse(groups=answers)
     (only,) = answers
-    return OffsetFetchResponse(error_code=only.error_code, topics=[old_form(topic) for topic in only.topics])
+    return OffsetFetchResponse(error_code=only.error_code, topics=[single_group_topic(topic) for topic in only.topics])
 
 
 def answer_group(
     call: Call[OffsetFetchRequest],
     group: OffsetFetchRequestGroup,
-    outcome: Asked,
+    outcome: GroupOutcome,
     unknown: list[OffsetFetchResponseTopics],
 ) -> OffsetFetchResponseGroup:
     error = outcome if isinstance(outcome, KafkaError) else outcome.exception()
@@ -149,7 +149,7 @@ def failed(topic: OffsetFetchRequestTopics, code: ErrorCode) -> OffsetFetchRespo
     return OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
 
 
-def old_form(topic: OffsetFetchResponseTopics) -> OffsetFetchResponseTopic:
+def single_group_topic(topic: OffsetFetchResponseTopics) -> OffsetFetchResponseTopic:
     partitions = [
         OffsetFetchResponsePartition(
             partition_index=partition.partition_index,

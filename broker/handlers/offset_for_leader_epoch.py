@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (23): where an epoch ended in this log, by which a client finds out that its log was truncated.
+"""OffsetForLeaderEpoch (23): finds the end offset of a leader epoch, by which a client detects a truncated log.
 
 v1 adds the leader epoch to the answer, v2 the client's current epoch and the throttle time (KIP-320), v3 the replica
 id, v4 is flexible.

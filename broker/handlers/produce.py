@@ -1,8 +1,8 @@
-"""Produce (0): append record batches to partitions.
+"""Produce (0): appends record batches to partitions.
 
 v0-2 carry message sets (v0, then v1 with timestamps), which are up-converted; v1 adds the throttle time, v2 the log
 append time, v3 batches v2 and the transactional id (KIP-98), v5 the log start offset, v7 allows zstd (KIP-110), v8
-per-record errors (KIP-467), v9 is flexible, v10 tells the current leader (KIP-951), v11 knows TRANSACTION_ABORTABLE and
+per-record errors (KIP-467), v9 is flexible, v10 returns the current leader (KIP-951), v11 TRANSACTION_ABORTABLE, and
 v12 adds partitions to the transaction by writing to them (KIP-890), v13 names topics by id (KIP-516).
 With acks=0 nothing is answered; an error then closes the connection, which is how such a producer learns of it.
 """
@@ -54,15 +54,15 @@ from storage.appending.append import Settled
 from storage.appending.records_check import TooLong
 
 ADMIN_CLIENT = "__admin_client"
-"""The client id that may write to internal topics, as Kafka has it: whoever uses it knows what it does."""
+"""The client id that may write to internal topics, as in Kafka, which trusts its users to know what they do."""
 
 ALL = -1
 VALID_ACKS = (ALL, 0, 1)
 FIRST_LEADER_VERSION = 10
 
 
-class Late(NamedTuple):
-    """Records that take long to look at, and the place that their answer takes."""
+class DeferredAppend(NamedTuple):
+    """Records whose check takes long, and the position of their answer."""
 
     answers: list[PartitionProduceResponse]
     position: int
@@ -70,20 +70,20 @@ class Late(NamedTuple):
     data: PartitionProduceData
 
 
-class Appends(NamedTuple):
-    """What a request's appends leave to be done."""
+class Unfinished(NamedTuple):
+    """The unfinished part of a request: appends that wait for a check of their records, and for their commit."""
 
-    late: list[Late]
-    late_names: set[tuple[str | None, int]]
-    """Topic and partition of `late`: what comes behind records that take long waits for them."""
+    deferred: list[DeferredAppend]
+    deferred_names: set[tuple[str | None, int]]
+    """Topic and partition of the deferred appends: later records of theirs must wait too."""
 
     uncommitted: list[Uncommitted]
     early: EarlyLook
 
 
 async def produce(call: Call[ProduceRequest]) -> ProduceResponse | ParkedProduce | None:
-    """Every partition is answered on its own: one that fails takes no other with it. A request of many takes turns with
-    others, and is appended whole also where its client is gone meanwhile."""
+    """Appends to each partition by itself: one that fails affects no other. A request of many partitions takes turns
+    with other requests, and is appended whole even if its client disconnects meanwhile."""
     if sum(len(topic.partition_data) for topic in call.request.topic_data) <= ENTRIES:
         return await produced(call, None)
     hold_records(call.request)
@@ -94,64 +94,65 @@ async def produced(call: Call[ProduceRequest], turns: Turns | None) -> ProduceRe
     transactional = transactional_batches(call) if turns is None else await transactional_batches_in_turns(call, turns)
     if transactional and call.request.transactional_id is None:
         no_id = RecordsRejected(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        return refuse_all(call, early_error(call.request) or no_id)
+        return reject_all(call, early_error(call.request) or no_id)
     verified = NOTHING
     if transactional:
-        vouched = begin(verified_batches(call, transactional))
-        if isinstance(vouched, Waiting):
+        verification = begin(verified_batches(call, transactional))
+        if isinstance(verification, Waiting):
             hold_records(call.request)
-            vouched = await vouched
-        verified = vouched
-    appends = Appends([], set(), [], EarlyLook(call.request))
+            verification = await verification
+        verified = verification
+    unfinished = Unfinished([], set(), [], EarlyLook(call.request))
     if turns is None:
         now_ms = call.now_ms
         topics = [
-            produce_topic(call, topic, verified, now_ms, appends)
+            produce_topic(call, topic, verified, now_ms, unfinished)
             for topic in call.request.topic_data
             if topic.partition_data
         ]
     else:
-        topics = await produce_topics_in_turns(call, verified, appends, turns)
+        topics = await produce_topics_in_turns(call, verified, unfinished, turns)
     response = ProduceResponse(responses=topics)
-    if appends.late:
+    if unfinished.deferred:
         hold_records(call.request)
-        await call.broker.record_work.to_its_end(append_at_length(call, verified, appends))
-    return await acknowledged(call, response, appends.uncommitted)
+        await call.broker.record_work.to_its_end(append_deferred(call, verified, unfinished))
+    return await acknowledge(call, response, unfinished.uncommitted)
 
 
 async def produce_topics_in_turns(
-    call: Call[ProduceRequest], verified: Verified, appends: Appends, turns: Turns
+    call: Call[ProduceRequest], verified: Verified, unfinished: Unfinished, turns: Turns
 ) -> list[TopicProduceResponse]:
     topics: list[TopicProduceResponse] = []
     for topic in call.request.topic_data:
         if topic.partition_data:
             answers: list[PartitionProduceResponse] = []
             for some in batches(topic.partition_data):
-                produce_partitions(call, name_of(call, topic), some, verified, call.now_ms, appends, answers)
+                produce_partitions(call, name_of(call, topic), some, verified, call.now_ms, unfinished, answers)
                 await turns.next()
             topics.append(answer_of(topic, answers))
     return topics
 
 
-async def append_at_length(call: Call[ProduceRequest], verified: Verified, appends: Appends) -> None:
-    """Appends what takes long, one partition after the other; an answer takes the place that was left for it."""
-    for answers, position, topic, data in appends.late:
-        answers[position] = await settled_and_produced(call, topic, data, verified, appends)
+async def append_deferred(call: Call[ProduceRequest], verified: Verified, unfinished: Unfinished) -> None:
+    """Appends the deferred records, one partition after the other, and puts each answer at its position."""
+    for answers, position, topic, data in unfinished.deferred:
+        answers[position] = await produce_when_settled(call, topic, data, verified, unfinished)
 
 
-async def settled_and_produced(
+async def produce_when_settled(
     call: Call[ProduceRequest],
     topic: str | None,
     data: PartitionProduceData,
     verified: Verified,
-    appends: Appends,
+    unfinished: Unfinished,
 ) -> PartitionProduceResponse:
-    """A partition's answer. The topic's rules may change meanwhile, and the topic may go."""
+    """Returns a partition's answer after a thread has checked its records. Meanwhile the topic's rules may change, or
+    the topic be deleted."""
     settled: Settled | None = None
     while True:
         now_ms = call.now_ms
         try:
-            return produce_partition(call, topic, data, verified, now_ms, appends, settled)
+            return produce_partition(call, topic, data, verified, now_ms, unfinished, settled)
         except TooLong:
             partition = call.broker.replicas.partition(topic, data.index)
         records = checked_records(call.version, data.records)
@@ -161,22 +162,22 @@ async def settled_and_produced(
             return failed_partition(data.index, error, partition)
 
 
-async def acknowledged(
+async def acknowledge(
     call: Call[ProduceRequest], response: ProduceResponse, uncommitted: Sequence[Uncommitted]
 ) -> ProduceResponse | ParkedProduce | None:
-    """What a producer with these acks is answered, once the disk has what it must have."""
+    """Returns the answer that the producer's acks ask for, after the flushes that its topics require."""
     if call.request.acks != 0:
         if unflushed := [*to_be_flushed(call, response)]:
             await flush(call, unflushed)
-        return committed(call, response, [each for each in uncommitted if not each.answer.error_code])
+        return when_committed(call, response, [pending for pending in uncommitted if not pending.answer.error_code])
     errors = [p.error_code for topic in response.responses for p in topic.partition_responses if p.error_code]
     if errors:
         raise ProtocolError(f"Produce with acks=0 failed with {error_code(errors[0]).name}")
     return None
 
 
-def refuse_all(call: Call[ProduceRequest], error: RecordsRejected) -> ProduceResponse:
-    """The request as a whole is refused, also what it has for partitions that are not here."""
+def reject_all(call: Call[ProduceRequest], error: RecordsRejected) -> ProduceResponse:
+    """Returns the response that rejects the whole request, unknown partitions included."""
     if call.request.acks == 0:
         raise ProtocolError(f"Produce with acks=0 failed with {error.code.name}")
     return ProduceResponse(
@@ -192,10 +193,10 @@ def refuse_all(call: Call[ProduceRequest], error: RecordsRejected) -> ProduceRes
     )
 
 
-def committed(
+def when_committed(
     call: Call[ProduceRequest], response: ProduceResponse, uncommitted: Sequence[Uncommitted]
 ) -> ProduceResponse | ParkedProduce:
-    """The response, or what waits for other replicas to have what was appended."""
+    """Returns the response, or parks the request until other replicas have what was appended."""
     finish = partial(with_leaders, call)
     if not uncommitted:
         return finish(response)
@@ -209,7 +210,7 @@ def committed(
 
 
 def with_leaders(call: Call[ProduceRequest], response: ProduceResponse) -> ProduceResponse:
-    """The response with the leaders of the partitions that are led elsewhere (KIP-951)."""
+    """Adds the leaders of the partitions that are led elsewhere to the response (KIP-951)."""
     if call.version < FIRST_LEADER_VERSION:
         return response
     moved = [
@@ -236,17 +237,17 @@ def with_leaders(call: Call[ProduceRequest], response: ProduceResponse) -> Produ
 def to_be_flushed(
     call: Call[ProduceRequest], response: ProduceResponse
 ) -> Iterable[tuple[PartitionProduceResponse, Partition]]:
-    """Answers that wait for the disk, as flush.messages of their topics wants it."""
-    asked_for = [topic for topic in call.request.topic_data if topic.partition_data]
-    for asked, topic in zip(asked_for, response.responses, strict=True):
-        partitions = call.broker.replicas.topic(name_of(call, asked) or "")
+    """Yields the answers that wait for the disk, as flush.messages of their topics requires."""
+    requested_topics = [topic for topic in call.request.topic_data if topic.partition_data]
+    for requested, topic in zip(requested_topics, response.responses, strict=True):
+        partitions = call.broker.replicas.topic(name_of(call, requested) or "")
         for answer in topic.partition_responses:
             if not answer.error_code and partitions[answer.index].must_flush:
                 yield answer, partitions[answer.index]
 
 
 def hold_records(request: ProduceRequest) -> None:
-    """Copies the records, which are in the listener's buffer: the next request will be there before they are used."""
+    """Copies the records out of the listener's buffer, which the next request overwrites before they are used."""
     for topic in request.topic_data:
         for data in topic.partition_data:
             if isinstance(data.records, memoryview):
@@ -254,7 +255,7 @@ def hold_records(request: ProduceRequest) -> None:
 
 
 async def flush(call: Call[ProduceRequest], unflushed: Iterable[tuple[PartitionProduceResponse, Partition]]) -> None:
-    """Waits for the disk; what could not be flushed is answered with the error."""
+    """Waits for the disk; the answer of a partition that could not be flushed becomes the error."""
 
     async def flush_one(answer: PartitionProduceResponse, partition: Partition) -> None:
         try:
@@ -266,10 +267,10 @@ async def flush(call: Call[ProduceRequest], unflushed: Iterable[tuple[PartitionP
 
 
 def produce_topic(
-    call: Call[ProduceRequest], topic: TopicProduceData, verified: Verified, now_ms: int, appends: Appends
+    call: Call[ProduceRequest], topic: TopicProduceData, verified: Verified, now_ms: int, unfinished: Unfinished
 ) -> TopicProduceResponse:
     answers: list[PartitionProduceResponse] = []
-    produce_partitions(call, name_of(call, topic), topic.partition_data, verified, now_ms, appends, answers)
+    produce_partitions(call, name_of(call, topic), topic.partition_data, verified, now_ms, unfinished, answers)
     return answer_of(topic, answers)
 
 
@@ -283,18 +284,18 @@ def produce_partitions(
     partitions: Sequence[PartitionProduceData],
     verified: Verified,
     now_ms: int,
-    appends: Appends,
+    unfinished: Unfinished,
     answers: list[PartitionProduceResponse],
 ) -> None:
-    """Adds the answers of some of a topic's partitions, with places left for those that go to `late`."""
+    """Adds the answers of some of a topic's partitions, with placeholders for those whose appends are deferred."""
     for data in partitions:
         try:
-            if appends.late_names and (name, data.index) in appends.late_names:
+            if unfinished.deferred_names and (name, data.index) in unfinished.deferred_names:
                 raise TooLong  # it comes after the records that do take long
-            answers.append(produce_partition(call, name, data, verified, now_ms, appends))
+            answers.append(produce_partition(call, name, data, verified, now_ms, unfinished))
         except TooLong:
-            appends.late.append(Late(answers, len(answers), name, data))
-            appends.late_names.add((name, data.index))
+            unfinished.deferred.append(DeferredAppend(answers, len(answers), name, data))
+            unfinished.deferred_names.add((name, data.index))
             answers.append(PartitionProduceResponse(index=data.index, error_code=0, base_offset=-1))
 
 
@@ -304,20 +305,20 @@ def produce_partition(
     data: PartitionProduceData,
     verified: Verified,
     now_ms: int,
-    appends: Appends,
+    unfinished: Unfinished,
     settled: Settled | None = None,
 ) -> PartitionProduceResponse:
-    """Appends, and answers for it; what is not committed by that, and is to be, is added to `uncommitted`. Raises
-    TooLong, with nothing done."""
+    """Appends, and returns the answer. Adds the append to `uncommitted` when the answer has to wait for its commit.
+    Raises TooLong, with nothing done, when the check of the records takes long."""
     for_all = call.request.acks == ALL
     try:
         partition = call.broker.replicas.leader(topic, data.index)
     except KafkaError as error:
-        return failed_partition(data.index, appends.early.corrupt(data) or error)
+        return failed_partition(data.index, unfinished.early.corrupt(data) or error)
     try:
         records = checked_records(call.version, data.records)
     except KafkaError as error:
-        return failed_partition(data.index, appends.early.corrupt(data) or error)
+        return failed_partition(data.index, unfinished.early.corrupt(data) or error)
     try:
         guard = None if verified is NOTHING else verified.guard_of(partition.name)
     except KafkaError as error:
@@ -338,7 +339,7 @@ def produce_partition(
         log_start_offset=appended.log_start_offset,
     )
     if for_all and not partition.is_alone:
-        appends.uncommitted.append(Uncommitted(answer, partition, appended.last_offset + 1, partition.tenure))
+        unfinished.uncommitted.append(Uncommitted(answer, partition, appended.last_offset + 1, partition.tenure))
     return answer
 
 

@@ -1,4 +1,4 @@
-"""ReadShareGroupState (84): the state of share partitions, for the brokers that lead them (KIP-932)."""
+"""ReadShareGroupState (84): reads the state of share partitions, for the brokers that lead them (KIP-932)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ReadShareGroupStateSummary (87): epochs and start offsets of share partitions (KIP-932).
+"""ReadShareGroupStateSummary (87): reads the epochs and start offsets of share partitions (KIP-932).
 
 v1 adds the delivery-complete count (KIP-1226).
 """

@@ -1,7 +1,7 @@
-"""ShareAcknowledge (79): acknowledgements without a fetch (KIP-932).
+"""ShareAcknowledge (79): acknowledges records of a share group without a fetch (KIP-932).
 
-v1 is the first that stays; v2 adds renewal of locks, and tells how long they last (KIP-1222). With epoch -1 it ends the
-share session.
+v1 is the first stable version; v2 adds renewal of locks, and returns how long they last (KIP-1222). With epoch -1 it
+ends the share session.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ async def share_acknowledge(
     request = call.request
     try:
         key = session_key(call)
-        go_on(call, key)
+        advance_session(call, key)
     except KafkaError as error:
         return ShareAcknowledgeResponse(
             error_code=error.code, error_message=error.message, responses=[], node_endpoints=[]
@@ -47,7 +47,7 @@ async def share_acknowledge(
     return finish(call, key, acknowledging)
 
 
-def go_on(call: Call[ShareAcknowledgeRequest], key: SessionKey) -> None:
+def advance_session(call: Call[ShareAcknowledgeRequest], key: SessionKey) -> None:
     """Raises SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH."""
     sessions, epoch = call.broker.share_groups.sessions, call.request.share_session_epoch
     if epoch == INITIAL_EPOCH:

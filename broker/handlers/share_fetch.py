@@ -1,7 +1,7 @@
-"""ShareFetch (78): records for a member of a share group, and its acknowledgements of earlier ones (KIP-932).
+"""ShareFetch (78): acquires records for a member of a share group, and takes its acknowledgements (KIP-932).
 
-v1 is the first that stays; v2 adds acquisition of exactly as many records as asked for (KIP-1206) and renewal of locks
-(KIP-1222). A fetch with epoch -1 ends the share session, and takes acknowledgements only.
+v1 is the first stable version; v2 adds acquisition of exactly as many records as requested (KIP-1206) and renewal of
+locks (KIP-1222). A fetch with epoch -1 ends the share session, and takes acknowledgements only.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from protocol.messages.share_fetch import (
 MAX_MEMBER_ID_LENGTH: Final = 36
 """A UUID, spelled out."""
 
-WITHOUT_FETCH: Final = ("max_bytes", "min_bytes", "max_records", "max_wait_ms")
-"""What a request must leave at zero that only renews locks."""
+ZERO_IN_RENEWALS: Final = ("max_bytes", "min_bytes", "max_records", "max_wait_ms")
+"""The fields that must be zero in a request that renews locks."""
 
 NEW_LEADER: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
@@ -51,24 +51,25 @@ async def share_fetch(
         check_renewal(call.request)
         session = open_session(call, key)
     except KafkaError as error:
-        refused = ShareFetchResponse(
+        rejection = ShareFetchResponse(
             error_code=error.code, error_message=error.message, acquisition_lock_timeout_ms=0, responses=[],
             node_endpoints=[],
         )  # fmt: skip
         if error.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:
             await asyncio.sleep(call.request.max_wait_ms / 1000)  # the next attempt is not to follow at once
-        return refused
+        return rejection
     acknowledging = take_acknowledgements(call, key)
-    fetching = begin(call, key, session)
+    fetching = begin_fetch(call, key, session)
     if fetching is not None:
         await gather(fetching, acknowledging, may_wait=call.request.max_wait_ms > 0)
     if not acknowledging.is_done:
         await acknowledging.wait()
-    return finish(call, key, session, acknowledging, fetching)
+    return build_response(call, key, session, acknowledging, fetching)
 
 
 async def gather(fetching: ShareFetching, acknowledging: Acknowledging, *, may_wait: bool) -> None:
-    """Acquires records, at once where there are enough. Who has acknowledged comes after those who are in line."""
+    """Acquires records, at once where there are enough. A member that has just acknowledged records comes after those
+    that already wait."""
     if may_wait and acknowledging.is_used and fetching.others_wait:
         await fetching.wait(comes_last=True)
     elif not fetching.attempt(is_last=not may_wait):
@@ -76,7 +77,7 @@ async def gather(fetching: ShareFetching, acknowledging: Acknowledging, *, may_w
 
 
 def session_key(call: Call[ShareFetchRequest] | Call[ShareAcknowledgeRequest]) -> SessionKey:
-    """Whose session it is. Raises UNSUPPORTED_VERSION, INVALID_REQUEST."""
+    """Returns the key of the request's session. Raises UNSUPPORTED_VERSION, INVALID_REQUEST."""
     request = call.request
     if not call.broker.share_groups.is_enabled:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
@@ -86,14 +87,14 @@ def session_key(call: Call[ShareFetchRequest] | Call[ShareAcknowledgeRequest]) -
 
 
 def member_id_of(text: str | None) -> str:
-    """Raises INVALID_REQUEST for one that is empty or too long."""
+    """Returns a valid member id. Raises INVALID_REQUEST for one that is empty or too long."""
     if not text or len(text) > MAX_MEMBER_ID_LENGTH or not (text.isascii() or is_short(text)):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid member id in the request.")
     return text
 
 
 def is_short(text: str) -> bool:
-    """Whether it is, as Java counts: in UTF-16 units."""
+    """True when the member id is short enough in UTF-16 code units, as Java counts."""
     return len(text.encode("utf-16-le", "surrogatepass")) <= 2 * MAX_MEMBER_ID_LENGTH
 
 
@@ -101,18 +102,20 @@ def check_renewal(request: ShareFetchRequest) -> None:
     """Raises INVALID_REQUEST for a renewal that fetches as well."""
     if not request.is_renew_ack:
         return
-    wrong = [name for name in WITHOUT_FETCH if getattr(request, name)]
-    if wrong:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{', '.join(wrong)} must be 0 if isRenewAck is true.")
+    nonzero = [name for name in ZERO_IN_RENEWALS if getattr(request, name)]
+    if nonzero:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{', '.join(nonzero)} must be 0 if isRenewAck is true.")
 
 
-def named(topics: Iterable[FetchTopic]) -> list[PartitionId]:
-    """The partitions of topics in a request."""
-    return [PartitionId(topic.topic_id, each.partition_index) for topic in topics for each in topic.partitions]
+def partition_ids(topics: Iterable[FetchTopic]) -> list[PartitionId]:
+    """Returns the partitions of topics in a request."""
+    return [
+        PartitionId(topic.topic_id, partition.partition_index) for topic in topics for partition in topic.partitions
+    ]
 
 
 def open_session(call: Call[ShareFetchRequest], key: SessionKey) -> ShareSession | None:
-    """The session, new or one epoch further; None if this is its end. Raises KafkaError."""
+    """Returns the session, new or advanced by an epoch; None if the request ends it. Raises KafkaError."""
     request, groups = call.request, call.broker.share_groups
     if request.share_session_epoch == FINAL_EPOCH:
         groups.sessions.find(key)
@@ -120,12 +123,12 @@ def open_session(call: Call[ShareFetchRequest], key: SessionKey) -> ShareSession
     if request.share_session_epoch == INITIAL_EPOCH:
         if acknowledges(request):
             raise KafkaError(ErrorCode.INVALID_REQUEST)
-        return groups.open_session(key, named(request.topics), call.connection)
+        return groups.open_session(key, partition_ids(request.topics), call.connection)
     session = groups.sessions.go_on(key, request.share_session_epoch)
     forgotten = [
         PartitionId(topic.topic_id, index) for topic in request.forgotten_topics_data for index in topic.partitions
     ]
-    session.update(named(request.topics), forgotten)
+    session.update(partition_ids(request.topics), forgotten)
     return session
 
 
@@ -133,23 +136,23 @@ def take_acknowledgements(call: Call[ShareFetchRequest], key: SessionKey) -> Ack
     request = call.request
     acknowledging = Acknowledging()
     if acknowledges(request):
-        said = {
-            PartitionId(topic.topic_id, each.partition_index): each.acknowledgement_batches
+        acknowledgements = {
+            PartitionId(topic.topic_id, partition.partition_index): partition.acknowledgement_batches
             for topic in request.topics
-            for each in topic.partitions
+            for partition in topic.partitions
         }
         rules = AcknowledgeRules(call.version, request.is_renew_ack)
-        acknowledging.acknowledge(call.broker.share_groups, *key, said, rules)
+        acknowledging.acknowledge(call.broker.share_groups, *key, acknowledgements, rules)
     return acknowledging
 
 
 def acknowledges(request: ShareFetchRequest) -> bool:
-    """True when anything is said of any partition: then all that are named count as acknowledged."""
-    return any(each.acknowledgement_batches for topic in request.topics for each in topic.partitions)
+    """True when any partition has acknowledgements: then all that the request names count as acknowledged."""
+    return any(partition.acknowledgement_batches for topic in request.topics for partition in topic.partitions)
 
 
-def begin(call: Call[ShareFetchRequest], key: SessionKey, session: ShareSession | None) -> ShareFetching | None:
-    """The fetch, if there is one: its partitions, each time beginning with another."""
+def begin_fetch(call: Call[ShareFetchRequest], key: SessionKey, session: ShareSession | None) -> ShareFetching | None:
+    """Returns the fetch, None for a request without one. Each fetch of a session begins with another partition."""
     request = call.request
     if session is None or request.is_renew_ack:
         return None
@@ -173,7 +176,7 @@ def isolation(name: str) -> int:
 # The answer.
 
 
-def finish(
+def build_response(
     call: Call[ShareFetchRequest],
     key: SessionKey,
     session: ShareSession | None,
@@ -181,18 +184,21 @@ def finish(
     fetching: ShareFetching | None,
 ) -> ShareFetchResponse:
     groups = call.broker.share_groups
-    found: Mapping[PartitionId, PartitionAnswer] = {} if fetching is None else fetching.answers
-    partitions = dict.fromkeys((*found, *updates(session, found), *acknowledging.results))
+    acquisitions: Mapping[PartitionId, PartitionAnswer] = {} if fetching is None else fetching.answers
+    partitions = dict.fromkeys((*acquisitions, *updates(session, acquisitions), *acknowledging.results))
     topics: dict[bytes, ShareFetchableTopicResponse] = {}
     leaders_lost = False
-    for each in partitions:
-        data = answer(each, found.get(each, PartitionAnswer()), acknowledging.results.get(each))
+    for partition_id in partitions:
+        acquisition = acquisitions.get(partition_id, PartitionAnswer())
+        data = answer(partition_id, acquisition, acknowledging.results.get(partition_id))
         if data.error_code in NEW_LEADER:
             leaders_lost = True
-            data.current_leader = current_leader(call, each)
-        topic = topics.get(each.topic_id)
+            data.current_leader = current_leader(call, partition_id)
+        topic = topics.get(partition_id.topic_id)
         if topic is None:
-            topic = topics[each.topic_id] = ShareFetchableTopicResponse(topic_id=each.topic_id, partitions=[])
+            topic = topics[partition_id.topic_id] = ShareFetchableTopicResponse(
+                topic_id=partition_id.topic_id, partitions=[]
+            )
         topic.partitions.append(data)
     if session is None:
         groups.close_session(key)
@@ -204,45 +210,48 @@ def finish(
     )
 
 
-def updates(session: ShareSession | None, found: Mapping[PartitionId, PartitionAnswer]) -> Sequence[PartitionId]:
-    """Partitions that the answer must have though they gave nothing: new ones, and those that had an error before."""
+def updates(session: ShareSession | None, acquisitions: Mapping[PartitionId, PartitionAnswer]) -> Sequence[PartitionId]:
+    """Returns the partitions that the answer must have though they gave nothing: new ones, and those whose last answer
+    was an error."""
     if session is None:
         return ()
-    due = [each for each, is_due in session.partitions.items() if is_due]
-    for each in due:
-        session.partitions[each] = False
-    for each, one in found.items():
-        if one.error is not None and each in session.partitions:
-            session.partitions[each] = True
+    due = [partition_id for partition_id, is_due in session.partitions.items() if is_due]
+    for partition_id in due:
+        session.partitions[partition_id] = False
+    for partition_id, acquisition in acquisitions.items():
+        if acquisition.error is not None and partition_id in session.partitions:
+            session.partitions[partition_id] = True
     return due
 
 
-def answer(each: PartitionId, found: PartitionAnswer, acknowledge_error: KafkaError | None) -> PartitionData:
+def answer(
+    partition_id: PartitionId, acquisition: PartitionAnswer, acknowledge_error: KafkaError | None
+) -> PartitionData:
     return PartitionData(
-        partition_index=each.partition,
-        error_code=code_of(found.error),
-        error_message=message_of(found.error),
+        partition_index=partition_id.partition,
+        error_code=code_of(acquisition.error),
+        error_message=message_of(acquisition.error),
         acknowledge_error_code=code_of(acknowledge_error),
         acknowledge_error_message=message_of(acknowledge_error),
         current_leader=LeaderIdAndEpoch(leader_id=0, leader_epoch=0),
-        records=found.records,
+        records=acquisition.records,
         acquired_records=[
             AcquiredRecords(first_offset=first, last_offset=last, delivery_count=count)
-            for first, last, count in found.acquired
+            for first, last, count in acquisition.acquired
         ],
     )
 
 
-def current_leader(call: Call[ShareFetchRequest], each: PartitionId) -> LeaderIdAndEpoch:
-    topic = call.broker.image.topic_by_id(each.topic_id)
-    partition = None if topic is None else topic.partitions.get(each.partition)
+def current_leader(call: Call[ShareFetchRequest], partition_id: PartitionId) -> LeaderIdAndEpoch:
+    topic = call.broker.image.topic_by_id(partition_id.topic_id)
+    partition = None if topic is None else topic.partitions.get(partition_id.partition)
     if partition is None:
         return LeaderIdAndEpoch(leader_id=-1, leader_epoch=-1)
     return LeaderIdAndEpoch(leader_id=partition.leader, leader_epoch=partition.leader_epoch)
 
 
 def endpoints(call: Call[ShareFetchRequest]) -> list[NodeEndpoint]:
-    """All brokers, as this connection reaches them."""
+    """Returns all brokers that have an endpoint for the connection's listener."""
     result = []
     for broker_id, broker in call.broker.image.brokers.items():
         endpoint = broker.endpoint(call.context.listener)

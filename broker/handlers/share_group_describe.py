@@ -1,4 +1,4 @@
-"""ShareGroupDescribe (77): the epochs, members and assignments of share groups (KIP-932)."""
+"""ShareGroupDescribe (77): describes the epochs, members and assignments of share groups (KIP-932)."""
 
 from __future__ import annotations
 

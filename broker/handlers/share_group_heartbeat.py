@@ -1,8 +1,8 @@
-"""ShareGroupHeartbeat (76): a member of a share group joins, leaves, changes or just lives (KIP-932).
+"""ShareGroupHeartbeat (76): a member of a share group joins, leaves, resubscribes or stays alive (KIP-932).
 
-v1 is the first that stays. Partitions that a group reads for the first time have state made for them, and assignments
-are made once a second only. Kafka answers before that, and the member hears of its partitions with its next heartbeat,
-five seconds later; here who joins is answered once it has them.
+v1 is the first stable version. Partitions that a group reads for the first time need their state created, and
+assignments are computed once a second only. Kafka answers before that, and the member learns its partitions with its
+next heartbeat, five seconds later; here the answer to a member that joins waits until it has them.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from coordinator.group.share.member import JOINING
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 
-LONGEST_WAIT_S: Final = 2.0
+MAX_WAIT_S: Final = 2.0
 """The longest wait for state or an assignment: after it, the next heartbeat has it. Less than any client waits for an
 answer, and more than it takes to make the topic of states."""
 
-MOST_BEATS: Final = 3
+MAX_HEARTBEATS: Final = 3
 """Heartbeats on behalf of a member that joins: for state, an assignment, and one more should others join meanwhile."""
 
 
@@ -32,56 +32,58 @@ async def share_group_heartbeat(
     call: Call[ShareGroupHeartbeatRequest],
 ) -> ShareGroupHeartbeatResponse:
     if call.request.member_epoch == JOINING:
-        return await joined(call)
+        return await join(call)
     try:
         check(call)
-        return (await beat(call, call.request)).response
+        return (await apply_heartbeat(call, call.request)).response
     except KafkaError as error:
-        return refused(error)
+        return failed(error)
 
 
-async def joined(call: Call[ShareGroupHeartbeatRequest]) -> ShareGroupHeartbeatResponse:
+async def join(call: Call[ShareGroupHeartbeatRequest]) -> ShareGroupHeartbeatResponse:
     """Returns the answer to a member that joins, after more heartbeats on its behalf if its partitions have to wait."""
-    request, heard = call.request, None
+    request, heartbeat_result = call.request, None
     try:
         check(call)
-        heard = await beat(call, request)
-        for _ in range(MOST_BEATS):
-            if has_partitions(heard.response) or not await is_worth_waiting(call, heard):
+        heartbeat_result = await apply_heartbeat(call, request)
+        for _ in range(MAX_HEARTBEATS):
+            if has_partitions(heartbeat_result.response) or not await is_worth_waiting(call, heartbeat_result):
                 break
-            heard = await beat(
+            heartbeat_result = await apply_heartbeat(
                 call,
                 ShareGroupHeartbeatRequest(
                     group_id=request.group_id,
                     member_id=request.member_id,
-                    member_epoch=heard.response.member_epoch,
+                    member_epoch=heartbeat_result.response.member_epoch,
                     subscribed_topic_names=request.subscribed_topic_names,  # so that the answer has the assignment
                 ),
             )
     except KafkaError as error:
-        if heard is None:
-            return refused(error)
-    return heard.response  # it has joined, if nothing more: its next heartbeat is told what was wrong
+        if heartbeat_result is None:
+            return failed(error)
+    return heartbeat_result.response  # it has joined at least; the answer to its next heartbeat has the error
 
 
-async def beat(call: Call[ShareGroupHeartbeatRequest], request: ShareGroupHeartbeatRequest) -> HeartbeatResult:
-    heard = await call.broker.groups.decide(request.group_id, heartbeat, request, client_of(call))
-    initialize_later(call, heard)
-    return heard
+async def apply_heartbeat(
+    call: Call[ShareGroupHeartbeatRequest], request: ShareGroupHeartbeatRequest
+) -> HeartbeatResult:
+    heartbeat_result = await call.broker.groups.decide(request.group_id, heartbeat, request, client_of(call))
+    initialize_later(call, heartbeat_result)
+    return heartbeat_result
 
 
 def has_partitions(response: ShareGroupHeartbeatResponse) -> bool:
     return response.assignment is not None and bool(response.assignment.topic_partitions)
 
 
-async def is_worth_waiting(call: Call[ShareGroupHeartbeatRequest], heard: HeartbeatResult) -> bool:
+async def is_worth_waiting(call: Call[ShareGroupHeartbeatRequest], heartbeat_result: HeartbeatResult) -> bool:
     """Waits until another heartbeat may bring more; False if that is not soon."""
-    if await call.broker.share_groups.initialized(call.request.group_id, LONGEST_WAIT_S):
+    if await call.broker.share_groups.initialized(call.request.group_id, MAX_WAIT_S):
         return True
-    if heard.due_ms is None:
+    if heartbeat_result.due_ms is None:
         return False
-    left_s = (heard.due_ms - call.broker.clock.now_ms()) / 1000
-    if left_s > LONGEST_WAIT_S:
+    left_s = (heartbeat_result.due_ms - call.broker.clock.now_ms()) / 1000
+    if left_s > MAX_WAIT_S:
         return False
     await asyncio.sleep(max(left_s, 0))
     return True
@@ -94,13 +96,13 @@ def check(call: Call[ShareGroupHeartbeatRequest]) -> None:
     member_id_of(call.request.member_id)
 
 
-def initialize_later(call: Call[ShareGroupHeartbeatRequest], heard: HeartbeatResult) -> None:
+def initialize_later(call: Call[ShareGroupHeartbeatRequest], heartbeat_result: HeartbeatResult) -> None:
     """Initializes the state that the group lacks, in the background."""
-    if heard.initialize is not None:
-        call.broker.share_groups.initialize_later(heard.initialize)
+    if heartbeat_result.initialize is not None:
+        call.broker.share_groups.initialize_later(heartbeat_result.initialize)
 
 
-def refused(error: KafkaError) -> ShareGroupHeartbeatResponse:
+def failed(error: KafkaError) -> ShareGroupHeartbeatResponse:
     return ShareGroupHeartbeatResponse(
         error_code=error.code, error_message=error.message, member_epoch=0, heartbeat_interval_ms=0
     )

@@ -1,4 +1,4 @@
-"""SyncGroup (14): the leader brings the assignments of a generation, everyone takes its own.
+"""SyncGroup (14): distributes the assignments of a generation, which the leader sends, to all members.
 
 v1 adds the throttle time, v3 static members (KIP-345), v4 is flexible, v5 checks the protocol's type and name
 (KIP-559). The answer comes when the leader's assignments are written.

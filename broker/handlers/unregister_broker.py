@@ -1,4 +1,4 @@
-"""UnregisterBroker (64): forgets a broker that is gone for good (KIP-631)."""
+"""UnregisterBroker (64): removes a broker that is gone for good from the metadata (KIP-631)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""UpdateFeatures (57): moves the level of a feature of the cluster (KIP-584).
+"""UpdateFeatures (57): changes the finalized level of a feature of the cluster (KIP-584).
 
 v1 adds validate-only and the kind of upgrade, v2 leaves out per-feature results (KIP-1022).
 """

@@ -1,4 +1,4 @@
-"""WriteShareGroupState (85): the changes of share partitions, from the brokers that lead them (KIP-932).
+"""WriteShareGroupState (85): stores the state of share partitions, for the brokers that lead them (KIP-932).
 
 v1 adds the delivery-complete count (KIP-1226).
 """

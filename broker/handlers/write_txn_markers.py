@@ -1,7 +1,7 @@
-"""WriteTxnMarkers (27): a transaction coordinator, or an administrator, ends transactions in partitions of this broker.
+"""WriteTxnMarkers (27): ends transactions in this broker's partitions, for a coordinator or an administrator.
 
 Brokers send it to each other; kafka-transactions abort sends it for a transaction that hangs (KIP-664). v1 is flexible,
-v2 says of which transaction.version the marker is, so that a late one is told from a repeated one (KIP-1228).
+v2 has the marker's transaction.version, which distinguishes a late marker from a repeated one (KIP-1228).
 """
 
 from __future__ import annotations
@@ -95,11 +95,11 @@ def begin_one(
         result.error_code = error.code
     else:
         if wait is not None:
-            waiting.append(noted(result, wait))
+            waiting.append(note_commit(result, wait))
     return result
 
 
-async def noted(result: WritableTxnMarkerPartitionResult, wait: Coroutine[Any, Any, None]) -> None:
+async def note_commit(result: WritableTxnMarkerPartitionResult, wait: Coroutine[Any, Any, None]) -> None:
     try:
         await wait
     except KafkaError as error:
