@@ -6,31 +6,40 @@ import ast
 import re
 import tomllib
 from collections.abc import Iterator
-from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-from broker import handlers
+from tests.imports import DESCRIBED_WHOLE, LISTED_BY_TESTS, circle, file_of, imported_files, is_described, is_imported
 from tests.sources import CORE, ROOT, SIZED, functions, sources, tree
-from tests.words import doubled_classes, empty_names, empty_openings, renamed_classes
+from tests.words import (
+    doubled_classes,
+    empty_names,
+    empty_openings,
+    needless_decorators,
+    needless_prefixes,
+    renamed_classes,
+)
 
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 70
 MARKS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|NotImplementedError")
 
+# The modules that draw random values, for themselves and for others.
+RANDOM_SOURCES = frozenset({"broker/disks/open_logs.py", "broker/requests/broker.py"})
+
 # What only some modules may call: the prefix of the call, the modules that may, and what the others do instead.
 BANNED_CALLS: dict[str, tuple[frozenset[str], str]] = {
     "time": (frozenset({"broker/clock.py"}), "take now_ms as an argument, or ask broker.clock"),
-    "datetime.datetime.now": (frozenset({"broker/clock.py"}), "take now_ms as an argument, or ask broker.clock"),
+    "datetime.datetime.now": (frozenset(), "take now_ms as an argument, or ask broker.clock"),
     "random": (frozenset(), "take the random value as an argument; the broker draws it"),
     "secrets": (frozenset(), "take the random value as an argument; the broker draws it"),
-    "os.urandom": (frozenset(), "take the random value as an argument; the broker draws it"),
+    "os.urandom": (RANDOM_SOURCES, "take the random value as an argument; the broker draws it"),
     "uuid.uuid4": (frozenset(), "take the random value as an argument; the broker draws it"),
-    "open": (frozenset({"storage/disk.py"}), "ask the storage.disk.Disk that was passed in"),
+    "open": (frozenset(), "ask the storage.disk.Disk that was passed in"),
     "os.open": (frozenset({"storage/disk.py"}), "ask the storage.disk.Disk that was passed in"),
-    "io.open": (frozenset({"storage/disk.py"}), "ask the storage.disk.Disk that was passed in"),
-    "pathlib.Path.open": (frozenset({"storage/disk.py"}), "ask the storage.disk.Disk that was passed in"),
+    "io.open": (frozenset(), "ask the storage.disk.Disk that was passed in"),
+    "pathlib.Path.open": (frozenset(), "ask the storage.disk.Disk that was passed in"),
 }
 
 # (module, call): why it may.
@@ -39,21 +48,14 @@ ALLOWED_CALLS: dict[tuple[str, str], str] = {
     ("broker/disks/lock.py", "os.open"): "the lock file stands for the process and has no content",
 }
 
-# Randomness belongs to the package that knows the outside world.
-RANDOM_PACKAGE = "broker"
-RANDOM_CALLS = frozenset({"random", "secrets", "os.urandom", "uuid.uuid4"})
-
 # A partition's log is behind one door. What else may be named `.log` in the broker, and what that is.
 DOOR = "broker/replica/"
 OTHER_LOGS: dict[str, str] = {
     "broker/disks/cleaner.py": "a log of storage that is cleaned, which need not be led, or served",
-    "broker/disks/failures.py": "the metadata log",
-    "broker/handlers/describe_quorum.py": "the metadata log",
 }
 
-# Where `Any` may be named: values are of no one type until the codec has given them one, and the dispatcher's table
-# holds the handlers of every message.
-ANY_ALLOWED = re.compile(r"^protocol/(schema|codec|primitives)\w*\.py$|^broker/requests/dispatch\.py$")
+# Where `Any` may be named: values are of no one type until the codec has given them one.
+ANY_ALLOWED = frozenset({"protocol/codec.py", "protocol/schema.py"})
 # Inside these it says nothing about a value: what a coroutine sends, and a table from types to what handles them.
 ANY_MEANS_NOTHING = frozenset({"Coroutine", "Generator", "Callable"})
 
@@ -61,14 +63,8 @@ ANY_MEANS_NOTHING = frozenset({"Coroutine", "Generator", "Callable"})
 ROOT_MODULES: dict[str, str] = {
     "broker/__main__.py": "python -m broker",
     "broker/disks/cleaner_process.py": "python -m broker.disks.cleaner_process, as cleaner_client.py starts it",
-    "odradek/__init__.py": "the console script",
     "odradek/__main__.py": "python -m odradek",
 }
-# The protocol is described whole, also what nothing serves yet: there it is enough that tests import a module, or list
-# its folder.
-DESCRIBED_WHOLE = "protocol/"
-LISTED_BY_TESTS = ("protocol/messages/", "protocol/metadata_records/", "protocol/coordinator_records/")
-
 HANDLER_HEADER = re.compile(r"^([A-Z]\w+) \((\d+)\): \S")
 
 
@@ -111,21 +107,7 @@ def banned_uses() -> Iterator[str]:
             for ban, (modules, instead) in BANNED_CALLS.items():
                 if not is_banned(name, ban) or path in modules or (path, ban) in ALLOWED_CALLS:
                     continue
-                if ban in RANDOM_CALLS and path.startswith(f"{RANDOM_PACKAGE}/"):
-                    continue
                 yield f"{path}:{line}: {name}: {instead}"
-
-
-def imported_modules(path: str) -> Iterator[str]:
-    package = path.removesuffix(".py").split("/")[:-1]
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = package[: len(package) - node.level + 1] if node.level else []
-            module = ".".join([*base, *([node.module] if node.module else [])])
-            yield module
-            yield from (f"{module}.{alias.name}" for alias in node.names)
 
 
 def report(faults: Iterator[str]) -> None:
@@ -137,42 +119,32 @@ def test_a_banned_call_stays_in_its_module() -> None:
     report(banned_uses())
 
 
-def test_a_partition_is_the_only_door_to_its_log() -> None:
+def allowed_calls() -> Iterator[tuple[str, str]]:
+    """Yields (module, call) of every call that one module may make and others may not."""
+    yield from ((path, ban) for ban, (modules, _) in BANNED_CALLS.items() for path in sorted(modules))
+    yield from ALLOWED_CALLS
+
+
+def test_an_allowed_call_is_made() -> None:
     report(
-        f"{path}:{node.lineno}: .log: ask the Partition, which knows what is committed"
-        for path, _ in sources("broker")
-        if not path.startswith(DOOR) and path not in OTHER_LOGS
-        for node in ast.walk(tree(path))
-        if isinstance(node, ast.Attribute) and node.attr == "log"
+        f"{path}: {ban}: is allowed here, and not called"
+        for path, ban in allowed_calls()
+        if not any(is_banned(name, ban) for _, name in calls(path))
     )
 
 
-def imported_files(path: str) -> set[str]:
-    """The files of ours that one imports, for types too; a package's face counts only where its own names are meant."""
-    files: set[str] = set()
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.Import):
-            files.update(filter(None, (file_of(alias.name) for alias in node.names)))
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            for alias in node.names:
-                files.add(file_of(f"{node.module}.{alias.name}") or file_of(node.module) or path)
-    return files - {path}
+def uses_of_log(path: str) -> list[int]:
+    return [node.lineno for node in ast.walk(tree(path)) if isinstance(node, ast.Attribute) and node.attr == "log"]
 
 
-def file_of(module: str) -> str | None:
-    path = module.replace(".", "/")
-    return next((file for file in (f"{path}.py", f"{path}/__init__.py") if (ROOT / file).exists()), None)
-
-
-def circle(imports: dict[str, set[str]]) -> list[str]:
-    """A row of files each of which is imported by the next, the last one being the first; none where there is no such
-    row."""
-    try:
-        TopologicalSorter(imports).prepare()
-    except CycleError as error:
-        row: list[str] = error.args[1]
-        return row
-    return []
+def test_a_partition_is_the_only_door_to_its_log() -> None:
+    report(
+        f"{path}:{line}: .log: ask the Partition, which knows what is committed"
+        for path, _ in sources("broker")
+        if not path.startswith(DOOR) and path not in OTHER_LOGS
+        for line in uses_of_log(path)
+    )
+    report(f"{path}: .log: is allowed here, and not named" for path in OTHER_LOGS if not uses_of_log(path))
 
 
 def uses_of_any(node: ast.AST) -> Iterator[int]:
@@ -182,6 +154,17 @@ def uses_of_any(node: ast.AST) -> Iterator[int]:
         yield node.lineno
     for child in ast.iter_child_nodes(node):
         yield from uses_of_any(child)
+
+
+def meaningless_any() -> set[str]:
+    """Returns the types of ANY_MEANS_NOTHING that take an `Any` somewhere."""
+    return {
+        node.value.id
+        for path, _ in sources(*CORE)
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name)
+        if any(isinstance(part, ast.Name) and part.id == "Any" for part in ast.walk(node.slice))
+    }
 
 
 def test_files_do_not_import_each_other_in_a_circle() -> None:
@@ -236,9 +219,11 @@ def test_any_stops_at_the_codec() -> None:
     report(
         f"{path}:{line}: Any: name the type"
         for path, _ in sources(*CORE)
-        if not ANY_ALLOWED.match(path)
+        if path not in ANY_ALLOWED
         for line in uses_of_any(tree(path))
     )
+    report(f"{path}: Any: is allowed here, and not named" for path in ANY_ALLOWED if not any(uses_of_any(tree(path))))
+    report(f"{name}: never takes an Any" for name in ANY_MEANS_NOTHING - meaningless_any())
 
 
 def test_a_file_is_small_enough_to_read_in_one_sitting() -> None:
@@ -283,6 +268,11 @@ def test_a_class_is_imported_under_its_own_name() -> None:
     report(renamed_classes())
 
 
+def test_an_allowance_of_words_is_needed() -> None:
+    report(f"{name}: decorates no class" for name in needless_decorators())
+    report(f"{prefix}: no class of these is imported under another name" for prefix in needless_prefixes())
+
+
 def handler_modules() -> list[str]:
     return [
         path
@@ -301,26 +291,23 @@ def test_a_handler_opens_with_its_api(path: str) -> None:
 
 
 def test_every_module_is_imported_by_another() -> None:
-    importers = {path: set(imported_modules(path)) for path, _ in sources(*CORE, "odradek", "bench", "pipeline")}
-    tested = {name for path, _ in sources("tests") for name in imported_modules(path)}
-
-    def is_used(path: str) -> bool:
-        module = path.removesuffix("/__init__.py").removesuffix(".py").replace("/", ".")
-        by_others = any(module in names for other, names in importers.items() if other != path)
-        by_parts = path.endswith("/__init__.py") and any(
-            name.startswith(f"{module}.") for names in (*importers.values(), tested) for name in names
-        )
-        by_tests = path.startswith(DESCRIBED_WHOLE) and (module in tested or path.startswith(LISTED_BY_TESTS))
-        by_table = path.startswith("broker/handlers/") and Path(path).stem in handlers.NAMES
-        return by_others or by_parts or by_tests or by_table
-
     report(
         f"{path}: nothing imports it"
         for path, _ in sources(*CORE, "odradek")
-        if path not in ROOT_MODULES and not is_used(path)
+        if path not in ROOT_MODULES and not is_imported(path) and not is_described(path)
+    )
+    report(f"{path}: may be without an importer, and has one" for path in ROOT_MODULES if is_imported(path))
+
+
+def test_a_folder_is_described_whole_where_the_product_needs_less() -> None:
+    unneeded = [path for path, _ in sources("protocol") if not is_imported(path)]
+    report(
+        f"{folder}: the product imports all of it"
+        for folder in (DESCRIBED_WHOLE, *LISTED_BY_TESTS)
+        if not any(path.startswith(folder) for path in unneeded)
     )
 
 
 def test_an_allowance_is_for_a_module_that_is_there() -> None:
-    allowed = {*ROOT_MODULES, *OTHER_LOGS, *(path for path, _ in ALLOWED_CALLS)}
+    allowed = {*ROOT_MODULES, *OTHER_LOGS, *ANY_ALLOWED, *(path for path, _ in allowed_calls())}
     report(f"{path}: allowed a thing, but gone" for path in sorted(allowed) if not (ROOT / path).exists())

@@ -33,18 +33,13 @@ EMPTY_CLASS_NAMES: dict[str, str] = {
 EMPTY_FUNCTION_NAMES: dict[str, str] = {"refused": "say what is answered, or which error is returned"}
 # "What a member owns" names nothing either: "The partitions that a member owns", "Returns…", "True when…".
 EMPTY_OPENING = "What "
-# Where words are still to be gone over.
-WORDS_TO_COME = (
-    "broker/exchange/",
-)
 # What makes a part of Kafka's messages of a class: such a class has Kafka's name, within its message's module.
 SCHEMA_DECORATORS = frozenset({"message", "struct", "part"})
-KAFKA_NAMED = ("protocol.messages.", "protocol.metadata_records.", "protocol.coordinator_records.")
+KAFKA_NAMED = ("protocol.messages.",)
 
 
-def finished(*packages: str) -> Iterator[str]:
-    """Yields the paths whose words have been gone over."""
-    return (path for path, _ in sources(*packages) if not path.startswith(WORDS_TO_COME))
+def every_path() -> Iterator[str]:
+    return (path for path, _ in sources(*SIZED))
 
 
 def names(path: str) -> Iterator[tuple[int, str]]:
@@ -63,19 +58,19 @@ def empty_names() -> Iterator[str]:
     """Yields where a thing has a name that says nothing, with what would say something."""
     yield from (
         f"{path}:{line}: {name}: {EMPTY_NAMES[name.strip('_')]}"
-        for path in finished(*SIZED)
+        for path in every_path()
         for line, name in names(path)
         if name.strip("_") in EMPTY_NAMES
     )
     yield from (
         f"{path}:{node.lineno}: {node.name}: {EMPTY_CLASS_NAMES[node.name.strip('_')]}"
-        for path in finished(*SIZED)
+        for path in every_path()
         for node in ast.walk(tree(path))
         if isinstance(node, ast.ClassDef) and node.name.strip("_") in EMPTY_CLASS_NAMES
     )
     yield from (
         f"{path}:{function.lineno}: {function.name}: {EMPTY_FUNCTION_NAMES[function.name]}"
-        for path in finished(*SIZED)
+        for path in every_path()
         for function in functions(path)
         if function.name in EMPTY_FUNCTION_NAMES
     )
@@ -85,7 +80,7 @@ def empty_openings() -> Iterator[str]:
     """Yields the docstrings that begin with no subject."""
     return (
         f"{path}:{node.lineno}: {text.splitlines()[0]}: say what that is, or begin with Returns, Raises, True when"
-        for path in finished(*SIZED)
+        for path in every_path()
         for node in ast.walk(tree(path))
         if isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Constant)
@@ -94,30 +89,52 @@ def empty_openings() -> Iterator[str]:
     )
 
 
-def is_of_a_message(node: ast.ClassDef) -> bool:
-    decorators = (one.func if isinstance(one, ast.Call) else one for one in node.decorator_list)
-    return any(isinstance(one, ast.Name) and one.id in SCHEMA_DECORATORS for one in decorators)
+def decorators(node: ast.ClassDef) -> set[str]:
+    called = (one.func if isinstance(one, ast.Call) else one for one in node.decorator_list)
+    return {one.id for one in called if isinstance(one, ast.Name)}
+
+
+def needless_decorators() -> Iterator[str]:
+    """Yields those of SCHEMA_DECORATORS that decorate no class."""
+    nodes = (node for path, _ in sources(*CORE) for node in ast.walk(tree(path)) if isinstance(node, ast.ClassDef))
+    yield from SCHEMA_DECORATORS.difference(*map(decorators, nodes))
 
 
 def doubled_classes() -> Iterator[str]:
     """Yields the names that several classes have, of modules that are no tests: one has to be told from the other."""
     homes: dict[str, list[str]] = {}
-    for path in finished(*SIZED):
+    for path in every_path():
         for node in tree(path).body:
-            if isinstance(node, ast.ClassDef) and not is_of_a_message(node) and not path.startswith("tests/"):
+            if (
+                isinstance(node, ast.ClassDef)
+                and not decorators(node) & SCHEMA_DECORATORS
+                and not path.startswith("tests/")
+            ):
                 homes.setdefault(node.name, []).append(path)
     return (f"{name}: in {' and '.join(paths)}" for name, paths in sorted(homes.items()) if len(paths) > 1)
 
 
+def renamed_imports() -> Iterator[tuple[str, str, ast.alias]]:
+    """Yields (place, module, names) of the imports that give a class of ours another name."""
+    for path in every_path():
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith((*CORE, "bench", "pipeline")):
+                for alias in node.names:
+                    is_a_class = alias.name[0].isupper() and not alias.name.isupper()
+                    if is_a_class and alias.asname not in (None, alias.name):
+                        yield f"{path}:{node.lineno}", node.module or "", alias
+
+
 def renamed_classes() -> Iterator[str]:
-    """Yields the imports that give a class another name."""
+    """Yields the imports that give a class another name, without those of a message's part."""
     return (
-        f"{path}:{node.lineno}: {alias.name} as {alias.asname}: one of two things needs another name"
-        for path in finished(*SIZED)
-        for node in ast.walk(tree(path))
-        if isinstance(node, ast.ImportFrom)
-        and (node.module or "").startswith((*CORE, "bench", "pipeline"))
-        and not (node.module or "").startswith(KAFKA_NAMED)
-        for alias in node.names
-        if alias.asname not in (None, alias.name) and alias.name[0].isupper() and not alias.name.isupper()
+        f"{place}: {alias.name} as {alias.asname}: one of two things needs another name"
+        for place, module, alias in renamed_imports()
+        if not module.startswith(KAFKA_NAMED)
     )
+
+
+def needless_prefixes() -> Iterator[str]:
+    """Yields those of KAFKA_NAMED of whose modules no class is imported under another name."""
+    modules = [module for _, module, _ in renamed_imports()]
+    return (prefix for prefix in KAFKA_NAMED if not any(module.startswith(prefix) for module in modules))

@@ -1,0 +1,89 @@
+"""Which of the project's own modules import which."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+from broker import handlers
+from tests.sources import CORE, ROOT, sources, tree
+
+# The protocol is described whole, also what nothing serves yet: there it is enough that tests import a module, or list
+# its folder.
+DESCRIBED_WHOLE = "protocol/"
+LISTED_BY_TESTS = ("protocol/messages/", "protocol/coordinator_records/")
+
+
+def imported_modules(path: str) -> Iterator[str]:
+    package = path.removesuffix(".py").split("/")[:-1]
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            yield module
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def imported_files(path: str) -> set[str]:
+    """The files of ours that one imports, for types too; a package's face counts only where its own names are meant."""
+    files: set[str] = set()
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            files.update(filter(None, (file_of(alias.name) for alias in node.names)))
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                files.add(file_of(f"{node.module}.{alias.name}") or file_of(node.module) or path)
+    return files - {path}
+
+
+def file_of(module: str) -> str | None:
+    path = module.replace(".", "/")
+    return next((file for file in (f"{path}.py", f"{path}/__init__.py") if (ROOT / file).exists()), None)
+
+
+def circle(imports: dict[str, set[str]]) -> list[str]:
+    """A row of files each of which is imported by the next, the last one being the first; none where there is no such
+    row."""
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        row: list[str] = error.args[1]
+        return row
+    return []
+
+
+@cache
+def importers() -> dict[str, set[str]]:
+    """Returns the modules that each file of the product imports."""
+    return {path: set(imported_modules(path)) for path, _ in sources(*CORE, "odradek", "bench", "pipeline")}
+
+
+@cache
+def imported_by_tests() -> set[str]:
+    return {name for path, _ in sources("tests") for name in imported_modules(path)}
+
+
+def module_of(path: str) -> str:
+    return path.removesuffix("/__init__.py").removesuffix(".py").replace("/", ".")
+
+
+def is_imported(path: str) -> bool:
+    """True when another file imports the module, or a part of the package, or the table of handlers names it."""
+    module = module_of(path)
+    by_others = any(module in names for other, names in importers().items() if other != path)
+    by_parts = path.endswith("/__init__.py") and any(
+        name.startswith(f"{module}.") for names in (*importers().values(), imported_by_tests()) for name in names
+    )
+    by_table = path.startswith("broker/handlers/") and Path(path).stem in handlers.NAMES
+    return by_others or by_parts or by_table
+
+
+def is_described(path: str) -> bool:
+    """True for a module of the protocol that tests import, or whose folder they list."""
+    is_tested = module_of(path) in imported_by_tests() or path.startswith(LISTED_BY_TESTS)
+    return path.startswith(DESCRIBED_WHOLE) and is_tested
