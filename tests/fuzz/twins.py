@@ -14,6 +14,8 @@ from protocol.errors import ProtocolError
 from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from protocol.messages.describe_transactions import DescribeTransactionsRequest
+from protocol.messages.end_txn import EndTxnRequest
 from protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -177,7 +179,20 @@ class Twins:
             self.fence()
         if type(requests[0]).__name__ in REBALANCES and not isinstance(answers.theirs, str):
             self.settle(requests[0].group_id)
+        if isinstance(requests[0], EndTxnRequest) and not isinstance(answers.theirs, str):
+            self.complete(requests[0].transactional_id)
         return answers
+
+    def complete(self, transactional_id: str) -> None:
+        """Waits until a transaction that ends has its markers, as far as they come soon."""
+        request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
+        deadline = time.monotonic() + SETTLE_S
+        for peer in self.peers:
+            while time.monotonic() < deadline:
+                answer: Any = peer.quietly(request, 0)
+                if not answer.transaction_states[0].transaction_state.startswith("Prepare"):
+                    break
+                time.sleep(POLL_S)  # it tells nobody when it is done
 
     def settle(self, group: str) -> None:
         """Waits until a classic group waits for none of its members: when it gives one up is a matter of time. Some
