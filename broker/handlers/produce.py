@@ -237,13 +237,15 @@ def with_leaders(call: Call[ProduceRequest], response: ProduceResponse) -> Produ
 def to_be_flushed(
     call: Call[ProduceRequest], response: ProduceResponse
 ) -> Iterable[tuple[PartitionProduceResponse, Partition]]:
-    """Yields the answers that wait for the disk, as flush.messages of their topics requires."""
+    """Yields the answers that wait for the disk, as flush.messages of their topics requires. A topic may have gone
+    meanwhile."""
     requested_topics = [topic for topic in call.request.topic_data if topic.partition_data]
     for requested, topic in zip(requested_topics, response.responses, strict=True):
         partitions = call.broker.replicas.topic(name_of(call, requested) or "")
         for answer in topic.partition_responses:
-            if not answer.error_code and partitions[answer.index].must_flush:
-                yield answer, partitions[answer.index]
+            partition = None if answer.error_code else partitions.get(answer.index)
+            if partition is not None and partition.must_flush:
+                yield answer, partition
 
 
 def hold_records(request: ProduceRequest) -> None:

@@ -11,7 +11,10 @@ import pytest
 
 from broker.exchange import bounded_answer
 from broker.exchange.turns import ENTRIES, REQUESTS, Turn, Turns
+from broker.replica.replicas import Replicas
 from broker.requests import call as call_module
+from protocol.api_key import ApiKey
+from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from protocol.messages.delete_share_group_state import DeleteShareGroupStateRequest
@@ -37,13 +40,14 @@ from protocol.messages.offset_for_leader_epoch import (
 from protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
+    ProduceResponse,
     TopicProduceData,
 )
 from protocol.messages.share_group_describe import ShareGroupDescribeRequest
 from protocol.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from protocol.schema import identity
 from tests.broker.asking import PRODUCE_VERSION, batch
-from tests.broker.inprocess import LONG_S, InProcess, request_frame
+from tests.broker.inprocess import LONG_S, InProcess, decode_response, request_frame
 
 COUNT = 20 * ENTRIES
 OPTIONS = {
@@ -159,6 +163,21 @@ async def test_all_of_a_large_produce_is_appended_though_its_client_goes(tmp_pat
             while not partition.log_end_offset:  # noqa: ASYNC110 (nothing tells of it: its client is gone)
                 await asyncio.sleep(0)
         assert served.server.broker.replicas.partition("t", 0).log_end_offset == 1
+
+
+async def test_a_topic_may_go_while_a_large_produce_is_at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with InProcess(tmp_path, OPTIONS) as served:
+        await served.create_topic("t", partitions=2 * ENTRIES)
+        served.server.broker.clock = Ticking(served.server.broker.clock)
+        client = served.client()
+        partitions = [PartitionProduceData(index=i, records=batch(b"x")) for i in range(2 * ENTRIES)]
+        topics = [TopicProduceData(name="t", partition_data=partitions)]
+        client.send(request_frame(ProduceRequest(acks=1, timeout_ms=1000, topic_data=topics), PRODUCE_VERSION))
+        assert not client.wire.sent
+        monkeypatch.setattr(Replicas, "topic", lambda replicas, name: {})
+        (frame,) = await client.frames(1)
+        response = decode_response(frame, ApiKey.PRODUCE, PRODUCE_VERSION, ProduceResponse)
+        assert {answer.error_code for answer in response.responses[0].partition_responses} == {ErrorCode.NONE}
 
 
 async def test_an_answer_has_only_so_many_items(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 import time
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -71,6 +72,12 @@ class Outcome:
         )
 
 
+def world_name(chapter: int) -> str:
+    """Names a chapter's world: a name that a mutation of another chapter's does not hit, for topics are made by asking
+    for them."""
+    return f"f{zlib.crc32(b'%d' % chapter):08x}"
+
+
 class Run:
     """A seed's run. `only` replays some visits of it."""
 
@@ -102,7 +109,7 @@ class Run:
         self.log = Log(self.broker.log)
         self.sender = Sender(self.broker.bootstrap, self.rate)
         self.peer = Peer(PEER, self.broker.bootstrap, self.broker.data)
-        self.world = FuzzWorld(self.peer, "f0")
+        self.world = FuzzWorld(self.peer, world_name(0))
         self.chapter = 0
         client = self.start_beside() if self.has_beside else None
         if client is not None and self.rate:
@@ -166,7 +173,7 @@ class Run:
         for name in self.world.names():
             self.peer.quietly(DeleteTopicsRequest(topic_names=[name], timeout_ms=5000), 5)
         self.chapter += 1
-        self.world = FuzzWorld(self.peer, f"f{self.chapter}")
+        self.world = FuzzWorld(self.peer, world_name(self.chapter))
         return self.world.build()
 
     def visits(self, numbers: Iterator[int], vocabulary: Vocabulary, most: int) -> Iterator[Visit]:
