@@ -24,6 +24,34 @@ def has_a_doubled_strategy(request: Any) -> bool:
     return len(names) > len(set(names))
 
 
+def breaks_the_join(request: Any) -> bool:
+    """When a classic group has all its members, Kafka reads their topics (ClassicGroup.computeSubscribedTopics)."""
+    metadata = [one.metadata for one in request.protocols]
+    return has_a_doubled_strategy(request) or (
+        request.protocol_type == "consumer" and any(is_unforeseen(bytes(one)) for one in metadata)
+    )
+
+
+def is_unforeseen(metadata: bytes) -> bool:
+    """True for a subscription over which Java's decoder raises a RuntimeException: lengths that are negative, or more
+    than is left. One that ends too soon is foreseen."""
+    if len(metadata) < 6:
+        return False
+    count, position = int.from_bytes(metadata[2:6], signed=True), 6
+    if not 0 <= count <= len(metadata) - position:
+        return True
+    for _ in range(count):
+        if len(metadata) - position < 2:
+            return False
+        length = int.from_bytes(metadata[position : position + 2], signed=True)
+        position += 2
+        if not 0 <= length <= len(metadata) - position:
+            return True
+        position += length
+    user_data = metadata[position : position + 4]
+    return len(user_data) == 4 and int.from_bytes(user_data, signed=True) > len(metadata) - position - 4
+
+
 def has_a_doubled_marker(request: Any) -> bool:
     """Two of one marker in one partition."""
     return any(len(named) > len(set(named)) for named in map(partitions_of, request.markers))
@@ -52,7 +80,7 @@ SILENT_OVER: Final[Mapping[str, Callable[[Any], bool]]] = {
     "AddPartitionsToTxnRequest": has_no_transactions,
     "AlterConfigsRequest": has_a_doubled_resource,
     "DescribeShareGroupOffsetsRequest": names_partitions,
-    "JoinGroupRequest": has_a_doubled_strategy,
+    "JoinGroupRequest": breaks_the_join,
     "ProduceRequest": has_no_records,
     "WriteTxnMarkersRequest": has_a_doubled_marker,
 }

@@ -9,11 +9,12 @@ import pytest
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.find_coordinator import FindCoordinatorRequest
-from protocol.messages.join_group import JoinGroupRequest
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from protocol.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from protocol.types import NO_UUID
 from tests.fuzz.differential import comes_apart, strange
+from tests.fuzz.silence import is_silent_over
 from tests.fuzz.twins import NO_ANSWER, Answers
 
 FETCH_VERSION = 13
@@ -95,3 +96,27 @@ def test_worlds_come_apart_over_a_member_that_an_empty_consumer_group_does_not_k
     )  # fmt: skip
     answer = {"error_code": code}
     assert comes_apart(Answers(request, 5, answer, answer)) is forgets
+
+
+@pytest.mark.parametrize(("metadata", "is_meant"), [
+    ("", False),
+    ("0000", False),
+    ("0000 00000001 0001 61 ffffffff", False),
+    ("0000 00000001 0001 61 00000002 0000", False),
+    ("0003 00000001 0001 61 ffffffff 00000000", False),
+    ("0000 00000001", True),
+    ("0000 00000001 00", False),
+    ("ffff ffffffff ffffffff", True),
+    ("0000 00000002 0001 61", False),
+    ("0000 00000001 0002 61", True),
+    ("0000 00000001 ffff 61", True),
+    ("0000 00000001 0001 61 00000003 0000", True),
+])  # fmt: skip
+def test_apache_kafka_is_silent_over_a_subscription_that_its_decoder_does_not_foresee(
+    metadata: str, is_meant: bool
+) -> None:
+    protocol = JoinGroupRequestProtocol(name="range", metadata=bytes.fromhex(metadata))
+    request = JoinGroupRequest(group_id="g", protocol_type="consumer", protocols=[protocol])
+    assert is_silent_over(request) is is_meant
+    request.protocol_type = "connect"
+    assert not is_silent_over(request)
