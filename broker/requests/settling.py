@@ -12,11 +12,15 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from broker.logging import get_logger
 from broker.workers import Workers
+from protocol.errors import KafkaError, ProtocolError
 from storage.appending.append import AppendRules, Settled, settle
 from storage.producers.entry import Origin
 
 T = TypeVar("T")
+
+log: Final = get_logger("broker.requests.settling")
 
 THREADS: Final = 2
 """Each works on one batch, and holds a piece of it and a codec's window: 128 MB at most, for zstd's highest level."""
@@ -42,8 +46,19 @@ class RecordWork:
         """Begins `work`, and returns a future that may be cancelled at any time, even before it begins."""
         task = asyncio.get_running_loop().create_task(work)
         self._begun.add(task)
-        task.add_done_callback(self._begun.discard)
-        return asyncio.shield(task)
+        awaited = asyncio.shield(task)
+        task.add_done_callback(partial(self._ended, awaited))
+        return awaited
+
+    def _ended(self, awaited: asyncio.Future[T], task: asyncio.Task[T]) -> None:
+        """Takes an error of work whose client has gone: it has nobody to answer, and only a bug of ours is logged."""
+        self._begun.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, (KafkaError, ProtocolError)):
+            if not awaited.cancelled():
+                awaited.exception()  # nobody may come to await it
+        elif error is not None and awaited.cancelled():
+            log.error("work on records failed, and its client has gone", exc_info=error)
 
     async def close(self) -> None:
         """Waits for begun work."""

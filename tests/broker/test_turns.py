@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from broker.exchange import bounded_answer
 from broker.exchange.turns import ENTRIES, REQUESTS, Turn, Turns
+from broker.logging import Logger
 from broker.replica.replicas import Replicas
 from broker.requests import call as call_module
 from protocol.api_key import ApiKey
@@ -163,6 +165,28 @@ async def test_all_of_a_large_produce_is_appended_though_its_client_goes(tmp_pat
             while not partition.log_end_offset:  # noqa: ASYNC110 (nothing tells of it: its client is gone)
                 await asyncio.sleep(0)
         assert served.server.broker.replicas.partition("t", 0).log_end_offset == 1
+
+
+@pytest.mark.parametrize("is_bug", [False, True])
+async def test_the_error_of_a_request_whose_client_has_gone_is_taken(
+    is_bug: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With acks=0 an error would close the connection."""
+    unheard: list[object] = []
+    logged: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unheard.append(context))
+    monkeypatch.setattr(Logger, "error", lambda logger, event, **fields: logged.append(event))
+    async with InProcess(tmp_path, OPTIONS) as served:
+        served.server.broker.clock = Ticking(served.server.broker.clock)
+        client = served.client()
+        partitions = [PartitionProduceData(index=i, records=batch(b"x")) for i in range(2 * ENTRIES)]
+        topics = [TopicProduceData(name="absent", partition_data=partitions)]
+        client.send(request_frame(ProduceRequest(acks=0, timeout_ms=1000, topic_data=topics), PRODUCE_VERSION))
+        client.connection.connection_lost(None)
+        if is_bug:
+            monkeypatch.setattr(Replicas, "leader", lambda *_: 1 / 0)
+    gc.collect()
+    assert bool(unheard or logged) is is_bug
 
 
 async def test_a_topic_may_go_while_a_large_produce_is_at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
