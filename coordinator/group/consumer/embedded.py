@@ -7,6 +7,7 @@ Source: Kafka's ConsumerProtocol, and the group coordinator's Utils.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from coordinator.group.assignment import Assignment
 from coordinator.group.state import TopicLookup
@@ -18,17 +19,28 @@ from protocol.consumer_protocol import (
     version_of,
     write,
 )
+from protocol.errors import ProtocolError
 from protocol.types import Buffer, Uuid
+
+OLDEST: Final = 0
 
 
 def assignment_bytes(partitions: Mapping[Uuid, Iterable[int]], metadata: Buffer, topics: TopicLookup) -> bytes:
-    """An assignment as a member understands it that sent `metadata` when it joined. ProtocolError if that is none."""
+    """Returns an assignment as a member understands it that sent `metadata` when it joined. Metadata of several
+    strategies are read of one alone: where these have no version, the assignment has the oldest, which all can read."""
     assigned = []
     for topic_id, indexes in partitions.items():
         topic = topics.topic_by_id(topic_id)
         if topic is not None:
             assigned.append(TopicPartition(topic=topic.name, partitions=sorted(indexes)))
-    return write(ConsumerProtocolAssignment(assigned_partitions=assigned, user_data=None), version_of(metadata))
+    return write(ConsumerProtocolAssignment(assigned_partitions=assigned, user_data=None), _version_for(metadata))
+
+
+def _version_for(metadata: Buffer) -> int:
+    try:
+        return version_of(metadata)
+    except ProtocolError:
+        return OLDEST
 
 
 def assignment_of(data: Buffer, topics: TopicLookup) -> tuple[Assignment, bool]:

@@ -10,6 +10,7 @@ from coordinator.group.consumer import records
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.member import MemberState
 from coordinator.group.records import classic_group_gone
+from protocol.consumer_protocol import ConsumerProtocolAssignment, read
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JoinGroupResponse
 from protocol.messages.leave_group import MemberIdentity
@@ -179,6 +180,21 @@ def test_the_last_consumer_that_leaves_makes_the_group_classic_again(groups: Mix
     assert rejoined is not None
     assert (rejoined.generation_id, rejoined.leader) == (3, old)
     assert groups.classic.state is COMPLETING_REBALANCE
+
+
+def test_a_member_whose_other_strategies_have_no_metadata_takes_part_in_a_classic_group_again(
+    groups: MixedGroups, foo: Uuid
+) -> None:
+    """Only those of its first strategy are read when it joins."""
+    old = groups.new_classic_member()
+    groups.join("b", ["foo"])
+    member = groups.group.members[old]
+    for strategy in member.strategies:
+        strategy.metadata = b""
+    groups.heartbeat("b", -1)
+    assert (
+        read(ConsumerProtocolAssignment, groups.classic.members[old].assignment).assigned_partitions[0].topic == "foo"
+    )
 
 
 def test_a_group_that_is_loaded_before_it_could_rebalance_does_so_then(groups: MixedGroups, foo: Uuid) -> None:
