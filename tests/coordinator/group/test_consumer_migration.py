@@ -188,13 +188,11 @@ def test_a_member_whose_other_strategies_have_no_metadata_takes_part_in_a_classi
     """Only those of its first strategy are read when it joins."""
     old = groups.new_classic_member()
     groups.join("b", ["foo"])
-    member = groups.group.members[old]
-    for strategy in member.strategies:
-        strategy.metadata = b""
+    for protocol in groups.group.members[old].classic_protocols:
+        protocol.metadata = b""
     groups.heartbeat("b", -1)
-    assert (
-        read(ConsumerProtocolAssignment, groups.classic.members[old].assignment).assigned_partitions[0].topic == "foo"
-    )
+    (topic,) = read(ConsumerProtocolAssignment, groups.classic.members[old].assignment).assigned_partitions
+    assert (topic.topic, topic.partitions) == ("foo", [0])
 
 
 def test_a_group_that_is_loaded_before_it_could_rebalance_does_so_then(groups: MixedGroups, foo: Uuid) -> None:
