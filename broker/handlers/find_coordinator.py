@@ -69,7 +69,7 @@ async def find(call: Call[FindCoordinatorRequest], key: str) -> Coordinator:
         if endpoint is None:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     except KafkaError as error:
-        message = MESSAGES[error.code] if error.code is ErrorCode.INVALID_REQUEST else ""
+        message = error.message if error.code is ErrorCode.INVALID_REQUEST else ""
         return Coordinator(key=key, node_id=NO_NODE, host="", port=-1, error_code=error.code, error_message=message)
     return Coordinator(key=key, node_id=leader, host=endpoint.host, port=endpoint.port, error_code=0, error_message="")
 
@@ -79,10 +79,10 @@ def coordinator_of(call: Call[FindCoordinatorRequest], key: str) -> KeyCoordinat
     this version."""
     key_type = call.request.key_type
     coordinator = call.broker.coordinators.get(key_type)
-    if coordinator is None or (key_type == SHARE and call.version < FIRST_SHARE_VERSION):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"no coordinator has keys of type {key_type}")
-    if key_type == SHARE and not is_share_partition(key):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{key} is no share partition")
+    if coordinator is None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    if key_type == SHARE and (call.version < FIRST_SHARE_VERSION or not is_share_partition(key)):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "")  # of a share partition's key Kafka says nothing
     return coordinator
 
 

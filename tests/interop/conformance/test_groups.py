@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from protocol.errors import ErrorCode
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -25,7 +26,11 @@ SOON_S = 0.3
 
 IN_OWN_WORDS = (
     Allowed(r"FindCoordinatorRequest v[123] \.error_message", "errors are told in the project's own words"),
-    Allowed(r"FindCoordinatorRequest v[456] \.coordinators\[\d\]\.error_message", "as above", ours=""),
+    Allowed(
+        r"FindCoordinatorRequest v[456] \.coordinators\[\d\]\.error_message",
+        "as above",
+        ours=ErrorCode.INVALID_REQUEST.message,
+    ),
 )
 
 NOBODY = "nobody-00000000-0000-0000-0000-000000000000"
