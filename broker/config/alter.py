@@ -59,10 +59,11 @@ def check_client_metrics(_name: str, configs: Texts) -> None:
         raise KafkaError(code, problem.message)
 
 
-def list_defaults() -> dict[str, str]:
-    """Returns the default of each of the broker's list options, to which APPEND adds where the option is not set."""
-    lists = (option for option in BrokerConfig.OPTIONS.values() if option.type is LIST)
-    return {option.name: option.text(option.default) or "" for option in lists}
+def list_defaults() -> dict[str, str | None]:
+    """Returns the broker's options: of a list the default, to which APPEND adds where the option is not set; of another
+    None."""
+    options = BrokerConfig.OPTIONS.values()
+    return {option.name: (option.text(option.default) or "") if option.type is LIST else None for option in options}
 
 
 def check_broker(layers: Layers, configs: Texts, *, per_broker: bool) -> None:

@@ -49,7 +49,7 @@ class MetadataSettings(NamedTuple):
     checkers: Mapping[ResourceType, Checker] = MappingProxyType({})
     snapshots: SnapshotRules = SnapshotRules()
     log_config: LogConfig = CONFIG
-    list_options: Mapping[ResourceType, Mapping[str, str]] = MappingProxyType({})  # as ConfigRules takes them
+    list_options: Mapping[ResourceType, Mapping[str, str | None]] = MappingProxyType({})  # as ConfigRules takes them
 
     @property
     def metadata_dir(self) -> str:

@@ -237,6 +237,8 @@ class _Alteration:
                 message = f"Can't {name} to key {change.name} because its type is not LIST."
                 if resource.type is ResourceType.BROKER:  # the broker finds it, not the controller
                     message = f"Config value {name.lower()} is not allowed for config key: {change.name}"
+                    if not self._rules.has_broker_option(change.name):
+                        message = f"Unknown config name: {change.name}"
                 raise KafkaError(ErrorCode.INVALID_CONFIG, message)
 
     def _new_value(

@@ -53,9 +53,10 @@ class ConfigRules:
         node_id: int,
         static_configs: Texts = NO_CONFIGS,
         checkers: Mapping[ResourceType, Checker] | None = None,
-        lists: Mapping[ResourceType, Mapping[str, str]] | None = None,
+        lists: Mapping[ResourceType, Mapping[str, str | None]] | None = None,
     ) -> None:
-        """`lists` has the list-typed options of resources other than topics, with the texts of their defaults."""
+        """`lists` has the options of resources other than topics: the texts of the defaults of those that are lists,
+        None for the others."""
         self._this_broker = ConfigResource(ResourceType.BROKER, str(node_id))
         self._static_configs = static_configs
         self._checkers = checkers or {}
@@ -78,9 +79,12 @@ class ConfigRules:
     def list_default(self, kind: ResourceType, name: str) -> str | None:
         """The default text of an option that is a list, to append to; None for any other option."""
         if kind is not ResourceType.TOPIC:
-            return self._lists.get(kind, NO_CONFIGS).get(name)
+            return self._lists.get(kind, {}).get(name)
         option = LogConfig.OPTIONS.get(name)
         return option.text(option.default) if option is not None and option.type is LIST else None
+
+    def has_broker_option(self, name: str) -> bool:
+        return name in self._lists.get(ResourceType.BROKER, {})
 
     def effective_topic_configs(self, own: Texts, image: Image) -> list[ConfigEntry]:
         """Every config of a topic, by name: its own come before this broker's, all brokers', static ones, defaults."""

@@ -156,7 +156,8 @@ def test_a_subscription_may_match_by_pattern() -> None:
 def test_lists_have_defaults_to_append_to() -> None:
     defaults = list_defaults()
     assert (defaults["log.cleanup.policy"], defaults["log.dirs"]) == ("delete", "")
-    assert "log.retention.ms" not in defaults
+    assert defaults["log.retention.ms"] is None
+    assert "retention.ms" not in defaults
 
 
 INVALID = "Invalid value org.apache.kafka.common.config.ConfigException: "

@@ -102,11 +102,18 @@ def test_only_lists_are_appended_to() -> None:
 
 
 def test_a_broker_tells_in_its_words_that_an_option_is_no_list() -> None:
-    for operation, name in ((APPEND, "append"), (SUBTRACT, "subtract")):
-        change = resource("1", (operation, "log.retention.ms", "5"), kind=ResourceType.BROKER)
-        _, results = alter(orders(), change)
-        message = f"Config value {name} is not allowed for config key: log.retention.ms"
-        assert results == [(ErrorCode.INVALID_CONFIG, message)]
+    rules = ConfigRules(1, lists={ResourceType.BROKER: {"log.retention.ms": None}})
+    answers = []
+    for operation, option in ((APPEND, "log.retention.ms"), (SUBTRACT, "log.retention.ms"), (APPEND, "odd")):
+        change = resource("1", (operation, option, "5"), kind=ResourceType.BROKER)
+        request = incremental.IncrementalAlterConfigsRequest(resources=[change])
+        (answer,) = incremental_alter_configs(orders(), request, rules).response.responses
+        answers.append((answer.error_code, answer.error_message))
+    assert answers == [
+        (ErrorCode.INVALID_CONFIG, "Config value append is not allowed for config key: log.retention.ms"),
+        (ErrorCode.INVALID_CONFIG, "Config value subtract is not allowed for config key: log.retention.ms"),
+        (ErrorCode.INVALID_CONFIG, "Unknown config name: odd"),
+    ]
 
 
 def test_a_resource_changes_wholly_or_not_at_all() -> None:
