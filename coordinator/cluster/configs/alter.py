@@ -182,8 +182,10 @@ class _Alteration:
         if int(requested.name) != self._image.controller_id:
             message = f"Unexpected node id. Expected {self._image.controller_id}, but received {requested.name}"
             raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-        if requested.operations and requested.operations[0] not in OF_LOGGERS:
-            message = f"Operation {requested.operations[0]} is not allowed for the BROKER_LOGGER resource"
+        if requested.operations and (operation := requested.operations[0]) not in OF_LOGGERS:
+            is_known = operation in OF_LISTS
+            what = f"{AlterOperation(operation).name} operation" if is_known else f"Unknown operation type {operation}"
+            message = f"{what} is not allowed for the BROKER_LOGGER resource"
             raise KafkaError(ErrorCode.INVALID_REQUEST, message)
         message = (
             "There are no loggers whose levels could be set."

@@ -264,3 +264,11 @@ def test_all_configs_of_a_logger_are_no_resource() -> None:
     )
     (answer,) = decided.response.responses
     assert (answer.error_code, answer.error_message) == (ErrorCode.INVALID_REQUEST, "Unknown resource type 8")
+
+
+@pytest.mark.parametrize(("operation", "beginning"), [
+    (APPEND, "APPEND operation"), (SUBTRACT, "SUBTRACT operation"), (9, "Unknown operation type 9"),
+])  # fmt: skip
+def test_loggers_have_levels_and_no_lists(operation: int, beginning: str) -> None:
+    _, results = alter(orders(), resource("1", (operation, "odd", "INFO"), kind=ResourceType.BROKER_LOGGER))
+    assert results == [(ErrorCode.INVALID_REQUEST, f"{beginning} is not allowed for the BROKER_LOGGER resource")]
