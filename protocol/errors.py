@@ -7,6 +7,7 @@ a code, what it tells a reader and whether a client may retry, and everything el
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Final
 
 RETRY = True
 
@@ -172,13 +173,17 @@ def error_code(number: int) -> ErrorCode:
     return _BY_NUMBER.get(number, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
+MAX_MESSAGE_LENGTH: Final = 8000
+"""Characters of an error's message, which may repeat what a client sent: in UTF-8 not more than an int16 counts."""
+
+
 class KafkaError(Exception):
     """A request, or a topic or partition of it, failed with an error code that goes into the response."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         super().__init__(code, message)
         self.code = code
-        self.message = code.message if message is None else message
+        self.message = code.message if message is None else message[:MAX_MESSAGE_LENGTH]
 
     def __str__(self) -> str:
         return f"{self.code.name}: {self.message}"

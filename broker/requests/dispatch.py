@@ -5,6 +5,7 @@ A handler that need not wait runs inside the socket's callback: one request, no 
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
@@ -58,6 +59,9 @@ of the answer too, though it may be a byte or two of the frame: sixteen megabyte
 half a minute, and gigabytes. A hundred thousand partitions, each in a topic of its own, have two hundred thousand
 items; a cluster of Apache Kafka has about as many partitions at most. The items of a frame of no more bytes are not
 counted."""
+
+MIN_LONG_TEXT_BYTES: Final = 32768 // 3
+"""Bytes of a request in which a text may be that, read as Java reads it, has more bytes than an int16 counts."""
 
 log: Final = get_logger("broker.requests.dispatch")
 
@@ -126,9 +130,20 @@ class Route:
         elif context.size_bytes <= SMALL_REQUEST_BYTES:
             compiled(response, parts.append)
         else:
-            compiled(response, BoundedAnswer(self.key, parts).append)
+            self._encode_bounded(context, compiled, response, parts)
         has_flexible_header = version >= self.flexible and self.key != ApiKey.API_VERSIONS
         return response_frame(context.correlation_id, has_flexible_header, parts)
+
+    def _encode_bounded(self, context: Context, compiled: Encoder, response: object, parts: list[Buffer]) -> None:
+        """Encodes the answer of a request that is not small. Raises ProtocolError where it is too large, or repeats a
+        text that the version cannot carry: bytes that are no UTF-8 are answered as three times as many."""
+        try:
+            compiled(response, BoundedAnswer(self.key, parts).append)
+        except struct.error as error:
+            if context.size_bytes < MIN_LONG_TEXT_BYTES:
+                raise  # then it is no text of the client's
+            reason = "a text that it repeats is too long for an answer of this version"
+            raise ProtocolError(f"{self.key.name} v{context.version}: {reason}", offset=0) from error
 
     def _log_fault(self, context: Context, error: Exception) -> None:
         """Logs a fault of ours with its trace, but not each time, where a client repeats the request."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,15 @@ from broker.logging import Logger
 from broker.replica.replicas import Replicas
 from broker.requests import call as call_module
 from protocol.api_key import ApiKey
-from protocol.errors import ErrorCode
+from protocol.errors import MAX_MESSAGE_LENGTH, ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from protocol.messages.delete_share_group_state import DeleteShareGroupStateRequest
 from protocol.messages.delete_share_group_state import DeleteStateData as DeletedTopic
 from protocol.messages.delete_share_group_state import PartitionData as DeletedPartition
@@ -60,6 +67,11 @@ OPTIONS = {
 HELLO = ApiVersionsRequest(client_software_name="test", client_software_version="1")
 GROUPS = [f"group-{number}" for number in range(COUNT)]
 PARTITIONS = [*range(COUNT)]
+
+
+@pytest.fixture(autouse=True)
+def turns_that_end_by_count() -> None:
+    """Here they end by time: by a clock that the tests bring."""
 
 
 class Ticking:
@@ -247,3 +259,30 @@ async def test_entries_are_answered_in_their_order() -> None:
         return str(index)
 
     assert await turns.map_awaited(text, PARTITIONS) == [str(index) for index in PARTITIONS]
+
+
+async def test_a_message_that_repeats_a_long_text_is_cut(tmp_path: Path) -> None:
+    async with InProcess(tmp_path, OPTIONS) as served:
+        config = CreatableTopicConfig(name="cleanup.policy", value="x" * 32_767)
+        topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1, assignments=[], configs=[config])
+        request = CreateTopicsRequest(topics=[topic], timeout_ms=1000)
+        answer = await served.client().ask(request, 2, CreateTopicsResponse)
+        assert answer.topics[0].error_code == ErrorCode.INVALID_CONFIG
+        assert len(answer.topics[0].error_message or "") == MAX_MESSAGE_LENGTH
+
+
+async def test_a_text_that_an_answer_cannot_carry_closes_the_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twenty thousand bytes that are no text are read as sixty thousand that are."""
+    logged: list[str] = []
+    monkeypatch.setattr(Logger, "error", lambda logger, event, **fields: logged.append(event))
+    async with InProcess(tmp_path, OPTIONS) as served:
+        client = served.client()
+        body = struct.pack(">ih", 1, 20_000) + b"\xff" * 20_000
+        header = struct.pack(">hhih", ApiKey.DESCRIBE_GROUPS, 0, 1, -1)
+        client.send(struct.pack(">i", len(header) + len(body)) + header + body)
+        await until_closed(lambda: client.wire.closing)
+        assert not client.wire.sent
+        assert (await served.client().ask(HELLO, 3, ApiVersionsResponse)).error_code == 0
+    assert not logged
