@@ -57,9 +57,6 @@ class Turns:
 
     async def map(self, answer: Callable[[Entry], Answer], entries: Sequence[Entry]) -> list[Answer]:
         """Returns each entry's answer, in their order. What they answer about may change between the turns."""
-        if len(entries) <= ENTRIES:
-            await self.next()
-            return [*map(answer, entries)]
         answers: list[Answer] = []
         for some in batches(entries):
             await self.next()

@@ -89,7 +89,12 @@ class AlterPartitionManager:
     async def _send(self) -> None:
         failures = 0
         while (request := self._changes.next_request(self._broker_epoch(), self._is_pending)) is not None:
-            failures = 0 if await self._is_settled_by(request) else failures + 1
+            try:
+                failures = 0 if await self._is_settled_by(request) else failures + 1
+            except Exception as error:  # a fault of ours: ISRs have to change all the same
+                log.error("changes of in-sync replicas failed", exc_info=error)
+                self._changes.failed()
+                failures += 1
             if failures:
                 await pause(self._clock, BACKOFF.delay_ms(failures, self._draw()))
 

@@ -44,7 +44,8 @@ def follower_fetched(partition: Partition, fetch: FollowerFetch, current_leader_
     """Notes how far a follower is, which may join the ISR by that, and commit records. Raises as `check_follower` does,
     and NOT_LEADER_OR_FOLLOWER to a broker that has registered anew since (KIP-903)."""
     role = check_follower(partition, fetch.broker_id, current_leader_epoch)
-    if NO_BROKER_EPOCH != fetch.broker_epoch < partition.rules.broker_epoch(fetch.broker_id):
+    says_epoch = fetch.broker_epoch != NO_BROKER_EPOCH
+    if says_epoch and fetch.broker_epoch < partition.rules.broker_epoch(fetch.broker_id):
         raise partition.moved(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     before = role.followers[fetch.broker_id]
     follower = before.fetched(

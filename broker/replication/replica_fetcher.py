@@ -75,7 +75,7 @@ class ReplicaFetcher:
         """Fetches a partition from now on, in the epoch of its role."""
         correction = self._fetcher.follow(key_of(partition), partition.name, partition, partition.role.epoch)
         if correction is not None:
-            self._at_a_disk(self._correct(correction))
+            self._at_a_disk(correction.partition, self._correct(correction))
         self._wake()
 
     def unfollow(self, key: PartitionKey) -> None:
@@ -158,7 +158,7 @@ class ReplicaFetcher:
             if isinstance(step, Replicate):
                 self._replicate(step)
             elif isinstance(step, Correct):
-                self._at_a_disk(self._correct(step))
+                self._at_a_disk(step.partition, self._correct(step))
             else:
                 self._refused(step)
             if self._clock.monotonic_ms() - begun_ms >= TURN_MS:
@@ -172,7 +172,7 @@ class ReplicaFetcher:
             self._append(step)
         except BeginsInBatch as error:
             self._fetcher.busy(followed)
-            self._at_a_disk(self._begin_in_batch(step, error.base_offset))
+            self._at_a_disk(followed, self._begin_in_batch(step, error.base_offset))
         except (KafkaError, ProtocolError) as error:
             self._append_failed(followed, error)
         except Exception as error:  # a fault of ours in one partition is not to stop all others
@@ -184,7 +184,7 @@ class ReplicaFetcher:
                 self._reported.pop(followed.key, None)
             if partition.must_flush:  # what is fetched next acknowledges it
                 self._fetcher.busy(followed)
-                self._at_a_disk(self._flush(followed))
+                self._at_a_disk(followed, partition.flushed(self._environment.disk_work))
 
     def _append(self, step: Replicate[Partition]) -> None:
         partition = step.partition.replica
@@ -215,10 +215,24 @@ class ReplicaFetcher:
 
     # Work of a thread
 
-    def _at_a_disk(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
+    def _at_a_disk(self, followed: FollowedPartition[Partition], work: Coroutine[None, None, None]) -> None:
+        """Fetches the partition again once `work` is done, or no more where it fails."""
+        task = asyncio.get_running_loop().create_task(self._until_done(followed, work))
         self._at_disk.add(task)
         task.add_done_callback(self._at_disk.discard)
+
+    async def _until_done(self, followed: FollowedPartition[Partition], work: Coroutine[None, None, None]) -> None:
+        try:
+            await work
+        except (KafkaError, ProtocolError) as error:
+            log.warning("a replica is followed no more", partition=str(followed.name), reason=str(error))
+            self._fetcher.fail(followed)
+        except Exception as error:  # a fault of ours in one partition is not to stop all others
+            log.error("replication failed", partition=str(followed.name), exc_info=error)
+            self._fetcher.fail(followed)
+        else:
+            self._fetcher.corrected(followed)
+            self._wake()
 
     async def _correct(self, step: Correct[Partition]) -> None:
         """Cuts a log where it leaves the leader's."""
@@ -235,40 +249,14 @@ class ReplicaFetcher:
             high_watermark=high_watermark,
             epoch=followed.leader_epoch,
         )
-        try:
-            await partition.truncate(offset, followed.leader_epoch, self._environment.disk_work, fully=is_new)
-        except KafkaError as error:
-            self._lost(followed, error)
-        else:
-            self._corrected(followed)
+        await partition.truncate(offset, followed.leader_epoch, self._environment.disk_work, fully=is_new)
 
     async def _begin_in_batch(self, step: Replicate[Partition], base_offset: int) -> None:
         """Has the log begin with a batch that the leader's log begins within."""
         followed = step.partition
         disk_work, epoch = self._environment.disk_work, followed.leader_epoch
-        try:
-            await followed.replica.truncate(base_offset, epoch, disk_work, fully=True)
-            self._append(step)
-        except (KafkaError, ProtocolError) as error:
-            self._lost(followed, error)
-        else:
-            self._corrected(followed)
-
-    async def _flush(self, followed: FollowedPartition[Partition]) -> None:
-        try:
-            await followed.replica.flushed(self._environment.disk_work)
-        except KafkaError as error:
-            self._lost(followed, error)
-        else:
-            self._corrected(followed)
-
-    def _corrected(self, followed: FollowedPartition[Partition]) -> None:
-        self._fetcher.corrected(followed)
-        self._wake()
-
-    def _lost(self, followed: FollowedPartition[Partition], error: KafkaError | ProtocolError) -> None:
-        log.warning("a replica is followed no more", partition=str(followed.name), reason=str(error))
-        self._fetcher.fail(followed)
+        await followed.replica.truncate(base_offset, epoch, disk_work, fully=True)
+        self._append(step)
 
     def _tell(self, reason: str) -> None:
         """Once for each reason in a row, not at every try."""

@@ -101,11 +101,15 @@ class FollowerSession:
         if code is not ErrorCode.NONE:
             self.restart(forget=code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
             return code.name
-        answered = {
+        named = [
             PartitionKey(topic.topic_id, one.partition_index)
             for topic in response.responses
             for one in topic.partitions
-        }
+        ]
+        answered = frozenset(named)
+        if len(answered) < len(named):
+            self.restart()
+            return "it has a partition twice"
         if not answered <= self.partitions.keys():
             self.restart()
             return "it has partitions that nobody asked for"

@@ -7,6 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+import pytest
+
+from broker.logging import Logger
 from broker.peers import Address
 from broker.replica.partition import Partition
 from broker.replica.roles import Following, led_alone
@@ -157,6 +160,23 @@ async def test_a_log_that_diverges_is_cut_by_a_thread(tmp_path: Path) -> None:
         while (fetch := await broker.fetched()) is None:
             """It was forgotten while the thread was at it."""
         assert (fetch.fetch_offset, fetch.last_fetched_epoch) == (1, 1)
+
+
+async def test_a_fault_of_ours_in_a_thread_is_logged_and_ends_the_following(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logged: list[str] = []
+    monkeypatch.setattr(Logger, "error", lambda logger, event, **fields: logged.append(event))
+
+    async def truncate(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    async with FollowerBroker(tmp_path, SOON) as broker:
+        await broker.fetched(data(records=batch_at(0, "a", epoch=1) + batch_at(1, "b", epoch=2)))
+        monkeypatch.setattr(Partition, "truncate", truncate)
+        await broker.fetched(data(diverging=(1, 1)))
+        await until(lambda: logged == ["replication failed"])
+        assert broker.partition.log_end_offset == 2
 
 
 async def test_a_log_whose_next_records_are_deleted_begins_anew(tmp_path: Path) -> None:

@@ -88,6 +88,12 @@ def test_an_answer_with_partitions_of_somebody_else_is_refused(session: Follower
     assert session.is_full
 
 
+def test_an_answer_that_has_a_partition_twice_is_refused(session: FollowerSession) -> None:
+    named(session)
+    assert session.accept(answer(data(0), data(0))) is not None
+    assert session.is_full
+
+
 def test_a_full_answer_that_lacks_partitions_is_refused() -> None:
     session = FollowerSession()
     session.put(key(0), at(0))
