@@ -51,6 +51,10 @@ test: lint ## check, then the tests with real clients; about twenty minutes
 	$(TESTS) tests --ignore=tests/pipeline/spark --ignore=tests/interop/conformance
 	$(TESTS) tests/interop/conformance --installed
 
+.PHONY: test-cluster
+test-cluster: $(SETUP) ## clusters of Odradek and Apache Kafka, broken for an hour: KILLS=100 in all, SEED=1
+	$(BIN)/python -m pytest tests/interop -m cluster --timeout 3600 --cluster-kills=$(or $(KILLS),100) --cluster-seed=$(or $(SEED),1)
+
 .PHONY: soak
 soak: $(SETUP) ## kill a broker under load, CYCLES times (5000)
 	$(BIN)/python -m pytest tests/interop/test_kill.py --kill-cycles=$(or $(CYCLES),5000)

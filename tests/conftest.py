@@ -24,6 +24,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--record-frames", type=Path, metavar="DIR", help="record what clients send, for the corpus of tests/fuzz"
     )
+    parser.addoption("--cluster-kills", type=int, default=100, help="how often brokers of mixed clusters are killed")
+    parser.addoption("--cluster-seed", type=int, default=1, help="which of them, and when")
     parser.addoption("--kill-cycles", type=int, default=200, help="how often a broker under load is killed")
 
 
