@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.config.live import LiveConfig
+from broker.coordinators.neighbours import Neighbours
 from broker.replica.replicas import Replicas
 from broker.replica.topics import TopicCreator
 from coordinator.cluster.image import Image
 from coordinator.cluster.loader import MetadataLoader
+from coordinator.cluster.topics.topic import NO_LEADER
+from protocol.types import TopicPartition
 
 
 class Environment(NamedTuple):
-    """Time, options, the cluster, this broker's replicas, and the way to new topics."""
+    """Time, options, the cluster, this broker's replicas, and the ways to new topics and to other brokers."""
 
     clock: Clock
     live_config: LiveConfig
     loader: MetadataLoader
     replicas: Replicas
     topics: TopicCreator
+    neighbours: Callable[[str], Neighbours]
+    """Returns connections to the other brokers of their own, for a purpose."""
 
     @property
     def config(self) -> BrokerConfig:
@@ -31,3 +37,10 @@ class Environment(NamedTuple):
     def image(self) -> Image:
         """The cluster, as of the last committed record that is here."""
         return self.loader.image
+
+    def leader_elsewhere(self, name: TopicPartition) -> int | None:
+        """Returns the other broker that leads a partition; None where it is this one, nobody leads, or there is no such
+        partition."""
+        partition = self.image.partition(name)
+        leads_elsewhere = partition is not None and partition.leader not in (NO_LEADER, self.config.node_id)
+        return partition.leader if partition is not None and leads_elsewhere else None

@@ -1,30 +1,30 @@
 """The transaction coordinator of this broker: shards of transactional ids on the partitions of `__transaction_state`.
 
-Each shard has a task beside it that writes its markers: into the partitions of this broker straight away. Source:
-Kafka's TransactionCoordinator and TransactionMarkerChannelManager.
+Each shard has a task beside it that writes its markers. What leaders of partitions ask of the coordinator of an id goes
+to the broker that coordinates it. Source: Kafka's TransactionCoordinator and AddPartitionsToTxnManager.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from broker.config import BrokerConfig
+from broker.coordinators.add_partitions_requests import AddPartitionsRequests, PartitionQuery
 from broker.coordinators.environment import Environment
 from broker.coordinators.hosting import Coordinator, InternalTopic, ShardParts
-from broker.coordinators.markers import MarkerWriter, marker_of
-from broker.logging import get_logger
+from broker.coordinators.marker_requests import Codes, MarkerRequests
+from broker.coordinators.markers import MarkerWriter
 from broker.replica.partition import Partition
 from coordinator.cluster.producer_ids import ProducerIdPool
 from coordinator.outcome import Ticket
-from coordinator.transaction.settings import RETRY_MS, TransactionSettings
+from coordinator.transaction.settings import TransactionSettings
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
 
 if TYPE_CHECKING:  # a shard's decisions and records are imported with the first shard: a start needs none
-    from coordinator.transaction.markers import Markers
     from coordinator.transaction.records import Batch, TransactionRecord
     from coordinator.transaction.shard import TransactionOutcome, TransactionShard
     from coordinator.transaction.transaction import Producer, Transaction
@@ -34,11 +34,6 @@ Decide: TypeAlias = "Callable[[TransactionShard, Ticket[A], int], TransactionOut
 """A decision on a transactional id: (shard, ticket, now_ms) → Outcome."""
 
 FEATURE = "transaction.version"
-
-Waiting: TypeAlias = "list[tuple[TopicPartition, Coroutine[Any, Any, None]]]"
-"""Partitions with a marker that is not committed, and the coroutines that wait for it."""
-
-log = get_logger("broker.transactions")
 
 
 def topic_of(environment: Environment) -> InternalTopic:
@@ -72,7 +67,14 @@ class TransactionCoordinator(Coordinator["TransactionShard", "TransactionRecord"
         super().__init__(environment, topic_of(environment), self._make, None, self._write_timeout_ms)
         self._producer_ids = producer_ids
         self._marker_writer = marker_writer
+        self._marker_requests = MarkerRequests(environment.neighbours("txn-marker-sender"))
+        self._add_partitions_requests = AddPartitionsRequests(environment.neighbours("add-partitions-to-txn"))
         self._settings: tuple[BrokerConfig, TransactionSettings] | None = None
+
+    def stop(self) -> None:
+        super().stop()
+        self._marker_requests.stop()
+        self._add_partitions_requests.stop()
 
     def _write_timeout_ms(self, records: Sequence[TransactionRecord]) -> int:
         """Returns how long a producer waits for its coordinator's log: as long as its transactions may take."""
@@ -116,6 +118,19 @@ class TransactionCoordinator(Coordinator["TransactionShard", "TransactionRecord"
             transactional_id,
             lambda shard, ticket, _: shard.verify_partitions(transactional_id, producer, names, ticket),
         )
+
+    def coordinated_elsewhere(self, transactional_id: str) -> int | None:
+        """Returns the other broker that coordinates the id; None where its shard is here, or nobody coordinates it."""
+        index = self.partition_of(transactional_id)
+        if index in self.shards:
+            return None
+        return self.environment.leader_elsewhere(TopicPartition(self.topic.name, index))
+
+    def ask_elsewhere(self, coordinator_id: int, query: PartitionQuery) -> asyncio.Future[Codes]:
+        """Asks the other broker that coordinates an id to add partitions to its transaction, or to verify them.
+
+        The future raises KafkaError where that broker did not answer."""
+        return self._add_partitions_requests.submit(coordinator_id, query)
 
     async def end(self, transactional_id: str, producer: Producer, *, committed: bool, client_version: int) -> Producer:
         """EndTxn. Raises KafkaError."""
@@ -183,99 +198,10 @@ class TransactionCoordinator(Coordinator["TransactionShard", "TransactionRecord"
 
     async def _write_markers(self, partition: Partition, shard: TransactionShard) -> None:
         """Writes the markers of a shard's transactions as they are decided, until the shard is given up."""
+        from broker.coordinators.marker_task import MarkerTask, ShardSeat
+
         index = partition.name.partition
-        done: dict[str, list[TopicPartition]] = {}
-        under_way: set[str] = set()
-        while self.shards.get(index) is shard:
-            try:
-                work = await self.ask(index, partial(shard.write_on, done, under_way))
-            except KafkaError as error:
-                if error.code is ErrorCode.NOT_COORDINATOR:
-                    return
-                await asyncio.sleep(RETRY_MS / 1000)
-                continue
-            done = {}
-            for markers in work:
-                written: list[TopicPartition] = []
-                waiting: Waiting = []
-                try:
-                    written, waiting = self._begin(markers, partition.leader_epoch)
-                except Exception:  # the partitions come round again
-                    log.exception("markers not written", transactional_id=markers.transactional_id)
-                if waiting:
-                    under_way.add(markers.transactional_id)
-                    self._spawn(self._report(index, shard, markers.transactional_id, written, waiting, under_way))
-                else:
-                    done[markers.transactional_id] = written
-
-    def _begin(self, markers: Markers, coordinator_epoch: int) -> tuple[list[TopicPartition], Waiting]:
-        """Appends a transaction's markers to its partitions, and returns those that have it now, or do not need one any
-        more, and those that have to wait for it."""
-        from coordinator.group.records import EndTransaction
-
-        record = EndTransaction(markers.producer_id, markers.epoch, markers.committed, coordinator_epoch)
-        marker = marker_of(record, markers.transaction_version, self.environment.clock.now_ms())
-        written: list[TopicPartition] = []
-        waiting: Waiting = []
-        for name in markers.partitions:
-            try:
-                wait = self._marker_writer.begin(name, marker)
-            except KafkaError as error:
-                self._failed_marker(markers.transactional_id, name, error, written)
-                continue
-            if wait is None:
-                written.append(name)
-            else:
-                waiting.append((name, wait))
-        return written, waiting
-
-    async def _report(
-        self,
-        index: int,
-        shard: TransactionShard,
-        transactional_id: str,
-        written: list[TopicPartition],
-        waiting: Waiting,
-        under_way: set[str],
-    ) -> None:
-        """Reports markers to the shard once they are committed; meanwhile other transactions go on."""
-        results = await asyncio.gather(*(wait for _, wait in waiting), return_exceptions=True)
-        for (name, _), result in zip(waiting, results, strict=True):
-            if result is None:
-                written.append(name)
-            elif isinstance(result, KafkaError):
-                self._failed_marker(transactional_id, name, result, written)
-            elif isinstance(result, Exception):  # the partition comes round again
-                log.error("markers not written", transactional_id=transactional_id, exc_info=result)
-            else:
-                raise result
-
-        def decide(ticket: Ticket[None], now_ms: int) -> TransactionOutcome:
-            under_way.discard(transactional_id)
-            return shard.markers_written({transactional_id: written}, ticket, now_ms)
-
-        while self.shards.get(index) is shard:
-            try:
-                await self.ask(index, decide)
-            except KafkaError as error:
-                if error.code is ErrorCode.NOT_COORDINATOR:
-                    return
-                await asyncio.sleep(RETRY_MS / 1000)
-            else:
-                return
-
-    def _failed_marker(
-        self, transactional_id: str, name: TopicPartition, error: KafkaError, written: list[TopicPartition]
-    ) -> None:
-        if self._is_over(name, error):
-            written.append(name)
-        else:
-            log.warning("marker not written", transactional_id=transactional_id, partition=str(name), reason=str(error))
-
-    def _is_over(self, name: TopicPartition, error: KafkaError) -> bool:
-        """True when the transaction is over in the partition without the marker: it was deleted, or a newer epoch of
-        the producer has ended it there already, as when an administrator aborts it."""
-        if error.code is ErrorCode.INVALID_PRODUCER_EPOCH:
-            return True
-        topic = self.environment.image.topic(name.topic)
-        return topic is None or name.partition not in topic.partitions
+        seat = ShardSeat(
+            shard, partition.leader_epoch, partial(self.ask, index), lambda: self.shards.get(index) is shard
+        )
+        await MarkerTask(seat, self.environment, self._marker_writer, self._marker_requests).run()

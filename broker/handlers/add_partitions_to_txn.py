@@ -9,10 +9,12 @@ with v4.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Mapping, Sequence
 
 from broker.coordinators.translations import seen_by_producer
 from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, WRITE_TOPIC, WRITE_TRANSACTIONAL_ID, by_handler
+from broker.exchange.turns import batches
 from broker.requests.api import Api
 from broker.requests.call import Call
 from coordinator.cluster.topics.names import is_internal
@@ -37,12 +39,7 @@ Codes = Mapping[TopicPartition, ErrorCode]
 async def add_partitions_to_txn(call: Call[AddPartitionsToTxnRequest]) -> AddPartitionsToTxnResponse:
     request = call.request
     if call.version >= FIRST_BATCHED_VERSION:
-        results = [
-            AddPartitionsToTxnResult(
-                transactional_id=transaction.transactional_id, topic_results=await added(call, transaction)
-            )
-            for transaction in request.transactions
-        ]
+        results = await all_results(call, request.transactions)
         return AddPartitionsToTxnResponse(results_by_transaction=results)
     only = AddPartitionsToTxnTransaction(
         transactional_id=request.v3_and_below_transactional_id,
@@ -51,6 +48,28 @@ async def add_partitions_to_txn(call: Call[AddPartitionsToTxnRequest]) -> AddPar
         topics=request.v3_and_below_topics,
     )
     return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=await added(call, only))
+
+
+async def all_results(
+    call: Call[AddPartitionsToTxnRequest], transactions: Sequence[AddPartitionsToTxnTransaction]
+) -> list[AddPartitionsToTxnResult]:
+    """Returns the result of each transaction; none waits for the commit of another's record."""
+    if len(transactions) == 1:
+        return [await result_of(call, transactions[0])]
+    results: list[AddPartitionsToTxnResult] = []
+    turns = call.turns()
+    for some in batches(transactions):
+        results += await asyncio.gather(*(result_of(call, transaction) for transaction in some))
+        await turns.next()
+    return results
+
+
+async def result_of(
+    call: Call[AddPartitionsToTxnRequest], transaction: AddPartitionsToTxnTransaction
+) -> AddPartitionsToTxnResult:
+    return AddPartitionsToTxnResult(
+        transactional_id=transaction.transactional_id, topic_results=await added(call, transaction)
+    )
 
 
 async def added(

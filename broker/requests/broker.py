@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
@@ -13,6 +14,7 @@ from broker.coordinators.environment import Environment
 from broker.coordinators.groups import GroupCoordinator
 from broker.coordinators.hosting import KeyCoordinator
 from broker.coordinators.markers import MarkerWriter
+from broker.coordinators.neighbours import PeerNeighbours
 from broker.coordinators.shares import ShareCoordinator
 from broker.coordinators.transactions import TransactionCoordinator
 from broker.disks.work import DiskWork
@@ -70,7 +72,8 @@ class Broker:
         self.moves = Moves(logs, self.node, clock, self.disk_work)
         self.producer_ids = ProducerIdPool(self.node.allocate_producer_ids)
         self.topics = TopicCreator(self.controller, self.new_logs)
-        environment = Environment(clock, live_config, self.loader, self.replicas, self.topics)
+        neighbours = partial(PeerNeighbours, self.loader, live_config, clock)
+        environment = Environment(clock, live_config, self.loader, self.replicas, self.topics, neighbours)
         self.groups = GroupCoordinator(environment)
         self.marker_writer = MarkerWriter(environment, self.groups)
         self.transactions = TransactionCoordinator(environment, self.producer_ids, self.marker_writer)

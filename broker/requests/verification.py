@@ -2,7 +2,8 @@
 
 Producers of transactions v1 have added the partition before, which the coordinator verifies; for those of v2 it adds
 the partition now. Where the coordinator is this broker there is no wait, and the records are appended inside the
-socket's callback as others are. Source: ReplicaManager.handleProduceAppend, AddPartitionsToTxnManager.
+socket's callback as others are; where it is another, that is asked over the network. Source:
+ReplicaManager.handleProduceAppend, AddPartitionsToTxnManager.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from broker.coordinators.add_partitions_requests import PartitionQuery
 from broker.coordinators.translations import (
     PRODUCERS_BEFORE_KIP_588,
     PRODUCES,
@@ -144,6 +146,45 @@ def _begin(
     return broker.transactions.verify_partitions(transactional_id, producer, names)
 
 
+async def _asked_elsewhere(
+    broker: Broker,
+    coordinator_id: int,
+    transactional_id: str,
+    producer: Producer,
+    names: Collection[TopicPartition],
+    supports: Supports,
+) -> Errors:
+    """Has another broker add the partitions, or verify them. Raises KafkaError where it did not answer."""
+    verify_only = supports is not Supports.ADDING
+    query = PartitionQuery(transactional_id, producer, tuple(names), verify_only)
+    try:
+        codes = await broker.transactions.ask_elsewhere(coordinator_id, query)
+    except KafkaError as error:
+        if error.code is ErrorCode.UNSUPPORTED_VERSION and verify_only:
+            return {}  # nobody can verify it, as before KIP-890
+        raise
+    if ErrorCode.CONCURRENT_TRANSACTIONS in codes.values():
+        raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+    return {name: _error_of(code, supports) for name, code in codes.items() if code is not ErrorCode.NONE}
+
+
+def _error_of(code: ErrorCode, supports: Supports) -> KafkaError:
+    """Returns another broker's error as a client that supports so much understands it."""
+    if code is ErrorCode.TRANSACTION_ABORTABLE:
+        return _not_added(supports)
+    return _as_fenced(KafkaError(code))
+
+
+async def _added_or_verified(
+    broker: Broker, transactional_id: str, producer: Producer, names: Collection[TopicPartition], supports: Supports
+) -> Errors:
+    """Asks the coordinator once, wherever it is: without a wait where it is this broker. Raises KafkaError."""
+    coordinator_id = broker.transactions.coordinated_elsewhere(transactional_id)
+    if coordinator_id is not None:
+        return await _asked_elsewhere(broker, coordinator_id, transactional_id, producer, names, supports)
+    return _not_in(names, await _begin(broker, transactional_id, producer, names, supports), supports)
+
+
 async def add_or_verify(
     broker: Broker, transactional_id: str, producer: Producer, names: Collection[TopicPartition], supports: Supports
 ) -> Errors:
@@ -156,8 +197,7 @@ async def add_or_verify(
     give_up_ms = clock.monotonic_ms() + config.add_partitions_to_txn_retry_backoff_max_ms
     while True:
         try:
-            joined = await _begin(broker, transactional_id, producer, names, supports)
-            return _not_in(names, joined, supports)
+            return await _added_or_verified(broker, transactional_id, producer, names, supports)
         except KafkaError as error:
             is_ending = error.code is ErrorCode.CONCURRENT_TRANSACTIONS and supports is Supports.ADDING
             if not is_ending or clock.monotonic_ms() >= give_up_ms:
@@ -172,9 +212,13 @@ def _not_in(
     all are."""
     if verified is None or len(verified) == len(names):
         return {}
-    code = ErrorCode.INVALID_TXN_STATE if supports is Supports.OLD_ERRORS else ErrorCode.TRANSACTION_ABORTABLE
-    error = KafkaError(code, "Partition was not added to the transaction")
+    error = _not_added(supports)
     return {name: error for name in names if name not in verified}
+
+
+def _not_added(supports: Supports) -> KafkaError:
+    code = ErrorCode.INVALID_TXN_STATE if supports is Supports.OLD_ERRORS else ErrorCode.TRANSACTION_ABORTABLE
+    return KafkaError(code, "Partition was not added to the transaction")
 
 
 def _as_fenced(error: KafkaError) -> KafkaError:

@@ -1,0 +1,204 @@
+"""Beside each shard of transactional ids a task writes the markers of its decided transactions, here and elsewhere.
+
+Source: TransactionMarkerChannelManager, and the errors of TransactionMarkerRequestCompletionHandler.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
+
+from broker.coordinators.batcher import as_kafka_error
+from broker.coordinators.environment import Environment
+from broker.coordinators.marker_requests import Codes, DueMarkers, MarkerRequests
+from broker.coordinators.markers import MarkerWriter, marker_of
+from broker.logging import get_logger
+from coordinator.outcome import Ticket
+from coordinator.transaction.settings import RETRY_MS
+from protocol.errors import ErrorCode, KafkaError
+from protocol.types import TopicPartition
+
+if TYPE_CHECKING:
+    from coordinator.transaction.markers import Markers
+    from coordinator.transaction.shard import TransactionOutcome, TransactionShard
+
+A = TypeVar("A")
+
+OVER: Final = frozenset(
+    {ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.UNSUPPORTED_VERSION}
+)
+"""Errors of a partition that needs the marker no more: a newer epoch of the producer has ended the transaction there
+already, as when an administrator aborts it; or no transaction can have been written to it."""
+
+log = get_logger("broker.transactions")
+
+
+class WaitingMarkers(NamedTuple):
+    """Partitions whose marker is under way, and what their codes come from. It may raise KafkaError."""
+
+    names: tuple[TopicPartition, ...]
+    codes: Awaitable[Codes]
+
+
+class Ask(Protocol):
+    """Has a shard decide, and returns the answer. Raises KafkaError."""
+
+    def __call__(self, decision: Callable[[Ticket[A], int], TransactionOutcome]) -> Awaitable[A]: ...
+
+
+class ShardSeat(NamedTuple):
+    """A shard of a coordinator, as its markers are told to it."""
+
+    shard: TransactionShard
+    coordinator_epoch: int
+    """The leader epoch of its partition, by which partitions know a coordinator of the past."""
+    ask: Ask
+    is_hosted: Callable[[], bool]
+
+
+class MarkerTask:
+    """Writes the markers of one shard, until the shard is given up."""
+
+    def __init__(
+        self, seat: ShardSeat, environment: Environment, writer: MarkerWriter, requests: MarkerRequests
+    ) -> None:
+        self._seat = seat
+        self._environment = environment
+        self._writer = writer
+        self._requests = requests
+        self._under_way: set[str] = set()
+        self._reports: set[asyncio.Task[None]] = set()
+        self._problems: dict[tuple[str, TopicPartition], ErrorCode] = {}
+        """The last error of each marker that has one: it is logged once, not at every try."""
+
+    async def run(self) -> None:
+        """Asks the shard what to write, over and over."""
+        try:
+            await self._run()
+        finally:
+            for report in self._reports:
+                report.cancel()
+
+    async def _run(self) -> None:
+        seat = self._seat
+        done: dict[str, list[TopicPartition]] = {}
+        while seat.is_hosted():
+            try:
+                work: list[Markers] = await seat.ask(partial(seat.shard.write_on, done, self._under_way))
+            except KafkaError as error:
+                if error.code is ErrorCode.NOT_COORDINATOR:
+                    return
+                await asyncio.sleep(RETRY_MS / 1000)
+                continue
+            done = {}
+            for markers in work:
+                codes, waiting = self._begin(markers)
+                if waiting:
+                    self._under_way.add(markers.transactional_id)
+                    self._spawn(self._report(markers, codes, waiting))
+                elif (written := self._settled(markers, codes)) is not None:
+                    done[markers.transactional_id] = written
+
+    def _spawn(self, report: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(report)
+        self._reports.add(task)
+        task.add_done_callback(self._reports.discard)
+
+    def _begin(self, markers: Markers) -> tuple[dict[TopicPartition, ErrorCode], list[WaitingMarkers]]:
+        """Appends a transaction's markers to its partitions here, and has those elsewhere sent. Returns the codes that
+        are known by now, and what is waited for."""
+        from coordinator.group.records import EndTransaction
+
+        epoch = self._seat.coordinator_epoch
+        record = EndTransaction(markers.producer_id, markers.epoch, markers.committed, epoch)
+        marker = marker_of(record, markers.transaction_version, self._environment.clock.now_ms())
+        codes: dict[TopicPartition, ErrorCode] = {}
+        waiting: list[WaitingMarkers] = []
+        elsewhere: dict[int, list[TopicPartition]] = {}
+        for name in markers.partitions:
+            try:
+                wait = self._writer.begin(name, marker)
+            except KafkaError as error:
+                leader = self._environment.leader_elsewhere(name)
+                if leader is None:
+                    codes[name] = error.code
+                else:
+                    elsewhere.setdefault(leader, []).append(name)
+            except Exception:  # the partition comes round again
+                log.exception("marker not written", transactional_id=markers.transactional_id, partition=str(name))
+                codes[name] = ErrorCode.UNKNOWN_SERVER_ERROR
+            else:
+                if wait is None:
+                    codes[name] = ErrorCode.NONE
+                else:
+                    waiting.append(WaitingMarkers((name,), committed(name, wait)))
+        for leader, names in elsewhere.items():
+            due = DueMarkers(markers._replace(partitions=tuple(names)), epoch)
+            waiting.append(WaitingMarkers(due.markers.partitions, self._requests.submit(leader, due)))
+        return codes, waiting
+
+    async def _report(
+        self, markers: Markers, codes: dict[TopicPartition, ErrorCode], waiting: list[WaitingMarkers]
+    ) -> None:
+        """Reports markers to the shard once they are committed; meanwhile other transactions go on."""
+        results = await asyncio.gather(*(waits.codes for waits in waiting), return_exceptions=True)
+        for waits, result in zip(waiting, results, strict=True):
+            codes.update(result if isinstance(result, Mapping) else self._all_failed(markers, waits.names, result))
+        written = self._settled(markers, codes)
+        if written is None:
+            return
+
+        def decide(ticket: Ticket[None], now_ms: int) -> TransactionOutcome:
+            self._under_way.discard(markers.transactional_id)
+            return self._seat.shard.markers_written({markers.transactional_id: written}, ticket, now_ms)
+
+        while self._seat.is_hosted():
+            try:
+                await self._seat.ask(decide)
+            except KafkaError as error:
+                if error.code is ErrorCode.NOT_COORDINATOR:
+                    return
+                await asyncio.sleep(RETRY_MS / 1000)
+            else:
+                return
+
+    def _all_failed(self, markers: Markers, names: Iterable[TopicPartition], error: BaseException) -> Codes:
+        if not isinstance(error, Exception):
+            raise error
+        if not isinstance(error, KafkaError):  # the partitions come round again
+            log.error("markers not written", transactional_id=markers.transactional_id, exc_info=error)
+        return dict.fromkeys(names, as_kafka_error(error).code)
+
+    def _settled(self, markers: Markers, codes: Codes) -> list[TopicPartition] | None:
+        """Returns the partitions that have their marker, or need none any more; the others come round again. None where
+        a partition knows a newer coordinator: this one is of the past, and ends nothing any more."""
+        transactional_id = markers.transactional_id
+        written: list[TopicPartition] = []
+        for name, code in codes.items():
+            if code is ErrorCode.NONE or self._is_over(name, code):
+                written.append(name)
+                self._problems.pop((transactional_id, name), None)
+            elif self._problems.get((transactional_id, name)) is not code:
+                self._problems[transactional_id, name] = code
+                log.warning(
+                    "marker not written", transactional_id=transactional_id, partition=str(name), reason=code.name
+                )
+        if ErrorCode.TRANSACTION_COORDINATOR_FENCED in codes.values():
+            self._under_way.add(transactional_id)  # the shard asks for these no more
+            return None
+        return written
+
+    def _is_over(self, name: TopicPartition, code: ErrorCode) -> bool:
+        """True when the transaction is over in the partition without the marker, or the partition is deleted."""
+        return code in OVER or self._environment.image.partition(name) is None
+
+
+async def committed(name: TopicPartition, wait: Coroutine[Any, Any, None]) -> Codes:
+    """Returns the partition's code once its marker is committed, or cannot be."""
+    try:
+        await wait
+    except KafkaError as error:
+        return {name: error.code}
+    return {name: ErrorCode.NONE}
