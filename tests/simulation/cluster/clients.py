@@ -1,0 +1,279 @@
+"""Clients of the cluster: they find leaders by Metadata, on connections of their own, and try again as real ones do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import NamedTuple, TypeVar
+
+from broker.peers.address import Address
+from broker.peers.backoff import Backoff
+from broker.peers.pool import Peer
+from broker.peers.settings import Settings
+from protocol.errors import ErrorCode, ProtocolError, error_code
+from protocol.messages.fetch import FetchResponse, PartitionData
+from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from protocol.peer_errors import PeerError, PeerUnavailable
+from protocol.records.batch import iter_batches
+from protocol.records.building import build
+from protocol.records.record import Record, read_records
+from protocol.types import TopicPartition
+from tests.broker.asking import fetch_request
+from tests.simulation.cluster.history import Breach
+from tests.simulation.cluster.processes import Process
+from tests.simulation.cluster.surroundings import Surroundings
+from tests.simulation.virtual_time import VirtualClock
+
+R = TypeVar("R")
+
+REQUEST_MS = 700
+SETTINGS = Settings(connect_timeout_ms=300, backoff=Backoff(initial_ms=20, max_ms=100))
+PAUSE_S = 0.15
+FETCH_WAIT_MS = 200
+BY_NAME = 12
+"""The newest version of Produce and of Fetch that names topics."""
+LATEST = -1
+NO_LEADER = -1
+
+
+class NoAnswer(Exception):
+    """Nobody knows what became of a request."""
+
+
+class Sent(NamedTuple):
+    """The answer to a batch; an offset below 0 where there is none."""
+
+    code: ErrorCode
+    base_offset: int = -1
+
+
+class Client:
+    """A process with connections to all brokers."""
+
+    def __init__(self, world: Surroundings, hosts: Mapping[int, str], name: str) -> None:
+        """`hosts` of all brokers, by their ids."""
+        self.world = world
+        self.name = name
+        self.history = world.history
+        self.process = Process(name, world.loop)
+        self.node_ids = [*hosts]
+        self._peers = {
+            node_id: Peer(Address(host, 9092), SETTINGS, VirtualClock(), world.dice.random)
+            for node_id, host in hosts.items()
+        }
+        self._leaders: dict[TopicPartition, int] = {}
+
+    async def pause(self) -> None:
+        await asyncio.sleep(self.world.dice.expovariate(1 / PAUSE_S))
+
+    async def ask(self, node_id: int, request: object, response: type[R], max_version: int = 1 << 15) -> R:
+        """Raises NoAnswer."""
+        try:
+            return await self._peers[node_id].send(
+                request, response, timeout_ms=REQUEST_MS, max_version=max_version, max_dials=1
+            )
+        except (PeerError, ProtocolError) as error:
+            if isinstance(error, ProtocolError):
+                self.history.breach(Breach.FAULT, f"{self.name}: {error}")
+            raise NoAnswer(isinstance(error, PeerUnavailable)) from error
+
+    async def leader(self, partition: TopicPartition) -> int:
+        """Returns who leads, as some broker knows it. Raises NoAnswer."""
+        leader_id = self._leaders.get(partition)
+        if leader_id is not None:
+            return leader_id
+        node_id = self.world.dice.choice(self.node_ids)
+        request = MetadataRequest(topics=[MetadataRequestTopic(name=partition.topic)], allow_auto_topic_creation=False)
+        answer = await self.ask(node_id, request, MetadataResponse)
+        for topic in answer.topics:
+            for one in topic.partitions:
+                if one.leader_id != NO_LEADER:
+                    self._leaders[TopicPartition(partition.topic, one.partition_index)] = one.leader_id
+        leader = self._leaders.get(partition)
+        if leader is None:
+            await self.pause()
+            raise NoAnswer
+        return leader
+
+    def forget_leader(self, partition: TopicPartition) -> None:
+        self._leaders.pop(partition, None)
+
+    # Records
+
+    async def send(self, partition: TopicPartition, records: bytes, acks: int) -> Sent:
+        """Sends a batch once. Raises NoAnswer."""
+        data = [PartitionProduceData(index=partition.partition, records=records)]
+        topics = [TopicProduceData(name=partition.topic, partition_data=data)]
+        request = ProduceRequest(acks=acks, timeout_ms=REQUEST_MS - 100, topic_data=topics)
+        leader = await self.leader(partition)
+        try:
+            answer = await self.ask(leader, request, ProduceResponse, BY_NAME)
+        except NoAnswer:
+            self.forget_leader(partition)
+            raise
+        data_of: PartitionProduceResponse = answer.responses[0].partition_responses[0]
+        code = error_code(data_of.error_code)
+        if code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+            self.forget_leader(partition)
+        return Sent(code, data_of.base_offset)
+
+    async def fetch(self, partition: TopicPartition, offset: int, *, committed: bool) -> PartitionData:
+        """Raises NoAnswer."""
+        leader = await self.leader(partition)
+        request = fetch_request(
+            partition.topic, offset, partitions=(partition.partition,), max_wait_ms=FETCH_WAIT_MS, max_bytes=2_000
+        )
+        request.isolation_level = int(committed)
+        try:
+            answer = await self.ask(leader, request, FetchResponse, BY_NAME)
+        except NoAnswer:
+            self.forget_leader(partition)
+            raise
+        data: PartitionData = answer.responses[0].partitions[0]
+        if data.error_code:
+            self.forget_leader(partition)
+        return data
+
+    async def end_offset(self, partition: TopicPartition) -> int | None:
+        """Returns the offset behind what is committed; None where a leader does not say. Raises NoAnswer."""
+        named = [ListOffsetsPartition(partition_index=partition.partition, timestamp=LATEST)]
+        request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=partition.topic, partitions=named)])
+        answer = await self.ask(await self.leader(partition), request, ListOffsetsResponse, 9)
+        data = answer.topics[0].partitions[0]
+        if data.error_code:
+            self.forget_leader(partition)
+            return None
+        return data.offset
+
+
+def values_of(name: str, first: int, count: int) -> list[bytes]:
+    return [f"{name}:{number}".encode() for number in range(first, first + count)]
+
+
+async def produce(client: Client, partition: TopicPartition, acks: int) -> None:
+    """A producer without sequences: what nobody answered it sends no more."""
+    world, number = client.world, 0
+    while not world.is_calm:
+        values = values_of(client.name, number, world.dice.randint(1, 3))
+        number += len(values)
+        records = bytes(build([Record(timestamp=VirtualClock().now_ms(), value=value) for value in values]))
+        try:
+            sent = await client.send(partition, records, acks)
+        except NoAnswer:
+            client.history.counts["unanswered"] += 1
+        else:
+            client.history.note(client.name, number, sent.code.name, sent.base_offset)
+            client.history.counts[sent.code.name] += 1
+            if sent.code is ErrorCode.NONE:
+                client.history.acked(partition, sent.base_offset, values, for_all=acks == -1)
+        await client.pause()
+
+
+async def consume(client: Client, partition: TopicPartition, *, committed: bool) -> None:
+    """A consumer from the start on, to whom offsets never go back."""
+    history, offset = client.history, 0
+    while True:
+        try:
+            data = await client.fetch(partition, offset, committed=committed)
+        except NoAnswer:
+            await client.pause()
+            continue
+        code = error_code(data.error_code)
+        if code is ErrorCode.OFFSET_OUT_OF_RANGE:
+            history.breach(Breach.BACK, f"{client.name}, {partition}: offset {offset} is out of range")
+            return
+        if code is not ErrorCode.NONE:
+            history.counts[f"fetch {code.name}"] += 1
+            await client.pause()
+            continue
+        if data.records:
+            offset = _read(client, partition, data, offset)
+            history.note(client.name, offset)
+        await asyncio.sleep(0.01)
+
+
+def _read(client: Client, partition: TopicPartition, data: PartitionData, offset: int) -> int:
+    records = memoryview(data.records or b"")
+    for position, header in iter_batches(records):
+        for record in read_records(records, position, header):
+            if record.offset >= offset and not header.is_control:
+                client.history.saw(partition, record.offset, record.value or b"")
+        offset = max(offset, header.next_offset)
+    return offset
+
+
+async def list_ends(client: Client, partition: TopicPartition) -> None:
+    """A client for whom the end never goes back (KIP-207)."""
+    last = 0
+    while True:
+        try:
+            end = await client.end_offset(partition)
+        except NoAnswer:
+            client.forget_leader(partition)
+            end = None
+        if end is not None:
+            client.history.counts["ends"] += 1
+            if end < last:
+                client.history.breach(Breach.BACK, f"{partition}: the end was {last}, and is {end}")
+            last = end
+        await client.pause()
+
+
+async def produce_idempotently(client: Client, partition: TopicPartition) -> None:
+    """A producer that sends a batch until it knows where it is."""
+    world, history, number = client.world, client.history, 0
+    producer = await _producer_id(client)
+    sent_values = history.idempotent[partition].setdefault(f"{client.name}:".encode(), [])
+    sequence = 0
+    while not world.is_calm:
+        values = values_of(client.name, number, world.dice.randint(1, 3))
+        number += len(values)
+        sent_values += values
+        made = [Record(timestamp=VirtualClock().now_ms(), value=value) for value in values]
+        records = bytes(build(made, producer_id=producer[0], producer_epoch=producer[1], base_sequence=sequence))
+        sequence += len(values)
+        while True:
+            try:
+                sent = await client.send(partition, records, -1)
+            except NoAnswer:
+                await client.pause()
+                continue
+            history.note(client.name, number, sent.code.name, sent.base_offset)
+            history.counts[f"idempotent {sent.code.name}"] += 1
+            if sent.code is ErrorCode.NONE:
+                history.acked(partition, sent.base_offset, values, for_all=True)
+                break
+            if sent.code in (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID):
+                history.breach(Breach.TWICE, f"{client.name}, {partition}: {sent.code.name}")
+                return
+            await client.pause()
+        await client.pause()
+
+
+async def _producer_id(client: Client) -> tuple[int, int]:
+    """Returns a producer id and epoch, of any broker."""
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
+    while True:
+        node_id = client.world.dice.choice(client.node_ids)
+        try:
+            answer = await client.ask(node_id, request, InitProducerIdResponse)
+        except NoAnswer:
+            await client.pause()
+            continue
+        if not answer.error_code:
+            return answer.producer_id, answer.producer_epoch
+        await client.pause()

@@ -1,0 +1,214 @@
+"""The controller's process: our own controller over its log, sessions of brokers, and the ways to and from brokers.
+
+Brokers ask by `Channel`, over the network's links; committed batches come to them late, one after the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from broker.metadata.local_controller import LocalController
+from broker.metadata.opening import Metadata, MetadataSettings, open_metadata
+from coordinator.cluster.brokers.heartbeat import YES
+from coordinator.cluster.brokers.info import Endpoint
+from coordinator.cluster.decided import Decided
+from coordinator.cluster.image import Image
+from coordinator.cluster.loader import MetadataLoader
+from coordinator.cluster.options import ClusterOptions
+from coordinator.cluster.partitions.changes import Departure, PartitionChanges, in_sync
+from coordinator.cluster.record import MetadataBatch
+from protocol.errors import ErrorCode, KafkaError
+from protocol.metadata_records.nodes import BrokerRegistrationChangeRecord
+from tests.simulation.cluster.altering import alter_partition
+from tests.simulation.cluster.disk import LifeDisk
+from tests.simulation.cluster.processes import Process, current
+from tests.simulation.cluster.surroundings import Surroundings
+from tests.simulation.faulty_disk import Crash, FaultyDisk
+from tests.simulation.virtual_time import InlineWorkers, VirtualClock
+
+HOST = "controller"
+NODE_ID = 100
+CLUSTER_ID = "simulated-cluster-idAA"
+DATA = "/data"
+SESSION_S = 1.5
+LOOKS_PER_SESSION = 5
+ANSWER_WITHIN_S = 1.0
+"""The time for an answer of the controller, for most requests."""
+
+OPTIONS = ClusterOptions(
+    node_id=NODE_ID,
+    controller_listener=Endpoint("CONTROLLER", HOST, 9093),
+    default_replication_factor=3,
+    min_insync_replicas=2,
+)
+
+
+class ControllerNode:
+    """The controller over all of its lives."""
+
+    def __init__(self, world: Surroundings) -> None:
+        self.world = world
+        self.dice = dice = world.dice
+        self.disk = FaultyDisk(dice)
+        self.disk.mkdir(DATA)
+        self.batches: list[MetadataBatch] = []
+        """All that was ever committed."""
+        self.process: Process
+        self.controller: LocalController
+        self.metadata: Metadata
+        self._sessions: dict[int, float] = {}
+        """Of unfenced brokers, when they end."""
+        self._observers: list[asyncio.Future[None]] = []
+
+    @property
+    def image(self) -> Image:
+        """The cluster as it is."""
+        return self.metadata.image
+
+    @property
+    def is_alive(self) -> bool:
+        return not self.process.is_dead
+
+    def start(self) -> None:
+        """Begins a process, which goes on with the log of the one before."""
+        loop = self.world.loop
+        while True:
+            self.process = Process(HOST, loop, self._died)
+            try:
+                self.process.context.run(self._open, self.process)
+            except Crash:
+                continue
+            break
+        self.process.spawn(self._end_sessions())
+
+    def _open(self, process: Process) -> None:
+        self.metadata = metadata = open_metadata(
+            MetadataSettings(log_dirs=(DATA,), options=OPTIONS, cluster_id=CLUSTER_ID),
+            disk=LifeDisk(self.disk, process),
+            clock=VirtualClock(),
+            worker=InlineWorkers(),
+            random_bytes=self.dice.randbytes,
+            on_failure=self.world.failed,
+        )
+        committed = [batch for batch in metadata.metadata_log.batches(0) if batch.records]
+        before = len(self.batches)
+        assert [one.records for one in committed[:before]] == [one.records for one in self.batches], "metadata changed"
+        for batch in committed[before:]:
+            self._committed(batch)
+        metadata.metadata_log.listen(self._committed)
+        assert isinstance(metadata.controller, LocalController)
+        self.controller = metadata.controller
+        now_s = self.world.loop.time()
+        self._sessions = {
+            broker.broker_id: now_s + SESSION_S for broker in self.image.brokers.values() if not broker.fenced
+        }
+
+    def _died(self, _: Process) -> None:
+        self.disk.crash(power=False)
+
+    def _committed(self, batch: MetadataBatch) -> None:
+        if not batch.records:
+            return
+        self.batches.append(batch)
+        self.world.history.note_metadata(batch)
+        observers, self._observers = self._observers, []
+        for observer in observers:
+            if not observer.done():
+                observer.set_result(None)
+
+    # Sessions
+
+    async def _end_sessions(self) -> None:
+        while True:
+            await asyncio.sleep(SESSION_S / LOOKS_PER_SESSION)
+            now_s = self.world.loop.time()
+            for broker_id in [one for one, ends_s in self._sessions.items() if ends_s < now_s]:
+                del self._sessions[broker_id]
+                await self.decide(partial(fence, broker_id, self.controller))
+
+    async def decide(self, decision: Callable[[Image], Decided[Any]]) -> Any:
+        """Decides as the controller does on its own."""
+        return await self.controller._decide(decision)
+
+    # Requests
+
+    async def answer(self, name: str, arguments: tuple[Any, ...]) -> Any:
+        """Carries out a request of a broker."""
+        if name == "alter_partition":
+            return await self.decide(lambda state: alter_partition(state, arguments[0], self.controller._configs))
+        answer = await getattr(self.controller, name)(*arguments)
+        if name == "broker_heartbeat":
+            broker_id, ends_s = arguments[0].broker_id, self.world.loop.time() + SESSION_S
+            if answer.is_fenced:
+                self._sessions.pop(broker_id, None)
+            else:
+                self._sessions[broker_id] = ends_s
+        return answer
+
+    async def observe(self, loader: MetadataLoader) -> None:
+        """Brings a broker all that is committed, as the link to it allows."""
+        position, host, network = 0, current().host, self.world.network
+        while True:
+            if position == len(self.batches):
+                observer = asyncio.get_running_loop().create_future()
+                self._observers.append(observer)
+                await observer
+            end = len(self.batches)
+            if not network.is_calm and self.dice.random() < 0.3:
+                end = self.dice.randint(position + 1, end)
+            await network.passed(HOST, host)
+            for batch in self.batches[position:end]:
+                loader.commit(batch)
+            position = end
+
+
+class Channel:
+    """A broker's way to the controller: a `coordinator.cluster.controller.Controller`, and AlterPartition."""
+
+    def __init__(self, node: ControllerNode) -> None:
+        self._node = node
+
+    def __getattr__(self, name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
+        async def ask(*arguments: Any) -> Any:
+            answering = asyncio.ensure_future(self._carried(name, arguments))
+            await asyncio.wait([answering], timeout=ANSWER_WITHIN_S)
+            if not answering.done():
+                answering.cancel()
+                raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"no answer to {name}")
+            return answering.result()
+
+        return ask
+
+    async def _carried(self, name: str, arguments: tuple[Any, ...]) -> Any:
+        node, network, host = self._node, self._node.world.network, current().host
+        await network.passed(host, HOST)
+        if not node.is_alive or network.is_lost():
+            await asyncio.sleep(ANSWER_WITHIN_S)
+        task = node.process.spawn(node.answer(name, arguments))
+        if network.is_lost():  # the request comes twice
+            node.process.spawn(ignored(node.answer(name, arguments)))
+        answer = await asyncio.shield(task)
+        await network.passed(HOST, host)
+        if network.is_lost():
+            await asyncio.sleep(ANSWER_WITHIN_S)
+        return answer
+
+
+async def ignored(work: Coroutine[Any, Any, Any]) -> None:
+    """Nobody waits for the answer to a copy."""
+    with suppress(KafkaError):
+        await work
+
+
+def fence(broker_id: int, controller: LocalController, image: Image) -> Decided[None]:
+    """A broker whose session is over is in sync with nothing, and leads nothing."""
+    broker = image.brokers[broker_id]
+    if broker.fenced:
+        return Decided((), None)
+    change = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker.epoch, fenced=YES)
+    changes = PartitionChanges(image, controller._configs)
+    return Decided([*changes.updates(in_sync(image, broker_id), Departure(removed=broker_id)), change], None)

@@ -1,0 +1,216 @@
+"""The history of a cluster, and what must hold of it: as in Jepsen's workload for Kafka, and as brokers promise."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+from itertools import pairwise
+from typing import NamedTuple
+
+from broker.replica.partition import Partition
+from coordinator.cluster.image import Image
+from coordinator.cluster.record import MetadataBatch
+from protocol.records.batch import iter_batches
+from protocol.records.record import read_records
+from protocol.types import TopicPartition
+from tests.simulation.cluster.processes import ClusterLoop
+
+READ_BYTES = 1 << 20
+
+
+class Breach(Enum):
+    """The things that must never happen."""
+
+    LOST = "a record that was acknowledged by all in-sync replicas is lost"
+    DIVERGED = "two replicas have different records below their high watermarks"
+    BACK = "an offset went back"
+    CHANGED = "a consumer read one thing at an offset, and another one was there"
+    TWICE = "a record of an idempotent producer is there twice, or out of its order"
+    TWO_LEADERS = "two brokers led a partition in the same epoch"
+    ISR = "a replica is in sync that is not assigned"
+    BEYOND = "a high watermark is beyond the log's end"
+    FAULT = "a fault of ours"
+    STUCK = "the cluster did not come to rest"
+
+
+class Breached(NamedTuple):
+    """A breach, and where."""
+
+    breach: Breach
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.breach.value}: {self.what}"
+
+
+class Acknowledged(NamedTuple):
+    """A record that its producer was told of."""
+
+    value: bytes
+    for_all: bool
+
+
+class Entry(NamedTuple):
+    """A record as a log has it."""
+
+    offset: int
+    leader_epoch: int
+    value: bytes
+    producer_id: int
+    is_control: bool
+
+
+class History:
+    """Grows as the world goes on; `breaches` are what was wrong."""
+
+    def __init__(self, loop: ClusterLoop) -> None:
+        self._loop = loop
+        self.breaches: list[Breached] = []
+        self.counts: Counter[str] = Counter()
+        self.trace: list[tuple[object, ...]] = []
+        self.acknowledged: dict[TopicPartition, dict[int, Acknowledged]] = defaultdict(dict)
+        self.consumed: dict[TopicPartition, dict[int, bytes]] = defaultdict(dict)
+        """The records that consumers read, by offset."""
+        self.idempotent: dict[TopicPartition, dict[bytes, list[bytes]]] = defaultdict(dict)
+        """The records that idempotent producers sent, in their order, by producer."""
+        self.committed: dict[TopicPartition, dict[int, bytes]] = defaultdict(dict)
+        """Batches below any high watermark, by base offset."""
+        self._checked: dict[tuple[int, TopicPartition], int] = {}
+        self._leaders: dict[tuple[TopicPartition, int], int] = {}
+        self._image = Image("")
+
+    def breach(self, breach: Breach, what: str) -> None:
+        self.breaches.append(Breached(breach, what))
+
+    def note(self, *event: object) -> None:
+        """Adds to the trace, which is the same for the same seed."""
+        self.trace.append((round(self._loop.time(), 6), *event))
+
+    # Metadata
+
+    def note_metadata(self, batch: MetadataBatch) -> None:
+        """The controller has committed records."""
+        for record in batch.records:
+            self._image.apply(record)
+        for topic in self._image.topics():
+            for index, partition in topic.partitions.items():
+                if not set(partition.isr) <= set(partition.replicas):
+                    self.breach(Breach.ISR, f"{topic.name}-{index}: {partition}")
+
+    # Clients
+
+    def acked(self, partition: TopicPartition, base_offset: int, values: list[bytes], *, for_all: bool) -> None:
+        """A producer was told where its records are."""
+        self.counts["acknowledged by all" if for_all else "acknowledged by one"] += 1
+        for offset, value in enumerate(values, base_offset):
+            before = self.acknowledged[partition].get(offset)
+            if for_all and before is not None and before.for_all and before.value != value:
+                self.breach(Breach.LOST, f"{partition}: offset {offset} was given to {before.value!r} and {value!r}")
+            if for_all or before is None:
+                self.acknowledged[partition][offset] = Acknowledged(value, for_all)
+
+    def saw(self, partition: TopicPartition, offset: int, value: bytes) -> None:
+        """A consumer read a record."""
+        self.counts["consumed"] += 1
+        before = self.consumed[partition].setdefault(offset, value)
+        if before != value:
+            self.breach(Breach.CHANGED, f"{partition}: offset {offset} was {before!r}, and is {value!r}")
+
+    # Replicas
+
+    def leads(self, node_id: int, partition: Partition) -> None:
+        """A broker leads a partition, as far as it knows."""
+        leader = self._leaders.setdefault((partition.name, partition.leader_epoch), node_id)
+        if leader != node_id:
+            what = f"{partition.name}: {leader} and {node_id} in epoch {partition.leader_epoch}"
+            self.breach(Breach.TWO_LEADERS, what)
+
+    def forget_replicas(self, node_id: int) -> None:
+        """A broker has died: its high watermarks may be older when it comes back."""
+        for key in [key for key in self._checked if key[0] == node_id]:
+            del self._checked[key]
+
+    def check(self, replicas: Mapping[int, Iterable[Partition]]) -> None:
+        """Looks at the replicas of brokers that live, by broker."""
+        for node_id, partitions in replicas.items():
+            for partition in partitions:
+                if partition.truncation is None and not partition.gone:
+                    self._check_replica(node_id, partition)
+
+    def _check_replica(self, node_id: int, partition: Partition) -> None:
+        if partition.leads:
+            self.leads(node_id, partition)
+        high_watermark, end = partition.high_watermark, partition.log_end_offset
+        if high_watermark > end:
+            self.breach(Breach.BEYOND, f"broker {node_id}, {partition.name}: {high_watermark} > {end}")
+            return
+        key = (node_id, partition.name)
+        checked = self._checked.get(key, 0)
+        if high_watermark < checked:
+            self.breach(Breach.BACK, f"broker {node_id}, {partition.name}: high watermark {checked} → {high_watermark}")
+        committed = self.committed[partition.name]
+        for base, batch in batches(partition, max(checked, partition.log_start_offset), high_watermark):
+            before = committed.setdefault(base, batch)
+            if before != batch:
+                self.breach(Breach.DIVERGED, f"broker {node_id}, {partition.name}: offset {base}")
+        self._checked[key] = high_watermark
+
+    # At the end
+
+    def check_end(self, replicas: Mapping[int, Iterable[Partition]]) -> None:
+        """Everybody is up, in sync, and has everything: nothing is missing."""
+        self.check(replicas)
+        logs: dict[TopicPartition, dict[int, Entry]] = {}
+        bytes_of: dict[TopicPartition, tuple[int, dict[int, bytes]]] = {}
+        for node_id, partitions in replicas.items():
+            for partition in partitions:
+                start, end = partition.log_start_offset, partition.log_end_offset
+                content = dict(batches(partition, start, end))
+                other = bytes_of.setdefault(partition.name, (node_id, content))
+                if other[1] != content:
+                    self.breach(Breach.DIVERGED, f"{partition.name}: brokers {other[0]} and {node_id} at the end")
+                if partition.leads:
+                    logs[partition.name] = {entry.offset: entry for entry in entries(partition, start, end)}
+        for name, log in logs.items():
+            self._check_contents(name, log)
+
+    def _check_contents(self, name: TopicPartition, log: dict[int, Entry]) -> None:
+        for offset, acked in self.acknowledged[name].items():
+            if acked.for_all and (offset not in log or log[offset].value != acked.value):
+                self.breach(Breach.LOST, f"{name}: offset {offset}, {acked.value!r}; there is {log.get(offset)}")
+        for offset, value in self.consumed[name].items():
+            if offset not in log or log[offset].value != value:
+                self.breach(Breach.CHANGED, f"{name}: offset {offset}, {value!r} was read; there is {log.get(offset)}")
+        values = [entry.value for entry in log.values() if not entry.is_control]
+        for producer, sent in self.idempotent[name].items():
+            there = [value for value in values if value.startswith(producer)]
+            places = {value: place for place, value in enumerate(sent)}
+            order = [places[value] for value in there]
+            if any(later <= earlier for earlier, later in pairwise(order)):
+                self.breach(Breach.TWICE, f"{name}: {there}")
+
+
+def batches(partition: Partition, offset: int, end: int) -> Iterator[tuple[int, bytes]]:
+    """Yields base offset and bytes of the batches from an offset on."""
+    while offset < end:
+        parts = partition.read_all(offset, READ_BYTES).parts
+        if not parts:
+            return
+        for part in parts:
+            for position, header in iter_batches(part):
+                if header.base_offset >= end:
+                    return
+                yield header.base_offset, bytes(part[position : position + header.size_bytes])
+                offset = header.next_offset
+
+
+def entries(partition: Partition, offset: int, end: int) -> Iterator[Entry]:
+    """Yields the records from an offset on."""
+    for _, data in batches(partition, offset, end):
+        for position, header in iter_batches(memoryview(data)):
+            for record in read_records(memoryview(data), position, header):
+                yield Entry(
+                    record.offset, header.partition_leader_epoch, record.value or b"", header.producer_id,
+                    header.is_control,
+                )  # fmt: skip

@@ -1,0 +1,222 @@
+"""A network of hosts: streams that deliver in order and late, connections that are lost, links that are cut and heal.
+
+What is on its way while a link is cut arrives when it heals, unless the connection was given up by then, so that
+requests of long ago come late. Loss is the loss of a connection, as TCP has it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from functools import partial
+from random import Random
+from typing import Any
+
+from tests.simulation.cluster.processes import ClusterLoop, Process
+
+DELAY_S = 0.001
+"""The average time that bytes are on their way."""
+
+SLOW = 0.02
+"""The probability that something takes a hundred times as long."""
+
+
+class Stream(asyncio.Transport):
+    """One side of a connection."""
+
+    def __init__(self, network: Network, process: Process, protocol: Any, peername: str) -> None:
+        super().__init__()
+        self.process = process
+        self.other: Stream
+        self.protocol = protocol
+        self._network = network
+        self._peername = peername
+        self._closing = False
+        self._lost = False
+        self._arrives_s = 0.0
+        self._reading = True
+        self._unread: list[Callable[[], None]] = []
+
+    # As protocols see it
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return (self._peername, 1) if name == "peername" else default
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None: ...
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def is_closing(self) -> bool:
+        return self._closing
+
+    def is_reading(self) -> bool:
+        return self._reading
+
+    def pause_reading(self) -> None:
+        self._reading = False
+
+    def resume_reading(self) -> None:
+        self._reading = True
+        self._network.loop.call_soon(self._read_on, context=self.process.context)
+
+    def write(self, data: Any) -> None:
+        self.writelines((data,))
+
+    def writelines(self, list_of_data: Iterable[Any]) -> None:
+        data = b"".join(map(bytes, list_of_data))
+        if not self._closing and data and not self.process.is_dead:
+            self.post(lambda: self.other.feed(data))
+
+    def close(self) -> None:
+        if not self._closing:
+            self._closing = True
+            self.post(self.other.lose)
+            self._network.loop.call_soon(self.lose, context=self.process.context)
+
+    abort = close
+
+    # As the network sees it
+
+    def post(self, arrive: Callable[[], None]) -> None:
+        """Has something arrive at the other side, after all that was sent before."""
+        loop, other = self._network.loop, self.other
+        self._arrives_s = max(self._arrives_s, loop.time() + self._network.delay_s())
+        link = (self.process.host, other.process.host)
+        loop.call_at(
+            self._arrives_s, lambda: self._network.pass_on(link, other.process, arrive), context=other.process.context
+        )
+
+    def feed(self, data: bytes) -> None:
+        """Bytes arrive."""
+        if self._closing:
+            return
+        if self._unread or not self._reading:
+            self._unread.append(lambda: self._receive(data))
+        else:
+            self._receive(data)
+
+    def _read_on(self) -> None:
+        while self._reading and self._unread and not self._closing:
+            self._unread.pop(0)()
+
+    def _receive(self, data: bytes) -> None:
+        protocol, rest = self.protocol, memoryview(data)
+        while rest and not self._closing:
+            room = protocol.get_buffer(-1)
+            count = min(len(room), len(rest))
+            room[:count] = rest[:count]
+            rest = rest[count:]
+            protocol.buffer_updated(count)
+
+    def lose(self) -> None:
+        """The connection is over."""
+        self._closing = True
+        if not self._lost and not self.process.is_dead:
+            self._lost = True
+            self._network.streams.pop(self, None)
+            self.protocol.connection_lost(None)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+class Network:
+    """Hosts, by name; a program listens on all ports of its host."""
+
+    def __init__(self, loop: ClusterLoop, dice: Random) -> None:
+        self.loop = loop
+        self.dice = dice
+        self.streams: dict[Stream, None] = {}
+        self.is_calm = False
+        """True while nothing takes long."""
+        self._listeners: dict[str, tuple[Process, Callable[[], Any]]] = {}
+        self._cut: dict[tuple[str, str], list[Callable[[], None]]] = {}
+        """Directions that are cut, each with what waits to pass."""
+
+    def is_lost(self) -> bool:
+        """True where a message of the controller is lost, or comes twice."""
+        return not self.is_calm and self.dice.random() < 0.05
+
+    def delay_s(self) -> float:
+        factor = 100 if not self.is_calm and self.dice.random() < SLOW else 1
+        return factor * self.dice.expovariate(1 / DELAY_S)
+
+    # Links
+
+    def cut(self, one: str, other: str) -> None:
+        """Nothing passes from one host to the other."""
+        self._cut.setdefault((one, other), [])
+
+    def heal(self) -> None:
+        """Everything passes again, what waited first."""
+        waiting, self._cut = self._cut, {}
+        for held in waiting.values():
+            for arrive in held:
+                arrive()
+
+    def pass_on(self, link: tuple[str, str], receiver: Process, arrive: Callable[[], None]) -> None:
+        """Delivers something, or holds it until the link heals."""
+        held = self._cut.get(link)
+        if held is not None:
+            held.append(partial(self._deliver_soon, receiver, arrive))
+        else:
+            self._deliver(receiver, arrive)
+
+    def _deliver_soon(self, receiver: Process, arrive: Callable[[], None]) -> None:
+        self.loop.call_soon(self._deliver, receiver, arrive, context=receiver.context)
+
+    def _deliver(self, receiver: Process, arrive: Callable[[], None]) -> None:
+        if not receiver.is_dead:
+            arrive()
+
+    async def passed(self, one: str, other: str) -> None:
+        """Returns once a message has come from one host to the other."""
+        await asyncio.sleep(self.delay_s())
+        held = self._cut.get((one, other))
+        if held is not None:
+            came: asyncio.Future[None] = self.loop.create_future()
+            held.append(partial(_come, came))
+            await came
+
+    # Connections
+
+    def listen(self, process: Process, factory: Callable[[], Any]) -> None:
+        self._listeners[process.host] = process, factory
+
+    async def connect(self, process: Process, factory: Callable[[], Any], host: str) -> tuple[Stream, Any]:
+        """Raises ConnectionRefusedError where nobody listens."""
+        await self.passed(process.host, host)
+        await self.passed(host, process.host)
+        server, accept = self._listeners.get(host, (None, None))
+        if server is None or accept is None or server.is_dead:
+            raise ConnectionRefusedError(f"nobody listens at {host}")
+        client_side = Stream(self, process, factory(), host)
+        server_side = Stream(self, server, None, process.host)
+        client_side.other, server_side.other = server_side, client_side
+        self.streams[client_side] = self.streams[server_side] = None
+        server.context.run(self._accept, server_side, accept)
+        client_side.protocol.connection_made(client_side)
+        return client_side, client_side.protocol
+
+    def _accept(self, stream: Stream, accept: Callable[[], Any]) -> None:
+        stream.protocol = accept()
+        stream.protocol.connection_made(stream)
+
+    def died(self, process: Process) -> None:
+        """The other sides of a process's connections hear of its end, when they do."""
+        for stream in [one for one in self.streams if one.process is process]:
+            del self.streams[stream]
+            stream.post(stream.other.lose)
+
+    def lose_one(self) -> None:
+        """A connection is lost."""
+        if self.streams:
+            stream = self.dice.choice([*self.streams])
+            self.loop.call_soon(stream.lose, context=stream.process.context)
+            self.loop.call_soon(stream.other.lose, context=stream.other.process.context)
+
+
+def _come(message: asyncio.Future[None]) -> None:
+    if not message.done():
+        message.set_result(None)

@@ -1,0 +1,162 @@
+"""Processes on one virtual event loop: each has its tasks, timers and callbacks, and may die between any two of them.
+
+A callback belongs to the process in whose context it was scheduled. When a process dies, nothing that it has scheduled
+runs any more, and nobody cleans up after it, as after a kill -9.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import os
+import random
+from asyncio import Handle
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from random import Random
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from tests.simulation.faulty_disk import Crash
+from tests.simulation.virtual_time import Nobody, VirtualLoop
+
+if TYPE_CHECKING:
+    import socket
+
+T = TypeVar("T")
+
+WORK_S = 0.002
+"""The average time that work of a thread takes."""
+
+
+class Process:
+    """One run of a program on a host; `dies` is called once."""
+
+    def __init__(self, host: str, loop: ClusterLoop, dies: Callable[[Process], None] = lambda _: None) -> None:
+        self.host = host
+        self.is_dead = False
+        self._loop = loop
+        self._dies = dies
+        self.context = contextvars.copy_context()
+        self.context.run(PROCESS.set, self)
+        self._remains: list[object] = []
+        """The callbacks of a dead process: collected only after the simulation, as they might act when they go."""
+
+    def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Runs a coroutine as the process."""
+        return self._loop.create_task(work, context=self.context)
+
+    def die(self) -> None:
+        """Ends at once."""
+        if self.is_dead:
+            return
+        self.is_dead = True
+        self._loop.network.died(self)
+        self._bury()
+        self._dies(self)
+
+    def _bury(self) -> None:
+        """Takes back what is scheduled; once more a turn later, as a callback that was just running may have left
+        something."""
+        if taken := self._loop.take_back(self):
+            self._remains += taken
+            self._loop.call_soon(self._bury, context=self._loop.root)
+
+
+PROCESS: contextvars.ContextVar[Process | None] = contextvars.ContextVar("process", default=None)
+
+
+def current() -> Process:
+    """Returns the process whose code runs."""
+    process = PROCESS.get()
+    assert process is not None, "this code belongs to no process"
+    return process
+
+
+class Sockets(Protocol):
+    """The network, as far as a loop asks it."""
+
+    def listen(self, process: Process, factory: Callable[[], Any]) -> None:
+        """Accepts connections to the process's host from now on."""
+
+    async def connect(self, process: Process, factory: Callable[[], Any], host: str) -> Any:
+        """Returns a transport and its protocol. Raises OSError."""
+
+    def died(self, process: Process) -> None:
+        """Ends the connections of a process."""
+
+
+class ClusterLoop(VirtualLoop):
+    """Its sockets are the simulated network's, and its threads are callbacks that come a moment later."""
+
+    network: Sockets
+
+    def __init__(self, dice: Random) -> None:
+        super().__init__()
+        self.dice = dice
+        self.root = contextvars.copy_context()
+        self.set_exception_handler(lambda *_: None)
+
+    async def create_server(self, factory: Any, *_: Any, sock: socket.socket, **__: Any) -> Any:  # type: ignore[override]
+        sock.close()
+        self.network.listen(current(), factory)
+        return Nobody()
+
+    async def create_connection(self, factory: Any, host: str, port: int, **_: Any) -> Any:  # type: ignore[override]
+        return await self.network.connect(current(), factory, host)
+
+    def run_in_executor(self, _: Any, work: Callable[..., Any], *arguments: Any) -> Any:  # type: ignore[override]
+        """A thread, as far as the loop sees it: what it does, it does at one moment."""
+        done = self.create_future()
+
+        def do() -> None:
+            try:
+                result = work(*arguments)
+            except Crash:
+                pass  # there is nobody left to tell
+            except Exception as error:
+                if not done.cancelled():
+                    done.set_exception(error)
+            else:
+                if not done.cancelled():
+                    done.set_result(result)
+
+        self.call_later(self.dice.expovariate(1 / WORK_S), do)
+        return done
+
+    def take_back(self, process: Process) -> list[object]:
+        """Cancels all that a process has scheduled, and returns it."""
+        taken: list[object] = []
+        handles: list[Handle] = [*self._ready, *self._scheduled]  # type: ignore[attr-defined]
+        for handle in handles:
+            if not handle.cancelled() and handle._context.get(PROCESS) is process:  # type: ignore[attr-defined]
+                taken.append((handle._callback, handle._args))  # type: ignore[attr-defined]
+                handle.cancel()
+        return taken
+
+
+def simulate(seed: int, main: Callable[[ClusterLoop], Coroutine[Any, Any, T]]) -> T:
+    """Runs a coroutine to its end in virtual time, with all randomness drawn from the seed."""
+    dice = Random(seed)
+    urandom, state = os.urandom, random.getstate()
+    os.urandom = dice.randbytes
+    random.seed(seed)
+    loop = ClusterLoop(dice)
+    try:
+        return loop.run_until_complete(main(loop))
+    finally:
+        os.urandom = urandom
+        random.setstate(state)
+        _close(loop)
+
+
+def _close(loop: ClusterLoop) -> None:
+    """Ends what is still there, without a word."""
+    tasks = asyncio.all_tasks(loop)
+    for task in tasks:
+        task.cancel()
+    with suppress(BaseException):
+        loop.run_until_complete(asyncio.wait(tasks, timeout=1)) if tasks else None
+    for task in tasks:
+        if task.done() and not task.cancelled():
+            task.exception()
+    loop.close()
