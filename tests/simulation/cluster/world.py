@@ -14,7 +14,6 @@ from typing import Any
 
 from broker.logging import Logger
 from broker.replica.partition import Partition
-from coordinator.cluster.topics.topic import PartitionRegistration
 from protocol.errors import KafkaError
 from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from protocol.messages.elect_leaders import ElectLeadersRequest
@@ -42,6 +41,8 @@ class ClusterWorld(Surroundings):
         super().__init__(loop, options)
         self.controller = ControllerNode(self)
         self.brokers = {node_id: BrokerNode(self, self.controller, node_id) for node_id in NODES}
+        self._unclean: dict[int, bool] = {}
+        """Brokers that have died and are not in sync again, each with whether it has lost its power."""
 
     @property
     def replicas(self) -> dict[int, list[Partition]]:
@@ -115,12 +116,12 @@ class ClusterWorld(Surroundings):
         return [node for node in self.brokers.values() if node.is_alive]
 
     async def _kill(self) -> None:
-        living = self._living()
+        living = [node for node in self._living() if self._may_die(node, power=False)]
         if living:
             self._kill_one(self.dice.choice(living), power=False)
 
     async def _lose_power(self) -> None:
-        living = [node for node in self._living() if self._may_lose_power(node)]
+        living = [node for node in self._living() if self._may_die(node, power=True)]
         if living:
             self._kill_one(self.dice.choice(living), power=True)
 
@@ -128,28 +129,35 @@ class ClusterWorld(Surroundings):
         self.history.check(self.replicas)
         self.history.forget_replicas(node.node_id)
         self.history.note("dies", node.node_id, power)
+        self._unclean[node.node_id] = power or self._unclean.get(node.node_id, False)
         node.kill(power=power)
 
-    def _partitions(self) -> Iterator[PartitionRegistration]:
-        for topic in self.controller.image.topics():
-            yield from topic.partitions.values()
+    def _is_back(self, node: BrokerNode) -> bool:
+        """Whether its process of now is in sync with everything."""
+        image, server = self.controller.image, node.server
+        if server is None or not node.is_alive or node.disk.crash_at is not None:
+            return False
+        registered = image.brokers.get(node.node_id)
+        if registered is None or registered.epoch != server.broker.node.broker_epoch:
+            return False
+        partitions = [partition for topic in image.topics() for partition in topic.partitions.values()]
+        return all(node.node_id in one.isr for one in partitions if node.node_id in one.replicas)
 
-    def _may_lose_power(self, node: BrokerNode) -> bool:
-        """Whether another one has all that is committed, and is in sync. No more is promised: who is killed is taken
-        for one that has lost records (KIP-966), and the last known leader has all if it has not."""
-        return all(
-            any(
-                other != node.node_id and self.brokers[other].is_alive and self.controller.image.is_active(other)
-                for other in partition.isr
-            )
-            for partition in self._partitions()
-            if node.node_id in partition.replicas
-        )
+    def _may_die(self, node: BrokerNode, *, power: bool) -> bool:
+        """Whether nothing may be lost by it. Who dies is taken for one that has lost records (KIP-966): of those that
+        min.insync.replicas has, all but one may be so at a time. If nobody loses power, the last known leader has all
+        that it had, and any number may die."""
+        for other in list(self._unclean):
+            if self._is_back(self.brokers[other]):
+                del self._unclean[other]
+        others = [lost_power for other, lost_power in self._unclean.items() if other != node.node_id]
+        return not others if power else not any(others)
 
     async def _kill_in_a_call(self) -> None:
-        living = self._living()
+        living = [node for node in self._living() if self._may_die(node, power=False)]
         if living:
             node = self.dice.choice(living)
+            self._unclean.setdefault(node.node_id, False)
             self.history.forget_replicas(node.node_id)
             node.disk.crash_at = node.disk.calls + self.dice.randint(1, 30)
 
@@ -162,10 +170,10 @@ class ClusterWorld(Surroundings):
 
     async def _bounce(self) -> None:
         """A process that dies is back before anybody has noticed."""
-        living = self._living()
+        living = [node for node in self._living() if self._may_die(node, power=False)]
         if living:
             node = self.dice.choice(living)
-            self._kill_one(node, power=self._may_lose_power(node) and self.dice.random() < 0.5)
+            self._kill_one(node, power=self._may_die(node, power=True) and self.dice.random() < 0.5)
             node.start()
 
     async def _stop(self) -> None:
