@@ -7,7 +7,7 @@ log.retention.ms) replaces it there too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from broker.config.broker_config import BrokerConfig
@@ -107,6 +107,19 @@ def load(
     if problems := list(_problems(settings.values())):
         raise ConfigProblems(problems)
     return Loaded(_config(settings), unused)
+
+
+def load_only(names: Container[str], *sources: Sequence[Setting]) -> BrokerConfig:
+    """Returns the configuration that the sources make of these options, a later one taking precedence. The others are
+    not looked at, nor what contradicts what: it may be a configuration of Apache Kafka's. Raises ConfigProblems."""
+    settings = {name: setting for name, setting in _merged(sources).items() if name in names}
+    if problems := list(_problems(settings.values())):
+        raise ConfigProblems(problems)
+    texts = {name: setting.value for name, setting in settings.items()}
+    try:
+        return BrokerConfig.build(BrokerConfig.values(texts), texts, check=False)
+    except ConfigError as error:
+        raise ConfigProblems([f"{_source_prefix(error, settings)}{error}"]) from None
 
 
 def _merged(sources: Iterable[Sequence[Setting]]) -> dict[str, Setting]:

@@ -214,5 +214,5 @@ def _must_be_formatted(directory: str, disk: Disk) -> None:
     if read_meta_properties(disk, directory) is None:
         raise WrongOwner(
             f"log.dirs {directory}: there is no {META_PROPERTIES}, which says whose broker this is: format it with "
-            "kafka-storage format and the cluster's id"
+            "`odradek format`, or kafka-storage format, and the cluster's id"
         )

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from broker.config.files import read_file
 from broker.config.sources import (
     ConfigProblems,
     Loaded,
@@ -22,6 +23,13 @@ CONFIG_ERROR = 2
 
 DEV_PROFILE = "odradek.profile=dev"
 """The profile of a broker without a file of options, to try things with."""
+
+FORMATTING = {
+    "format": "make a node's log directories a cluster's, as kafka-storage format does",
+    "info": "print whose log directories these are",
+    "random-uuid": "print an id for a new cluster or directory",
+}
+"""The commands of `kafka-storage`, and what they are for."""
 
 DESCRIPTION = "A broker that speaks the Kafka protocol to stock clients, and stores what Apache Kafka stores."
 RUN_DESCRIPTION = """\
@@ -49,6 +57,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from broker.inspection.commands import main as log_main
 
         return log_main(words[1:])
+    if words[:1] and words[0] in FORMATTING:
+        from broker.formatting.commands import main as formatting_main
+
+        return formatting_main(words)
     options = _parser().parse_args(words)
     try:
         loaded = _load(options)
@@ -77,6 +89,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--set", metavar="KEY=VALUE", dest="assignments", action="append", default=[], help="set one option; repeatable"
     )
+    for name, purpose in FORMATTING.items():
+        commands.add_parser(name, help=purpose, add_help=False)
     commands.add_parser("log", help="print what is in data directories, or verify it", add_help=False)
     commands.add_parser(
         "pipeline", help="jobs over topics on Apache Spark: load, stream, report, audit, …", add_help=False
@@ -125,20 +139,13 @@ def _is_compiled() -> bool:
 
 def _load(options: argparse.Namespace) -> Loaded:
     return load(
-        from_file(options.file, _read(options.file)) if options.file is not None else from_assignments([DEV_PROFILE]),
+        from_file(options.file, read_file(options.file))
+        if options.file is not None
+        else from_assignments([DEV_PROFILE]),
         from_environment(os.environ),
         from_assignments(options.assignments),
         from_flags(options.data, options.listen),
     )
-
-
-def _read(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8") as file:
-            return file.read()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise ConfigProblems([f"{path}: {reason}"]) from None
 
 
 def _warn(loaded: Loaded) -> None:

@@ -6,15 +6,16 @@ Source: Kafka's Formatter, MetaPropertiesEnsemble and DirectoryId.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
 from coordinator.cluster.brokers.features import LATEST_METADATA_VERSION, bootstrap_records
 from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.quorum import FOLDER, KRAFT_VERSION, sole_voter
+from coordinator.cluster.record import MetadataRecord
 from coordinator.cluster.snapshot import BOOTSTRAP, SnapshotId, snapshot_path, write_snapshot
-from protocol.records.control import KRaftVersionRecord
+from protocol.records.control import KRaftVersionRecord, VotersRecord
 from protocol.types import Uuid, uuid_to_text
 from storage.disk import Disk
 from storage.meta_properties import META_PROPERTIES, MetaProperties, read_meta_properties, write_meta_properties
@@ -25,6 +26,14 @@ FIRST_FREE_UUID = 100
 
 class WrongOwner(Exception):
     """The log directories are not this node's, or not one cluster's: what the operator has to put right."""
+
+
+class NewMetadata(NamedTuple):
+    """The metadata that a cluster begins with."""
+
+    records: Sequence[MetadataRecord]
+    """Of the bootstrap checkpoint: features first, then credentials."""
+    metadata_version: int
 
 
 class Identity(NamedTuple):
@@ -67,16 +76,19 @@ def claim(
         with suppress(OSError):
             disk.mkdir(directory, parents=True)
             properties_by_directory[directory] = read_meta_properties(disk, directory)
-    cluster_id = _check(properties_by_directory, node_id, cluster_id) or uuid_to_text(new_uuid())
+    cluster_id = check_owner(properties_by_directory, node_id, cluster_id) or uuid_to_text(new_uuid())
     directory_ids = {}
     for directory, properties in properties_by_directory.items():
         directory_id = properties.directory_id if properties is not None else None
         if directory_id is None:
             directory_id = new_uuid()
             try:
-                _make(directory, disk)
                 if directory == metadata_dir and properties is None:
-                    _format_metadata(directory, node_id, directory_id, controller, disk, now_ms)
+                    voters = sole_voter(node_id, directory_id, controller)
+                    new = NewMetadata(bootstrap_records(), LATEST_METADATA_VERSION)
+                    format_directory(directory, new, voters, disk, now_ms)
+                else:
+                    make_directory(directory, disk)
                 write_meta_properties(disk, directory, MetaProperties(cluster_id, node_id, directory_id))
             except OSError:
                 if directory == metadata_dir:
@@ -86,8 +98,8 @@ def claim(
     return Identity(cluster_id, directory_ids)
 
 
-def _make(directory: str, disk: Disk) -> None:
-    """Make the directory if it is not there. Its name is durable before it is formatted, and those of the directories
+def make_directory(directory: str, disk: Disk) -> None:
+    """Makes the directory if it is not there. Its name is durable before it is formatted, and those of the directories
     above it: a start that was cut short may have made them."""
     disk.mkdir(directory, parents=True)
     path = os.path.abspath(directory)
@@ -97,10 +109,11 @@ def _make(directory: str, disk: Disk) -> None:
             disk.fsync_dir(path)
 
 
-def _check(
-    properties_by_directory: dict[str, MetaProperties | None], node_id: int, cluster_id: str | None
+def check_owner(
+    properties_by_directory: Mapping[str, MetaProperties | None], node_id: int, cluster_id: str | None
 ) -> str | None:
-    """The cluster that the formatted directories belong to."""
+    """Returns the cluster that the formatted directories belong to. Raises WrongOwner where one is another node's, or
+    another cluster's."""
     for directory, properties in properties_by_directory.items():
         if properties is None:
             continue
@@ -118,30 +131,27 @@ def _check(
     return cluster_id
 
 
-def _format_metadata(
-    directory: str, node_id: int, directory_id: Uuid, controller: Endpoint, disk: Disk, now_ms: int
-) -> None:
-    """The bootstrap checkpoint, and the snapshot at offset 0 that names the only voter; meta.properties, written last,
-    says that they are whole."""
-    folder = os.path.join(directory, FOLDER)
-    disk.mkdir(folder)
-    write_snapshot(
-        disk,
-        snapshot_path(folder, SnapshotId(0, 0)),
-        (),
-        metadata_version=LATEST_METADATA_VERSION,
-        last_timestamp=now_ms,
-        now_ms=now_ms,
-        quorum=(
-            KRaftVersionRecord(version=0, k_raft_version=KRAFT_VERSION),
-            sole_voter(node_id, directory_id, controller),
-        ),
-    )
+def format_directory(directory: str, new: NewMetadata, voters: VotersRecord | None, disk: Disk, now_ms: int) -> None:
+    """Writes the bootstrap checkpoint, and where there are `voters` the snapshot at offset 0 that names them. The
+    directory is formatted once its meta.properties is there too: write that last. Raises OSError."""
+    make_directory(directory, disk)
+    if voters is not None:
+        folder = os.path.join(directory, FOLDER)
+        disk.mkdir(folder)
+        write_snapshot(
+            disk,
+            snapshot_path(folder, SnapshotId(0, 0)),
+            (),
+            metadata_version=new.metadata_version,
+            last_timestamp=now_ms,
+            now_ms=now_ms,
+            quorum=(KRaftVersionRecord(version=0, k_raft_version=KRAFT_VERSION), voters),
+        )
     write_snapshot(
         disk,
         os.path.join(directory, BOOTSTRAP),
-        bootstrap_records(),
-        metadata_version=LATEST_METADATA_VERSION,
+        new.records,
+        metadata_version=new.metadata_version,
         last_timestamp=0,
         now_ms=now_ms,
     )

@@ -247,4 +247,4 @@ def test_a_directory_that_nobody_has_formatted_is_refused(quorum: Quorum) -> Non
     broker = Odradek(quorum.folder / "new", {**quorum.joining, "node.id": "5"})
     ended = subprocess.run(broker.command(), capture_output=True, timeout=SOON_S, check=False)
     assert ended.returncode == 1
-    assert b"format it with kafka-storage format and the cluster's id" in ended.stderr
+    assert b"format it with `odradek format`" in ended.stderr

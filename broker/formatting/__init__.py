@@ -1,0 +1,1 @@
+"""Formats a node's directories, as `kafka-storage format` does."""

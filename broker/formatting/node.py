@@ -1,0 +1,102 @@
+"""The node that directories are formatted for: its options, and the voters of its quorum.
+
+Source: Kafka's StorageTool.runFormatCommand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from broker.config import BrokerConfig
+from broker.config.listeners import ListenerAddress, parse_listeners, protocol_map
+from broker.network.endpoints import advertised
+from coordinator.cluster.voters import InitialVoter, initial_voters
+from protocol.config import ConfigError
+from protocol.types import Uuid
+
+OPTIONS: Final = frozenset({
+    "advertised.listeners",
+    "broker.id",
+    "controller.listener.names",
+    "controller.quorum.bootstrap.servers",
+    "controller.quorum.voters",
+    "listener.security.protocol.map",
+    "listeners",
+    "log.dir",
+    "log.dirs",
+    "metadata.log.dir",
+    "node.id",
+    "process.roles",
+})  # fmt: skip
+"""The options that a format depends on."""
+
+CONTROLLER: Final = ListenerAddress("CONTROLLER", "127.0.0.1", 9093, "PLAINTEXT")
+"""The controller of a node that has it in the process, where the configuration has no listener for it."""
+
+
+class QuorumChoice(NamedTuple):
+    """Who the first voters are, of the command's three options that exclude each other."""
+
+    standalone: bool = False
+    no_initial_controllers: bool = False
+    initial_controllers: str | None = None
+
+    @property
+    def is_dynamic(self) -> bool:
+        return self.standalone or self.initial_controllers is not None
+
+
+def choose_voters(
+    config: BrokerConfig, choice: QuorumChoice, new_uuid: Callable[[], Uuid]
+) -> tuple[InitialVoter, ...] | None:
+    """Returns the voters that the metadata begins with; None where they are configured, or come later. Raises
+    ConfigError for a combination that makes no quorum."""
+    is_controller = "controller" in config.process_roles
+    if choice.is_dynamic and config.controller_quorum_voters:
+        raise ConfigError(
+            "You cannot specify controller.quorum.voters and format the node with --initial-controllers or "
+            "--standalone. If you want to use dynamic quorum, please remove controller.quorum.voters and specify "
+            "controller.quorum.bootstrap.servers instead."
+        )
+    if choice.standalone and not is_controller:
+        raise ConfigError("You can only use --standalone on a controller.")
+    if choice.standalone:
+        return (_standalone_voter(config, new_uuid()),)
+    if choice.initial_controllers is not None:
+        return initial_voters(choice.initial_controllers)
+    if is_controller and not config.controller_quorum_voters and not choice.no_initial_controllers:
+        raise ConfigError(
+            "Because controller.quorum.voters is not set on this controller, you must specify one of the following: "
+            "--standalone, --initial-controllers, or --no-initial-controllers."
+        )
+    return None
+
+
+def controller_listener_name(config: BrokerConfig) -> str:
+    """Returns the name of the listener at which controllers find each other."""
+    return config.controller_listener_names[0].upper() if config.controller_listener_names else CONTROLLER.name
+
+
+def _standalone_voter(config: BrokerConfig, directory_id: Uuid) -> InitialVoter:
+    listener = _controller_listener(config)
+    if not listener.port:
+        raise ConfigError(f"listeners: {listener.name} has port 0; a controller needs one that others can know")
+    return InitialVoter(config.node_id, listener.host, listener.port, directory_id)
+
+
+def _controller_listener(config: BrokerConfig) -> ListenerAddress:
+    """Returns the listener of the controller as others reach it: the first of controller.listener.names."""
+    if not config.controller_listener_names:
+        return CONTROLLER
+    name = controller_listener_name(config)
+    protocols = {name: "PLAINTEXT"} | protocol_map(config.listener_security_protocol_map)
+    protocols |= {other.upper(): "PLAINTEXT" for other in config.controller_listener_names if other not in protocols}
+    for listener in parse_listeners("listeners", config.listeners, protocols):
+        if listener.name == name:
+            return advertised(
+                listener, parse_listeners("advertised.listeners", config.advertised_listeners or (), protocols)
+            )
+    raise ConfigError(
+        f"No controller listeners found: listeners has no {name}, which controller.listener.names begins with"
+    )
