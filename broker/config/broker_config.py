@@ -13,7 +13,7 @@ from broker.config.logs import LogOptions
 from broker.config.network import NetworkOptions
 from broker.config.node import NodeOptions
 from broker.config.quorum import ControllerAddress, QuorumOptions, controllers
-from broker.config.replication import ReplicationOptions
+from broker.config.replication import RACK_AWARE, ReplicationOptions
 from broker.config.share import ShareOptions
 from broker.config.streams import StreamsOptions
 from broker.config.topics import TopicDefaults
@@ -344,6 +344,14 @@ def _queued_bytes(config: BrokerConfig) -> str | None:
     return f"queued.max.request.bytes {queued} is less than socket.request.max.bytes {largest}"
 
 
+def _replica_selector(config: BrokerConfig) -> str | None:
+    if config.replica_selector_class in (None, "", RACK_AWARE):
+        return None
+    return (
+        f"replica.selector.class is {config.replica_selector_class}; classes of Java are not loaded, but {RACK_AWARE}"
+    )
+
+
 _REQUIREMENTS: Final = (
     _same_id,
     _roll,
@@ -355,4 +363,4 @@ _REQUIREMENTS: Final = (
 )
 _ADDRESSES: Final = (_client_listener, _advertised_names, _inter_broker_name, _routable)
 _QUORUM: Final = (_no_voter, _has_quorum, _names_controllers, _opens_no_controller)
-_UNBUILT: Final = (_plaintext_only, _is_broker, _own_voter, _plaintext_controllers)
+_UNBUILT: Final = (_plaintext_only, _is_broker, _own_voter, _plaintext_controllers, _replica_selector)

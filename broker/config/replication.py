@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from protocol.config import CLUSTER_WIDE, INT, Config, option
+from typing import Final
+
+from protocol.config import CLUSTER_WIDE, INT, STRING, Config, option
+
+RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+"""The implementation of replica.selector.class that comes with Apache Kafka."""
 
 
 class ReplicationOptions(Config):
@@ -51,6 +56,14 @@ class ReplicationOptions(Config):
         500,
         importance="high",
         doc="How long the leader may wait for that much. Less than replica.lag.time.max.ms.",
+    )
+    replica_selector_class = option(
+        "replica.selector.class",
+        STRING,
+        None,
+        doc="What chooses the replica that a consumer reads from, by the name of Apache Kafka's class: "
+        "RackAwareReplicaSelector sends one with client.rack to an in-sync replica whose broker.rack that is. Unset, "
+        "all are left with the leader.",
     )
     replica_socket_timeout_ms = option(
         "replica.socket.timeout.ms",

@@ -91,7 +91,7 @@ IGNORED: Final = {
         controller.quorum.auto.join.enable controller.quorum.election.backoff.max.ms
         controller.quorum.election.timeout.ms controller.socket.timeout.ms
         leader.imbalance.check.interval.seconds leader.imbalance.per.broker.percentage
-        log.dir.failure.timeout.ms replica.selector.class replica.socket.receive.buffer.bytes
+        log.dir.failure.timeout.ms replica.socket.receive.buffer.bytes
         replication.quota.window.num replication.quota.window.size.seconds
         socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
         unclean.leader.election.interval.ms

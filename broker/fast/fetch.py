@@ -40,15 +40,16 @@ def fetch(broker: Broker, context: Context, frame: memoryview, front: bytes, pos
         return None
     fetches: Fetches = broker.fetches
     try:
-        request = parse(fetches, context.version, front if size <= len(front) else bytes(frame), position)
-    except IndexError:
+        request = parse(fetches, context, front if size <= len(front) else bytes(frame), position)
+    except (IndexError, UnicodeDecodeError):
         return None
     return None if request is None else serve(accept(fetches, context, request))
 
 
-def parse(fetches: Fetches, version: int, frame: bytes, at: int) -> ParsedFetch | None:
-    """Returns the parsed request. Returns None, or raises IndexError, for an unusual one: a follower's, one that
-    forgets partitions or has tags, and one that the codec has to refuse."""
+def parse(fetches: Fetches, context: Context, frame: bytes, at: int) -> ParsedFetch | None:
+    """Returns the parsed request. Returns None, or raises IndexError or UnicodeDecodeError, for an unusual one: a
+    follower's, one that forgets partitions or has tags, and one that the codec has to refuse."""
+    version = context.version
     if version < FIRST_WITHOUT_REPLICA_ID:
         if read_i32_be(frame, at) != CONSUMER:
             return None
@@ -100,5 +101,8 @@ def parse(fetches: Fetches, version: int, frame: bytes, at: int) -> ParsedFetch 
     if frame[at] != 1:  # forgotten topics
         return None
     at += 1
-    at += frame[at]  # the rack's name, behind its length
+    size = frame[at]  # of the rack's name, plus one
+    if size > 1 and fetches.selects_by_rack:
+        request.choose_by(fetches.selector(context.listener, frame[at + 1 : at + size].decode()))
+    at += size
     return request if at + 1 == len(frame) and not frame[at] else None

@@ -1,4 +1,5 @@
-"""Partitions of a fetch that may answer with something else than records: an error, or a diverging epoch."""
+"""Partitions of a fetch that may answer with something else than records: an error, a diverging epoch, or the replica
+to read from instead."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from broker.fetch.partition import FetchedPartition
 from broker.fetch.request import FIRST_BATCH_VERSION, FetchingReplica, ParsedFetch
 from broker.replica.followers import FollowerFetch, check_follower, follower_fetched
 from broker.replica.partition import Partition
+from broker.replica.read_replica import check_readable
 from broker.replica.replica import READ_UNCOMMITTED
 from broker.replica.replicas import Replicas
 from broker.replica.roles import LeaderMoved
@@ -25,6 +27,13 @@ def checked(replicas: Replicas, request: ParsedFetch, fetched: FetchedPartition)
         fetched.miss(error)
         return None
     check(request, fetched, partition)
+    if request.selector is not None:
+        preferred = request.selector.select(partition, fetched.fetch_offset)
+        if preferred is not None:
+            fetched.name = partition.name
+            fetched.prefer(preferred)
+            partition.update_snapshot(fetched, READ_UNCOMMITTED)
+            return None
     end = diverging_epoch(partition, fetched)
     if end is None:
         fetched.name = partition.name
@@ -50,7 +59,10 @@ def check(request: ParsedFetch, fetched: FetchedPartition, partition: Partition)
     UNSUPPORTED_COMPRESSION_TYPE."""
     if request.uses_topic_ids and partition.topic_id != fetched.key:
         raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
-    partition.check_leads(fetched.current_leader_epoch)
+    if request.only_from_leader:
+        partition.check_leads(fetched.current_leader_epoch)
+    else:
+        check_readable(partition, fetched.current_leader_epoch)
     if request.replica is not None:
         check_follower(partition, request.replica.broker_id, fetched.current_leader_epoch)
     if request.version < FIRST_BATCH_VERSION and partition.config.compression_type == "zstd":

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from broker.clock import Clock
 from broker.config.live import LiveConfig
+from broker.config.replication import RACK_AWARE
 from broker.disks.work import DiskWork
 from broker.exchange.timeouts import Timeouts
 from broker.fetch.sessions import FetchSessions
+from broker.replica.read_replica import RackAwareSelector
 from broker.replica.replicas import Replicas
 from coordinator.cluster.image import Image
 
@@ -14,7 +16,10 @@ from coordinator.cluster.image import Image
 class Fetches:
     """The parts of a broker that its fetches use: replicas, sessions, timeouts, disk threads, options."""
 
-    __slots__ = ("clock", "disk_work", "image", "live_config", "replicas", "sessions", "timeouts")
+    __slots__ = (
+        "clock", "disk_work", "image", "live_config", "replicas", "selects_by_rack", "sessions",
+        "timeouts",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -33,8 +38,13 @@ class Fetches:
         self.clock = clock
         self.disk_work = disk_work
         self.timeouts = timeouts
+        self.selects_by_rack = live_config.layers.effective.replica_selector_class == RACK_AWARE
 
     @property
     def max_bytes(self) -> int:
         """The upper bound of an answer's records, whatever its client requests: fetch.max.bytes."""
         return self.live_config.layers.effective.fetch_max_bytes
+
+    def selector(self, listener: str, rack: str) -> RackAwareSelector | None:
+        """Returns what chooses the replicas that a consumer of this rack reads; None where it reads from leaders."""
+        return RackAwareSelector(self.image, listener, rack) if rack and self.selects_by_rack else None

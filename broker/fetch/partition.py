@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from broker.replica.partition import Partition
 from broker.replica.replica import NO_OFFSET, LogOffsetSnapshot
@@ -12,6 +13,9 @@ from protocol.types import Buffer, TopicPartition
 from storage.epochs import EpochEnd
 from storage.segment.file import EMPTY
 from storage.segment.txn_index import AbortedTxn
+
+NO_REPLICA: Final = -1
+"""The preferred read replica of an answer that the consumer is to go on with where it is."""
 
 
 class FetchedPartition(LogOffsetSnapshot):
@@ -23,7 +27,7 @@ class FetchedPartition(LogOffsetSnapshot):
 
     __slots__ = (
         "aborted", "current_leader_epoch", "diverging", "error_code", "fetch_offset", "index", "is_missing",
-        "is_special", "key", "last_fetched_epoch", "leader", "max_bytes", "name", "records", "replica",
+        "is_special", "key", "last_fetched_epoch", "leader", "max_bytes", "name", "preferred", "records", "replica",
         "replica_log_start", "reported_high_watermark", "reported_start_offset",
     )  # fmt: skip
 
@@ -66,16 +70,21 @@ class FetchedPartition(LogOffsetSnapshot):
         """The epoch and offset at which the fetcher's log diverges from this one (KIP-595)."""
         self.leader: LeaderMoved | None = None
         """The current leader and its epoch (KIP-951)."""
+        self.preferred = NO_REPLICA
+        """The broker to read from instead (KIP-392)."""
 
     @property
     def is_urgent(self) -> bool:
-        """True for an error or a diverging log, whose answer must not wait."""
-        return (self.error_code != 0 and not self.is_missing) or self.diverging is not None
+        """True for an error, a diverging log, or another replica to read from: the answer must not wait
+        (KAFKA-13767)."""
+        has_failed = self.error_code != 0 and not self.is_missing
+        return has_failed or self.diverging is not None or self.preferred != NO_REPLICA
 
     @property
     def is_plain(self) -> bool:
         """True when the answer consists of offsets, records and an error code alone."""
-        return not self.aborted and self.diverging is None and self.leader is None
+        has_tags = self.diverging is not None or self.leader is not None
+        return not (self.aborted or has_tags or self.preferred != NO_REPLICA)
 
     def update_request(self, newer: FetchedPartition) -> None:
         """Takes over the parameters of the client's newest request for the partition."""
@@ -94,6 +103,7 @@ class FetchedPartition(LogOffsetSnapshot):
             self.is_special = self.is_missing = False
             self.error_code = 0
             self.diverging = self.leader = None
+            self.preferred = NO_REPLICA
 
     def fail(self, error: KafkaError) -> None:
         """Makes the answer an error."""
@@ -112,6 +122,10 @@ class FetchedPartition(LogOffsetSnapshot):
     def diverge(self, end: EpochEnd) -> None:
         """Makes the answer the point at which the fetcher's log diverges."""
         self.is_special, self.diverging = True, end
+
+    def prefer(self, broker_id: int) -> None:
+        """Makes the answer another replica, from which the consumer is to read."""
+        self.is_special, self.preferred = True, broker_id
 
     def update_reported(self) -> bool:
         """Notes the offsets that the answer reports. True when they differ from those last reported."""

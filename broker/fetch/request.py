@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from broker.fetch.partition import FetchedPartition
+from broker.replica.read_replica import RackAwareSelector
 from broker.replica.replica import READ_COMMITTED
 
 FIRST_WHOLE_BATCH_VERSION: Final = 3
 """Later versions return no part of a batch alone: their clients fetch again with a larger limit."""
 FIRST_BATCH_VERSION: Final = 4
 """Earlier versions read message sets."""
+FIRST_READ_REPLICA_VERSION: Final = 11
+"""Clients of later versions know that they may be sent to a follower, and followers serve them (KIP-392)."""
 FIRST_TOPIC_ID_VERSION: Final = 13
 CONSUMER: Final = -1
 """The replica id of a consumer."""
@@ -60,7 +63,8 @@ class ParsedFetch(FetchParams):
     """One Fetch request, parsed."""
 
     __slots__ = (
-        "forgotten", "is_special", "named", "replica", "session_epoch", "session_id", "uses_topic_ids", "version",
+        "forgotten", "is_special", "named", "only_from_leader", "replica", "selector", "session_epoch", "session_id",
+        "uses_topic_ids", "version",
     )  # fmt: skip
 
     def __init__(
@@ -87,5 +91,15 @@ class ParsedFetch(FetchParams):
         """The partitions to remove from its session."""
         self.replica = replica
         """None for consumers."""
+        self.only_from_leader = replica is not None or version < FIRST_READ_REPLICA_VERSION
+        """True where no follower may answer."""
+        self.selector: RackAwareSelector | None = None
+        """Chooses another replica to read from; None where there is nothing to choose."""
         self.is_special = replica is not None or version < FIRST_BATCH_VERSION
-        """True for a follower, which must be a replica, and for a client too old to read every batch."""
+        """True for a follower, which must be a replica, for a client too old to read every batch, and where another
+        replica may be chosen."""
+
+    def choose_by(self, selector: RackAwareSelector | None) -> None:
+        """Has a selector choose the replicas to read from."""
+        if selector is not None and not self.only_from_leader:
+            self.selector, self.is_special = selector, True

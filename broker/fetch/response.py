@@ -58,6 +58,7 @@ def partition_data(answer: FetchedPartition, version: int) -> PartitionData:
         last_stable_offset=answer.last_stable_offset,
         log_start_offset=answer.log_start_offset,
         aborted_transactions=None,
+        preferred_read_replica=answer.preferred,
         records=answer.records,
     )
     if answer.aborted is not None:

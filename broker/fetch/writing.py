@@ -9,7 +9,7 @@ from typing import Final
 
 from librt.strings import BytesWriter, write_i16_be, write_i32_be, write_i64_be
 
-from broker.fetch.partition import FetchedPartition
+from broker.fetch.partition import NO_REPLICA, FetchedPartition
 from protocol.connection import JOIN_LIMIT_BYTES
 from protocol.types import Buffer
 
@@ -19,7 +19,6 @@ MAX_ONE_BYTE: Final = 0x7F
 """The largest count or length that takes one byte; each is encoded plus one (KIP-482)."""
 NULL: Final = 0
 NONE: Final = 1
-NO_REPLICA: Final = -1
 
 
 def encoded(correlation_id: int, session_id: int, answers: list[FetchedPartition]) -> list[Buffer]:

@@ -5,7 +5,8 @@ limit, v4 the isolation level (KIP-98), v5 log start offsets, v7 incremental ses
 (KIP-320), v10 zstd (KIP-110), v11 the client's rack (KIP-392), v12 is flexible and finds diverging logs (KIP-595), v13
 names topics by id (KIP-516), v15 moves the replica id into a tag (KIP-903), v16 returns the current leader (KIP-951),
 v17 and v18 serve replicas of the metadata log. Followers read to the log's end, and the
-leader learns their log end offsets by what they fetch. Consumers are sent to no other replica.
+leader learns their log end offsets by what they fetch. Consumers from v11 on are served by any replica, up to its high
+watermark, and by replica.selector.class sent to one in their rack.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def parsed(call: Call[FetchRequest]) -> ParsedFetch:
     named = [partition for topic in request.topics for partition in partitions_of(topic, version)]
     forgotten = [key for topic in request.forgotten_topics_data for key in keys_of(topic, version)]
     replica = fetching_replica(call)
-    return ParsedFetch(
+    result = ParsedFetch(
         version,
         request.min_bytes,
         min(request.max_bytes, call.broker.fetches.max_bytes),
@@ -63,6 +64,8 @@ def parsed(call: Call[FetchRequest]) -> ParsedFetch:
         forgotten,
         replica,
     )
+    result.choose_by(call.broker.fetches.selector(call.context.listener, request.rack_id))
+    return result
 
 
 def fetching_replica(call: Call[FetchRequest]) -> FetchingReplica | None:

@@ -135,14 +135,17 @@ class Partition(Replica):
         self.wake_all()
 
     def check_leads(self, current_leader_epoch: int = NO_EPOCH) -> None:
-        """Raises LeaderMoved, which names the leader (KIP-951): FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH when the
-        client's epoch is behind or ahead (KIP-320), NOT_LEADER_OR_FOLLOWER where this broker does not lead."""
-        epoch = self.leader_epoch
-        if current_leader_epoch != NO_EPOCH and current_leader_epoch != epoch:
-            is_behind = current_leader_epoch < epoch
-            raise self.moved(ErrorCode.FENCED_LEADER_EPOCH if is_behind else ErrorCode.UNKNOWN_LEADER_EPOCH)
+        """Raises LeaderMoved as `check_epoch` does, and NOT_LEADER_OR_FOLLOWER where this broker does not lead."""
+        self.check_epoch(current_leader_epoch)
         if not isinstance(self.role, Leading):
             raise self.moved(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def check_epoch(self, current_leader_epoch: int) -> None:
+        """Raises LeaderMoved, which names the leader (KIP-951): FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH when the
+        client's epoch is behind or ahead (KIP-320)."""
+        if current_leader_epoch not in (NO_EPOCH, self.leader_epoch):
+            is_behind = current_leader_epoch < self.leader_epoch
+            raise self.moved(ErrorCode.FENCED_LEADER_EPOCH if is_behind else ErrorCode.UNKNOWN_LEADER_EPOCH)
 
     @property
     def is_behind(self) -> bool:

@@ -158,6 +158,7 @@ def test_a_node_is_its_own_controller_unless_it_is_told_otherwise() -> None:
         ({**REMOTE, "controller.quorum.bootstrap.servers": "a:0"}, "'a:0' has no host:port"),
         ({**REMOTE, "controller.quorum.voters": "a:1"}, "'a:1' is not id@host:port"),
         ({**REMOTE, "controller.quorum.voters": "-2@a:1"}, "'-2@a:1' is not id@host:port"),
+        ({"replica.selector.class": "com.example.Nearest"}, "replica.selector.class is com.example.Nearest; "),
         ({"controller.quorum.voters": "1@a:1,2@b:1"}, "the only voter can be this node, 1"),
         ({"broker.id": "2", "node.id": "1"}, "You must set `node.id` to the same value as `broker.id`."),
         ({"log.roll.ms": "0"}, "log.roll.ms must be greater than or equal to 1"),

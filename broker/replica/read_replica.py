@@ -1,0 +1,55 @@
+"""From which replica a consumer reads: any that is asked by a client that knows of it, and the one that its rack has.
+
+Source: KIP-392; ReplicaManager.findPreferredReadReplica, RackAwareReplicaSelector, ReplicaView.comparator.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from broker.replica.isr import Follower
+from broker.replica.partition import Partition
+from broker.replica.roles import Leading
+from coordinator.cluster.image import Image
+from protocol.errors import ErrorCode
+
+
+class RackAwareSelector(NamedTuple):
+    """Chooses for a consumer in a rack, among brokers that listen where it does."""
+
+    image: Image
+    listener: str
+    rack: str
+
+    def select(self, partition: Partition, offset: int) -> int | None:
+        """Returns the follower to read from; None where this broker does not lead, where it is in the consumer's rack
+        itself, and where no follower there is in sync and has the offset."""
+        role = partition.role
+        if not isinstance(role, Leading) or self._is_near(role.leader_id):
+            return None
+        near = [
+            follower
+            for follower in role.followers.values()
+            if follower.replica_id in role.isr.committed
+            and follower.log_start_offset <= offset <= follower.log_end_offset
+            and self._is_near(follower.replica_id)
+        ]
+        return max(near, key=progress).replica_id if near else None
+
+    def _is_near(self, broker_id: int) -> bool:
+        broker = self.image.brokers.get(broker_id)
+        is_there = broker is not None and not broker.fenced and broker.rack == self.rack
+        return is_there and broker is not None and broker.endpoint(self.listener) is not None
+
+
+def progress(follower: Follower) -> tuple[int, int, int]:
+    """Returns the order in which followers of one rack are preferred: who has most, and had all most lately."""
+    return follower.log_end_offset, follower.caught_up_ms, follower.replica_id
+
+
+def check_readable(partition: Partition, current_leader_epoch: int) -> None:
+    """Raises FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH; NOT_LEADER_OR_FOLLOWER where the replica is gone, or its log
+    is being truncated, so that the consumer asks the leader."""
+    partition.check_epoch(current_leader_epoch)
+    if partition.gone or partition.truncation is not None:
+        raise partition.moved(ErrorCode.NOT_LEADER_OR_FOLLOWER)
