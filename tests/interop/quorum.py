@@ -70,7 +70,14 @@ class OnSeveral(Odradek):
 class Quorum:
     """One controller, which may be a broker as well, and how brokers find it."""
 
-    def __init__(self, folder: Path, *, is_broker: bool = False, session_ms: int = SESSION_MS) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        is_broker: bool = False,
+        session_ms: int = SESSION_MS,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         self.folder = folder
         self._port = free_port()
         address = f"127.0.0.1:{self._port}"
@@ -80,15 +87,16 @@ class Quorum:
             "controller.listener.names": "CONTROLLER",
             **ONE_OF_EACH,
             "broker.session.timeout.ms": str(session_ms),
+            **(settings or {}),
         }
-        settings = {**self.joining, "process.roles": "controller", "node.id": str(CONTROLLER_ID)}
-        settings["listeners"] = f"CONTROLLER://{address}"
+        own = {**self.joining, "process.roles": "controller", "node.id": str(CONTROLLER_ID)}
+        own["listeners"] = f"CONTROLLER://{address}"
         self.bootstrap = f"127.0.0.1:{free_port()}"
         """Where the controller's broker listens, if it is one."""
         if is_broker:
-            settings["process.roles"] = "broker,controller"
-            settings["listeners"] += f",PLAINTEXT://{self.bootstrap}"
-        self.controller = ApacheNode(folder / "controller", settings, "--standalone")
+            own["process.roles"] = "broker,controller"
+            own["listeners"] += f",PLAINTEXT://{self.bootstrap}"
+        self.controller = ApacheNode(folder / "controller", own, "--standalone")
 
     def odradek(self, node_id: int, cluster_id: str = CLUSTER_ID, dirs: int = 1, **properties: str) -> Odradek:
         """A broker that joins, on directories that kafka-storage has formatted."""
@@ -99,10 +107,10 @@ class Quorum:
         format_directory(data, {**settings, **listening}, "--no-initial-controllers", cluster_id=cluster_id)
         return Odradek(data, settings) if dirs == 1 else OnSeveral(folders, settings)
 
-    def apache(self, node_id: int) -> tuple[ApacheNode, str]:
+    def apache(self, node_id: int, **properties: str) -> tuple[ApacheNode, str]:
         """Another such broker, and its address."""
         address = f"127.0.0.1:{free_port()}"
-        settings = {**self.joining, "node.id": str(node_id), "listeners": f"PLAINTEXT://{address}"}
+        settings = {**self.joining, "node.id": str(node_id), "listeners": f"PLAINTEXT://{address}", **properties}
         return ApacheNode(self.folder / f"apache-{node_id}", settings, "--no-initial-controllers"), address
 
 

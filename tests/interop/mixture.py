@@ -1,0 +1,207 @@
+"""A cluster of brokers of either make under one controller: the brokers, what an operator asks of them, and whether
+their replicas are alike."""
+
+from __future__ import annotations
+
+import enum
+import re
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.interop import jvm
+from tests.interop.brokers import Odradek
+from tests.interop.load import RECONNECT
+from tests.interop.quorum import ApacheNode, Quorum
+
+SOON_S = 120
+SESSION_MS = 4_000
+REPLICA_VERIFICATION = "org.apache.kafka.tools.ReplicaVerificationTool"
+
+OF_THREE = {
+    "default.replication.factor": "3",
+    "offsets.topic.replication.factor": "3",
+    "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.min.isr": "2",
+    "share.coordinator.state.topic.replication.factor": "3",
+    "share.coordinator.state.topic.min.isr": "2",
+    "replica.lag.time.max.ms": "3000",
+    "replica.fetch.backoff.ms": "200",
+    "leader.imbalance.check.interval.seconds": "5",
+}
+
+
+class Make(enum.Enum):
+    """Who made a broker."""
+
+    ODRADEK = "odradek"
+    APACHE = "apache"
+
+
+def eventually(look: Callable[[], object], expected: object, within_s: float = SOON_S) -> None:
+    """Waits for what brokers agree on among themselves, and tell no client of."""
+    deadline = time.monotonic() + within_s
+    while (seen := look()) != expected:
+        assert time.monotonic() < deadline, f"{str(seen)[:1000]} is not {str(expected)[:1000]}"
+        time.sleep(0.2)  # brokers tell no client when they agree
+
+
+class Member:
+    """One broker of a cluster."""
+
+    def __init__(self, node_id: int, make: Make, server: Odradek | ApacheNode, address: str) -> None:
+        self.node_id = node_id
+        self.make = make
+        self.server = server
+        self._address = address
+
+    def __repr__(self) -> str:
+        return f"{self.make.value} {self.node_id}"
+
+    @property
+    def address(self) -> str:
+        """Where its clients find it."""
+        return self._address or self.server.bootstrap  # type: ignore[union-attr]  # Odradek's is known once it runs
+
+    @property
+    def data(self) -> Path:
+        return self.server.data
+
+
+class Cluster:
+    """Brokers 1 … n of the given makes, and an Apache controller."""
+
+    def __init__(self, folder: Path, makes: Sequence[Make], **settings: str) -> None:
+        self.quorum = Quorum(folder, session_ms=SESSION_MS, settings={**OF_THREE, **dotted(settings)})
+        self.members = {node_id: self._made(node_id, make) for node_id, make in enumerate(makes, start=1)}
+
+    def _made(self, node_id: int, make: Make) -> Member:
+        rack = {"broker.rack": f"rack-{node_id}"}
+        if make is Make.APACHE:
+            return Member(node_id, make, *self.quorum.apache(node_id, **rack))
+        return Member(node_id, make, self.quorum.odradek(node_id, **rack), "")
+
+    def start(self) -> None:
+        self.quorum.controller.start()
+        for member in self.members.values():
+            member.server.start()
+
+    def forget(self) -> None:
+        """Ends all processes."""
+        for server in (*(member.server for member in self.members.values()), self.quorum.controller):
+            server.forget()
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(member.address for member in self.members.values())
+
+    def stop(self, member: Member) -> None:
+        """Ends a broker as an operator does; on a busy machine one of Apache Kafka's takes its time."""
+        member.server.signal(signal.SIGTERM)
+        member.server.wait(SOON_S)
+
+    # An operator's
+
+    def create(self, topic: str, assignments: Sequence[Sequence[int]], **configs: str) -> None:
+        """Creates a topic and waits until all of its replicas are in sync."""
+        config = {"min.insync.replicas": "2", **dotted(configs)}
+        new = NewTopic(topic, len(assignments), replica_assignment=[[*one] for one in assignments], config=config)
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        admin.create_topics([new])[topic].result(SOON_S)
+        self.all_in_sync(topic, assignments)
+
+    def all_in_sync(self, topic: str, assignments: Iterable[Iterable[int]]) -> None:
+        eventually(lambda: self.in_sync(topic), [set(assignment) for assignment in assignments])
+
+    def in_sync(self, topic: str) -> list[set[int]]:
+        """The in-sync replicas of each partition; none while no broker answers."""
+        return [set(isrs) for _, isrs in self._partitions(topic)]
+
+    def leaders(self, topic: str) -> list[int]:
+        """The leader of each partition."""
+        return [leader for leader, _ in self._partitions(topic)]
+
+    def _partitions(self, topic: str) -> list[tuple[int, list[int]]]:
+        admin = AdminClient({"bootstrap.servers": self.bootstrap, **RECONNECT})
+        with suppress(KafkaException):
+            partitions = admin.list_topics(topic, 10).topics[topic].partitions
+            return [(partitions[index].leader, partitions[index].isrs) for index in sorted(partitions)]
+        return []
+
+    def assert_replicated(self, topic: str, assignments: Sequence[Sequence[int]]) -> None:
+        """All that can be compared of replicas that nobody writes to is alike."""
+        assert self.assert_alike(topic, assignments)
+        ReplicaVerification(self.bootstrap, topic).assert_alike()
+        self.assert_dumped_alike(topic, assignments)
+
+    # What is on disk
+
+    def assert_alike(self, topic: str, assignments: Sequence[Sequence[int]]) -> int:
+        """All replicas of each partition have the same bytes, once they are in sync and nobody writes; their size."""
+        self.all_in_sync(topic, assignments)
+        total = 0
+        for index, assignment in enumerate(assignments):
+            folders = [self.members[node_id].data / f"{topic}-{index}" for node_id in assignment]
+            eventually(lambda folders=folders: len({log_bytes(folder) for folder in folders}), 1)  # type: ignore[misc]
+            total += len(log_bytes(folders[0]))
+        return total
+
+    def assert_dumped_alike(self, topic: str, assignments: Sequence[Sequence[int]]) -> None:
+        """kafka-dump-log finds the same batches in all replicas, and nothing to complain of."""
+        for index, assignment in enumerate(assignments):
+            dumps = [dumped(self.members[node_id].data / f"{topic}-{index}") for node_id in assignment]
+            assert dumps[0], f"{topic}-{index} has no batches"
+            assert all(dump == dumps[0] for dump in dumps), f"{topic}-{index}"
+
+
+def dotted(settings: Mapping[str, str]) -> dict[str, str]:
+    """Options by their names, in which keyword arguments have `__` for each dot."""
+    return {key.replace("__", "."): value for key, value in settings.items()}
+
+
+def log_bytes(folder: Path) -> bytes:
+    """All batches of a replica, oldest first."""
+    return b"".join(segment.read_bytes() for segment in sorted(folder.glob("*.log")))
+
+
+def dumped(folder: Path) -> list[str]:
+    """The lines of kafka-dump-log for each batch of a replica, without where in which file it stands."""
+    files = ",".join(map(str, sorted(folder.glob("*.log"))))
+    text = jvm.tool("kafka-dump-log", "--files", files)
+    assert not re.search(r"invalid|mismatch|corrupt", text, re.IGNORECASE), text[-2000:]
+    return re.findall(r"^(baseOffset: .*?) position: \d+ (.*)$", text, re.MULTILINE)
+
+
+class ReplicaVerification:
+    """kafka-replica-verification, which fetches all replicas side by side and compares what comes."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        words = ("--broker-list", bootstrap, "--topics-include", topic, "--report-interval-ms", "500", "--time", "-2")
+        command = jvm.java(f"{jvm.apache_kafka()}/*", REPLICA_VERIFICATION, *words)
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def assert_alike(self, within_s: float = SOON_S) -> None:
+        """It has read all replicas to their ends, and found no difference."""
+        assert self._process.stdout is not None
+        overdue = threading.Timer(within_s, self._process.kill)
+        overdue.start()
+        seen: list[str] = []
+        for line in self._process.stdout:
+            seen.append(line)
+            if "max lag is 0 " in line:
+                break
+        overdue.cancel()
+        self._process.kill()
+        self._process.wait()
+        self._process.stdout.close()
+        text = "".join(seen)
+        assert "max lag is 0 " in text, text[-3000:]
+        assert "mismatch" not in text, text[-3000:]
+        assert "Exception" not in text, text[-3000:]
