@@ -6,13 +6,15 @@ import ast
 from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
 
 from broker import handlers
+from broker.handlers import controller
 from tests.sources import CORE, ROOT, sources, tree
 
 # The protocol is described whole, also what nothing serves yet: there it is enough that tests import a module, or list
 # its folder.
+HANDLED = {*handlers.NAMES, *controller.NAMES}
+
 DESCRIBED_WHOLE = "protocol/"
 LISTED_BY_TESTS = ("protocol/messages/", "protocol/coordinator_records/")
 
@@ -79,7 +81,7 @@ def is_imported(path: str) -> bool:
     by_parts = path.endswith("/__init__.py") and any(
         name.startswith(f"{module}.") for names in (*importers().values(), imported_by_tests()) for name in names
     )
-    by_table = path.startswith("broker/handlers/") and Path(path).stem in handlers.NAMES
+    by_table = path.startswith("broker/handlers/") and module_of(path).removeprefix("broker.handlers.") in HANDLED
     return by_others or by_parts or by_table
 
 

@@ -10,7 +10,7 @@ from typing import ClassVar, Final, Self
 from broker.config.groups import GroupOptions
 from broker.config.listeners import ListenerAddress, parse_listeners, protocol_map
 from broker.config.logs import LogOptions
-from broker.config.network import NetworkOptions
+from broker.config.network import NetworkOptions, limits_by_host
 from broker.config.node import NodeOptions
 from broker.config.quorum import ControllerAddress, QuorumOptions, controllers
 from broker.config.replication import RACK_AWARE, ReplicationOptions
@@ -53,8 +53,16 @@ class BrokerConfig(
     bound_listeners."""
     inter_broker_listener: str
     """Name of the listener that brokers use among themselves."""
+    bound_controllers: tuple[ListenerAddress, ...]
+    """Listeners of the controller in this process to open; () where it has none, and this node no peers."""
+    advertised_controllers: tuple[ListenerAddress, ...]
+    """Those listeners as brokers are to reach them."""
     has_remote_controllers: bool
     """True when the controllers are other processes: process.roles is broker alone."""
+    is_broker: bool
+    """True when this process is a broker, whether or not it is a controller too."""
+    has_peers: bool
+    """True when the cluster may have other nodes."""
     controllers: tuple[ControllerAddress, ...]
     """Addresses of the controllers: controller.quorum.voters, else controller.quorum.bootstrap.servers."""
     connection_limits: Mapping[str, int]
@@ -87,9 +95,10 @@ class BrokerConfig(
         return {
             "data_dirs": data_dirs,
             "metadata_dir": os.path.abspath(self.metadata_log_dir or data_dirs[0]),
-            "connection_limits": _limits_by_host(self.max_connections_per_ip_overrides),
+            "connection_limits": limits_by_host(self.max_connections_per_ip_overrides),
             "topic_defaults": _topic_defaults(self),
             "has_remote_controllers": set(self.process_roles) == {"broker"},
+            "is_broker": "broker" in self.process_roles,
             "controllers": controllers(self.controller_quorum_voters, self.controller_quorum_bootstrap_servers),
             **_request_memory(self),
             **_addresses(self),
@@ -182,17 +191,6 @@ def _retention_ms(config: BrokerConfig) -> int:
     return max(-1, _or_else(config.log_retention_ms, in_units))
 
 
-def _limits_by_host(text: str) -> dict[str, int]:
-    limits = {}
-    for pair in filter(None, (part.strip() for part in text.split(","))):
-        host, _, count = pair.rpartition(":")
-        if not host or not count.strip().isdecimal():
-            name = "max.connections.per.ip.overrides"
-            raise ConfigError(f"{name}: {pair!r} is not host:count, such as 127.0.0.1:200", name=name)
-        limits[host.strip()] = int(count)
-    return limits
-
-
 def _addresses(config: BrokerConfig) -> dict[str, object]:
     protocols = protocol_map(config.listener_security_protocol_map)
     controllers = {name.upper() for name in config.controller_listener_names}
@@ -200,7 +198,14 @@ def _addresses(config: BrokerConfig) -> dict[str, object]:
     bound = parse_listeners("listeners", config.listeners, protocols)
     advertised = parse_listeners("advertised.listeners", config.advertised_listeners or (), protocols)
     clients = tuple(listener for listener in bound if listener.name not in controllers)
+    own_controllers = tuple(listener for listener in bound if listener.name in controllers)
+    has_controller = "controller" in config.process_roles
     return {
+        "bound_controllers": own_controllers if has_controller else (),
+        "advertised_controllers": tuple(
+            next((one for one in advertised if one.name == listener.name), listener) for listener in own_controllers
+        ),
+        "has_peers": bool(own_controllers) or not has_controller,
         "bound_listeners": clients,
         "advertised": tuple(listener for listener in advertised if listener.name not in controllers) or clients,
         "inter_broker_listener": (config.inter_broker_listener_name or config.security_inter_broker_protocol).upper(),
@@ -208,12 +213,14 @@ def _addresses(config: BrokerConfig) -> dict[str, object]:
 
 
 def _client_listener(config: BrokerConfig) -> str | None:
-    if config.bound_listeners:
+    if config.bound_listeners or not config.is_broker:
         return None
     return "listeners has no listener for clients: all of them appear in controller.listener.names"
 
 
 def _advertised_names(config: BrokerConfig) -> str | None:
+    if not config.is_broker:
+        return None
     bound = [listener.name for listener in config.bound_listeners]
     unknown = [listener.name for listener in config.advertised if listener.name not in bound]
     if not unknown:
@@ -223,7 +230,7 @@ def _advertised_names(config: BrokerConfig) -> str | None:
 
 def _inter_broker_name(config: BrokerConfig) -> str | None:
     names = [listener.name for listener in config.advertised]
-    if config.inter_broker_listener_name is None or config.inter_broker_listener in names:
+    if config.inter_broker_listener_name is None or config.inter_broker_listener in names or not config.is_broker:
         return None
     return (
         f"inter.broker.listener.name is {config.inter_broker_listener}, which is not advertised: {', '.join(names)} are"
@@ -231,22 +238,38 @@ def _inter_broker_name(config: BrokerConfig) -> str | None:
 
 
 def _routable(config: BrokerConfig) -> str | None:
-    if config.advertised_listeners is None or all(listener.host != "0.0.0.0" for listener in config.advertised):
+    advertised = (*config.advertised, *config.advertised_controllers)
+    if config.advertised_listeners is None or all(listener.host != "0.0.0.0" for listener in advertised):
         return None
     return "advertised.listeners cannot use the nonroutable meta-address 0.0.0.0. Use a routable IP address."
 
 
 def _plaintext_only(config: BrokerConfig) -> str | None:
-    other = [one for one in config.bound_listeners if one.security_protocol != "PLAINTEXT"]
+    bound = (*config.bound_listeners, *config.bound_controllers)
+    other = [one for one in bound if one.security_protocol != "PLAINTEXT"]
     if not other:
         return None
     return f"listeners: {other[0].name} is to speak {other[0].security_protocol}; only PLAINTEXT is built so far"
 
 
-def _is_broker(config: BrokerConfig) -> str | None:
-    if "broker" in config.process_roles:
+def _only_controllers(config: BrokerConfig) -> str | None:
+    if config.is_broker or not config.bound_listeners:
         return None
-    return "process.roles is controller; a process is broker,controller or broker here"
+    return (
+        "The listeners config must only contain KRaft controller listeners from controller.listener.names when "
+        f"process.roles=controller: {config.bound_listeners[0].name} is none of them"
+    )
+
+
+def _opens_own_controller(config: BrokerConfig) -> str | None:
+    """Checks that a controller with names of listeners has one: without names it has no peers, and needs none."""
+    is_alone = config.is_broker and not config.controller_listener_names
+    if config.has_remote_controllers or config.bound_controllers or is_alone:
+        return None
+    return (
+        "controller.listener.names must contain at least one value appearing in the 'listeners' configuration when "
+        "running the KRaft controller role"
+    )
 
 
 def _own_voter(config: BrokerConfig) -> str | None:
@@ -256,7 +279,7 @@ def _own_voter(config: BrokerConfig) -> str | None:
         return None
     return (
         f"controller.quorum.voters is {','.join(config.controller_quorum_voters)}; "
-        f"the only voter can be this node, {config.node_id}"
+        f"the only voter can be this node, {config.node_id}: consensus between several controllers is Apache Kafka's"
     )
 
 
@@ -362,5 +385,12 @@ _REQUIREMENTS: Final = (
     _queued_bytes,
 )
 _ADDRESSES: Final = (_client_listener, _advertised_names, _inter_broker_name, _routable)
-_QUORUM: Final = (_no_voter, _has_quorum, _names_controllers, _opens_no_controller)
-_UNBUILT: Final = (_plaintext_only, _is_broker, _own_voter, _plaintext_controllers, _replica_selector)
+_QUORUM: Final = (
+    _no_voter,
+    _has_quorum,
+    _names_controllers,
+    _opens_no_controller,
+    _only_controllers,
+    _opens_own_controller,
+)
+_UNBUILT: Final = (_plaintext_only, _own_voter, _plaintext_controllers, _replica_selector)

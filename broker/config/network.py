@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from protocol.config import CLUSTER_WIDE, DOUBLE, INT, LIST, LONG, STRING, Config, option
+from protocol.config import CLUSTER_WIDE, DOUBLE, INT, LIST, LONG, STRING, Config, ConfigError, option
 
 MAX_INT: Final = (1 << 31) - 1
 
@@ -178,3 +178,15 @@ class NetworkOptions(Config):
         importance="low",
         doc="Largest metrics push of a client, uncompressed.",
     )
+
+
+def limits_by_host(text: str) -> dict[str, int]:
+    """Returns max.connections.per.ip.overrides as numbers by host. Raises ConfigError."""
+    limits = {}
+    for pair in filter(None, (part.strip() for part in text.split(","))):
+        host, _, count = pair.rpartition(":")
+        if not host or not count.strip().isdecimal():
+            name = "max.connections.per.ip.overrides"
+            raise ConfigError(f"{name}: {pair!r} is not host:count, such as 127.0.0.1:200", name=name)
+        limits[host.strip()] = int(count)
+    return limits

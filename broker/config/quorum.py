@@ -34,8 +34,8 @@ class QuorumOptions(Config):
         one_of=("broker", "controller"),
         may_be_empty=False,
         importance="high",
-        doc="What this process does: broker,controller is a cluster of its own, broker joins the quorum of Apache "
-        "Kafka's controllers.",
+        doc="What this process does: broker,controller is a cluster of its own, which others join by its controller's "
+        "listener; broker joins the controllers of others; controller decides for brokers in other processes.",
     )
     controller_listener_names = option(
         "controller.listener.names",
@@ -43,8 +43,8 @@ class QuorumOptions(Config):
         (),
         may_be_empty=False,
         importance="high",
-        doc="Listeners of the controllers. With process.roles=broker the first one says how they are spoken to; else "
-        "they are not opened, as the controller is in the process.",
+        doc="Names of the controllers' listeners. With process.roles=broker the first one says how they are spoken to; "
+        "else those in listeners are opened, by which brokers join. Without any, a broker,controller is alone.",
     )
     controller_quorum_voters = option(
         VOTERS,

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from broker.exchange.authorisation import ALTER_CONFIGS_CLUSTER, ALTER_CONFIGS_GROUP, ALTER_CONFIGS_TOPIC, by_handler
 from broker.requests.api import Api
-from broker.requests.call import Call
+from broker.requests.call import HostCall
 from protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 
 
-async def alter_configs(call: Call[AlterConfigsRequest]) -> AlterConfigsResponse:
-    return await call.broker.controller.alter_configs(call.request)
+async def alter_configs(call: HostCall[AlterConfigsRequest]) -> AlterConfigsResponse:
+    return await call.host.controller.alter_configs(call.request)
 
 
 REQUIRES = by_handler(ALTER_CONFIGS_CLUSTER, ALTER_CONFIGS_TOPIC, ALTER_CONFIGS_GROUP)

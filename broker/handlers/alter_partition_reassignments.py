@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from broker.exchange.authorisation import ALTER_CLUSTER, of_cluster
 from broker.requests.api import Api
-from broker.requests.call import Call
+from broker.requests.call import HostCall
 from protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -15,9 +15,9 @@ from protocol.messages.alter_partition_reassignments import (
 
 
 async def alter_partition_reassignments(
-    call: Call[AlterPartitionReassignmentsRequest],
+    call: HostCall[AlterPartitionReassignmentsRequest],
 ) -> AlterPartitionReassignmentsResponse:
-    return await call.broker.controller.alter_partition_reassignments(call.request)
+    return await call.host.controller.alter_partition_reassignments(call.request)
 
 
 API = Api(

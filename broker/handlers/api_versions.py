@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from broker.exchange.authorisation import NOTHING
 from broker.requests.api import Api, Apis
-from broker.requests.broker import Broker
-from broker.requests.call import Call
+from broker.requests.call import HostCall
+from broker.requests.host import Host
 from coordinator.cluster.brokers.features import SUPPORTED
 from protocol.api_key import ApiKey
 from protocol.codec import encode
@@ -29,40 +29,40 @@ FIRST_ZERO_FEATURE_VERSION = 4
 NO_NODE = -1
 
 
-async def api_versions(call: Call[ApiVersionsRequest]) -> ApiVersionsResponse | bytes:
+async def api_versions(call: HostCall[ApiVersionsRequest]) -> ApiVersionsResponse | bytes:
     """Returns the table of APIs, and the cluster's features as far as they are built."""
     request = call.request
     if call.version >= FIRST_FEATURE_VERSION:
-        code = error_of(call.broker, request)
+        code = error_of(call.host, request)
         if code:
             return ApiVersionsResponse(error_code=code, api_keys=[])
         call.connection.client_software = (request.client_software_name, request.client_software_version)
-    return body(call.broker, call.version)
+    return body(call.host, call.version)
 
 
-def body(broker: Broker, version: int) -> bytes:
+def body(host: Host, version: int) -> bytes:
     """Returns the encoded body: every connection begins with it, and it changes with the metadata alone."""
-    offset, encoded = broker.api_versions.get(version, (None, b""))
-    if offset != broker.image.offset:
-        encoded = encode(served(broker, version), version)
-        broker.api_versions[version] = broker.image.offset, encoded
+    offset, encoded = host.api_versions.get(version, (None, b""))
+    if offset != host.image.offset:
+        encoded = encode(served(host, version), version)
+        host.api_versions[version] = host.image.offset, encoded
     return encoded
 
 
-def error_of(broker: Broker, request: ApiVersionsRequest) -> ErrorCode:
+def error_of(host: Host, request: ApiVersionsRequest) -> ErrorCode:
     """Returns the error of a malformed client name, or of a wrong cluster or node (KIP-1242); NONE if there is none."""
     if not (is_software_name(request.client_software_name) and is_software_name(request.client_software_version)):
         return ErrorCode.INVALID_REQUEST
     if (request.cluster_id is None) != (request.node_id == NO_NODE):
         return ErrorCode.INVALID_REQUEST
-    expected = (None, NO_NODE), (broker.image.cluster_id, broker.config.node_id)
+    expected = (None, NO_NODE), (host.image.cluster_id, host.config.node_id)
     if (request.cluster_id, request.node_id) not in expected:
         return ErrorCode.REBOOTSTRAP_REQUIRED
     return ErrorCode.NONE
 
 
-def served(broker: Broker, version: int) -> ApiVersionsResponse:
-    image = broker.image
+def served(host: Host, version: int) -> ApiVersionsResponse:
+    image = host.image
     supported = [
         SupportedFeatureKey(name=name, min_version=levels.min_level, max_version=levels.max_level)
         for name, levels in SUPPORTED.items()
@@ -75,7 +75,7 @@ def served(broker: Broker, version: int) -> ApiVersionsResponse:
     ]
     return ApiVersionsResponse(
         error_code=0,
-        api_keys=api_ranges(broker.apis),
+        api_keys=api_ranges(host.apis),
         supported_features=supported,
         finalized_features_epoch=image.offset,
         finalized_features=finalized,

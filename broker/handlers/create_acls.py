@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from broker.exchange.authorisation import ALTER_CLUSTER, of_cluster
 from broker.requests.api import Api
-from broker.requests.call import Call
+from broker.requests.call import HostCall
 from protocol.errors import ErrorCode
 from protocol.messages.create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
 
 NO_AUTHORIZER = "No Authorizer is configured."
 
 
-async def create_acls(call: Call[CreateAclsRequest]) -> CreateAclsResponse:
+async def create_acls(call: HostCall[CreateAclsRequest]) -> CreateAclsResponse:
     result = AclCreationResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
     return CreateAclsResponse(results=[result] * len(call.request.creations))
 

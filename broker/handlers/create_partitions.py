@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from broker.exchange.authorisation import ALTER_TOPIC, by_handler
 from broker.requests.api import Api
-from broker.requests.call import Call
+from broker.requests.call import HostCall
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 
 
-async def create_partitions(call: Call[CreatePartitionsRequest]) -> CreatePartitionsResponse:
-    return await call.broker.topics.create_partitions(call.request)
+async def create_partitions(call: HostCall[CreatePartitionsRequest]) -> CreatePartitionsResponse:
+    return await call.host.topics.create_partitions(call.request)
 
 
 API = Api(CreatePartitionsRequest, CreatePartitionsResponse, create_partitions, by_handler(ALTER_TOPIC))

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from broker.exchange.authorisation import CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_CONFIGS_TOPIC, by_handler
 from broker.requests.api import Api
-from broker.requests.call import Call
+from broker.requests.call import HostCall
 from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
 
-async def create_topics(call: Call[CreateTopicsRequest]) -> CreateTopicsResponse:
-    return await call.broker.topics.create(call.request)
+async def create_topics(call: HostCall[CreateTopicsRequest]) -> CreateTopicsResponse:
+    return await call.host.topics.create(call.request)
 
 
 REQUIRES = by_handler(CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_CONFIGS_TOPIC)

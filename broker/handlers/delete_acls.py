@@ -9,12 +9,12 @@ from __future__ import annotations
 from broker.exchange.authorisation import ALTER_CLUSTER, of_cluster
 from broker.handlers.create_acls import NO_AUTHORIZER
 from broker.requests.api import Api
-from broker.requests.call import Call
+from broker.requests.call import HostCall
 from protocol.errors import ErrorCode
 from protocol.messages.delete_acls import DeleteAclsFilterResult, DeleteAclsRequest, DeleteAclsResponse
 
 
-async def delete_acls(call: Call[DeleteAclsRequest]) -> DeleteAclsResponse:
+async def delete_acls(call: HostCall[DeleteAclsRequest]) -> DeleteAclsResponse:
     result = DeleteAclsFilterResult(
         error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER, matching_acls=[]
     )  # fmt: skip

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from broker.exchange.authorisation import DELETE_TOPIC, DESCRIBE_TOPIC, by_handler
 from broker.requests.api import Api
-from broker.requests.call import Call
+from broker.requests.call import HostCall
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 
 
-async def delete_topics(call: Call[DeleteTopicsRequest]) -> DeleteTopicsResponse:
-    return await call.broker.controller.delete_topics(call.request, call.version)
+async def delete_topics(call: HostCall[DeleteTopicsRequest]) -> DeleteTopicsResponse:
+    return await call.host.controller.delete_topics(call.request, call.version)
 
 
 API = Api(DeleteTopicsRequest, DeleteTopicsResponse, delete_topics, by_handler(DESCRIBE_TOPIC, DELETE_TOPIC))

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from broker.exchange.authorisation import DESCRIBE_CLUSTER, of_cluster
 from broker.requests.api import Api
-from broker.requests.call import Call
+from broker.requests.call import HostCall
 from protocol.errors import ErrorCode
 from protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 
 NO_AUTHORIZER = "No Authorizer is configured on the broker"
 
 
-async def describe_acls(_: Call[DescribeAclsRequest]) -> DescribeAclsResponse:
+async def describe_acls(_: HostCall[DescribeAclsRequest]) -> DescribeAclsResponse:
     return DescribeAclsResponse(
         error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER, resources=[]
     )  # fmt: skip

@@ -24,7 +24,7 @@ from broker.exchange.authorisation import (
     by_handler,
 )
 from broker.requests.api import Api
-from broker.requests.call import Call
+from broker.requests.call import HostCall
 from coordinator.cluster.configs.resource import ConfigResource, ResourceType
 from coordinator.cluster.topics import names
 from protocol.errors import ErrorCode, KafkaError
@@ -44,7 +44,7 @@ MALFORMED = (
 """The default message of INVALID_REQUEST, as Apache Kafka's clients have it."""
 
 
-async def describe_configs(call: Call[DescribeConfigsRequest]) -> DescribeConfigsResponse:
+async def describe_configs(call: HostCall[DescribeConfigsRequest]) -> DescribeConfigsResponse:
     """Describes the resources; a type that does not exist makes the request malformed, and nothing of it is
     described."""
     if any(ResourceType.of(resource.resource_type) not in ROWS for resource in call.request.resources):
@@ -54,7 +54,7 @@ async def describe_configs(call: Call[DescribeConfigsRequest]) -> DescribeConfig
     return DescribeConfigsResponse(results=results)
 
 
-def describe(call: Call[DescribeConfigsRequest], resource: DescribeConfigsResource) -> DescribeConfigsResult:
+def describe(call: HostCall[DescribeConfigsRequest], resource: DescribeConfigsResource) -> DescribeConfigsResult:
     try:
         rows = ROWS[ResourceType.of(resource.resource_type)](call, resource.resource_name)
     except KafkaError as error:
@@ -81,25 +81,25 @@ def failed(resource: DescribeConfigsResource, error: KafkaError) -> DescribeConf
     )
 
 
-def topic_rows(call: Call[DescribeConfigsRequest], name: str) -> list[DescribedConfig]:
+def topic_rows(call: HostCall[DescribeConfigsRequest], name: str) -> list[DescribedConfig]:
     names.validate(name)
-    if call.broker.image.topic(name) is None:
+    if call.host.image.topic(name) is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
-    return describe_topic(call.broker.layers, call.broker.image.topic_configs(name))
+    return describe_topic(call.host.layers, call.host.image.topic_configs(name))
 
 
-def broker_rows(call: Call[DescribeConfigsRequest], name: str) -> list[DescribedConfig]:
-    node_id = call.broker.config.node_id
+def broker_rows(call: HostCall[DescribeConfigsRequest], name: str) -> list[DescribedConfig]:
+    node_id = call.host.config.node_id
     if not name:
-        return describe_all_brokers(call.broker.layers)
+        return describe_all_brokers(call.host.layers)
     if broker_id(name) != node_id:
         message = f"Unexpected broker id, expected {node_id} or empty string, but received {name}"
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-    return describe_broker(call.broker.layers)
+    return describe_broker(call.host.layers)
 
 
-def logger_rows(call: Call[DescribeConfigsRequest], name: str) -> list[DescribedConfig]:
-    node_id = call.broker.config.node_id
+def logger_rows(call: HostCall[DescribeConfigsRequest], name: str) -> list[DescribedConfig]:
+    node_id = call.host.config.node_id
     if not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
     if broker_id(name) != node_id:
@@ -115,20 +115,20 @@ def broker_id(name: str) -> int:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}") from None
 
 
-def group_rows(call: Call[DescribeConfigsRequest], name: str) -> list[DescribedConfig]:
+def group_rows(call: HostCall[DescribeConfigsRequest], name: str) -> list[DescribedConfig]:
     if not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
-    own = call.broker.image.configs(ConfigResource(ResourceType.GROUP, name))
-    return describe_group(call.broker.layers, own)
+    own = call.host.image.configs(ConfigResource(ResourceType.GROUP, name))
+    return describe_group(call.host.layers, own)
 
 
-def client_metrics_rows(call: Call[DescribeConfigsRequest], name: str) -> list[DescribedConfig]:
+def client_metrics_rows(call: HostCall[DescribeConfigsRequest], name: str) -> list[DescribedConfig]:
     if not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
-    return describe_client_metrics(call.broker.image.configs(ConfigResource(ResourceType.CLIENT_METRICS, name)))
+    return describe_client_metrics(call.host.image.configs(ConfigResource(ResourceType.CLIENT_METRICS, name)))
 
 
-ROWS: dict[ResourceType, Callable[[Call[DescribeConfigsRequest], str], list[DescribedConfig]]] = {
+ROWS: dict[ResourceType, Callable[[HostCall[DescribeConfigsRequest], str], list[DescribedConfig]]] = {
     ResourceType.TOPIC: topic_rows,
     ResourceType.BROKER: broker_rows,
     ResourceType.BROKER_LOGGER: logger_rows,
@@ -137,7 +137,7 @@ ROWS: dict[ResourceType, Callable[[Call[DescribeConfigsRequest], str], list[Desc
 }
 
 
-def entry(call: Call[DescribeConfigsRequest], row: DescribedConfig) -> DescribeConfigsResourceResult:
+def entry(call: HostCall[DescribeConfigsRequest], row: DescribedConfig) -> DescribeConfigsResourceResult:
     """Returns a row as the response has it, without the value of a sensitive option."""
     synonyms = [
         DescribeConfigsSynonym(name=name, value=None if row.sensitive else value, source=source)

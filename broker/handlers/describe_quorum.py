@@ -1,4 +1,4 @@
-"""DescribeQuorum (55): describes the quorum of the metadata log, whose only voter is this node (KIP-595).
+"""DescribeQuorum (55): describes the quorum of the metadata log: this node, its only voter, and observers (KIP-595).
 
 v1 adds fetch and caught-up times (KIP-836), v2 directory ids, the nodes and error messages (KIP-853).
 """
@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from broker.exchange.authorisation import DESCRIBE_CLUSTER, of_cluster
 from broker.requests.api import Api
-from broker.requests.call import Call
+from broker.requests.call import HostCall
 from coordinator.cluster.topics.names import METADATA_TOPIC
+from coordinator.quorum.replicas import ReplicaProgress
 from protocol.errors import ErrorCode
 from protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
@@ -26,7 +27,7 @@ NO_MESSAGE = ""
 NOT_HERE = "This server does not host this topic-partition."
 
 
-async def describe_quorum(call: Call[DescribeQuorumRequest]) -> DescribeQuorumResponse:
+async def describe_quorum(call: HostCall[DescribeQuorumRequest]) -> DescribeQuorumResponse:
     """Describes the one quorum; a request that names anything else, or nothing, gets errors for all that it names."""
     requested = call.request.topics
     if [
@@ -39,7 +40,7 @@ async def describe_quorum(call: Call[DescribeQuorumRequest]) -> DescribeQuorumRe
             node_id=controller.controller_id,
             listeners=[Listener(name=one.name, host=one.host, port=one.port) for one in controller.endpoints],
         )
-        for controller in call.broker.image.controllers.values()
+        for controller in call.host.image.controllers.values()
     ]
     topics = [ResponseTopicData(topic_name=METADATA_TOPIC, partitions=[describe(call)])]
     return DescribeQuorumResponse(error_code=0, error_message=NO_MESSAGE, topics=topics, nodes=nodes)
@@ -56,24 +57,28 @@ def unknown_topic(topic: TopicData) -> ResponseTopicData:
     return ResponseTopicData(topic_name=topic.topic_name, partitions=partitions)
 
 
-def describe(call: Call[DescribeQuorumRequest]) -> ResponsePartitionData:
-    node, log, now_ms = call.broker.node, call.broker.metadata_log, call.now_ms
-    voter = ReplicaState(
-        replica_id=node.node_id,
-        replica_directory_id=node.identity.directory_ids[node.metadata_dir],
-        log_end_offset=log.end_offset,
-        last_fetch_timestamp=now_ms,
-        last_caught_up_timestamp=now_ms,
-    )
+def describe(call: HostCall[DescribeQuorumRequest]) -> ResponsePartitionData:
+    leader, now_ms = call.host.quorum.leader, call.now_ms
+    own = ReplicaProgress(leader.voter.key, leader.metadata_log.end_offset, fetched_ms=now_ms, caught_up_ms=now_ms)
     return ResponsePartitionData(
         partition_index=0,
         error_code=0,
         error_message=NO_MESSAGE,
-        leader_id=node.node_id,
-        leader_epoch=log.epoch,
-        high_watermark=log.high_watermark,
-        current_voters=[voter],
-        observers=[],
+        leader_id=leader.voter.node_id,
+        leader_epoch=leader.metadata_log.epoch,
+        high_watermark=leader.metadata_log.high_watermark,
+        current_voters=[replica_state(own)],
+        observers=[replica_state(observer) for observer in leader.observers.active(now_ms)],
+    )
+
+
+def replica_state(progress: ReplicaProgress) -> ReplicaState:
+    return ReplicaState(
+        replica_id=progress.key.node_id,
+        replica_directory_id=progress.key.directory_id,
+        log_end_offset=progress.end_offset,
+        last_fetch_timestamp=progress.fetched_ms,
+        last_caught_up_timestamp=progress.caught_up_ms,
     )
 
 

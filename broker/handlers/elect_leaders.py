@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from broker.exchange.authorisation import ALTER_CLUSTER, of_cluster
 from broker.requests.api import Api
-from broker.requests.call import Call
+from broker.requests.call import HostCall
 from protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 
 
-async def elect_leaders(call: Call[ElectLeadersRequest]) -> ElectLeadersResponse:
-    return await call.broker.controller.elect_leaders(call.request)
+async def elect_leaders(call: HostCall[ElectLeadersRequest]) -> ElectLeadersResponse:
+    return await call.host.controller.elect_leaders(call.request)
 
 
 API = Api(ElectLeadersRequest, ElectLeadersResponse, elect_leaders, of_cluster(ALTER_CLUSTER))

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from broker.exchange.authorisation import ALTER_CONFIGS_CLUSTER, ALTER_CONFIGS_GROUP, ALTER_CONFIGS_TOPIC, by_handler
 from broker.requests.api import Api
-from broker.requests.call import Call
+from broker.requests.call import HostCall
 from protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 
 
-async def incremental_alter_configs(call: Call[IncrementalAlterConfigsRequest]) -> IncrementalAlterConfigsResponse:
-    return await call.broker.controller.incremental_alter_configs(call.request)
+async def incremental_alter_configs(call: HostCall[IncrementalAlterConfigsRequest]) -> IncrementalAlterConfigsResponse:
+    return await call.host.controller.incremental_alter_configs(call.request)
 
 
 REQUIRES = by_handler(ALTER_CONFIGS_CLUSTER, ALTER_CONFIGS_TOPIC, ALTER_CONFIGS_GROUP)

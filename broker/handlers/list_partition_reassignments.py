@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from broker.exchange.authorisation import DESCRIBE_CLUSTER, of_cluster
 from broker.requests.api import Api
-from broker.requests.call import Call
+from broker.requests.call import HostCall
 from coordinator.cluster.partitions import reassignments
 from protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
@@ -13,9 +13,9 @@ from protocol.messages.list_partition_reassignments import (
 
 
 async def list_partition_reassignments(
-    call: Call[ListPartitionReassignmentsRequest],
+    call: HostCall[ListPartitionReassignmentsRequest],
 ) -> ListPartitionReassignmentsResponse:
-    return reassignments.list_partition_reassignments(call.broker.image, call.request)
+    return reassignments.list_partition_reassignments(call.host.image, call.request)
 
 
 API = Api(

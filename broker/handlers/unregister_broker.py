@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from broker.exchange.authorisation import ALTER_CLUSTER, of_cluster
 from broker.requests.api import Api
-from broker.requests.call import Call
+from broker.requests.call import HostCall
 from protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
 
-async def unregister_broker(call: Call[UnregisterBrokerRequest]) -> UnregisterBrokerResponse:
-    await call.broker.controller.unregister_broker(call.request)
+async def unregister_broker(call: HostCall[UnregisterBrokerRequest]) -> UnregisterBrokerResponse:
+    await call.host.controller.unregister_broker(call.request)
     return UnregisterBrokerResponse(error_code=0, error_message=None)
 
 

@@ -12,7 +12,7 @@ from broker.metadata.log import MetadataLog
 from coordinator.cluster.quorum_state import QuorumState, write_quorum_state
 from coordinator.cluster.record import MetadataBatch
 from coordinator.cluster.snapshot import Snapshot, SnapshotFile, SnapshotId, read_snapshot, snapshot_path, stat_snapshot
-from coordinator.quorum.observer import LogEnd
+from coordinator.quorum.log_end import LogEnd
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import iter_batches
 from storage.producers.entry import Origin

@@ -19,7 +19,7 @@ from broker.metadata.followed_log import FollowedLog
 from broker.metadata.loading import load
 from broker.metadata.log import Worker, open_metadata_log
 from broker.metadata.observing import Observing, QuorumTimes, Threads
-from broker.metadata.opening import Metadata, MetadataSettings, begin_incarnation
+from broker.metadata.opening import ClusterPart, Metadata, MetadataSettings, begin_incarnation
 from broker.metadata.remote_controller import RemoteController
 from broker.metadata.remote_node import LifecycleTimes, RemoteNode
 from broker.metadata.snapshots import Snapshots
@@ -122,7 +122,7 @@ async def join(
 
     controller = RemoteController(for_requests, quorum.lifecycle.session_ms)
     loader, log, snapshots = stored
-    metadata = Metadata(loader.image, loader, log, controller, node, snapshots, stop)
+    metadata = Metadata(ClusterPart(loader.image, loader, log, controller, snapshots), node, stop=stop)
     observing.start()
     try:
         await node.register(endpoints, failed)
@@ -140,7 +140,7 @@ def _claim(settings: MetadataSettings, environment: MetadataEnvironment) -> Iden
         settings.log_dirs,
         settings.metadata_dir,
         options.node_id,
-        options.controller_listener,
+        options.controller_listeners,
         settings.cluster_id,
         environment.new_uuid,
         disk=environment.disk,

@@ -1,7 +1,8 @@
 """The metadata log of a quorum whose only voter is this node.
 
-Its records are committed once they are on the device, since there are no other voters. Source: KIP-595; Kafka's
-KafkaRaftClient, as far as it concerns a leader without followers.
+Its records are committed once they are on the device, since there are no other voters. Others are handed nothing that
+is not: a leader that lost what its observers have would have them truncate what they applied. Source: KIP-595; Kafka's
+KafkaRaftClient, as far as it concerns a leader without other voters.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from broker.metadata.log import MetadataLog, Worker
-from coordinator.cluster.quorum import encode_quorum, leader_change
+from coordinator.cluster.quorum import encode_quorum
 from coordinator.cluster.quorum_state import QuorumState, write_quorum_state
 from coordinator.cluster.record import MetadataBatch, MetadataRecord, encode_batch
+from coordinator.cluster.snapshot import SnapshotId, snapshot_path
+from coordinator.quorum.log_end import LogEnd
+from coordinator.quorum.pieces import SnapshotPiece
 from coordinator.runtime import RuntimeClock
 from protocol.errors import ErrorCode, KafkaError
-from protocol.records.control import QuorumRecord, VotersRecord
+from protocol.records.control import QuorumRecord
 from storage.disk import Disk
 from storage.log import Log
 from storage.producers.entry import Origin
@@ -31,7 +35,7 @@ class CommitWaiter(NamedTuple):
 
 
 class LedLog(MetadataLog):
-    """The metadata log of the quorum's leader. `lead` comes before all else."""
+    """The metadata log of the quorum's leader. `recover` comes before all else, then `lead`."""
 
     def __init__(self, log: Log, quorum: QuorumState, *, disk: Disk, clock: RuntimeClock, worker: Worker) -> None:
         super().__init__(log, quorum, disk=disk, clock=clock, worker=worker)
@@ -41,26 +45,67 @@ class LedLog(MetadataLog):
         self._uncommitted: deque[MetadataBatch] = deque()
         self._waiters: deque[CommitWaiter] = deque()
         self._flushing = False
+        self._advanced: asyncio.Future[None] | None = None
 
     @property
     def uncommitted(self) -> Sequence[MetadataBatch]:
         """The batches that were appended and are not committed, in order."""
         return tuple(self._uncommitted)
 
-    def lead(self, node_id: int, voters: VotersRecord) -> None:
+    def recover(self) -> None:
+        """Has all records that the last run left on the device, and so commits them. Raises LogDirFailure,
+        LogDirFull."""
+        self._log.flush(self._clock.now_ms())
+        self._log.update_high_watermark(self.end_offset)
+
+    def lead(self, node_id: int, opening: Sequence[QuorumRecord]) -> None:
         """Begins an epoch as its leader, as after an election without opponents: the epoch is one more than any before
-        it, is made durable, and begins with a control batch. Returns once that batch is committed, and with it all
-        records before.
+        it, is made durable, and begins with the control batch `opening`. Returns once that is committed.
 
         Raises LogDirFailure, LogDirFull.
         """
         self.epoch = max(self.epoch, self._log.last_leader_epoch, 0) + 1
         write_quorum_state(self._disk, self._log.directory, QuorumState(leader_id=node_id, leader_epoch=self.epoch))
         now_ms = self._clock.now_ms()
-        opening = leader_change(node_id, voters if self.end_offset == 0 else None)
         self._append(encode_quorum(opening, now_ms), (), opening)
         self._log.flush(now_ms)
         self._commit(self.end_offset)
+
+    def epoch_end(self, epoch: int) -> LogEnd:
+        """Returns the last epoch up to this one that the log has, with the offset where it ends."""
+        end = self._log.epochs.end_offset_for(epoch, self.end_offset)
+        if end.epoch < 0:
+            return LogEnd(self.end_offset, self._log.last_leader_epoch)
+        return LogEnd(end.end_offset, end.epoch)
+
+    def committed_records(self, offset: int, max_bytes: int) -> memoryview:
+        """Returns a view of the whole committed batches from this offset on: no more bytes, but one batch at least.
+        Raises KafkaError, LogDirFailure."""
+        parts = self._log.read(offset, max_bytes, max_offset=self.high_watermark).parts
+        return memoryview(parts[0]) if parts else memoryview(b"")
+
+    def read_snapshot_piece(self, snapshot_id: SnapshotId, position: int, max_bytes: int) -> SnapshotPiece | None:
+        """Reads a piece of a snapshot; for a worker. Returns None where it is gone. Raises LogDirFailure."""
+        with self.failing("reading a snapshot of"):
+            try:
+                handle = self._disk.open(snapshot_path(self.directory, snapshot_id), writable=False)
+            except FileNotFoundError:
+                return None
+            try:
+                size_bytes = self._disk.size(handle)
+                if not 0 <= position < size_bytes:
+                    return SnapshotPiece(b"", size_bytes)
+                return SnapshotPiece(
+                    self._disk.pread(handle, min(max_bytes, size_bytes - position), position), size_bytes
+                )
+            finally:
+                self._disk.close(handle)
+
+    def advanced(self) -> asyncio.Future[None]:
+        """Returns a future that is done once more is committed than now."""
+        if self._advanced is None:
+            self._advanced = asyncio.get_running_loop().create_future()
+        return self._advanced
 
     def append(self, records: Sequence[MetadataRecord], metadata_version: int) -> int:
         """Appends the records in one batch, and returns the offset behind it. Raises KafkaError, with nothing
@@ -122,6 +167,9 @@ class LedLog(MetadataLog):
             future = self._waiters.popleft().committed
             if not future.done():  # the request may have been cancelled
                 future.set_result(None)
+        advanced, self._advanced = self._advanced, None
+        if advanced is not None and not advanced.done():
+            advanced.set_result(None)
 
     def _fail(self, error: BaseException) -> None:
         message = f"the cluster metadata could not be made durable: {error}"

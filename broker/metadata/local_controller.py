@@ -77,7 +77,7 @@ class LocalController:
         if METADATA_VERSION not in self._state.features:
             self._write(activation_records(self._state, bootstrap(), self._options.min_insync_replicas))
         options = self._options
-        self._write(controller_records(self._state, options.node_id, self._new_uuid(), options.controller_listener))
+        self._write(controller_records(self._state, options.node_id, self._new_uuid(), options.controller_listeners))
 
     def _renounce(self, error: KafkaError) -> None:
         """Goes back to the last committed state, since later records may never be committed."""

@@ -29,11 +29,11 @@ from coordinator.cluster.formatting import Identity, claim, random_uuid
 from coordinator.cluster.image import Image
 from coordinator.cluster.loader import MetadataLoader, raised
 from coordinator.cluster.options import ClusterOptions
-from coordinator.cluster.quorum import sole_voter
+from coordinator.cluster.quorum import opening_records, sole_voter
 from coordinator.cluster.record import MetadataRecord
 from coordinator.cluster.snapshot import BOOTSTRAP, read_snapshot
 from coordinator.runtime import RuntimeClock
-from protocol.errors import KafkaError
+from protocol.errors import ErrorCode, KafkaError
 from protocol.types import Uuid
 from storage.config import LogConfig
 from storage.disk import Disk
@@ -75,15 +75,37 @@ async def no_stop() -> None:
     """Stops nothing: a log that this node leads has no task."""
 
 
-class Metadata(NamedTuple):
-    """A node's part of the cluster."""
+class ClusterPart(NamedTuple):
+    """A node's part of the cluster, whatever its roles are."""
 
     image: Image
     loader: MetadataLoader
     metadata_log: MetadataLog
     controller: Controller
-    node: Node
     snapshots: Snapshots
+
+    def close(self) -> None:
+        """Closes the log, once no flush is under way. Raises LogDirFailure."""
+        self.snapshots.close()
+        self.snapshots.write_if_due()
+        self.metadata_log.close()
+
+
+class ControllerPart(NamedTuple):
+    """The part of a node with the controller's role."""
+
+    identity: Identity
+    cluster: ClusterPart
+    led_log: LedLog
+
+
+class Metadata(NamedTuple):
+    """The part of a node with the broker's role."""
+
+    cluster: ClusterPart
+    node: Node
+    led_log: LedLog | None = None
+    """The log of a controller in this process."""
     stop: Callable[[], Awaitable[None]] = no_stop
     """Ends the task that keeps the log up to date."""
 
@@ -96,9 +118,27 @@ class Metadata(NamedTuple):
 
     def close(self) -> None:
         """Closes the log, once the node has left and no flush is under way. Raises LogDirFailure."""
-        self.snapshots.close()
-        self.snapshots.write_if_due()
-        self.metadata_log.close()
+        self.cluster.close()
+
+    @property
+    def image(self) -> Image:
+        return self.cluster.image
+
+    @property
+    def loader(self) -> MetadataLoader:
+        return self.cluster.loader
+
+    @property
+    def metadata_log(self) -> MetadataLog:
+        return self.cluster.metadata_log
+
+    @property
+    def controller(self) -> Controller:
+        return self.cluster.controller
+
+    @property
+    def snapshots(self) -> Snapshots:
+        return self.cluster.snapshots
 
 
 def open_metadata(
@@ -111,10 +151,36 @@ def open_metadata(
     on_failure: Callable[[KafkaError], None],
     on_fault: Callable[[Exception], None] = raised,
 ) -> Metadata:
+    """Opens the part of a node that is broker and controller: `open_controller`, and the broker beside it.
+
+    Call it before the logs are opened, which removes their clean-shutdown markers.
+    """
+    identity, cluster, led_log = open_controller(
+        settings,
+        disk=disk,
+        clock=clock,
+        worker=worker,
+        random_bytes=random_bytes,
+        on_failure=on_failure,
+        on_fault=on_fault,
+    )
+    incarnation = begin_incarnation(settings, identity, lambda: random_uuid(random_bytes), disk)
+    return Metadata(cluster, Node(incarnation, cluster.controller, cluster.image), led_log)
+
+
+def open_controller(
+    settings: MetadataSettings,
+    *,
+    disk: Disk,
+    clock: RuntimeClock,
+    worker: Worker,
+    random_bytes: Callable[[int], bytes],
+    on_failure: Callable[[KafkaError], None],
+    on_fault: Callable[[Exception], None] = raised,
+) -> ControllerPart:
     """Formats empty directories, loads the metadata, and leads its log in a new epoch.
 
-    Call it before the logs are opened, which removes their clean-shutdown markers. `on_fault` is called with
-    subscribers' errors. Raises WrongOwner, CorruptCheckpoint, KafkaError, OSError.
+    `on_fault` is called with subscribers' errors. Raises WrongOwner, CorruptCheckpoint, KafkaError, OSError.
     """
     options, metadata_dir = settings.options, settings.metadata_dir
 
@@ -131,20 +197,18 @@ def open_metadata(
         settings.log_dirs,
         metadata_dir,
         options.node_id,
-        options.controller_listener,
+        options.controller_listeners,
         settings.cluster_id,
         new_uuid,
         disk=disk,
         now_ms=clock.now_ms(),
     )
     log = open_metadata_log(LedLog, metadata_dir, disk=disk, clock=clock, worker=worker, config=settings.log_config)
-    log.lead(
-        options.node_id,
-        sole_voter(options.node_id, identity.directory_ids[metadata_dir], options.controller_listener),
-    )
+    log.recover()
     loader = MetadataLoader(Image(identity.cluster_id), on_fault)
     replayed_bytes = load(loader, log, disk)
     log.listen(loader.commit)
+    _lead(log, loader, options, identity.directory_ids[metadata_dir])
     image = loader.image
     image.controller_id, image.controller_epoch = options.node_id, log.epoch
     snapshots = Snapshots(loader, log, settings.snapshots, replayed_bytes, disk=disk, clock=clock, worker=worker)
@@ -152,6 +216,20 @@ def open_metadata(
     configs = ConfigRules(options.node_id, options.static_configs, settings.checkers, settings.list_options)
     controller = LocalController(log, loader, options, configs, new_uuid, on_failure)
     controller.activate(bootstrap)
-    node = Node(begin_incarnation(settings, identity, new_uuid, disk), controller, image)
     snapshots.write_if_due()
-    return Metadata(image, loader, log, controller, node, snapshots)
+    return ControllerPart(identity, ClusterPart(image, loader, log, controller, snapshots), log)
+
+
+def _lead(log: LedLog, loader: MetadataLoader, options: ClusterOptions, directory_id: Uuid) -> None:
+    """Leads the log in a new epoch. Raises KafkaError where the log has other voters, LogDirFailure, LogDirFull."""
+    node_id, in_log = options.node_id, loader.voters
+    voters = [] if in_log is None else [voter.voter_id for voter in in_log.voters]
+    if voters not in ([], [node_id]):
+        raise KafkaError(
+            ErrorCode.INCONSISTENT_VOTER_SET,
+            f"{log.directory}: the quorum has the voters {', '.join(map(str, sorted(voters)))}; node.id {node_id} can "
+            "lead it as its only voter: consensus between several controllers is Apache Kafka's",
+        )
+    own = sole_voter(node_id, directory_id, options.controller_listeners)
+    is_empty = log.end_offset == 0
+    log.lead(node_id, opening_records(node_id, own, in_log, is_empty=is_empty, is_reachable=options.is_reachable))

@@ -73,6 +73,11 @@ class Snapshots:
         self._closed = False
         self._files = [stat_snapshot(disk, log.directory, snapshot_id) for snapshot_id in log.snapshots()]
 
+    @property
+    def ids(self) -> list[SnapshotId]:
+        """The snapshots that are whole, and stay for now; oldest first."""
+        return [file.snapshot_id for file in self._files]
+
     def committed(self, batch: MetadataBatch) -> None:
         """Counts a batch behind the newest snapshot."""
         self._size_bytes += batch.size_bytes

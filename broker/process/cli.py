@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return CONFIG_ERROR
     _warn(loaded)
     gc.disable()  # objects of the start stay: the server turns collection on again once it serves
-    from broker.process.server import run
+    from broker.process.running import run
 
     return run(loaded.config)
 

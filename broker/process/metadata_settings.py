@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from broker.config import BrokerConfig
+from broker.config.alter import broker_checker, check_client_metrics, group_checker, list_defaults
 from broker.config.listeners import ListenerAddress
+from broker.config.live import LiveConfig
 from broker.metadata.log import log_config
+from broker.metadata.opening import MetadataSettings
 from broker.metadata.snapshots import SnapshotRules
 from coordinator.cluster.brokers.info import Endpoint
+from coordinator.cluster.configs.resource import ResourceType
 from coordinator.cluster.options import ClusterOptions
 from storage.config import LogConfig
 
-CONTROLLER_PORT = 9093
-"""The controller's port in the metadata: Kafka requires one there, though nobody listens on it."""
+UNREACHABLE = (Endpoint("CONTROLLER", "127.0.0.1", 9093),)
+"""The controller's endpoint in the metadata where it has no listener: Kafka requires one there."""
 
 
 def metadata_log_config(config: BrokerConfig) -> LogConfig:
@@ -37,12 +41,40 @@ def endpoints(listeners: Sequence[ListenerAddress]) -> list[Endpoint]:
     return [Endpoint(listener.name, listener.host, listener.port) for listener in listeners]
 
 
-def cluster_options(config: BrokerConfig, advertised_listeners: Sequence[ListenerAddress]) -> ClusterOptions:
-    """Returns the options of the cluster's metadata."""
+def metadata_settings(
+    config: BrokerConfig,
+    live_config: LiveConfig,
+    listeners: Sequence[ListenerAddress],
+    controller_listeners: Sequence[ListenerAddress],
+) -> MetadataSettings:
+    """Returns the settings of a node whose listeners, for clients and of its controller, are advertised like this."""
+    return MetadataSettings(
+        log_dirs=tuple(config.data_dirs),
+        options=cluster_options(config, listeners, controller_listeners),
+        metadata_log_dir=config.metadata_dir,
+        checkers={
+            ResourceType.BROKER: broker_checker(lambda: live_config.layers),
+            ResourceType.GROUP: group_checker(lambda: live_config.layers),
+            ResourceType.CLIENT_METRICS: check_client_metrics,
+        },
+        snapshots=snapshot_rules(config),
+        log_config=metadata_log_config(config),
+        list_options={ResourceType.BROKER: list_defaults()},
+    )
+
+
+def cluster_options(
+    config: BrokerConfig,
+    advertised_listeners: Sequence[ListenerAddress],
+    controller_listeners: Sequence[ListenerAddress] = (),
+) -> ClusterOptions:
+    """Returns the options of the cluster's metadata. `controller_listeners` are those of a controller in this process,
+    as they are advertised."""
     return ClusterOptions(
         node_id=config.node_id,
         listeners=tuple(endpoints(advertised_listeners)),
-        controller_listener=Endpoint("CONTROLLER", "127.0.0.1", CONTROLLER_PORT),
+        controller_listeners=tuple(endpoints(controller_listeners)) or UNREACHABLE,
+        is_reachable=bool(controller_listeners),
         rack=config.broker_rack,
         num_partitions=config.num_partitions,
         default_replication_factor=config.default_replication_factor,

@@ -3,67 +3,49 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import os
-import signal
-import socket
-import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, cast
-
-import uvloop
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from broker import logging
 from broker.clock import SystemClock
 from broker.config import BrokerConfig
-from broker.config.alter import broker_checker, check_client_metrics, group_checker, list_defaults
 from broker.config.layers import Layers
 from broker.config.listeners import ListenerAddress
 from broker.config.live import LiveConfig
 from broker.disks.failures import DiskFailures
-from broker.disks.lock import DirectoryInUse, DirectoryLock
 from broker.disks.open_logs import open_logs
 from broker.fast import FAST
 from broker.handlers import APIS
 from broker.metadata.opening import Metadata, MetadataSettings, open_metadata
 from broker.network import descriptors
-from broker.network.admission import Admission
-from broker.network.connection import ServerConnection
-from broker.network.connection_lines import ConnectionLines
-from broker.network.endpoints import address, advertised, bind
 from broker.network.listener import Listener
-from broker.network.request_memory import RequestMemory
-from broker.network.unread import UnreadAnswers
 from broker.process.housekeeping import Housekeeping
-from broker.process.metadata_settings import cluster_options, endpoints, metadata_log_config, snapshot_rules
+from broker.process.listening import Bound, Listening, bind_all
+from broker.process.metadata_settings import endpoints, metadata_settings
 from broker.replica.assignments import Assignments
 from broker.requests.api import Apis
 from broker.requests.broker import Broker
 from broker.requests.dispatch import Dispatcher
 from broker.workers import Workers
 from coordinator.cluster.brokers.info import Endpoint
-from coordinator.cluster.configs.resource import ResourceType
-from coordinator.cluster.formatting import WrongOwner
 from protocol.errors import KafkaError
-from storage.checkpoint import CorruptCheckpoint
 from storage.disk import OsDisk
 from storage.logs import Logs
 from storage.open_files import OpenFiles
 
 if TYPE_CHECKING:
+    from broker.metadata.leading_quorum import LeadingQuorum
     from broker.process.joining import Replication
     from broker.replica.alter_partition import AlterPartition
 
 CANNOT_START = 1
-STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 OBJECTS_PER_COLLECTION = 10_000
 """How many new objects start a garbage collection. A turn of the event loop with a hundred requests has some thousands
 of them: Python's 700 would traverse the same requests over and over, and promote them to an older generation."""
-
-CLOSE_WITHIN_S = 5.0
-"""How long answers may take to go out once the broker stops; clients retry the requests that got none."""
 
 METADATA_THREADS = 2
 """One for flushes of the metadata log, one for a snapshot beside them."""
@@ -72,72 +54,6 @@ BACKGROUND_THREADS = 2
 """For flushes, checkpoints and deletions of the logs: they wait for a disk, or keep it busy."""
 
 log = logging.get_logger("broker.process.server")
-
-
-def run(config: BrokerConfig) -> int:
-    """Serves until SIGTERM or SIGINT, and returns the process's exit code: 1, with one line logged, where the broker
-    cannot start."""
-    logging.take_over_storage()
-    try:
-        with contextlib.ExitStack() as stack:
-            failed = lock_directories(config, stack)
-            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                return runner.run(serve(config, failed))
-    except (DirectoryInUse, WrongOwner, CorruptCheckpoint, KafkaError, OSError) as error:
-        log.error("cannot start", reason=str(error))
-        return CANNOT_START
-
-
-def directories(config: BrokerConfig) -> list[str]:
-    """Returns the log directories and the metadata's, each once."""
-    return list(dict.fromkeys((*config.data_dirs, config.metadata_dir)))
-
-
-def lock_directories(config: BrokerConfig, stack: contextlib.ExitStack) -> dict[str, Exception]:
-    """Locks the directories against other brokers until the stack is closed, and returns the errors of log directories
-    that could not be locked. Raises OSError where the metadata's could not, DirectoryInUse for any that is locked."""
-    failed: dict[str, Exception] = {}
-    for directory in directories(config):
-        try:
-            stack.callback(DirectoryLock(directory).release)
-        except OSError as error:
-            if directory == config.metadata_dir:
-                raise
-            failed[directory] = error
-    return failed
-
-
-async def serve(config: BrokerConfig, failed: Mapping[str, Exception]) -> int:
-    """Runs the broker until a signal or a failure stops it, and returns the exit code."""
-    stop = asyncio.Event()
-    for number in STOP_SIGNALS:
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    server = Server(config, stop, failed)
-    if not await started(server, stop):
-        return server.exit_code
-    sys.stdout.write(f"ready {address(server.advertised[0])}\n")
-    sys.stdout.flush()
-    from broker.process.warming_up import warm_up  # no start needs it
-
-    warming_up = asyncio.create_task(warm_up())
-    await stop.wait()
-    warming_up.cancel()
-    await server.stop()
-    return server.exit_code
-
-
-async def started(server: Server, stop: asyncio.Event) -> bool:
-    """Starts the broker; returns False where it was stopped before that was done: one that waits for its controllers
-    may take long to start."""
-    starting, stopping = asyncio.ensure_future(server.start()), asyncio.ensure_future(stop.wait())
-    await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
-    stopping.cancel()
-    if starting.done():
-        await starting
-        return True
-    starting.cancel()
-    await asyncio.wait([starting])
-    return False
 
 
 class Server:
@@ -150,7 +66,6 @@ class Server:
         self.config = config
         self._failed_dirs = failed or {}
         shares = descriptors.divide()
-        self._max_connections = shares.connections
         self.exit_code = 0
         self.advertised: list[ListenerAddress] = []
         """The listeners as clients are told of them, once they are bound."""
@@ -160,8 +75,9 @@ class Server:
         self._metadata_worker = Workers(METADATA_THREADS, "metadata")
         self._workers = Workers(BACKGROUND_THREADS, "background")
         self._live_config = LiveConfig(Layers(config))
-        self.listeners: list[Listener] = []
-        self._sockets: list[asyncio.Server] = []
+        self._listening = Listening(self._clock, shares.connections)
+        self._controllers: list[Bound] = []
+        """The sockets of the controller in this process."""
         self._alter: AlterPartition | None = None
         self._replication: Replication | None = None
 
@@ -169,10 +85,13 @@ class Server:
         """Binds sockets first, so that a port in use costs nothing, and serves them last. In between, as Apache Kafka
         does (BrokerServer.startup): recovers logs, registers the broker, opens its partitions as the metadata assigns
         them, and only then has the broker unfenced, by which it comes to lead."""
-        bound = [bind(listener, self.config) for listener in self.config.bound_listeners]
-        self.advertised = [advertised(listener, self.config.advertised) for _, listener in bound]
-        apis = await self._join() if self.config.has_remote_controllers else self._lead()
-        self.broker = Broker(self._live_config, self._clock, self.metadata, self.logs, apis)
+        bound = bind_all(self.config.bound_listeners, self.config)
+        self._controllers = bind_all(self.config.bound_controllers, self.config)
+        self.advertised = [listener for _, listener in bound]
+        apis = await self._join() if self.config.has_remote_controllers else await self._lead()
+        self.broker = Broker(
+            self._live_config, self._clock, self.metadata, self.logs, apis, lead_quorum=self._lead_quorum
+        )
         await self._register()
         self.assignments = self._assignments(self.broker)
         self.assignments.take_over()
@@ -184,24 +103,7 @@ class Server:
         failures = self._disk_failures()
         self.housekeeping = Housekeeping(self.broker, self._workers, self.listeners, failures)
         self.housekeeping.start()
-        dispatcher = Dispatcher(self.broker, FAST)
-        lines = ConnectionLines(self.broker.faults)
-        admission = Admission(lambda: self._live_config.effective, self._clock, lines, self._max_connections)
-        memory = RequestMemory(self.config.request_memory_bytes, self.config.request_memory_bytes_per_ip)
-        unread = UnreadAnswers(self.config.odradek_unread_answers_max_bytes, lines)
-        for (sock, _), listener_address in zip(bound, self.advertised, strict=True):
-            listener = Listener(
-                listener_address.name,
-                dispatcher.answer,
-                self.broker.interceptors.finish,
-                clock=self._clock,
-                max_request_bytes=self.config.socket_request_max_bytes,
-                admission=admission,
-                memory=memory,
-                unread=unread,
-                lines=lines,
-            )
-            await self._listen(sock, listener)
+        await self._listening.open(bound, Dispatcher(self.broker, FAST))
         gc.freeze()  # the objects of now stay: no collection has to traverse them
         gc.set_threshold(OBJECTS_PER_COLLECTION)
         gc.enable()
@@ -235,11 +137,36 @@ class Server:
             stop=self._failed,
         )
 
-    def _lead(self) -> Apis:
-        """Opens metadata and logs of a node that is its own controller, and returns its table of APIs."""
+    async def _lead(self) -> Apis:
+        """Opens metadata and logs of a node that is its own controller, and returns its table of APIs. Other brokers
+        reach the controller from then on: recovering logs may take long."""
         self.metadata = self._open_metadata()
-        self.logs = self._open_logs()
+        if not self._controllers:
+            self.logs = self._open_logs()
+            return APIS
+        from broker.process.controller import controller_dispatcher  # a node that is alone needs none of it
+
+        dispatcher = controller_dispatcher(self._live_config, self._clock, self.metadata.cluster, self._lead_quorum)
+        await self._listening.open(self._controllers, dispatcher)
+        self.logs = await self._workers.call(self._open_logs)
         return APIS
+
+    @cached_property
+    def _led(self) -> LeadingQuorum:
+        from broker.metadata.leading_quorum import lead_quorum  # nor that
+
+        assert self.metadata.led_log is not None
+        return lead_quorum(
+            self._settings(),
+            self.metadata.node.identity,
+            self.metadata.cluster,
+            self.metadata.led_log,
+            self._clock,
+            self._metadata_worker,
+        )
+
+    def _lead_quorum(self) -> LeadingQuorum:
+        return self._led
 
     async def _join(self) -> Apis:
         """Joins controllers elsewhere and opens the logs, beside which heartbeats go on; returns the table of APIs."""
@@ -271,6 +198,11 @@ class Server:
                 await node.directory_failed(path)
 
     @property
+    def listeners(self) -> list[Listener]:
+        """The listeners that are open."""
+        return self._listening.listeners
+
+    @property
     def _endpoints(self) -> list[Endpoint]:
         """The endpoints to which clients and other brokers connect."""
         return endpoints(self.advertised)
@@ -280,19 +212,8 @@ class Server:
         return open_logs(self.config, self.metadata.image, self._disk, now_ms, self._failed_dirs)
 
     def _settings(self) -> MetadataSettings:
-        return MetadataSettings(
-            log_dirs=tuple(self.config.data_dirs),
-            options=cluster_options(self.config, self.advertised),
-            metadata_log_dir=self.config.metadata_dir,
-            checkers={
-                ResourceType.BROKER: broker_checker(lambda: self._live_config.layers),
-                ResourceType.GROUP: group_checker(lambda: self._live_config.layers),
-                ResourceType.CLIENT_METRICS: check_client_metrics,
-            },
-            snapshots=snapshot_rules(self.config),
-            log_config=metadata_log_config(self.config),
-            list_options={ResourceType.BROKER: list_defaults()},
-        )
+        controllers = [listener for _, listener in self._controllers]
+        return metadata_settings(self.config, self._live_config, self.advertised, controllers)
 
     def _open_metadata(self) -> Metadata:
         return open_metadata(
@@ -316,25 +237,17 @@ class Server:
         self.exit_code = CANNOT_START
         self._stop.set()
 
-    async def _listen(self, sock: socket.socket, listener: Listener) -> None:
-        server = await asyncio.get_running_loop().create_server(lambda: accepted(listener), sock=sock)
-        self.listeners.append(listener)
-        self._sockets.append(server)
-
     async def stop(self) -> None:
         """Hands leadership over while followers can still fetch, takes no more connections, sends the answers that are
         due, closes the logs, and writes the markers of a clean shutdown last."""
         if self._replication is not None:
             await self.metadata.node.leave()
-        for server in self._sockets:
-            server.close()
-        for listener in self.listeners:
-            listener.close_all()
+        self._listening.close()
         self.broker.new_logs.stop()
         self.broker.share_groups.stop()
         for coordinator in self.broker.coordinators.values():
             coordinator.stop()
-        await self._drained()
+        await self._listening.drained()
         await self.broker.record_work.close()
         self.housekeeping.stop()
         self.broker.moves.stop()
@@ -351,16 +264,3 @@ class Server:
         self._metadata_worker.close()
         self.logs.close(self._clock.now_ms(), self.metadata.node.broker_epoch)
         log.info("stopped")
-
-    async def _drained(self) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(CLOSE_WITHIN_S):
-                for listener in self.listeners:
-                    await listener.emptied()
-        for listener in self.listeners:
-            listener.abort_all()
-
-
-def accepted(listener: Listener) -> asyncio.BufferedProtocol:
-    """Returns the protocol of a connection that the listener has just accepted, typed as uvloop takes it."""
-    return cast(asyncio.BufferedProtocol, ServerConnection(listener))

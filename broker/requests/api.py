@@ -24,6 +24,8 @@ class Api(NamedTuple):
     unsupported: Callable[[Apis], object] | None = None
     """Returns the response, in version 0, to a request in a version that is not served; without it such a request
     closes the connection."""
+    oldest: int = 0
+    """The first version that is served, where that is not the message's."""
 
     @property
     def key(self) -> ApiKey:
@@ -31,16 +33,18 @@ class Api(NamedTuple):
 
     @property
     def versions(self) -> Versions:
-        return identity(self.request).versions
+        """The versions that are served."""
+        first, last = identity(self.request).versions
+        return Versions(max(first, self.oldest), last)
 
 
 class Apis:
     """The rows of the table, each in a module that is imported at the API's first request."""
 
     def __init__(self, package: str, names: Sequence[str]) -> None:
-        """`names` are those of APIs, and of the modules of `package` that have their rows."""
+        """`names` are those of APIs, and of the modules of `package`, or of packages in it, that have their rows."""
         self._package = package
-        self._names = {int(ApiKey[name.upper()]): name for name in names}
+        self._names = {int(ApiKey[name.rpartition(".")[2].upper()]): name for name in names}
         self._rows: dict[int, Api] = {}
         """The rows whose modules are imported."""
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from broker.clock import Clock
-from broker.config import BrokerConfig
-from broker.config.layers import Layers
 from broker.config.live import LiveConfig
 from broker.coordinators.environment import Environment
 from broker.coordinators.groups import GroupCoordinator
@@ -18,29 +17,23 @@ from broker.coordinators.neighbours import PeerNeighbours
 from broker.coordinators.shares import ShareCoordinator
 from broker.coordinators.transactions import TransactionCoordinator
 from broker.disks.work import DiskWork
-from broker.exchange.authorisation import AllowEveryone, Authorizer
-from broker.exchange.interceptors import Interceptors
-from broker.exchange.log_limiter import LogLimiter
 from broker.exchange.timeouts import Timeouts
 from broker.fetch.fetches import Fetches
 from broker.fetch.sessions import FetchSessions
-from broker.metadata.log import MetadataLog
 from broker.metadata.node import Node
 from broker.metadata.opening import Metadata
-from broker.metadata.snapshots import Snapshots
 from broker.replica.moves import Moves
-from broker.replica.new_logs import NewLogs
 from broker.replica.replicas import Replicas
-from broker.replica.topics import TopicCreator
 from broker.requests.api import Apis
+from broker.requests.host import Host
 from broker.requests.settling import RecordWork
 from broker.share.groups import ShareGroups
-from coordinator.cluster.controller import Controller
-from coordinator.cluster.image import Image
-from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.producer_ids import ProducerIdPool
 from protocol.errors import ErrorCode, error_code
 from storage.logs import Logs
+
+if TYPE_CHECKING:
+    from broker.metadata.leading_quorum import LeadingQuorum
 
 DEFAULT_COUNT = -1
 """Partitions and replicas of an auto-created topic: the broker's defaults."""
@@ -51,27 +44,25 @@ GROUP, TRANSACTION, SHARE = range(3)
 AUTO_CREATE_TIMEOUT_MS = 30_000
 
 
-class Broker:
+class Broker(Host):
     """One running broker, as its handlers see it."""
 
-    def __init__(self, live_config: LiveConfig, clock: Clock, metadata: Metadata, logs: Logs, apis: Apis) -> None:
-        self.live_config = live_config
-        self.clock = clock
-        self.image: Image = metadata.image
-        """The cluster's state, as of the last committed record that this broker has."""
-        self.loader: MetadataLoader = metadata.loader
-        self.controller: Controller = metadata.controller
+    def __init__(
+        self,
+        live_config: LiveConfig,
+        clock: Clock,
+        metadata: Metadata,
+        logs: Logs,
+        apis: Apis,
+        lead_quorum: Callable[[], LeadingQuorum] | None = None,
+    ) -> None:
+        super().__init__(live_config, clock, metadata.cluster, apis, lead_quorum)
         self.node: Node = metadata.node
-        self.metadata_log: MetadataLog = metadata.metadata_log
-        self.metadata_snapshots: Snapshots = metadata.snapshots
         self.logs = logs
-        self.apis = apis
         self.replicas = Replicas(self.image)
-        self.new_logs = NewLogs(clock)
         self.disk_work = DiskWork(logs, clock)
         self.moves = Moves(logs, self.node, clock, self.disk_work)
         self.producer_ids = ProducerIdPool(self.node.allocate_producer_ids)
-        self.topics = TopicCreator(self.controller, self.new_logs)
         neighbours = partial(PeerNeighbours, self.loader, live_config, clock)
         environment = Environment(clock, live_config, self.loader, self.replicas, self.topics, neighbours)
         self.groups = GroupCoordinator(environment)
@@ -87,27 +78,10 @@ class Broker:
         self.share_groups = ShareGroups(environment, self.groups, self.shares, self.disk_work.workers)
         self.record_work = RecordWork()
         slots = self.config.max_incremental_fetch_session_cache_slots
-        self.api_versions: dict[int, tuple[int, bytes]] = {}
-        """The body of ApiVersions' response by version, each with the offset of the metadata that it was made of."""
         self.timeouts = Timeouts(clock)
         """Ends requests that are parked for too long."""
-        self.authorizer: Authorizer = AllowEveryone()
-        self.interceptors = Interceptors()
-        """Every answer passes through these once."""
-        self.faults = LogLimiter()
-        """Limits the log lines about requests that met a fault of ours."""
         sessions = FetchSessions(slots, lambda: int.from_bytes(os.urandom(4)) >> 1)
         self.fetches = Fetches(live_config, self.replicas, self.image, sessions, clock, self.disk_work, self.timeouts)
-
-    @property
-    def config(self) -> BrokerConfig:
-        """The options in force."""
-        return self.live_config.layers.effective
-
-    @property
-    def layers(self) -> Layers:
-        """The options in force, with the sources that they come from."""
-        return self.live_config.layers
 
     async def auto_create_topics(self, names: Sequence[str]) -> Mapping[str, ErrorCode]:
         """Creates topics with the broker's defaults, and returns the errors of those that could not be created."""

@@ -10,6 +10,7 @@ from broker.exchange.context import ClientConnection, Context
 from broker.exchange.turns import Turns
 from broker.requests.api import Api
 from broker.requests.broker import Broker
+from broker.requests.host import Host
 from protocol.errors import ProtocolError
 
 Request = TypeVar("Request")
@@ -19,16 +20,16 @@ MAX_ANSWER_ITEMS: Final = 1 << 20
 thousand topics, the offsets of a million partitions."""
 
 
-class Call(Generic[Request]):
-    """One request that is being handled: its message, its context, and the broker."""
+class HostCall(Generic[Request]):
+    """One request that is being handled: its message, its context, and the process that got it."""
 
-    __slots__ = ("answer_items", "api", "broker", "context", "request", "version")
+    __slots__ = ("answer_items", "api", "context", "host", "request", "version")
 
-    def __init__(self, api: Api, context: Context, broker: Broker, request: Request) -> None:
+    def __init__(self, api: Api, context: Context, host: Host, request: Request) -> None:
         self.api = api
         self.context = context
         self.version = context.version
-        self.broker = broker
+        self.host = host
         self.request = request
         self.answer_items = 0
 
@@ -44,7 +45,7 @@ class Call(Generic[Request]):
         self, operation: Operation, resource: Resource, names: Iterable[Name]
     ) -> tuple[list[Name], list[Name]]:
         """Returns the names for which the client is authorised, and those for which it is not, in their order."""
-        return split_authorised(self.broker.authorizer, self.context, operation, resource, names)
+        return split_authorised(self.host.authorizer, self.context, operation, resource, names)
 
     def count(self, items: int) -> None:
         """Counts items of the answer: members, offsets, configs. Raises ProtocolError once there are too many: a
@@ -56,8 +57,18 @@ class Call(Generic[Request]):
 
     def turns(self) -> Turns:
         """Returns turns for a request that goes over many entries."""
-        return Turns(self.broker.clock)
+        return Turns(self.host.clock)
 
     @property
     def now_ms(self) -> int:
-        return self.broker.clock.now_ms()
+        return self.host.clock.now_ms()
+
+
+class Call(HostCall[Request]):
+    """A request to a broker."""
+
+    __slots__ = ("broker",)
+
+    def __init__(self, api: Api, context: Context, broker: Broker, request: Request) -> None:
+        super().__init__(api, context, broker, request)
+        self.broker = broker

@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from librt.strings import read_i16_be, read_i32_be
 
@@ -20,8 +20,8 @@ from broker.exchange.log_limiter import LogLimiter
 from broker.exchange.pending import Answer, ParkedCall, Running, answer_later
 from broker.logging import get_logger
 from broker.requests.api import Api
-from broker.requests.broker import Broker
-from broker.requests.call import Call
+from broker.requests.call import Call, HostCall
+from broker.requests.host import Host
 from protocol.api_key import ApiKey
 from protocol.codec import MALFORMED, Decoder, Encoder, bounded_decoder, decoder, encoder
 from protocol.connection import response_frame
@@ -30,7 +30,7 @@ from protocol.primitives import read_uvarint
 from protocol.schema import fields_of, identity
 from protocol.types import Buffer
 
-Fast = Callable[[Broker, Context, memoryview, bytes, int], object]
+Fast = Callable[[Any, Context, memoryview, bytes, int], object]
 """(broker, context, frame, its front, position) → the answer's buffers, or whatever a handler may return; None leaves
 the request to the general way."""
 
@@ -172,9 +172,16 @@ class Route:
 class Dispatcher:
     """Answers frames by the table of APIs."""
 
-    def __init__(self, broker: Broker, fast: Mapping[ApiKey, tuple[Fast, int]] = MappingProxyType({})) -> None:
-        """`fast` has short cuts for the usual requests of some APIs, each with the first version that it serves."""
-        self.broker = broker
+    def __init__(
+        self,
+        host: Host,
+        fast: Mapping[ApiKey, tuple[Fast, int]] = MappingProxyType({}),
+        new_call: Callable[[Api, Context, Any, object], HostCall[object]] = Call,
+    ) -> None:
+        """`fast` has short cuts for the usual requests of some APIs, each with the first version that it serves;
+        `new_call` makes what the handlers of the host's table are called with."""
+        self.host = host
+        self._new_call = new_call
         self.routes: dict[int, Route] = {}
         """The routes of the APIs that had a request."""
         self._fast = fast
@@ -208,7 +215,7 @@ class Dispatcher:
         context = Context(connection, key, version, correlation_id, client_id, len(frame))
         if route.fast is not None and version >= route.fast_from:
             try:
-                response = route.fast(self.broker, context, frame, front, position)
+                response = route.fast(self.host, context, frame, front, position)
             except ProtocolError:
                 raise
             except Exception as error:
@@ -218,10 +225,10 @@ class Dispatcher:
         return self.handle(route, context, position, frame)
 
     def _route(self, key: int) -> Route | None:
-        api = self.broker.apis.find(key)
+        api = self.host.apis.find(key)
         if api is None:
             return None
-        route = self.routes[key] = Route(api, self._fast.get(api.key), self.broker.faults)
+        route = self.routes[key] = Route(api, self._fast.get(api.key), self.host.faults)
         return route
 
     def handle(self, route: Route, context: Context, position: int, frame: memoryview) -> Answer:
@@ -236,7 +243,7 @@ class Dispatcher:
             raise ProtocolError(f"{route.key.name} v{version}: {error.message}", offset=error.offset) from error
         except MALFORMED as error:
             raise ProtocolError(f"{route.key.name} v{version}: {error}", offset=position) from error
-        call = Call(route.api, context, self.broker, request)
+        call = self._new_call(route.api, context, self.host, request)
         try:
             if route.of_cluster is not None:
                 self.check_cluster(context, route.of_cluster)
@@ -249,7 +256,7 @@ class Dispatcher:
 
     def check_cluster(self, context: Context, required: Requirement) -> None:
         """Raises CLUSTER_AUTHORIZATION_FAILED where the client is not authorised for this operation on the cluster."""
-        if not self.broker.authorizer.allows(context, *required, CLUSTER_NAME):
+        if not self.host.authorizer.allows(context, *required, CLUSTER_NAME):
             raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
     def unsupported(self, route: Route | None, context: Context, version: int) -> list[Buffer]:
@@ -257,7 +264,7 @@ class Dispatcher:
         served (KIP-511). Raises ProtocolError for any other API."""
         if route is None or route.api.unsupported is None:
             raise ProtocolError(f"{api_name(context.key)} v{version} is not served; see ApiVersions", offset=0)
-        return route.encode(context, route.api.unsupported(self.broker.apis))
+        return route.encode(context, route.api.unsupported(self.host.apis))
 
 
 def as_answer(route: Route, context: Context, response: object) -> Answer:

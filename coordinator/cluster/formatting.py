@@ -59,7 +59,7 @@ def claim(
     log_dirs: Sequence[str],
     metadata_dir: str,
     node_id: int,
-    controller: Endpoint,
+    controller: Sequence[Endpoint],
     cluster_id: str | None,
     new_uuid: Callable[[], Uuid],
     *,

@@ -14,7 +14,9 @@ class ClusterOptions(NamedTuple):
 
     node_id: int = 1
     listeners: tuple[Endpoint, ...] = (Endpoint("PLAINTEXT", "127.0.0.1", 9092),)  # as advertised
-    controller_listener: Endpoint = Endpoint("CONTROLLER", "127.0.0.1", 9093)
+    controller_listeners: tuple[Endpoint, ...] = (Endpoint("CONTROLLER", "127.0.0.1", 9093),)  # as advertised
+    is_reachable: bool = False
+    """True where the controller listens there; else Kafka requires an endpoint in the metadata all the same."""
     rack: str | None = None  # broker.rack
     num_partitions: int = 1
     default_replication_factor: int = 1

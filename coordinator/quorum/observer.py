@@ -16,6 +16,7 @@ from coordinator.cluster.quorum import TOPIC_ID
 from coordinator.cluster.snapshot import SnapshotId
 from coordinator.cluster.topics.names import METADATA_TOPIC
 from coordinator.quorum.leadership import Leadership
+from coordinator.quorum.log_end import LogEnd
 from protocol.errors import ErrorCode, error_code
 from protocol.messages import fetch, fetch_snapshot
 from protocol.messages.fetch import FetchRequest, FetchResponse
@@ -26,13 +27,6 @@ UNKNOWN_OFFSET: Final = -1
 """Of a high watermark that nobody has told yet (KIP-1166)."""
 
 NO_BROKER_EPOCH: Final = -1
-
-
-class LogEnd(NamedTuple):
-    """Where a log ends: the next offset, and the epoch of the record before it; 0 of an empty log."""
-
-    offset: int
-    epoch: int
 
 
 class Append(NamedTuple):

@@ -26,9 +26,9 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[BrokerConfig]:
         configs.append(config)
         return 0
 
-    server = ModuleType("broker.process.server")
+    server = ModuleType("broker.process.running")
     server.run = run  # type: ignore[attr-defined]  # stands for the module, so that no broker is put together
-    monkeypatch.setitem(sys.modules, "broker.process.server", server)
+    monkeypatch.setitem(sys.modules, "broker.process.running", server)
     for name in [name for name in cli.os.environ if name.startswith("KAFKA_")]:
         monkeypatch.delenv(name)
     return configs

@@ -22,7 +22,7 @@ async def main():
     await server.start()
     ready = sorted(sys.modules)
     from broker.process.warming_up import warm_up
-    await warm_up()
+    await warm_up(options.config)
     print(json.dumps([ready, sorted(sys.modules)]))
     await server.stop()
 

@@ -37,9 +37,9 @@ def abort_record() -> AbortTransactionRecord:
 
 
 def controller_records(
-    image: Image, controller_id: int, incarnation_id: Uuid, endpoint: Endpoint
+    image: Image, controller_id: int, incarnation_id: Uuid, endpoints: tuple[Endpoint, ...]
 ) -> list[MetadataRecord]:
     """The controller registers, where the metadata.version has a record for it."""
     if image.metadata_version < CONTROLLER_REGISTRATION_VERSION:
         return []
-    return [ControllerRegistration(controller_id, incarnation_id, (endpoint,), SUPPORTED).to_record()]
+    return [ControllerRegistration(controller_id, incarnation_id, endpoints, SUPPORTED).to_record()]

@@ -106,6 +106,9 @@ def test_connection_limits_are_by_host() -> None:
     assert BrokerConfig.parse(texts).connection_limits == {"10.0.0.1": 5, "::1": 6}
 
 
+CONTROLLER = {"controller.listener.names": "C"}
+
+
 REMOTE = {
     "process.roles": "broker",
     "controller.quorum.bootstrap.servers": "a:9093,[::1]:9094",
@@ -129,6 +132,27 @@ def test_a_node_is_its_own_controller_unless_it_is_told_otherwise() -> None:
     assert not BrokerConfig.parse({"process.roles": "controller,broker"}).has_remote_controllers
 
 
+def test_a_controller_s_listeners_are_those_of_its_names() -> None:
+    texts = {**CONTROLLER, "listeners": "PLAINTEXT://:1,C://:2", "advertised.listeners": "PLAINTEXT://a:1,C://b:2"}
+    config = BrokerConfig.parse(texts)
+    assert config.bound_controllers == (("C", "", 2, "PLAINTEXT"),)
+    assert config.advertised_controllers == (("C", "b", 2, "PLAINTEXT"),)
+    assert config.bound_listeners == (("PLAINTEXT", "", 1, "PLAINTEXT"),)
+    assert config.has_peers
+
+
+def test_a_controller_without_a_broker_has_no_listeners_for_clients() -> None:
+    config = BrokerConfig.parse({**CONTROLLER, "process.roles": "controller", "listeners": "C://a:2"})
+    assert not config.is_broker
+    assert config.bound_listeners == ()
+    assert config.advertised_controllers == config.bound_controllers == (("C", "a", 2, "PLAINTEXT"),)
+
+
+def test_a_node_without_names_of_controllers_listeners_has_no_peers() -> None:
+    assert not BrokerConfig().has_peers
+    assert BrokerConfig.parse(REMOTE).has_peers
+
+
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
@@ -142,7 +166,21 @@ def test_a_node_is_its_own_controller_unless_it_is_told_otherwise() -> None:
         ({"advertised.listeners": "SSL://a:1"}, "advertised.listeners names SSL, which listeners has not"),
         ({"controller.listener.names": "PLAINTEXT"}, "listeners has no listener for clients"),
         ({"inter.broker.listener.name": "A"}, "inter.broker.listener.name is A, which is not advertised"),
-        ({"process.roles": "controller"}, "a process is broker,controller or broker here"),
+        ({"process.roles": "controller"}, "PLAINTEXT is none of them"),
+        (
+            {"process.roles": "controller", **CONTROLLER, "listeners": "C://:1,PLAINTEXT://:2"},
+            "PLAINTEXT is none of them",
+        ),
+        ({"controller.listener.names": "C"}, "at least one value appearing in the 'listeners' configuration"),
+        (
+            {
+                **CONTROLLER,
+                "listeners": "PLAINTEXT://:1,C://:2",
+                "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,C:SSL",
+            },
+            "C is to speak SSL",
+        ),
+        ({**CONTROLLER, "listeners": "PLAINTEXT://:1,C://:2", "advertised.listeners": "C://0.0.0.0:2"}, "nonroutable"),
         ({"process.roles": "broker"}, "either controller.quorum.bootstrap.servers must contain"),
         ({**REMOTE, "controller.listener.names": ""}, "controller.listener.names"),
         ({**REMOTE, "listeners": "A://:1,C://:2"}, "must not contain a value appearing in the 'listeners'"),
@@ -159,7 +197,7 @@ def test_a_node_is_its_own_controller_unless_it_is_told_otherwise() -> None:
         ({**REMOTE, "controller.quorum.voters": "a:1"}, "'a:1' is not id@host:port"),
         ({**REMOTE, "controller.quorum.voters": "-2@a:1"}, "'-2@a:1' is not id@host:port"),
         ({"replica.selector.class": "com.example.Nearest"}, "replica.selector.class is com.example.Nearest; "),
-        ({"controller.quorum.voters": "1@a:1,2@b:1"}, "the only voter can be this node, 1"),
+        ({"controller.quorum.voters": "1@a:1,2@b:1"}, "the only voter can be this node, 1: consensus between several"),
         ({"broker.id": "2", "node.id": "1"}, "You must set `node.id` to the same value as `broker.id`."),
         ({"log.roll.ms": "0"}, "log.roll.ms must be greater than or equal to 1"),
         ({"log.roll.jitter.ms": "-1"}, "log.roll.jitter.ms must be greater than or equal to 0"),

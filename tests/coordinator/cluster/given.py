@@ -34,7 +34,7 @@ def image(*records: MetadataRecord, options: ClusterOptions = OPTIONS) -> Image:
     made = Image("the-cluster")
     made.controller_id = NODE
     apply(made, bootstrap_records())
-    apply(made, controller_records(made, NODE, b"controller-inc--", options.controller_listener))
+    apply(made, controller_records(made, NODE, b"controller-inc--", options.controller_listeners))
     apply(made, register_broker(made, registration(), RULES).records)
     apply(made, broker_heartbeat(made, heartbeat(made), RULES).records)
     apply(made, records)

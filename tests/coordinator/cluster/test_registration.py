@@ -38,7 +38,7 @@ def registered(image: Image, **fields: object) -> list[MetadataRecord]:
 def test_a_brokers_epoch_is_the_offset_of_its_registration() -> None:
     image = given.image()
     assert image.brokers[NODE].epoch == len(bootstrap_records()) + 1  # after the features comes the controller
-    assert image.controllers[NODE].endpoints == (OPTIONS.controller_listener,)
+    assert image.controllers[NODE].endpoints == OPTIONS.controller_listeners
 
 
 def test_a_broker_that_registers_is_fenced() -> None:

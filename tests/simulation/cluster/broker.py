@@ -9,7 +9,7 @@ from broker.config import BrokerConfig
 from broker.handlers import APIS
 from broker.metadata.followed_log import FollowedLog
 from broker.metadata.log import open_metadata_log
-from broker.metadata.opening import Metadata, MetadataSettings, begin_incarnation
+from broker.metadata.opening import ClusterPart, Metadata, MetadataSettings, begin_incarnation
 from broker.metadata.remote_node import LifecycleTimes, RemoteNode
 from broker.metadata.snapshots import SnapshotRules, Snapshots
 from broker.process.server import Server
@@ -84,7 +84,7 @@ class ClusterServer(Server):
             return random_uuid(dice.randbytes)
 
         identity = claim(
-            (DATA,), DATA, node.node_id, OPTIONS.controller_listener, CLUSTER_ID, new_uuid,
+            (DATA,), DATA, node.node_id, OPTIONS.controller_listeners, CLUSTER_ID, new_uuid,
             disk=disk, now_ms=clock.now_ms(),
         )  # fmt: skip
         log = open_metadata_log(FollowedLog, DATA, disk=disk, clock=clock, worker=worker)
@@ -105,7 +105,9 @@ class ClusterServer(Server):
         async def stop() -> None:
             observing.cancel()
 
-        self.metadata = Metadata(loader.image, loader, log, cast(Controller, channel), own, snapshots, stop)
+        self.metadata = Metadata(
+            ClusterPart(loader.image, loader, log, cast(Controller, channel), snapshots), own, stop=stop
+        )
         await own.register(self._endpoints)
         await own.caught_up()
         self._alter = channel.alter_partition

@@ -41,7 +41,7 @@ ANSWER_WITHIN_S = 1.0
 
 OPTIONS = ClusterOptions(
     node_id=NODE_ID,
-    controller_listener=Endpoint("CONTROLLER", HOST, 9093),
+    controller_listeners=(Endpoint("CONTROLLER", HOST, 9093),),
     default_replication_factor=3,
     min_insync_replicas=2,
 )

@@ -1,0 +1,40 @@
+"""The table of APIs of a controller's listener (kafka.server.ControllerApis), and the handlers that it alone has."""
+
+from __future__ import annotations
+
+from broker.requests.api import Apis
+
+NAMES = (
+    "controller.fetch",
+    "controller.vote",
+    "controller.begin_quorum_epoch",
+    "controller.end_quorum_epoch",
+    "controller.envelope",
+    "controller.fetch_snapshot",
+    "controller.describe_cluster",
+    "controller.broker_registration",
+    "controller.broker_heartbeat",
+    "controller.allocate_producer_ids",
+    "controller.assign_replicas_to_dirs",
+    "controller.add_raft_voter",
+    "controller.remove_raft_voter",
+    "controller.update_raft_voter",
+    "api_versions",
+    "create_topics",
+    "delete_topics",
+    "describe_acls",
+    "create_acls",
+    "delete_acls",
+    "describe_configs",
+    "alter_configs",
+    "create_partitions",
+    "elect_leaders",
+    "incremental_alter_configs",
+    "alter_partition_reassignments",
+    "list_partition_reassignments",
+    "describe_quorum",
+    "update_features",
+    "unregister_broker",
+)
+
+CONTROLLER_APIS = Apis("broker.handlers", NAMES)

@@ -1,0 +1,21 @@
+"""BrokerRegistration (62): a broker that starts registers with the controller (KIP-631).
+
+v1 and v2 were for ZooKeeper migrations and log directories (KIP-858), v3 has the epoch of a session that ended in order
+(KIP-966), v4 lets features begin at level 0.
+"""
+
+from __future__ import annotations
+
+from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, of_cluster
+from broker.requests.api import Api
+from broker.requests.call import HostCall
+from protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+
+
+async def broker_registration(call: HostCall[BrokerRegistrationRequest]) -> BrokerRegistrationResponse:
+    return await call.host.controller.register_broker(call.request)
+
+
+API = Api(
+    BrokerRegistrationRequest, BrokerRegistrationResponse, broker_registration, of_cluster(CLUSTER_ACTION_CLUSTER)
+)

@@ -1,0 +1,53 @@
+"""DescribeCluster (60): describes the quorum's controllers, on their listener (KIP-919).
+
+v1 selects brokers or controllers, of which this listener has the latter; v2 may include fenced brokers (KIP-1073).
+"""
+
+from __future__ import annotations
+
+from broker.exchange.authorisation import ALTER_CLUSTER, of_cluster
+from broker.requests.api import Api
+from broker.requests.call import HostCall
+from broker.requests.operations import cluster_operations
+from coordinator.cluster.brokers.activation import CONTROLLER_REGISTRATION_VERSION
+from protocol.errors import ErrorCode
+from protocol.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+
+BROKERS, CONTROLLERS = 1, 2
+TOO_OLD = "Direct-to-controller communication is not supported with the current MetadataVersion."
+MISMATCHED = "The request was sent to an endpoint of type CONTROLLER, but we wanted an endpoint of type BROKER"
+
+
+async def describe_cluster(call: HostCall[DescribeClusterRequest]) -> DescribeClusterResponse:
+    request, image = call.request, call.host.image
+    if image.metadata_version < CONTROLLER_REGISTRATION_VERSION:
+        return failed(ErrorCode.UNSUPPORTED_VERSION, TOO_OLD)
+    if request.endpoint_type == BROKERS:
+        return failed(ErrorCode.MISMATCHED_ENDPOINT_TYPE, MISMATCHED)
+    if request.endpoint_type != CONTROLLERS:
+        return failed(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
+    controllers = [
+        DescribeClusterBroker(broker_id=controller.controller_id, host=endpoint.host, port=endpoint.port)
+        for controller in image.controllers.values()
+        for endpoint in controller.endpoints
+        if endpoint.name == call.context.listener
+    ]
+    return DescribeClusterResponse(
+        error_code=ErrorCode.NONE,
+        endpoint_type=CONTROLLERS,
+        cluster_id=image.cluster_id,
+        controller_id=call.host.quorum.leader.voter.node_id,
+        brokers=controllers,
+        cluster_authorized_operations=cluster_operations(request.include_cluster_authorized_operations),
+    )
+
+
+def failed(code: ErrorCode, message: str) -> DescribeClusterResponse:
+    return DescribeClusterResponse(error_code=code, error_message=message, cluster_id="", brokers=[])
+
+
+API = Api(DescribeClusterRequest, DescribeClusterResponse, describe_cluster, of_cluster(ALTER_CLUSTER))

@@ -1,0 +1,110 @@
+"""Envelope (58): a broker forwards a client's request to the controller, as it came and with who sent it (KIP-590).
+
+The request inside is answered as if the client had sent it here. Errors of the envelope itself are its own; whatever
+is wrong with the request inside is UNSUPPORTED_VERSION, as in Kafka, so that a broker can tell the two apart.
+Source: kafka.server.EnvelopeUtils.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from struct import Struct
+from typing import Final
+
+from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, of_cluster
+from broker.exchange.context import AnswerBuffers, ClientConnection, Context, Principal
+from broker.exchange.pending import Answer
+from broker.logging import get_logger
+from broker.metadata.forwarding import FORWARDED
+from broker.requests.api import Api
+from broker.requests.call import HostCall
+from protocol.api_key import ApiKey
+from protocol.codec import MALFORMED, decode
+from protocol.errors import ErrorCode, KafkaError, ProtocolError
+from protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from protocol.messages.principal import DefaultPrincipalData
+from protocol.schema import identity
+
+SIZE_BYTES: Final = 4
+"""Of a frame, whose size an envelope leaves out."""
+
+API_KEY: Final = Struct(">h")
+PRINCIPAL_VERSION: Final = Struct(">h")
+FAMILIES: Final = {4: socket.AF_INET, 16: socket.AF_INET6}
+"""By the size of an address."""
+
+log = get_logger("broker.handlers.controller.envelope")
+
+
+async def envelope(call: HostCall[EnvelopeRequest]) -> EnvelopeResponse:
+    request = call.request
+    try:
+        client = ClientConnection(call.context.listener, as_it_is)
+        client.principal = principal_of(request.request_principal)
+        client.ip = client.peer = address_of(request.client_host_address)
+        frame = memoryview(request.request_data)
+        check_forwardable(frame)
+        try:
+            buffers = await answered(call.host.answer_forwarded(client, frame))
+        except ProtocolError as error:
+            log.warning("a forwarded request was refused", peer=call.context.peer, client=client.ip, reason=str(error))
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION) from error
+    except KafkaError as error:
+        return EnvelopeResponse(response_data=None, error_code=error.code)
+    return EnvelopeResponse(response_data=b"".join(buffers)[SIZE_BYTES:], error_code=ErrorCode.NONE)
+
+
+def as_it_is(_: Context, answer: AnswerBuffers) -> AnswerBuffers:
+    """The interceptors have the envelope's answer."""
+    return answer
+
+
+def principal_of(data: bytes | None) -> Principal:
+    """Returns the principal in an envelope. Raises KafkaError(PRINCIPAL_DESERIALIZATION_FAILURE)."""
+    try:
+        (version,) = PRINCIPAL_VERSION.unpack_from(data or b"")
+        if version not in range(identity(DefaultPrincipalData).versions.last + 1):
+            raise ProtocolError(f"a principal of version {version}", offset=0)
+        principal, _ = decode(DefaultPrincipalData, version, (data or b"")[PRINCIPAL_VERSION.size :])
+    except (ProtocolError, *MALFORMED) as error:
+        raise KafkaError(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE) from error
+    return Principal(principal.type, principal.name)
+
+
+def address_of(data: bytes) -> str:
+    """Returns the client's address as text. Raises KafkaError(INVALID_REQUEST)."""
+    family = FAMILIES.get(len(data))
+    if family is None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"a client's address of {len(data)} bytes")
+    return socket.inet_ntop(family, data)
+
+
+def check_forwardable(frame: memoryview) -> None:
+    """Raises KafkaError for a request that no broker forwards: UNSUPPORTED_VERSION for one of no API."""
+    if len(frame) < API_KEY.size:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+    (key,) = API_KEY.unpack_from(frame)
+    if key not in ApiKey._value2member_map_:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+    if key not in FORWARDED:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{ApiKey(key).name} is not forwarded")
+
+
+async def answered(answer: Answer) -> list[bytes | bytearray | memoryview]:
+    """Waits for the buffers of an answer. Raises ProtocolError."""
+    if isinstance(answer, list):
+        return answer
+    assert answer is not None  # only Produce has requests without an answer
+    future: asyncio.Future[Answer | BaseException] = asyncio.get_running_loop().create_future()
+    answer.begin(future.set_result)
+    try:
+        result = await future
+    finally:
+        answer.cancel()
+    if isinstance(result, BaseException):
+        raise result
+    return await answered(result)
+
+
+API = Api(EnvelopeRequest, EnvelopeResponse, envelope, of_cluster(CLUSTER_ACTION_CLUSTER))

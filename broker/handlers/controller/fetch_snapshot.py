@@ -1,0 +1,18 @@
+"""FetchSnapshot (59): a replica of the metadata log fetches a piece of a snapshot (KIP-630).
+
+v1 has the replica's directory and the leader's endpoint (KIP-853).
+"""
+
+from __future__ import annotations
+
+from broker.exchange.authorisation import CLUSTER_ACTION_CLUSTER, of_cluster
+from broker.requests.api import Api
+from broker.requests.call import HostCall
+from protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+
+
+async def fetch_snapshot(call: HostCall[FetchSnapshotRequest]) -> FetchSnapshotResponse:
+    return await call.host.quorum.fetch_snapshot(call.request, call.version, call.context.listener)
+
+
+API = Api(FetchSnapshotRequest, FetchSnapshotResponse, fetch_snapshot, of_cluster(CLUSTER_ACTION_CLUSTER))

@@ -1,0 +1,24 @@
+"""The controller's listeners: who answers there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from broker.clock import Clock
+from broker.config.live import LiveConfig
+from broker.handlers.controller import CONTROLLER_APIS
+from broker.metadata.leading_quorum import LeadingQuorum
+from broker.metadata.opening import ClusterPart
+from broker.requests.call import HostCall
+from broker.requests.dispatch import Dispatcher
+from broker.requests.host import Host
+
+
+def controller_dispatcher(
+    live_config: LiveConfig, clock: Clock, cluster: ClusterPart, lead_quorum: Callable[[], LeadingQuorum]
+) -> Dispatcher:
+    """Returns who answers the requests of brokers and other controllers, and those that brokers forward."""
+    host = Host(live_config, clock, cluster, CONTROLLER_APIS, lead_quorum)
+    dispatcher = Dispatcher(host, new_call=HostCall)
+    host.answer_forwarded = dispatcher.answer
+    return dispatcher

@@ -1,0 +1,115 @@
+"""Background jobs of a process, at intervals; those that every process has are of its connections.
+
+A job that waits for a disk runs in a worker thread. One that fails is logged, and runs again after its interval.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Generic, NamedTuple, TypeVar
+
+from broker.config import BrokerConfig
+from broker.exchange.log_limiter import INTERVAL_MS
+from broker.logging import get_logger
+from broker.network.listener import Listener
+from broker.network.memory_back import give_back
+from broker.network.stalls import CHECKS
+from broker.requests.host import Host
+from broker.workers import Workers
+from storage.failure import StorageError
+
+log = get_logger("broker.process.jobs")
+
+MEMORY_INTERVAL_MS = 5_000
+"""The interval at which memory of past requests is given back to the operating system, which takes some
+milliseconds."""
+
+METADATA_INTERVAL_MS = 60_000
+"""The interval of checks whether a snapshot or a cut of the metadata log is due by time, as in Apache Kafka."""
+
+IDLE_CHECKS = 2
+"""How often a connection is checked within connections.max.idle.ms, so that it is closed at most half of that late."""
+
+J = TypeVar("J", bound="Keeper", contravariant=True)
+K = TypeVar("K", bound="Keeper")
+
+
+class Job(NamedTuple, Generic[J]):
+    """A background job, and its interval."""
+
+    name: str
+    interval_ms: Callable[[BrokerConfig], int]
+    run: Callable[[J], None]
+    in_thread: bool = False
+    first: Callable[[J], None] | None = None
+    """The part that would wait for a disk, called in a thread before `run`."""
+
+
+class Keeper:
+    """Runs jobs from `start` to `stop`."""
+
+    def __init__(self, host: Host, workers: Workers, listeners: Sequence[Listener]) -> None:
+        self.host = host
+        self.workers = workers
+        self.listeners = listeners
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def begin(self: K, jobs: Sequence[Job[K]]) -> None:
+        """Begins jobs, each in a task."""
+        self._tasks += [asyncio.create_task(self.repeat(job), name=job.name) for job in jobs]
+
+    def stop(self) -> None:
+        """Ends all jobs."""
+        for task in self._tasks:
+            task.cancel()
+
+    async def repeat(self: K, job: Job[K]) -> None:
+        """Runs a job at its intervals."""
+        while True:
+            await asyncio.sleep(job.interval_ms(self.host.config) / 1000)
+            try:
+                if job.first is not None:
+                    await self.workers.call(partial(job.first, self))
+                if job.in_thread:
+                    await self.workers.call(partial(job.run, self))
+                else:
+                    job.run(self)
+            except StorageError:
+                pass  # it has been reported, and is acted upon; or logged, where it is a fault of ours
+            except Exception:
+                log.exception("housekeeping failed", job=job.name)
+
+    def close_idle_connections(self) -> None:
+        for listener in self.listeners:
+            listener.close_idle()
+
+    def close_stalled_connections(self) -> None:
+        config, now_ms = self.host.config, self.host.clock.now_ms()
+        for listener in self.listeners:
+            listener.close_stalled(now_ms, config.odradek_request_stall_timeout_ms)
+
+    def log_suppressed_lines(self) -> None:
+        for lines in {listener.lines for listener in self.listeners}:
+            lines.begin_interval()
+
+    def give_memory_back(self) -> None:
+        for memory in {listener.memory for listener in self.listeners}:
+            give_back(memory)
+
+    def maintain_metadata_snapshots(self) -> None:
+        self.host.metadata_snapshots.maintain()
+
+
+COMMON_JOBS: tuple[Job[Keeper], ...] = (
+    Job("idle connections", lambda c: c.connections_max_idle_ms // IDLE_CHECKS, Keeper.close_idle_connections),
+    Job(
+        "stalled connections",
+        lambda c: max(1, c.odradek_request_stall_timeout_ms // CHECKS),
+        Keeper.close_stalled_connections,
+    ),
+    Job("connection lines", lambda c: INTERVAL_MS, Keeper.log_suppressed_lines),
+    Job("memory", lambda c: MEMORY_INTERVAL_MS, Keeper.give_memory_back, in_thread=True),
+    Job("metadata snapshots", lambda c: METADATA_INTERVAL_MS, Keeper.maintain_metadata_snapshots),
+)

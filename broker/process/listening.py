@@ -1,0 +1,97 @@
+"""The listeners of a process: opened once there is somebody to answer, closed before all else."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Sequence
+from typing import NamedTuple, cast
+
+from broker.clock import Clock
+from broker.config import BrokerConfig
+from broker.config.listeners import ListenerAddress
+from broker.network.admission import Admission
+from broker.network.connection import ServerConnection
+from broker.network.connection_lines import ConnectionLines
+from broker.network.endpoints import advertised, bind
+from broker.network.listener import Listener
+from broker.network.request_memory import RequestMemory
+from broker.network.unread import UnreadAnswers
+from broker.requests.dispatch import Dispatcher
+
+CLOSE_WITHIN_S = 5.0
+"""How long answers may take to go out once the process stops; clients retry the requests that got none."""
+
+
+class Bound(NamedTuple):
+    """A socket that listens, and the address that clients are told of it."""
+
+    sock: socket.socket
+    address: ListenerAddress
+
+
+def bind_all(listeners: Sequence[ListenerAddress], config: BrokerConfig) -> list[Bound]:
+    """Binds listeners, so that a port in use costs nothing; nobody is answered yet. Raises OSError."""
+    addresses = (*config.advertised, *config.advertised_controllers)
+    bound = [bind(listener, config) for listener in listeners]
+    return [Bound(sock, advertised(address, addresses)) for sock, address in bound]
+
+
+class Listening:
+    """The listeners of a process, by which clients, brokers and controllers reach it."""
+
+    def __init__(self, clock: Clock, max_connections: int) -> None:
+        """`max_connections`: the most that the process may have open."""
+        self.listeners: list[Listener] = []
+        self._clock = clock
+        self._max_connections = max_connections
+        self._servers: list[asyncio.Server] = []
+
+    async def open(self, bound: Sequence[Bound], dispatcher: Dispatcher) -> None:
+        """Accepts connections, whose requests the dispatcher answers. What these listeners admit, and hold in memory,
+        is bounded for all of them together."""
+        host = dispatcher.host
+        config, lines = host.config, ConnectionLines(host.faults)
+        admission = Admission(lambda: host.config, self._clock, lines, self._max_connections)
+        memory = RequestMemory(config.request_memory_bytes, config.request_memory_bytes_per_ip)
+        unread = UnreadAnswers(config.odradek_unread_answers_max_bytes, lines)
+        for sock, address in bound:
+            listener = Listener(
+                address.name,
+                dispatcher.answer,
+                host.interceptors.finish,
+                clock=self._clock,
+                max_request_bytes=config.socket_request_max_bytes,
+                admission=admission,
+                memory=memory,
+                unread=unread,
+                lines=lines,
+            )
+            self.listeners.append(listener)
+            self._servers.append(await _serve(sock, listener))
+
+    def close(self) -> None:
+        """Accepts no more connections, and closes each one once its answers have gone out."""
+        for server in self._servers:
+            server.close()
+        for listener in self.listeners:
+            listener.close_all()
+
+    async def drained(self) -> None:
+        """Waits until all connections are closed, or have had CLOSE_WITHIN_S for it."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_WITHIN_S):
+                for listener in self.listeners:
+                    await listener.emptied()
+        for listener in self.listeners:
+            listener.abort_all()
+
+
+async def _serve(sock: socket.socket, listener: Listener) -> asyncio.Server:
+    return await asyncio.get_running_loop().create_server(lambda: _accepted(listener), sock=sock)
+
+
+def _accepted(listener: Listener) -> asyncio.BufferedProtocol:
+    """Returns the protocol of a connection that the listener has just accepted, typed as uvloop takes it."""
+    return cast(asyncio.BufferedProtocol, ServerConnection(listener))

@@ -1,0 +1,84 @@
+"""Host: the parts that every process has that answers requests, whether it is a broker or a controller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from broker.clock import Clock
+from broker.config import BrokerConfig
+from broker.config.layers import Layers
+from broker.config.live import LiveConfig
+from broker.exchange.authorisation import AllowEveryone, Authorizer
+from broker.exchange.context import ClientConnection
+from broker.exchange.interceptors import Interceptors
+from broker.exchange.log_limiter import LogLimiter
+from broker.exchange.pending import Answer
+from broker.metadata.opening import ClusterPart
+from broker.replica.new_logs import NewLogs
+from broker.replica.topics import TopicCreator
+from broker.requests.api import Apis
+from coordinator.cluster.controller import Controller
+from coordinator.cluster.image import Image
+from coordinator.cluster.loader import MetadataLoader
+from protocol.errors import ProtocolError
+
+if TYPE_CHECKING:
+    from broker.metadata.leading_quorum import LeadingQuorum
+
+
+class Host:
+    """One running process, as handlers see it that serve brokers' listeners and controllers' ones alike."""
+
+    def __init__(
+        self,
+        live_config: LiveConfig,
+        clock: Clock,
+        cluster: ClusterPart,
+        apis: Apis,
+        lead_quorum: Callable[[], LeadingQuorum] | None,
+    ) -> None:
+        """`lead_quorum` makes the quorum of a controller in this process, when it is first asked for."""
+        self.live_config = live_config
+        self.clock = clock
+        self.image: Image = cluster.image
+        """The cluster's state, as of the last committed record that this process has."""
+        self.loader: MetadataLoader = cluster.loader
+        self.controller: Controller = cluster.controller
+        self.metadata_snapshots = cluster.snapshots
+        self.apis = apis
+        self.new_logs = NewLogs(clock)
+        self.topics = TopicCreator(self.controller, self.new_logs)
+        self.api_versions: dict[int, tuple[int, bytes]] = {}
+        """The body of ApiVersions' response by version, each with the offset of the metadata that it was made of."""
+        self.authorizer: Authorizer = AllowEveryone()
+        self.interceptors = Interceptors()
+        """Every answer passes through these once."""
+        self.faults = LogLimiter()
+        """Limits the log lines about requests that met a fault of ours."""
+        self._lead_quorum = lead_quorum
+        self.answer_forwarded: Callable[[ClientConnection, memoryview], Answer] = self._answer_nothing
+        """Answers a request that came in an Envelope, for a client that is connected elsewhere; as `Dispatcher.answer`
+        does."""
+
+    @staticmethod
+    def _answer_nothing(_: ClientConnection, frame: memoryview) -> Answer:
+        raise ProtocolError(f"requests of {len(frame)} bytes are forwarded to controllers only", offset=0)
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The options in force."""
+        return self.live_config.layers.effective
+
+    @property
+    def layers(self) -> Layers:
+        """The options in force, with the sources that they come from."""
+        return self.live_config.layers
+
+    @cached_property
+    def quorum(self) -> LeadingQuorum:
+        """The quorum that the controller in this process leads; handlers of a broker that joined another one do not
+        ask for it, since their requests are forwarded."""
+        assert self._lead_quorum is not None
+        return self._lead_quorum()
