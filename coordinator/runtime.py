@@ -98,7 +98,8 @@ class Runtime(Generic[R]):
                 for record in hosted.decode(piece):
                     shard.apply(record)
         except KafkaError as error:
-            self._fail(key, hosted, error)
+            if self._hosted.get(key) is hosted:
+                self._fail(key, hosted, error)
             raise
         if self._hosted.get(key) is hosted:
             if loaded is not None:

@@ -17,7 +17,6 @@ from broker.coordinators.storage import PartitionStorage, Sized
 from broker.coordinators.translations import seen_by_client
 from broker.logging import get_logger
 from broker.replica.partition import Partition
-from coordinator.cluster.changes import Change, PartitionChanged, TopicDeleted, by_change
 from coordinator.hosted import Status
 from coordinator.outcome import Decision
 from coordinator.runtime import Runtime
@@ -74,8 +73,10 @@ class ShardParts(NamedTuple, Generic[S, R, E]):
 
 
 class Place(NamedTuple, Generic[S, R]):
-    """A shard on its partition."""
+    """A shard on its partition, in one leader epoch of it."""
 
+    partition: Partition
+    leader_epoch: int
     shard: S
     load: Callable[[Runtime[R]], Coroutine[None, None, None]]
     flush: Callable[[], None]
@@ -94,7 +95,7 @@ def placed(
     async def load(runtime: Runtime[R]) -> None:
         await runtime.load(partition.name.partition, shard, storage, seat.serde, seat.loaded)
 
-    return Place(seat.shard, load, storage.flush, storage.abandon)
+    return Place(partition, storage.leader_epoch, seat.shard, load, storage.flush, storage.abandon)
 
 
 class KeyCoordinator(Protocol):
@@ -133,6 +134,8 @@ class Coordinator(Generic[S, R]):
         self._runtime: Runtime[R] = Runtime(
             environment.clock, self._failed, write_timeout_ms, seen_by_client, self._fault
         )
+        self._next_to_load: set[int] = set()
+        """Partitions with a shard that begins to load at the event loop's next turn."""
         self._creation: asyncio.Task[None] | None = None
         self._creation_failure: str | None = None
         """The reason of the last failure to create the topic, which is logged once."""
@@ -140,11 +143,10 @@ class Coordinator(Generic[S, R]):
         self._stopped = False
 
     def start(self) -> None:
-        """Load what this broker leads, and follow the image from now on."""
+        """Load what this broker leads, and follow the roles of its partitions from now on."""
         for partition in self.environment.replicas.topic(self.topic.name).values():
-            self._follow(partition.name.partition)
-        self.environment.replicas.subscribe(self._arrived)
-        self.environment.loader.subscribe(by_change(self._changed))
+            self._follow(partition)
+        self.environment.replicas.subscribe_to_roles(self._follow)
 
     def stop(self) -> None:
         """Writes gathered records; requests that still wait then get NOT_COORDINATOR."""
@@ -208,6 +210,8 @@ class Coordinator(Generic[S, R]):
         try:
             return self._runtime.begin(index, decision)
         except KafkaError as error:
+            if index in self._next_to_load:
+                raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS) from error
             raise seen_by_client(error) from error
 
     async def ask(self, index: int, decision: Decision[A, R]) -> A:
@@ -227,40 +231,41 @@ class Coordinator(Generic[S, R]):
 
     # Leadership.
 
-    def _arrived(self, partition: Partition) -> None:
-        if partition.name.topic == self.topic.name:
-            self._follow(partition.name.partition)
-
-    def _changed(self, change: Change) -> None:
-        if isinstance(change, PartitionChanged) and change.topic.name == self.topic.name:
-            if change.before.leader_epoch != change.after.leader_epoch:
-                self._give_up(change.partition_index)
-            self._follow(change.partition_index)
-        elif isinstance(change, TopicDeleted) and change.topic.name == self.topic.name:
-            for index in change.topic.partitions:
-                self._give_up(index)
-
-    def _follow(self, index: int) -> None:
-        """Have a shard on the partition if, and only if, this broker leads it."""
-        partition = self.environment.replicas.topic(self.topic.name).get(index)
-        if partition is None or not partition.leads:
+    def _follow(self, partition: Partition) -> None:
+        """Have a shard on the partition if, and only if, this broker leads it, loaded in its leader epoch. Called
+        within each change of a role: between the leader's last append and the next one's first nothing is decided."""
+        topic, index = partition.name
+        if topic != self.topic.name:
+            return
+        place = self._places.get(index)
+        is_here = self.environment.replicas.topic(topic).get(index) is partition
+        if place is not None and (is_here or place.partition is partition):
+            is_same = is_here and place.partition is partition and place.leader_epoch == partition.leader_epoch
+            if is_same and partition.leads:
+                return
             self._give_up(index)
-        elif index not in self.shards and not self._stopped:
+        if is_here and partition.leads and not self._stopped:
             self._host(partition)
 
     def _host(self, partition: Partition) -> None:
         index = partition.name.partition
         place = self._place(partition)
         self.shards[index], self._places[index] = place.shard, place
+        self._next_to_load.add(index)
         self._spawn(self._load(index, place))
 
     async def _load(self, index: int, place: Place[S, R]) -> None:
-        """Loads a shard. A log that cannot be read stays without a coordinator, and its clients get NOT_COORDINATOR."""
+        """Loads a shard. A log that cannot be read stays without a coordinator, and its clients get NOT_COORDINATOR. A
+        shard that was given up meanwhile may find its log cut by the next leader."""
+        if self._places.get(index) is not place:
+            return
+        self._next_to_load.discard(index)
         try:
             await place.load(self._runtime)
         except Exception as error:
-            log.error("coordinator not loaded", topic=self.topic.name, partition=index, reason=repr(error))
-            self._runtime.unload(index)
+            if self._places.get(index) is place:
+                log.error("coordinator not loaded", topic=self.topic.name, partition=index, reason=repr(error))
+                self._runtime.unload(index)
 
     def _give_up(self, index: int) -> None:
         """Drops gathered records: by now another leads, or this broker in an epoch of which the shard knows nothing."""
@@ -269,9 +274,12 @@ class Coordinator(Generic[S, R]):
             self._runtime.unload(index)
 
     def _failed(self, key: Hashable, error: KafkaError) -> None:
-        """Loads the shard anew from the log after a write that failed."""
-        log.error("coordinator failed", topic=self.topic.name, partition=key, reason=str(error))
+        """Loads the shard anew from the log after a write that failed; unless another broker leads by now."""
         assert isinstance(key, int)
+        place = self._places.get(key)
+        if place is None or not place.partition.leads:
+            return
+        log.error("coordinator failed", topic=self.topic.name, partition=key, reason=str(error))
         self.environment.clock.call_at(self.environment.clock.now_ms() + LOAD_AGAIN_MS, lambda: self._load_again(key))
 
     def _fault(self, key: Hashable, error: Exception) -> None:
@@ -280,8 +288,9 @@ class Coordinator(Generic[S, R]):
 
     def _load_again(self, index: int) -> None:
         if self._runtime.status(index) is Status.FAILED:
+            partition = self._places[index].partition
             self._give_up(index)
-            self._follow(index)
+            self._follow(partition)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)

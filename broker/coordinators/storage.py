@@ -42,7 +42,8 @@ E = TypeVar("E", bound=Sized)
 
 
 class PartitionStorage(Generic[E]):
-    """`coordinator.shard.Storage` on a partition that this broker leads."""
+    """`coordinator.shard.Storage` on a partition that this broker leads, in one leader epoch: what a shard has decided
+    on what it has loaded in one epoch is not written in another."""
 
     def __init__(
         self,
@@ -53,6 +54,7 @@ class PartitionStorage(Generic[E]):
     ) -> None:
         """`batches` makes whole batches of records; `linger_ms` is called each time, None gathers nothing."""
         self.partition = partition
+        self.leader_epoch = partition.leader_epoch
         self._batches = batches
         self._clock = clock
         self._linger_ms = linger_ms
@@ -92,6 +94,8 @@ class PartitionStorage(Generic[E]):
     def _raise_failure(self) -> None:
         if self._failure is not None:
             raise self._failure
+        if self.partition.leader_epoch != self.leader_epoch:
+            raise self.partition.moved(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def _append_now(self, encoded: Sequence[E]) -> int:
         self.flush()
@@ -144,6 +148,7 @@ class PartitionStorage(Generic[E]):
                 self.partition.when_committed(offset, then)
 
     def _write(self, encoded: Sequence[E]) -> None:
+        self._raise_failure()
         batches = memoryview(self._batches(encoded))
         self.partition.append(batches, self._clock.now_ms(), Origin.COORDINATOR)
 

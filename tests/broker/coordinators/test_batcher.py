@@ -39,8 +39,12 @@ async def network() -> Network:
     return Network()
 
 
+async def together(network: Network, *items: int) -> list[int]:
+    return await asyncio.gather(*map(network.submit, items))
+
+
 async def test_what_comes_in_one_turn_goes_in_one_request(network: Network) -> None:
-    assert await asyncio.gather(network.submit(1), network.submit(2)) == [1, 2]
+    assert await together(network, 1, 2) == [1, 2]
     assert network.requests == [("a", [1, 2])]
 
 
@@ -57,13 +61,13 @@ async def test_one_request_is_under_way_to_each_destination(network: Network) ->
 
 
 async def test_a_request_has_one_item_of_a_key(network: Network) -> None:
-    assert await asyncio.gather(network.submit(1), network.submit(11), network.submit(2)) == [1, 11, 2]
+    assert await together(network, 1, 11, 2) == [1, 11, 2]
     assert network.requests == [("a", [1, 2]), ("a", [11])]
 
 
 async def test_a_request_has_so_many_items_at_most(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rules, "MAX_ITEMS", 2)
-    assert await asyncio.gather(*map(network.submit, (1, 2, 3))) == [1, 2, 3]
+    assert await together(network, 1, 2, 3) == [1, 2, 3]
     assert network.requests == [("a", [1, 2]), ("a", [3])]
 
 
