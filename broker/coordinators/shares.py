@@ -19,7 +19,7 @@ from coordinator.outcome import Ticket
 from coordinator.share.settings import ShareSettings
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.compression import Compression
-from protocol.types import Uuid
+from protocol.types import TopicPartition, Uuid
 
 if TYPE_CHECKING:  # a shard's decisions and records are imported with the first shard: a start needs none
     from coordinator.share.key import ShareKey
@@ -92,7 +92,7 @@ class ShareCoordinator(Coordinator["ShareShard", "ShareRecord"]):
         index = self._indexes.get(key)
         if index is None:
             index = self.partition_of(key.coordinator_key)
-            if self.shards:
+            if self.environment.image.topic(self.topic.name) is not None:
                 self._indexes[key] = index
         return index
 
@@ -104,6 +104,14 @@ class ShareCoordinator(Coordinator["ShareShard", "ShareRecord"]):
         if shard is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
         return self.begin(index, lambda ticket, now_ms: decide(shard, ticket, now_ms))
+
+    def coordinated_elsewhere(self, key: ShareKey) -> int | None:
+        """Returns the other broker that coordinates the share partition; None where its shard is here, or nobody
+        coordinates it."""
+        index = self.index_of(key)
+        if index in self.shards:
+            return None
+        return self.environment.leader_elsewhere(TopicPartition(self.topic.name, index))
 
     async def ensure_topic(self, key: ShareKey) -> None:
         """Creates the state topic if need be. Raises COORDINATOR_NOT_AVAILABLE."""

@@ -58,6 +58,7 @@ class ShareGroups:
         """Gives up all share partitions."""
         for hosted in list(self._hosted.values()):
             self.give_up(hosted)
+        self.persister.stop()
 
     @property
     def is_enabled(self) -> bool:

@@ -1,7 +1,7 @@
 """Persister: the store of share partitions' state.
 
-`CoordinatorPersister` uses the share coordinator of this broker; `NoOpPersister` stores nothing. The last part of the
-class name in group.share.persister.class.name selects one. Source: Kafka's Persister, DefaultStatePersister and
+`CoordinatorPersister` uses the share coordinator, wherever it is; `NoOpPersister` stores nothing. The last part of
+the class name in group.share.persister.class.name selects one. Source: Kafka's Persister, DefaultStatePersister and
 NoOpStatePersister (KIP-932).
 """
 
@@ -9,32 +9,38 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from broker.coordinators.shares import Decide, ShareCoordinator
+from broker.coordinators.shares import ShareCoordinator
 from broker.coordinators.translations import seen_by_client
 from coordinator.share.key import ShareKey
 from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:  # imported with the first share partition
+    from broker.share.remote_state import RemoteState
+    from broker.share.state_operations import StateOperation
     from coordinator.share.records import ShareState
     from coordinator.share.shard import StateWrite, Summary
 
 A = TypeVar("A")
 
-ATTEMPTS = 10
-FIRST_RETRY_S = 0.005
-LAST_RETRY_S = 1.0
-"""A coordinator that loads its partition is ready after milliseconds, or after a few seconds: Kafka retries after one,
-and up to five times."""
+GIVE_UP_MS: Final = 15_000
+"""Kafka tries five times, with pauses of one, two, four and eight seconds: until a broker that was killed has lost its
+session, and another leads."""
 
-TRANSIENT = frozenset(
+FIRST_RETRY_S: Final = 0.005
+LAST_RETRY_S: Final = 1.0
+"""A coordinator that loads its partition is ready after milliseconds, or after a few seconds."""
+
+TRANSIENT: Final = frozenset(
     {
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         ErrorCode.NOT_COORDINATOR,
     }
 )
+
+TRANSIENT_OF_KNOWN_TOPICS: Final = TRANSIENT | {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
 class Persister(Protocol):
@@ -61,44 +67,123 @@ class Persister(Protocol):
         """Deletes the state."""
         ...
 
+    def stop(self) -> None:
+        """Asks no other broker any more."""
+        ...
+
 
 class CoordinatorPersister:
-    """The default: the state is in the share coordinator, which on one node is here."""
+    """The default: the state is in the share coordinator, here or on another broker.
+
+    What can be done here at once is; all else is tried for a while. Operations on one share partition that have to wait
+    are carried out one after the other, so that none is repeated after a later one.
+    """
 
     def __init__(self, coordinator: ShareCoordinator) -> None:
         self._coordinator = coordinator
+        self._remote: RemoteState | None = None
+        self._last: dict[ShareKey, asyncio.Future[None]] = {}
+        """Done once the last operation that waits is over, by share partition."""
 
     async def initialize(self, key: ShareKey, state_epoch: int, start_offset: int) -> None:
-        await self._decide(
-            key, lambda shard, ticket, now_ms: shard.initialize(key, state_epoch, start_offset, ticket, now_ms)
-        )
+        from broker.share.state_operations import InitializeState
+
+        await self._perform(InitializeState(key, state_epoch, start_offset))
 
     async def read(self, key: ShareKey, leader_epoch: int) -> ShareState:
-        return await self._decide(key, lambda shard, ticket, now_ms: shard.read(key, leader_epoch, ticket, now_ms))
+        from broker.share.state_operations import ReadState
+
+        return await self._perform(ReadState(key, leader_epoch))
 
     def write(self, key: ShareKey, written: StateWrite) -> asyncio.Future[None]:
-        return self._coordinator.decide(key, lambda shard, ticket, now_ms: shard.write(key, written, ticket, now_ms))
+        if key in self._last:
+            return self._write_later(key, written)
+        try:
+            future: asyncio.Future[None] = self._coordinator.decide(
+                key, lambda shard, ticket, now_ms: shard.write(key, written, ticket, now_ms)
+            )
+        except KafkaError as error:
+            if self._is_final(key, seen_by_client(error)):
+                raise
+            return self._write_later(key, written)
+        return future if future.done() else asyncio.ensure_future(self._rewritten(key, written, future))
 
     async def summary(self, key: ShareKey) -> Summary:
-        return await self._decide(key, lambda shard, ticket, now_ms: shard.summary(key, ticket, now_ms))
+        from broker.share.state_operations import ReadSummary
+
+        return await self._perform(ReadSummary(key))
 
     async def delete(self, key: ShareKey) -> None:
-        await self._decide(key, lambda shard, ticket, now_ms: shard.delete(key, ticket, now_ms))
+        from broker.share.state_operations import DeleteState
 
-    async def _decide(self, key: ShareKey, decide: Decide[A]) -> A:
-        """Returns the shard's answer; retries while the coordinator is not ready. Raises any other KafkaError."""
+        await self._perform(DeleteState(key))
+
+    def stop(self) -> None:
+        if self._remote is not None:
+            self._remote.stop()
+
+    def _write_later(self, key: ShareKey, written: StateWrite) -> asyncio.Future[None]:
+        from broker.share.state_operations import WriteState
+
+        return asyncio.ensure_future(self._perform(WriteState(key, written)))
+
+    async def _rewritten(self, key: ShareKey, written: StateWrite, future: asyncio.Future[None]) -> None:
+        """Waits for a write here; where this broker does not coordinate any more before it is committed, it goes to who
+        does."""
+        try:
+            await future
+        except KafkaError as error:
+            if self._is_final(key, seen_by_client(error)):
+                raise
+            await self._write_later(key, written)
+
+    async def _perform(self, operation: StateOperation[A]) -> A:
+        """Carries an operation out after those before it. Raises KafkaError as clients see it."""
+        key = operation.key
+        before = self._last.get(key)
+        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._last[key] = over
+        try:
+            if before is not None:
+                await asyncio.wait([before])
+            return await self._tried(operation)
+        finally:
+            over.set_result(None)
+            if self._last.get(key) is over:
+                del self._last[key]
+
+    async def _tried(self, operation: StateOperation[A]) -> A:
+        """Returns the coordinator's answer; looks for it again while it moves or is not ready."""
+        clock = self._coordinator.environment.clock
+        give_up_ms = clock.monotonic_ms() + GIVE_UP_MS
         pause_s = FIRST_RETRY_S
-        for attempt in range(ATTEMPTS):
+        while True:
             try:
-                await self._coordinator.ensure_topic(key)
-                return await self._coordinator.decide(key, decide)
+                return await self._attempt(operation)
             except KafkaError as error:
                 client_error = seen_by_client(error)
-                if client_error.code not in TRANSIENT or attempt == ATTEMPTS - 1:
+                if self._is_final(operation.key, client_error) or clock.monotonic_ms() >= give_up_ms:
                     raise client_error from error
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, LAST_RETRY_S)
-        raise AssertionError("the last attempt returns or raises")
+
+    async def _attempt(self, operation: StateOperation[A]) -> A:
+        coordinator, key = self._coordinator, operation.key
+        await coordinator.ensure_topic(key)
+        broker_id = coordinator.coordinated_elsewhere(key)
+        if broker_id is None:
+            return await coordinator.decide(key, operation.decide)
+        if self._remote is None:
+            from broker.share.remote_state import RemoteState
+
+            self._remote = RemoteState(coordinator.environment.neighbours("share-state"))
+        return await self._remote.perform(broker_id, operation)
+
+    def _is_final(self, key: ShareKey, error: KafkaError) -> bool:
+        """True where no later try has another result: not while the coordinator moves or loads, nor while it has yet to
+        hear of the topic."""
+        is_known = self._coordinator.environment.image.topic_by_id(key.topic_id) is not None
+        return error.code not in (TRANSIENT_OF_KNOWN_TOPICS if is_known else TRANSIENT)
 
 
 class NoOpPersister:
@@ -123,6 +208,9 @@ class NoOpPersister:
         return Summary()
 
     async def delete(self, key: ShareKey) -> None:
+        """Does nothing."""
+
+    def stop(self) -> None:
         """Does nothing."""
 
 
