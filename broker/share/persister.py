@@ -40,7 +40,7 @@ TRANSIENT: Final = frozenset(
     }
 )
 
-TRANSIENT_OF_KNOWN_TOPICS: Final = TRANSIENT | {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+TRANSIENT_OF_KNOWN_PARTITIONS: Final = TRANSIENT | {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
 class Persister(Protocol):
@@ -181,9 +181,10 @@ class CoordinatorPersister:
 
     def _is_final(self, key: ShareKey, error: KafkaError) -> bool:
         """True where no later try has another result: not while the coordinator moves or loads, nor while it has yet to
-        hear of the topic."""
-        is_known = self._coordinator.environment.image.topic_by_id(key.topic_id) is not None
-        return error.code not in (TRANSIENT_OF_KNOWN_TOPICS if is_known else TRANSIENT)
+        hear of a partition that is known here."""
+        topic = self._coordinator.environment.image.topic_by_id(key.topic_id)
+        is_known = topic is not None and key.partition in topic.partitions
+        return error.code not in (TRANSIENT_OF_KNOWN_PARTITIONS if is_known else TRANSIENT)
 
 
 class NoOpPersister:
