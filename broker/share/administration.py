@@ -18,7 +18,7 @@ from coordinator.share.batches import NO_START_OFFSET
 from coordinator.share.key import ShareKey
 from coordinator.share.shard import NO_COUNT, Summary
 from protocol.errors import KafkaError
-from protocol.types import Uuid
+from protocol.types import TopicPartition, Uuid
 
 if TYPE_CHECKING:
     from broker.share.groups import ShareGroups
@@ -41,18 +41,30 @@ async def describe_offset(groups: ShareGroups, key: ShareKey) -> OffsetDescripti
         state = await groups.persister.summary(key)
     except KafkaError as error:
         return OffsetDescription(error=seen_by_client(error))
-    return OffsetDescription(state.start_offset, state.leader_epoch, lag(groups, key, state))
+    try:
+        return OffsetDescription(state.start_offset, state.leader_epoch, await lag(groups, key, state))
+    except KafkaError as error:
+        return OffsetDescription(error=error)
 
 
-def lag(groups: ShareGroups, key: ShareKey, state: Summary) -> int:
-    """Returns the number of committed records whose delivery is not complete; UNKNOWN_LAG where it cannot be known."""
+async def lag(groups: ShareGroups, key: ShareKey, state: Summary) -> int:
+    """Returns the number of committed records whose delivery is not complete; UNKNOWN_LAG where it cannot be known.
+    Raises the KafkaError of the partition's leader."""
     if state.start_offset == NO_START_OFFSET or state.delivery_complete_count == NO_COUNT:
         return UNKNOWN_LAG
     topic = groups.environment.replicas.name_of(key.topic_id)
-    partition = None if topic is None else groups.environment.replicas.topic(topic).get(key.partition)
-    if partition is None:
+    if topic is None:
         return UNKNOWN_LAG
-    return partition.high_watermark - state.start_offset - state.delivery_complete_count
+    end = await high_watermark(groups, TopicPartition(topic, key.partition))
+    return end - state.start_offset - state.delivery_complete_count
+
+
+async def high_watermark(groups: ShareGroups, name: TopicPartition) -> int:
+    """Returns the high watermark of a partition, as its leader has it. Raises KafkaError."""
+    leader_id = groups.environment.leader_elsewhere(name)
+    if leader_id is not None:
+        return await groups.other_leaders.high_watermark(leader_id, name)
+    return groups.environment.replicas.leader(*name).high_watermark
 
 
 async def alter(groups: ShareGroups, initialization: Initialize) -> Mapping[ShareKey, KafkaError]:

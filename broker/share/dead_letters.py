@@ -20,12 +20,14 @@ from broker.coordinators.environment import Environment
 from broker.logging import get_logger
 from broker.replica.partition import Partition
 from broker.replica.replica import READ_UNCOMMITTED
+from broker.share.other_leaders import OtherLeaders
 from coordinator.group.config import GroupConfig
 from coordinator.share.key import ShareKey
 from protocol.errors import ErrorCode, KafkaError, error_code
 from protocol.records import batch
 from protocol.records.building import build
 from protocol.records.record import Record, read_records
+from protocol.types import TopicPartition
 
 if TYPE_CHECKING:
     from coordinator.share_partition.run import Run
@@ -90,8 +92,9 @@ NO_COPY: Final = RecordCopy()
 class DeadLetters:
     """Writes the letters of all groups."""
 
-    def __init__(self, environment: Environment) -> None:
+    def __init__(self, environment: Environment, other_leaders: OtherLeaders) -> None:
         self._environment = environment
+        self._other_leaders = other_leaders
 
     def are_enabled(self, config: GroupConfig) -> bool:
         """True when the group has a queue, and the cluster's share.version allows queues."""
@@ -127,11 +130,27 @@ class DeadLetters:
             for letter in letters
             for offset in range(letter.first, letter.last + 1)
         ]
-        for encoded in batches_of(records, target.config.max_message_bytes):
-            appended = target.append(memoryview(encoded), now_ms, for_all=True)
-            await target.committed(appended.last_offset + 1, self._environment.config.request_timeout_ms)
+        for encoded in batches_of(records, self._max_bytes(target.topic)):
+            await self._append(target, encoded, now_ms)
 
-    async def _target(self, topic: str, index: int) -> Partition:
+    def _max_bytes(self, topic: str) -> int:
+        """Returns the largest batch that a queue takes."""
+        environment = self._environment
+        return environment.config.log_config(environment.image.topic_configs(topic)).max_message_bytes
+
+    async def _append(self, target: TopicPartition, encoded: bytearray, now_ms: int) -> None:
+        """Writes a batch to a queue, wherever that is led, and returns once it is committed. Raises KafkaError."""
+        environment = self._environment
+        leader_id = environment.leader_elsewhere(target)
+        topic = environment.image.topic(target.topic)
+        if leader_id is not None and topic is not None:
+            await self._other_leaders.produce(leader_id, target, topic.topic_id, encoded)
+            return
+        partition = environment.replicas.leader(*target)
+        appended = partition.append(memoryview(encoded), now_ms, for_all=True)
+        await partition.committed(appended.last_offset + 1, environment.config.request_timeout_ms)
+
+    async def _target(self, topic: str, index: int) -> TopicPartition:
         """Returns the queue's partition for a source partition, and creates the topic where it is missing and may be
         created. Raises KafkaError."""
         exists = self._environment.image.topic(topic) is not None
@@ -139,8 +158,10 @@ class DeadLetters:
         if not exists:
             await self._create(topic)
         await self._environment.topics.made((topic,))
-        partitions = self._environment.replicas.topic(topic)
-        return self._environment.replicas.leader(topic, index % max(len(partitions), 1))
+        queue = self._environment.image.topic(topic)
+        if queue is None or not queue.partitions:  # this broker has yet to hear of it
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return TopicPartition(topic, index % len(queue.partitions))
 
     def _check(self, topic: str, exists: bool) -> None:
         """Raises INVALID_TOPIC_EXCEPTION, INVALID_CONFIG for a topic that may not be a queue."""

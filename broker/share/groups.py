@@ -16,6 +16,7 @@ from broker.coordinators.shares import ShareCoordinator
 from broker.exchange.context import ClientConnection
 from broker.replica.partition import Partition
 from broker.share.dead_letters import DeadLetters
+from broker.share.other_leaders import OtherLeaders
 from broker.share.persister import make_persister
 from broker.share.sessions import PartitionId, SessionKey, ShareSession, ShareSessions
 from broker.workers import Workers
@@ -43,7 +44,8 @@ class ShareGroups:
         self.coordinator = coordinator
         self._workers = workers
         self.persister = make_persister(environment.config.group_share_persister_class_name, shares)
-        self.dead_letters = DeadLetters(environment)
+        self.other_leaders = OtherLeaders(environment)
+        self.dead_letters = DeadLetters(environment, self.other_leaders)
         self.sessions = ShareSessions()
         self._hosted: dict[ShareKey, Hosted] = {}
         self._by_group: dict[str, dict[ShareKey, None]] = {}
@@ -59,6 +61,7 @@ class ShareGroups:
         for hosted in list(self._hosted.values()):
             self.give_up(hosted)
         self.persister.stop()
+        self.other_leaders.stop()
 
     @property
     def is_enabled(self) -> bool:
