@@ -57,6 +57,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from broker.inspection.commands import main as log_main
 
         return log_main(words[1:])
+    if words[:1] == ["cluster"]:
+        from broker.supervisor.commands import main as cluster_main
+
+        return cluster_main(words[1:])
     if words[:1] and words[0] in FORMATTING:
         from broker.formatting.commands import main as formatting_main
 
@@ -89,6 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--set", metavar="KEY=VALUE", dest="assignments", action="append", default=[], help="set one option; repeatable"
     )
+    commands.add_parser("cluster", help="run a controller and several brokers on this machine", add_help=False)
     for name, purpose in FORMATTING.items():
         commands.add_parser(name, help=purpose, add_help=False)
     commands.add_parser("log", help="print what is in data directories, or verify it", add_help=False)

@@ -1,0 +1,1 @@
+"""`odradek cluster`: a controller and brokers as processes of one machine."""

@@ -1,0 +1,136 @@
+"""The nodes of a cluster on one machine: their ids, ports, directories and options."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from protocol.config import ConfigError
+
+CONTROLLER_ID: Final = 0
+"""Brokers count from 1, so that more of them never meet it."""
+
+CONTROLLER: Final = "controller"
+LOOPBACK: Final = "127.0.0.1"
+"""The controller's host: nobody but brokers of this machine has business with it."""
+
+MAX_REPLICATION_FACTOR: Final = 3
+"""Of internal topics, as Apache Kafka has it: one may be down while another is being restarted."""
+
+MAX_PORT: Final = (1 << 16) - 1
+
+REPLICATED: Final = ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic")
+"""The internal topics, by what their options begin with."""
+
+GIVEN: Final = frozenset({
+    "advertised.listeners",
+    "broker.id",
+    "controller.listener.names",
+    "controller.quorum.bootstrap.servers",
+    "controller.quorum.voters",
+    "inter.broker.listener.name",
+    "listeners",
+    "log.dir",
+    "log.dirs",
+    "metadata.log.dir",
+    "node.id",
+    "process.roles",
+})  # fmt: skip
+"""The options that differ from node to node, which the command gives: no environment, no --set."""
+
+
+class FirstAddress(NamedTuple):
+    """Where brokers listen: the first at this port, the next at the one after it; 0 is any free ones."""
+
+    host: str
+    port: int
+
+
+class Shape(NamedTuple):
+    """The identity of a cluster over its restarts."""
+
+    cluster_id: str
+    controller_port: int
+    broker_ports: tuple[int, ...]
+
+
+class NodePlan(NamedTuple):
+    """One process: its name in the log, its directory, and its options."""
+
+    name: str
+    directory: str
+    settings: Mapping[str, str]
+
+    @property
+    def is_controller(self) -> bool:
+        return self.name == CONTROLLER
+
+    @property
+    def file(self) -> str:
+        """The path of its file of options."""
+        return f"{self.directory}.properties"
+
+
+def broker_name(node_id: int) -> str:
+    """Returns the name of a broker, and of its directory."""
+    return f"broker-{node_id}"
+
+
+def parse_address(text: str) -> FirstAddress:
+    """Returns the address of HOST:PORT. Raises ConfigError."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not (port.isascii() and port.isdecimal()) or int(port) > MAX_PORT or "/" in host:
+        raise ConfigError(f"--listen {text}: is not HOST:PORT, such as 127.0.0.1:9092; port 0 is any free ones")
+    return FirstAddress(host, int(port))
+
+
+def check_assignments(names: Sequence[str]) -> None:
+    """Raises ConfigError for an option that a node gets from the command."""
+    for name in names:
+        if name in GIVEN:
+            raise ConfigError(f"--set {name}: every node has its own, which `odradek cluster` gives it")
+
+
+def nodes(data: str, host: str, shape: Shape) -> list[NodePlan]:
+    """Returns the controller, then the brokers by their ids."""
+    controller = f"{LOOPBACK}:{shape.controller_port}"
+    quorum = {"controller.listener.names": "CONTROLLER", "controller.quorum.bootstrap.servers": controller}
+    internal = internal_topics(len(shape.broker_ports))
+    plans = [
+        _node(data, CONTROLLER, {
+            "process.roles": "controller",
+            "node.id": str(CONTROLLER_ID),
+            "listeners": f"CONTROLLER://{controller}",
+            **quorum,
+            **internal,
+        })
+    ]  # fmt: skip
+    for node_id, port in enumerate(shape.broker_ports, 1):
+        listener = f"PLAINTEXT://{host}:{port}"
+        settings = {"process.roles": "broker", "node.id": str(node_id), "listeners": listener, **quorum, **internal}
+        plans.append(_node(data, broker_name(node_id), settings))
+    return plans
+
+
+def internal_topics(brokers: int) -> dict[str, str]:
+    """Returns the replication of internal topics: three replicas where there are as many brokers, and one fewer is
+    enough to write to."""
+    factor = min(MAX_REPLICATION_FACTOR, brokers)
+    settings = {f"{name}.replication.factor": str(factor) for name in REPLICATED}
+    settings |= {f"{name}.min.isr": str(max(factor - 1, 1)) for name in REPLICATED[1:]}
+    return settings
+
+
+def _node(data: str, name: str, settings: Mapping[str, str]) -> NodePlan:
+    directory = os.path.join(data, name)
+    return NodePlan(name, directory, {**settings, "log.dirs": directory})
+
+
+def as_properties(settings: Mapping[str, str]) -> str:
+    """Returns the text of a Java properties file."""
+    lines = (f"{name}={value.replace(BACKSLASH, 2 * BACKSLASH)}\n" for name, value in settings.items())
+    return "# Written by `odradek cluster` at each start.\n" + "".join(lines)
+
+
+BACKSLASH: Final = "\\"
