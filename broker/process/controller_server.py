@@ -65,7 +65,9 @@ class ControllerServer:
         bound = bind_all(self.config.bound_controllers, self.config)
         self.advertised = [listener for _, listener in bound]
         self.part = self._open()
-        self.part.led_log.report_failures(self._disk_failed)
+        log_of_metadata = self.part.led_log
+        log_of_metadata.report_failures(self._disk_failed)
+        await log_of_metadata.committed(log_of_metadata.end_offset)  # nobody is answered before it knows the cluster
         dispatcher = controller_dispatcher(self._live_config, self._clock, self.part.cluster, lambda: self.quorum)
         self._keeper = Keeper(dispatcher.host, self._workers, self._listening.listeners)
         self._keeper.begin(COMMON_JOBS)

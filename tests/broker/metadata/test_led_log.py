@@ -1,0 +1,184 @@
+"""The log of a quorum whose only voter is this node: its epochs, its voters, and what others may read of it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from broker.metadata.led_log import LedLog
+from broker.metadata.log import log_config
+from broker.metadata.opening import Metadata
+from broker.metadata.snapshots import SnapshotRules
+from coordinator.cluster.brokers.info import Endpoint
+from coordinator.cluster.record import decode_batches
+from coordinator.cluster.snapshot import SnapshotId, snapshot_path, write_snapshot
+from coordinator.quorum.log_end import LogEnd
+from protocol.errors import KafkaError
+from protocol.metadata_records.log import NoOpRecord
+from protocol.records.control import (
+    KRaftVersionFeature,
+    KRaftVersionRecord,
+    LeaderChangeMessage,
+    Voter,
+    VoterEndpoint,
+    VotersRecord,
+)
+from tests.broker.metadata.harness import OPTIONS, MetadataHarness, now
+
+REACHABLE = OPTIONS._replace(controller_listeners=(Endpoint("CONTROLLER", "c.example", 9093),), is_reachable=True)
+LEVEL = 30
+ALL = 1 << 20
+
+
+def led(metadata: Metadata) -> LedLog:
+    assert metadata.led_log is not None
+    return metadata.led_log
+
+
+def endpoints(metadata: Metadata) -> list[VoterEndpoint]:
+    voters = metadata.loader.voters
+    assert voters is not None
+    (voter,) = voters.voters
+    return voter.endpoints
+
+
+def openings(metadata: Metadata) -> list[list[type]]:
+    """The types of the control records with which each epoch began."""
+    batches = metadata.metadata_log.batches(0)
+    return [[type(record) for record in batch.quorum] for batch in batches if batch.quorum]
+
+
+def test_each_start_begins_an_epoch_and_names_the_voter_once(tmp_path: Path) -> None:
+    harness = MetadataHarness(tmp_path)
+    for _ in range(3):
+        metadata = harness.open(REACHABLE)
+        harness.stop(metadata)
+    metadata = harness.open(REACHABLE, register=False)
+    assert metadata.metadata_log.epoch == 4
+    assert openings(metadata) == [
+        [LeaderChangeMessage, KRaftVersionRecord, VotersRecord], *([LeaderChangeMessage],) * 3
+    ]  # fmt: skip
+    assert endpoints(metadata) == [VoterEndpoint(name="CONTROLLER", host="c.example", port=9093)]
+
+
+def test_the_voter_is_named_anew_where_it_is_reached_elsewhere(tmp_path: Path) -> None:
+    harness = MetadataHarness(tmp_path)
+    harness.stop(harness.open())
+    harness.stop(harness.open(REACHABLE))
+    assert openings(harness.open(register=False))[1:] == [[LeaderChangeMessage, VotersRecord], [LeaderChangeMessage]]
+
+
+def test_one_that_nobody_reaches_leaves_the_voter_where_it_was(tmp_path: Path) -> None:
+    harness = MetadataHarness(tmp_path)
+    harness.stop(harness.open(REACHABLE))
+    assert endpoints(harness.open(register=False)) == [VoterEndpoint(name="CONTROLLER", host="c.example", port=9093)]
+
+
+@pytest.mark.parametrize("voters", [(1, 2, 3), (2,)])
+def test_a_quorum_with_other_voters_is_not_led(tmp_path: Path, voters: tuple[int, ...]) -> None:
+    harness = MetadataHarness(tmp_path)
+    harness.stop(harness.open())
+    levels = KRaftVersionFeature(min_supported_version=0, max_supported_version=1)
+    record = VotersRecord(
+        version=0,
+        voters=[
+            Voter(voter_id=one, voter_directory_id=bytes([one]) * 16, endpoints=[], k_raft_version_feature=levels)
+            for one in voters
+        ],
+    )
+    latest = SnapshotId(5, 1)
+    write_snapshot(
+        harness.disk, snapshot_path(str(harness.folder()), latest), (), metadata_version=LEVEL, last_timestamp=0,
+        now_ms=0, epoch=1, quorum=(KRaftVersionRecord(version=0, k_raft_version=1), record),
+    )  # fmt: skip
+    state = (harness.folder() / "quorum-state").read_text()
+    with pytest.raises(
+        KafkaError, match=f"the voters {', '.join(map(str, voters))}; node.id 1 can lead it as its only"
+    ):
+        harness.open()
+    assert (harness.folder() / "quorum-state").read_text() == state, "it claimed an epoch"
+
+
+def test_nothing_is_handed_out_before_it_is_on_the_device(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        harness = MetadataHarness(tmp_path)
+        log = led(harness.open())
+        harness.worker.at_once = False
+        end = log.append([NoOpRecord()], LEVEL)
+        before = log.high_watermark
+        assert (end, len(log.committed_records(before, ALL))) == (before + 1, 0)
+        waiting = asyncio.create_task(log.committed(end))
+        await asyncio.sleep(0)
+        assert harness.worker.given
+        assert not log.committed_records(before, ALL)
+        harness.worker.work()
+        (batch,) = decode_batches(log.committed_records(before, ALL))
+        assert batch.records == [NoOpRecord()]
+        await waiting
+
+    asyncio.run(scenario())
+
+
+def test_whole_batches_are_handed_out_and_one_at_least(tmp_path: Path) -> None:
+    log = led(MetadataHarness(tmp_path).open())
+    (first, *_) = decode_batches(log.committed_records(0, ALL))
+    assert len(log.committed_records(0, 1)) == first.size_bytes
+    assert len(list(decode_batches(log.committed_records(0, ALL)))) > 1
+    assert sum(batch.size_bytes for batch in decode_batches(log.committed_records(0, ALL))) == log.size_bytes
+
+
+def test_an_epoch_ends_where_the_next_begins(tmp_path: Path) -> None:
+    harness = MetadataHarness(tmp_path)
+    harness.stop(harness.open())
+    before = harness.open(register=False).metadata_log.end_offset
+    log = led(harness.open(register=False))
+    (change,) = [batch for batch in log.batches(0) if batch.quorum and batch.epoch == log.epoch]
+    assert before == change.base_offset
+    assert log.epoch_end(log.epoch - 1) == LogEnd(change.base_offset, log.epoch - 1)
+    assert log.epoch_end(log.epoch) == LogEnd(log.end_offset, log.epoch)
+
+
+def test_who_waits_for_more_is_woken_by_a_commit(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        log = led(MetadataHarness(tmp_path).open())
+        waiting = log.advanced()
+        assert log.advanced() is waiting
+        end = log.append([NoOpRecord()], LEVEL)
+        assert not waiting.done()
+        await log.committed(end)
+        assert waiting.done()
+        assert log.advanced() is not waiting
+
+    asyncio.run(scenario())
+
+
+def test_a_snapshot_is_read_in_pieces_until_it_goes(tmp_path: Path) -> None:
+    harness = MetadataHarness(tmp_path)
+    metadata = harness.open(
+        rules=SnapshotRules(max_record_bytes=1, retention_bytes=-1, retention_ms=-1),
+        config=log_config(segment_bytes=2_000),
+    )
+    log, (*_, latest) = led(metadata), metadata.snapshots.ids
+    content = Path(snapshot_path(str(harness.folder()), latest)).read_bytes()
+    first, rest = log.read_snapshot_piece(latest, 0, 10), log.read_snapshot_piece(latest, 10, ALL)
+    assert first is not None
+    assert rest is not None
+    assert (first.content + rest.content, first.size_bytes) == (content, len(content))
+    assert log.read_snapshot_piece(latest, len(content), 10) == (b"", len(content))
+    assert log.read_snapshot_piece(latest, -1, 10) == (b"", len(content))
+    log.delete_snapshots([latest])
+    assert log.read_snapshot_piece(latest, 0, 10) is None
+
+
+def test_the_uncommitted_end_of_the_last_run_is_on_the_device_before_it_counts(tmp_path: Path) -> None:
+    harness = MetadataHarness(tmp_path)
+    first = harness.open()
+    harness.worker.at_once = False
+    end = led(first).append([NoOpRecord()], LEVEL)  # a kill: neither flushed nor closed
+    harness.worker.at_once = True
+    again = harness.open(register=False)
+    assert again.metadata_log.high_watermark > end
+    assert again.image.offset == again.metadata_log.high_watermark - 1
+    assert now(led(again).committed(end)) is None
