@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import ClassVar, Final, Self
 
+from broker.config.controller import ControllerOptions
 from broker.config.groups import GroupOptions
 from broker.config.listeners import ListenerAddress, parse_listeners, protocol_map
 from broker.config.logs import LogOptions
@@ -30,6 +31,7 @@ class BrokerConfig(
     NetworkOptions,
     NodeOptions,
     QuorumOptions,
+    ControllerOptions,
     TopicDefaults,
     LogOptions,
     ReplicationOptions,

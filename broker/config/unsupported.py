@@ -86,15 +86,13 @@ IGNORED: Final = {
         """,
     "there is one replica of everything, and this node is its own controller or none": """
         alter.log.dirs.replication.quota.window.num alter.log.dirs.replication.quota.window.size.seconds
-        auto.leader.rebalance.enable controlled.shutdown.enable controlled.shutdown.max.retries
+        controlled.shutdown.enable controlled.shutdown.max.retries
         controlled.shutdown.retry.backoff.ms controller.quorum.append.linger.ms
         controller.quorum.auto.join.enable controller.quorum.election.backoff.max.ms
         controller.quorum.election.timeout.ms controller.socket.timeout.ms
-        leader.imbalance.check.interval.seconds leader.imbalance.per.broker.percentage
         log.dir.failure.timeout.ms replica.socket.receive.buffer.bytes
         replication.quota.window.num replication.quota.window.size.seconds
         socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
-        unclean.leader.election.interval.ms
         """,
     "one event loop does the work, and waiting requests are woken rather than swept": """
         background.threads delete.records.purgatory.purge.interval.requests fetch.purgatory.purge.interval.requests
@@ -110,6 +108,7 @@ IGNORED: Final = {
         """,
     "nothing here depends on it": """
         controller.performance.always.log.threshold.ms controller.performance.sample.period.ms cordoned.log.dirs
+        leader.imbalance.per.broker.percentage
         internal.metadata.delete.delay.millis internal.metadata.max.batch.size.in.bytes unstable.api.versions.enable
         unstable.feature.versions.enable
         """,

@@ -122,7 +122,7 @@ async def join(
 
     controller = RemoteController(for_requests, quorum.lifecycle.session_ms)
     loader, log, snapshots = stored
-    metadata = Metadata(ClusterPart(loader.image, loader, log, controller, snapshots), node, stop=stop)
+    metadata = Metadata(ClusterPart(loader.image, loader, log, controller, snapshots, stop), node)
     observing.start()
     try:
         await node.register(endpoints, failed)

@@ -130,14 +130,19 @@ class LedLog(MetadataLog):
 
         Raises KafkaError when a flush failed.
         """
-        if self.failed is None and offset > self.high_watermark and not self._flushing:
-            self._flush()
+        if offset > self.high_watermark:
+            self.commit_soon()
         if self.failed is not None:
             raise self.failed
         if offset > self.high_watermark:
             waiter = CommitWaiter(offset, asyncio.get_running_loop().create_future())
             self._waiters.append(waiter)
             await waiter.committed
+
+    def commit_soon(self) -> None:
+        """Begins to commit what was appended, unless that goes on already."""
+        if self.failed is None and self.end_offset > self.high_watermark and not self._flushing:
+            self._flush()
 
     def _flush(self) -> None:
         self._flushing = True
@@ -153,8 +158,7 @@ class LedLog(MetadataLog):
             except Exception as failure:  # a broker that has applied half of a batch must not go on
                 self._fail(failure)
                 return
-            if self._waiters and not self._flushing:
-                self._flush()
+            self.commit_soon()
 
         self._worker.run(lambda: self._log.flush(now_ms), flushed)
 

@@ -8,25 +8,30 @@ client's request with the first of its kind, as its handler. Source: Kafka's Quo
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
+from broker.clock import Clock
+from broker.metadata.duty_timer import DutyTimer
 from broker.metadata.led_log import LedLog
 from coordinator.cluster.brokers.activation import abort_record, activation_records, controller_records
 from coordinator.cluster.brokers.heartbeat import broker_heartbeat
 from coordinator.cluster.brokers.registration import register_broker, unregister_broker
+from coordinator.cluster.brokers.sessions import BrokerSessions
 from coordinator.cluster.configs.rules import ConfigRules
 from coordinator.cluster.decided import MAX_RECORDS, Decided
+from coordinator.cluster.duties import Duties
 from coordinator.cluster.image import METADATA_VERSION, Image
 from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.record import MetadataRecord
 from coordinator.cluster.topics.names import EVERYTHING
-from protocol.errors import KafkaError
+from protocol.errors import ErrorCode, KafkaError
 from protocol.types import Uuid
 
 if TYPE_CHECKING:
     from protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
     from protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+    from protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
     from protocol.messages.alter_partition_reassignments import (
         AlterPartitionReassignmentsRequest,
         AlterPartitionReassignmentsResponse,
@@ -34,6 +39,7 @@ if TYPE_CHECKING:
     from protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
     from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
     from protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+    from protocol.messages.controller_registration import ControllerRegistrationRequest, ControllerRegistrationResponse
     from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
     from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
     from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
@@ -47,6 +53,11 @@ if TYPE_CHECKING:
 
 A = TypeVar("A")
 
+OWN_STOP_MS: Final = 5_000
+"""How long the stop of this node waits for other brokers' heartbeats, of which there is one each two seconds."""
+
+OWN_STOP_POLL_MS: Final = 50
+
 
 class LocalController:
     """A `coordinator.cluster.controller.Controller` over a log that this node leads; docstrings are there."""
@@ -59,6 +70,7 @@ class LocalController:
         configs: ConfigRules,
         new_uuid: Callable[[], Uuid],
         on_failure: Callable[[KafkaError], None],
+        clock: Clock,
     ) -> None:
         """`on_failure` is called once when the controller cannot write any more."""
         self._log = log
@@ -67,7 +79,10 @@ class LocalController:
         self._configs = configs
         self._new_uuid = new_uuid
         self._on_failure = on_failure
+        self._clock = clock
         self._state = loader.image.copy()
+        self._sessions = BrokerSessions(options.broker_session_timeout_ms, options.own_broker_id)
+        self._timer = DutyTimer(Duties(options, configs, self._sessions), clock, lambda: self._state, self._write_soon)
         log.on_failure = self._renounce
 
     def activate(self, bootstrap: Callable[[], Sequence[MetadataRecord]]) -> None:
@@ -78,10 +93,17 @@ class LocalController:
             self._write(activation_records(self._state, bootstrap(), self._options.min_insync_replicas))
         options = self._options
         self._write(controller_records(self._state, options.node_id, self._new_uuid(), options.controller_listeners))
+        self._sessions.begin(self._state, self._clock.monotonic_ms())
+        self._timer.begin()
+
+    async def stop(self) -> None:
+        """Does nothing by itself any more."""
+        self._timer.stop()
 
     def _renounce(self, error: KafkaError) -> None:
         """Goes back to the last committed state, since later records may never be committed."""
         self._state = self._loader.image.copy()
+        self._timer.stop()
         self._on_failure(error)
 
     def _revert(self) -> None:
@@ -109,12 +131,22 @@ class LocalController:
             self._state.offset, self._state.epoch = end_offset - 1, self._log.epoch
         return end_offset
 
-    async def _decide(self, decision: Callable[[Image], Decided[A]]) -> A:
-        """Decides, applies and appends, and returns the answer once all records that it depends on are committed."""
+    def _write_soon(self, records: Sequence[MetadataRecord]) -> None:
+        self._write(records)
+        self._log.commit_soon()
+
+    async def _decide(
+        self, decision: Callable[[Image], Decided[A]], then: Callable[[A], None] = lambda response: None
+    ) -> A:
+        """Decides, applies and appends, and returns the answer once all records that it depends on are committed.
+        `then` is called before, with the state that has them. Raises NOT_CONTROLLER once this one has renounced."""
         if self._log.failed is not None:
-            raise self._log.failed
+            message = f"this controller has renounced: {self._log.failed.message}"
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, message)
         records, response = decision(self._state)
-        await self._log.committed(self._write(records))
+        end_offset = self._write(records)
+        then(response)
+        await self._log.committed(end_offset)
         return response
 
     async def write(self, records: Sequence[MetadataRecord]) -> None:
@@ -178,14 +210,71 @@ class LocalController:
         return await self._decide(lambda state: update_features(state, request, self._options.min_insync_replicas))
 
     async def unregister_broker(self, request: UnregisterBrokerRequest) -> None:
-        node_id = self._options.node_id
-        await self._decide(lambda state: unregister_broker(state, request.broker_id, node_id, self._configs))
+        broker_id, own_id = request.broker_id, self._options.own_broker_id
+        await self._decide(
+            lambda state: unregister_broker(state, broker_id, own_id, self._configs),
+            then=lambda _: self._sessions.forget(broker_id),
+        )
 
     async def register_broker(self, request: BrokerRegistrationRequest) -> BrokerRegistrationResponse:
-        return await self._decide(lambda state: register_broker(state, request, self._configs))
+        broker_id, now_ms = request.broker_id, self._clock.monotonic_ms()
+        is_live = self._sessions.is_live(self._state, broker_id, now_ms)
+        before = self._state.brokers.get(broker_id)
+
+        def registered(response: BrokerRegistrationResponse) -> None:
+            if before is None or before.epoch != response.broker_epoch:
+                self._sessions.end(broker_id)
+            self._sessions.registered(broker_id, self._state.offset)
+            if broker_id == self._options.own_broker_id:
+                self._sessions.heard(broker_id, response.broker_epoch, self._state.offset, now_ms)
+            self._timer.arm()
+
+        return await self._decide(
+            lambda state: register_broker(state, request, self._configs, is_live=is_live), registered
+        )
 
     async def broker_heartbeat(self, request: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
-        return await self._decide(lambda state: broker_heartbeat(state, request, self._configs))
+        broker_id, now_ms = request.broker_id, self._clock.monotonic_ms()
+
+        def heard(response: BrokerHeartbeatResponse) -> None:
+            self._sessions.heard(broker_id, request.broker_epoch, request.current_metadata_offset, now_ms)
+            broker = self._state.brokers[broker_id]
+            if response.should_shut_down:
+                self._sessions.end(broker_id)
+            elif broker.in_controlled_shutdown and not broker.fenced:
+                self._sessions.stops(broker_id, self._state.offset)
+
+        if broker_id == self._options.own_broker_id and request.want_shut_down:
+            await self._let_others_read(broker_id)
+        is_own = broker_id == self._options.own_broker_id  # which has waited for them here
+        return await self._decide(
+            lambda state: broker_heartbeat(
+                state,
+                request,
+                self._configs,
+                self._sessions.registered_at(broker_id),
+                may_stop=is_own or self._sessions.may_stop(state, broker_id),
+            ),
+            heard,
+        )
+
+    async def _let_others_read(self, broker_id: int) -> None:
+        """Waits until the other brokers have read who leads in place of this one: with it goes who could tell them."""
+        from broker.peers.waiting import pause
+
+        deadline_ms = self._clock.monotonic_ms() + OWN_STOP_MS
+        while not self._sessions.may_stop(self._state, broker_id) and self._clock.monotonic_ms() < deadline_ms:
+            await pause(self._clock, OWN_STOP_POLL_MS)
+
+    async def alter_partition(self, request: AlterPartitionRequest) -> AlterPartitionResponse:
+        from coordinator.cluster.partitions.alter_partition import alter_partition
+
+        return await self._decide(lambda state: alter_partition(state, request, self._configs))
+
+    async def register_controller(self, request: ControllerRegistrationRequest) -> ControllerRegistrationResponse:
+        from coordinator.cluster.brokers.controller_registration import register_controller
+
+        return await self._decide(lambda state: register_controller(state, request))
 
     async def assign_replicas_to_dirs(self, request: AssignReplicasToDirsRequest) -> AssignReplicasToDirsResponse:
         from coordinator.cluster.brokers.assign_directories import assign_replicas_to_dirs

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
+from broker.clock import Clock
 from broker.metadata.led_log import LedLog
 from broker.metadata.loading import load
 from broker.metadata.local_controller import LocalController
@@ -32,7 +33,6 @@ from coordinator.cluster.options import ClusterOptions
 from coordinator.cluster.quorum import opening_records, sole_voter
 from coordinator.cluster.record import MetadataRecord
 from coordinator.cluster.snapshot import BOOTSTRAP, read_snapshot
-from coordinator.runtime import RuntimeClock
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import Uuid
 from storage.config import LogConfig
@@ -71,10 +71,6 @@ def begin_incarnation(
     )
 
 
-async def no_stop() -> None:
-    """Stops nothing: a log that this node leads has no task."""
-
-
 class ClusterPart(NamedTuple):
     """A node's part of the cluster, whatever its roles are."""
 
@@ -83,6 +79,8 @@ class ClusterPart(NamedTuple):
     metadata_log: MetadataLog
     controller: Controller
     snapshots: Snapshots
+    stop: Callable[[], Awaitable[None]]
+    """Ends what goes on by itself: following the log, or the controller's duties."""
 
     def close(self) -> None:
         """Closes the log, once no flush is under way. Raises LogDirFailure."""
@@ -106,15 +104,13 @@ class Metadata(NamedTuple):
     node: Node
     led_log: LedLog | None = None
     """The log of a controller in this process."""
-    stop: Callable[[], Awaitable[None]] = no_stop
-    """Ends the task that keeps the log up to date."""
 
     async def leave(self) -> None:
         """Leaves the cluster by a controlled shutdown, and follows its log no longer. Raises KafkaError."""
         try:
             await self.node.leave()
         finally:
-            await self.stop()
+            await self.cluster.stop()
 
     def close(self) -> None:
         """Closes the log, once the node has left and no flush is under way. Raises LogDirFailure."""
@@ -145,7 +141,7 @@ def open_metadata(
     settings: MetadataSettings,
     *,
     disk: Disk,
-    clock: RuntimeClock,
+    clock: Clock,
     worker: Worker,
     random_bytes: Callable[[int], bytes],
     on_failure: Callable[[KafkaError], None],
@@ -172,7 +168,7 @@ def open_controller(
     settings: MetadataSettings,
     *,
     disk: Disk,
-    clock: RuntimeClock,
+    clock: Clock,
     worker: Worker,
     random_bytes: Callable[[int], bytes],
     on_failure: Callable[[KafkaError], None],
@@ -214,10 +210,10 @@ def open_controller(
     snapshots = Snapshots(loader, log, settings.snapshots, replayed_bytes, disk=disk, clock=clock, worker=worker)
     log.listen(snapshots.committed)
     configs = ConfigRules(options.node_id, options.static_configs, settings.checkers, settings.list_options)
-    controller = LocalController(log, loader, options, configs, new_uuid, on_failure)
+    controller = LocalController(log, loader, options, configs, new_uuid, on_failure, clock)
     controller.activate(bootstrap)
     snapshots.write_if_due()
-    return ControllerPart(identity, ClusterPart(image, loader, log, controller, snapshots), log)
+    return ControllerPart(identity, ClusterPart(image, loader, log, controller, snapshots, controller.stop), log)
 
 
 def _lead(log: LedLog, loader: MetadataLoader, options: ClusterOptions, directory_id: Uuid) -> None:

@@ -19,6 +19,8 @@ from storage.config import LogConfig
 UNREACHABLE = (Endpoint("CONTROLLER", "127.0.0.1", 9093),)
 """The controller's endpoint in the metadata where it has no listener: Kafka requires one there."""
 
+MS_PER_S = 1_000
+
 
 def metadata_log_config(config: BrokerConfig) -> LogConfig:
     """Returns the configuration of the metadata log."""
@@ -81,5 +83,11 @@ def cluster_options(
         min_insync_replicas=config.min_insync_replicas,
         delete_topic_enable=config.delete_topic_enable,
         clamp_replication_factor=config.odradek_profile == "dev",
+        has_broker="broker" in config.process_roles,
+        broker_session_timeout_ms=config.broker_session_timeout_ms,
+        auto_leader_rebalance_enable=config.auto_leader_rebalance_enable,
+        leader_imbalance_check_interval_ms=config.leader_imbalance_check_interval_seconds * MS_PER_S,
+        unclean_leader_election_interval_ms=config.unclean_leader_election_interval_ms,
+        metadata_max_idle_interval_ms=config.metadata_max_idle_interval_ms,
         static_configs=config.explicit,
     )

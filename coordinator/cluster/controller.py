@@ -14,6 +14,7 @@ from coordinator.cluster.topics.names import EVERYTHING
 if TYPE_CHECKING:
     from protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
     from protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+    from protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
     from protocol.messages.alter_partition_reassignments import (
         AlterPartitionReassignmentsRequest,
         AlterPartitionReassignmentsResponse,
@@ -90,6 +91,10 @@ class Controller(Protocol):
 
     async def broker_heartbeat(self, request: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
         """BrokerHeartbeat: a broker that lives, and whether it would lead, or stop."""
+        ...
+
+    async def alter_partition(self, request: AlterPartitionRequest) -> AlterPartitionResponse:
+        """AlterPartition: the in-sync replicas that a leader would have."""
         ...
 
     async def assign_replicas_to_dirs(self, request: AssignReplicasToDirsRequest) -> AssignReplicasToDirsResponse:

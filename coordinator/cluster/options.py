@@ -8,6 +8,8 @@ from typing import NamedTuple
 from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.image import NO_CONFIGS
 
+NO_BROKER = -1
+
 
 class ClusterOptions(NamedTuple):
     """Options of the node, by Kafka's names where it has one."""
@@ -24,5 +26,17 @@ class ClusterOptions(NamedTuple):
     delete_topic_enable: bool = True
     clamp_replication_factor: bool = False
     """Development profile: a replication factor beyond the number of brokers is lowered to it, not refused."""
+    has_broker: bool = True
+    """Whether this node is a broker too, and not a controller alone."""
+    broker_session_timeout_ms: int = 9_000
+    auto_leader_rebalance_enable: bool = True
+    leader_imbalance_check_interval_ms: int = 300_000
+    unclean_leader_election_interval_ms: int = 300_000
+    metadata_max_idle_interval_ms: int = 500
     static_configs: Mapping[str, str] = NO_CONFIGS
     """The options that server.properties sets, by Kafka's names; a topic's configs fall back to them."""
+
+    @property
+    def own_broker_id(self) -> int:
+        """The id of the broker in the controller's process; NO_BROKER if there is none."""
+        return self.node_id if self.has_broker else NO_BROKER

@@ -12,6 +12,7 @@ from coordinator.cluster.brokers.info import BrokerRegistration
 from coordinator.cluster.configs.rules import ConfigRules
 from coordinator.cluster.decided import Decided
 from coordinator.cluster.image import Image
+from coordinator.cluster.partitions.change import DIRECTORIES_SINCE
 from coordinator.cluster.partitions.changes import Departure, PartitionChanges, in_sync, leaderless, leads_any
 from coordinator.cluster.record import MetadataRecord
 from protocol.errors import ErrorCode, KafkaError
@@ -22,6 +23,9 @@ from protocol.types import Uuid
 YES = 1
 NO = -1
 
+CORDONED_SINCE = 30
+"""metadata.version (4.3-IV0) since which brokers register cordoned directories."""
+
 
 class BrokerState(Enum):
     """A registered broker as the controller has it: FENCED → UNFENCED → CONTROLLED_SHUTDOWN → SHUTDOWN_NOW."""
@@ -30,6 +34,10 @@ class BrokerState(Enum):
     UNFENCED = "unfenced"
     CONTROLLED_SHUTDOWN = "in controlled shutdown"
     SHUTDOWN_NOW = "may stop"
+
+
+LEAVES = frozenset({BrokerState.FENCED, BrokerState.CONTROLLED_SHUTDOWN, BrokerState.SHUTDOWN_NOW})
+"""The states in which a broker is in sync with nothing."""
 
 
 def check_broker_epoch(image: Image, broker_id: int, broker_epoch: int) -> BrokerRegistration:
@@ -45,20 +53,35 @@ def check_broker_epoch(image: Image, broker_id: int, broker_epoch: int) -> Broke
 
 
 def broker_heartbeat(
-    image: Image, request: BrokerHeartbeatRequest, configs: ConfigRules
+    image: Image,
+    request: BrokerHeartbeatRequest,
+    configs: ConfigRules,
+    registered_at: int | None = None,
+    *,
+    may_stop: bool = True,
 ) -> Decided[BrokerHeartbeatResponse]:
-    """The broker's next state, and what follows from it for the partitions. Raises KafkaError(STALE_BROKER_EPOCH)."""
+    """The broker's next state, and what follows from it for the partitions. Raises KafkaError(STALE_BROKER_EPOCH).
+
+    `registered_at` is the offset of the record that registers it, None where only its epoch is known; `may_stop` says
+    that the other brokers have read who leads in its place.
+    """
     broker = check_broker_epoch(image, request.broker_id, request.broker_epoch)
+    is_caught_up = request.current_metadata_offset >= (broker.epoch if registered_at is None else registered_at)
     before = state_of(broker)
-    after = next_state(image, broker, request)
-    changes = PartitionChanges(image, configs)
+    after = next_state(image, broker, request, is_caught_up=is_caught_up, may_stop=may_stop)
+    failed = _failed_directories(image, broker, request.offline_log_dirs)
+    changes = PartitionChanges(image, configs, offline={broker.broker_id: failed})
     records: list[MetadataRecord] = []
     if after is not before:
         records += _transition(image, broker, after, changes)
-    records += _directories_offline(image, broker, request.offline_log_dirs, changes)
+    if failed:
+        records += _directories_offline(
+            image, broker, failed, changes, has_left=after in LEAVES and after is not before
+        )
+    records += _directories_cordoned(image, broker, request.cordoned_log_dirs)
     response = BrokerHeartbeatResponse(
         error_code=ErrorCode.NONE,
-        is_caught_up=request.current_metadata_offset >= broker.epoch,
+        is_caught_up=is_caught_up,
         is_fenced=after in (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW),
         should_shut_down=after is BrokerState.SHUTDOWN_NOW,
     )
@@ -72,19 +95,30 @@ def state_of(broker: BrokerRegistration) -> BrokerState:
     return BrokerState.CONTROLLED_SHUTDOWN if broker.in_controlled_shutdown else BrokerState.UNFENCED
 
 
-def next_state(image: Image, broker: BrokerRegistration, request: BrokerHeartbeatRequest) -> BrokerState:
+def next_state(
+    image: Image, broker: BrokerRegistration, request: BrokerHeartbeatRequest, *, is_caught_up: bool, may_stop: bool
+) -> BrokerState:
     """The state that the broker's wish leads to. Who wants to stop leads nothing any more before it may."""
     state = state_of(broker)
     if state is BrokerState.FENCED:
         if request.want_shut_down:
             return BrokerState.SHUTDOWN_NOW
-        may_unfence = not request.want_fence and request.current_metadata_offset >= broker.epoch
-        return BrokerState.UNFENCED if may_unfence else BrokerState.FENCED
-    if state is BrokerState.UNFENCED and not request.want_shut_down:
-        return BrokerState.FENCED if request.want_fence else BrokerState.UNFENCED
-    if leads_any(image, broker.broker_id) and not (state is BrokerState.UNFENCED and request.want_fence):
-        return BrokerState.CONTROLLED_SHUTDOWN
-    return BrokerState.SHUTDOWN_NOW
+        return BrokerState.UNFENCED if is_caught_up and not request.want_fence else BrokerState.FENCED
+    if state is BrokerState.UNFENCED:
+        if request.want_fence:
+            return BrokerState.SHUTDOWN_NOW if request.want_shut_down else BrokerState.FENCED
+        if not request.want_shut_down:
+            return BrokerState.UNFENCED
+    waits = leads_any(image, broker.broker_id) or (state is BrokerState.CONTROLLED_SHUTDOWN and not may_stop)
+    return BrokerState.CONTROLLED_SHUTDOWN if waits else BrokerState.SHUTDOWN_NOW
+
+
+def fence_broker(image: Image, broker_id: int, configs: ConfigRules) -> Decided[None]:
+    """A broker's session is over: it is fenced, and leads nothing. Without records if it is fenced, or gone."""
+    broker = image.brokers.get(broker_id)
+    if broker is None or broker.fenced:
+        return Decided((), None)
+    return Decided([*_transition(image, broker, BrokerState.FENCED, PartitionChanges(image, configs))], None)
 
 
 def _transition(
@@ -106,18 +140,36 @@ def _transition(
         yield change
 
 
+def _failed_directories(image: Image, broker: BrokerRegistration, offline: Collection[Uuid]) -> list[Uuid]:
+    """The log directories that the broker had until now."""
+    if image.metadata_version < DIRECTORIES_SINCE:
+        return []
+    return [directory for directory in broker.log_dirs if directory in offline]
+
+
 def _directories_offline(
-    image: Image, broker: BrokerRegistration, offline: Collection[Uuid], changes: PartitionChanges
+    image: Image, broker: BrokerRegistration, failed: Collection[Uuid], changes: PartitionChanges, *, has_left: bool
 ) -> Iterator[MetadataRecord]:
-    """Log directories of the broker have failed: it leads nothing that is there, and is registered with the others."""
-    failed = [directory for directory in broker.log_dirs if directory in offline]
-    if not failed:
-        return
-    there = (
-        (topic, index)
-        for topic, index in in_sync(image, broker.broker_id)
-        if topic.partitions[index].directory_of(broker.broker_id) in failed
-    )
-    yield from changes.updates(there, Departure(removed=broker.broker_id))
+    """Log directories of the broker have failed: it leads nothing that is there, and is registered with the others. A
+    broker that `has_left` all in-sync sets with the same heartbeat leaves none twice."""
+    if not has_left:
+        there = (
+            (topic, index)
+            for topic, index in in_sync(image, broker.broker_id)
+            if topic.partitions[index].directory_of(broker.broker_id) in failed
+        )
+        yield from changes.updates(there, Departure(removed=broker.broker_id))
     online = [directory for directory in broker.log_dirs if directory not in failed]
     yield BrokerRegistrationChangeRecord(broker_id=broker.broker_id, broker_epoch=broker.epoch, log_dirs=online)
+
+
+def _directories_cordoned(
+    image: Image, broker: BrokerRegistration, cordoned: Collection[Uuid] | None
+) -> Iterator[MetadataRecord]:
+    """Into these log directories no new replicas are to be placed (KIP-1066); None is of a broker that does not say."""
+    if cordoned is None or image.metadata_version < CORDONED_SINCE:
+        return
+    if set(cordoned) != set(broker.cordoned_log_dirs or ()):
+        yield BrokerRegistrationChangeRecord(
+            broker_id=broker.broker_id, broker_epoch=broker.epoch, cordoned_log_dirs=list(cordoned)
+        )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from coordinator.cluster.brokers.features import KRAFT_VERSION
 from coordinator.cluster.brokers.info import BrokerRegistration, Endpoint, FeatureRange
 from coordinator.cluster.configs.rules import ConfigRules
 from coordinator.cluster.decided import Decided
@@ -20,29 +21,45 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 from protocol.metadata_records.nodes import UnregisterBrokerRecord
 from protocol.metadata_records.topics import PartitionChangeRecord
+from protocol.types import uuid_to_text
+
+IN_USE = (
+    "Another broker is registered with that broker id. If the broker was recently restarted this should self-resolve "
+    "once the heartbeat manager expires the broker's session."
+)
+
+PROTOCOLS = range(4)
+"""PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL."""
 
 RESERVED_DIRECTORY_IDS = 100
 """Ids below mean something: unassigned, lost, migrating (org.apache.kafka.common.DirectoryId)."""
 
 
 def register_broker(
-    image: Image, request: BrokerRegistrationRequest, configs: ConfigRules
+    image: Image, request: BrokerRegistrationRequest, configs: ConfigRules, *, is_live: bool = False
 ) -> Decided[BrokerRegistrationResponse]:
     """The broker is there, fenced; its epoch is the offset of the first record of this decision. The same incarnation
-    keeps its epoch (KAFKA-16952).
+    keeps its epoch (KAFKA-16952). `is_live` says that the registered incarnation has a session.
 
-    Raises KafkaError: INCONSISTENT_CLUSTER_ID, INVALID_REGISTRATION, UNSUPPORTED_VERSION.
+    Raises KafkaError: INCONSISTENT_CLUSTER_ID, DUPLICATE_BROKER_REGISTRATION, BROKER_ID_NOT_REGISTERED,
+    INVALID_REGISTRATION, UNSUPPORTED_VERSION.
     """
     if request.cluster_id != image.cluster_id:
         message = f"Expected cluster ID {image.cluster_id}, but got cluster ID {request.cluster_id}"
         raise KafkaError(ErrorCode.INCONSISTENT_CLUSTER_ID, message)
+    existing = image.brokers.get(request.broker_id)
+    is_same = existing is not None and existing.incarnation_id == request.incarnation_id
+    if is_live and not is_same:
+        raise KafkaError(ErrorCode.DUPLICATE_BROKER_REGISTRATION, IN_USE)
+    if request.is_migrating_zk_broker:
+        message = "Controller does not support registering ZK brokers."
+        raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, message)
     _check_directories(image, request)
+    _check_listeners(request)
     features = {
         one.name: FeatureRange(one.min_supported_version, one.max_supported_version) for one in request.features
     }
     _check_features(image, features)
-    existing = image.brokers.get(request.broker_id)
-    is_same = existing is not None and existing.incarnation_id == request.incarnation_id
     broker = BrokerRegistration(
         broker_id=request.broker_id,
         epoch=image.offset + 1,
@@ -58,7 +75,7 @@ def register_broker(
             epoch=existing.epoch, fenced=existing.fenced, in_controlled_shutdown=existing.in_controlled_shutdown
         )
     else:
-        clean = existing is None or request.previous_broker_epoch == existing.epoch
+        clean = existing is not None and request.previous_broker_epoch == existing.epoch
         records += _last_incarnation_gone(image, request.broker_id, configs, clean=clean)
     records.append(broker.to_record())
     return Decided(records, BrokerRegistrationResponse(error_code=ErrorCode.NONE, broker_epoch=broker.epoch))
@@ -73,23 +90,43 @@ def _check_directories(image: Image, request: BrokerRegistrationRequest) -> None
         raise _invalid("Reserved directory ID in request")
     if len(set(request.log_dirs)) != len(request.log_dirs):
         raise _invalid("Duplicate directory ID in request")
-    for broker in image.brokers.values():
-        if broker.broker_id != request.broker_id and not set(request.log_dirs).isdisjoint(broker.log_dirs):
-            raise _invalid(f"Broker {broker.broker_id} is already registered with a directory of it")
+    owners = {directory: broker.broker_id for broker in image.brokers.values() for directory in broker.log_dirs}
+    for directory in request.log_dirs:
+        owner = owners.get(directory, request.broker_id)
+        if owner != request.broker_id:
+            raise _invalid(f"Broker {owner} is already registered with directory {uuid_to_text(directory)}")
+
+
+def _check_listeners(request: BrokerRegistrationRequest) -> None:
+    """Others could not connect, or not read the record. Kafka answers UNKNOWN_SERVER_ERROR to these."""
+    if not request.listeners:
+        raise _invalid("No listeners specified in request")
+    if len({listener.name for listener in request.listeners}) != len(request.listeners):
+        raise _invalid("Duplicate listener name in request")
+    for listener in request.listeners:
+        if not listener.host or not listener.port or listener.security_protocol not in PROTOCOLS:
+            raise _invalid(f"Listener {listener.name} has no host, port or known security protocol")
 
 
 def _check_features(image: Image, features: dict[str, FeatureRange]) -> None:
-    """Every finalized feature must be one that the broker can run with."""
+    """Every finalized feature must be one that the broker can run with: those that it names first."""
+    finalized = {**image.features, KRAFT_VERSION: image.kraft_version}
+    for name, supported in features.items():
+        _check_feature(name, finalized.get(name, 0), supported)
     if METADATA_VERSION not in features:
         raise _invalid("Request features do not contain 'metadata.version'")
-    for name, level in image.features.items():
-        supported = features.get(name, FeatureRange(0, 0))
-        if level != 0 and not supported.min_level <= level <= supported.max_level:
-            message = (
-                f"Unable to register because the broker does not support finalized version {level} of {name}. The "
-                f"broker wants a version between {supported.min_level} and {supported.max_level}, inclusive."
-            )
-            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
+    for name, level in finalized.items():
+        if name not in features:
+            _check_feature(name, level, FeatureRange(0, 0))
+
+
+def _check_feature(name: str, level: int, supported: FeatureRange) -> None:
+    if not supported.min_level <= level <= supported.max_level:
+        message = (
+            f"Unable to register because the broker does not support finalized version {level} of {name}. The "
+            f"broker wants a version between {supported.min_level} and {supported.max_level}, inclusive."
+        )
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
 
 
 def _invalid(message: str) -> KafkaError:
@@ -123,5 +160,7 @@ def unregister_broker(image: Image, broker_id: int, controller_id: int, configs:
             ErrorCode.INVALID_REQUEST, f"Broker {broker_id} is running: stop it before it is unregistered."
         )
     changes, departure = PartitionChanges(image, configs), Departure(removed=broker_id)
-    gone = UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker.epoch)
-    return Decided([*changes.updates(in_sync(image, broker_id), departure), gone], None)
+    records: list[MetadataRecord] = [*changes.updates(in_sync(image, broker_id), departure)]
+    records += changes.updates(eligible(image, broker_id), departure)
+    records.append(UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker.epoch))
+    return Decided(records, None)

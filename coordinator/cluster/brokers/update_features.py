@@ -120,6 +120,11 @@ def _unsupported(image: Image, name: str, level: int) -> str | None:
     """Which node could not run with this level, and why."""
     nodes = [(f"Local controller {image.controller_id}", SUPPORTED)]
     nodes += ((f"Broker {broker.broker_id}", broker.features) for broker in image.brokers.values())
+    nodes += (
+        (f"Controller {controller.controller_id}", controller.features)
+        for controller in image.controllers.values()
+        if controller.controller_id != image.controller_id
+    )
     for node, supported in nodes:
         levels = supported.get(name, NOT_SUPPORTED)
         if levels.min_level <= level <= levels.max_level:

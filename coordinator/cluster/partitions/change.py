@@ -109,7 +109,8 @@ class _Change:
             self.isr, self.replicas, self.adding, self.removing = isr, replicas, [], []
 
     def _collect_eligible(self) -> None:
-        """Who leaves the ISR below min ISR stays eligible, until there are enough in sync again."""
+        """Who leaves the ISR below min ISR stays eligible, until there are enough in sync again. Who is no replica any
+        longer is not, which Kafka does not look at: its log is deleted."""
         if not self.rules.elr_enabled:
             return
         if len(self.isr) >= self.rules.min_isr:
@@ -117,7 +118,8 @@ class _Change:
             return
         unclean = set(self.target.unclean_shutdowns)
         candidates = dict.fromkeys((*self.partition.elr, *self.partition.isr))
-        self.elr = [one for one in candidates if one not in self.isr and one not in unclean]
+        barred = {*self.isr, *unclean}
+        self.elr = [one for one in candidates if one in self.replicas and one not in barred]
 
     def _set_leader(self, record: PartitionChangeRecord, elected: Elected) -> None:
         leader, before = elected.leader, self.partition.leader

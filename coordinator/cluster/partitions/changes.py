@@ -5,7 +5,8 @@ Source: Kafka's ReplicationControlManager.generateLeaderAndIsrUpdates.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from coordinator.cluster.configs.rules import ConfigRules
@@ -14,6 +15,7 @@ from coordinator.cluster.partitions.change import Election, ElectionRules, Parti
 from coordinator.cluster.topics.placement import Placer
 from coordinator.cluster.topics.topic import PartitionRegistration, Topic
 from protocol.metadata_records.topics import PartitionChangeRecord
+from protocol.types import Uuid
 
 NOBODY = -1
 """No broker's id."""
@@ -39,8 +41,12 @@ class Departure(NamedTuple):
 class PartitionChanges:
     """Makes the records of one decision."""
 
-    def __init__(self, image: Image, configs: ConfigRules) -> None:
+    def __init__(
+        self, image: Image, configs: ConfigRules, offline: Mapping[int, Collection[Uuid]] = MappingProxyType({})
+    ) -> None:
+        """`offline` has log directories of brokers that have failed, and are in the state as if they had not."""
         self._image = image
+        self._offline = offline
         self._configs = configs
         self._placer = Placer(image)
         self._of_topics: dict[str, tuple[int, bool]] = {}
@@ -89,10 +95,15 @@ class PartitionChanges:
         return self._of_topic(topic)[1]
 
     def _acceptor(self, partition: PartitionRegistration, is_active: Callable[[int], bool]) -> Callable[[int], bool]:
-        brokers = self._image.brokers
-        return lambda broker_id: (
-            is_active(broker_id) and brokers[broker_id].has_online(partition.directory_of(broker_id))
-        )
+        def is_acceptable(broker_id: int) -> bool:
+            directory = partition.directory_of(broker_id)
+            return (
+                is_active(broker_id)
+                and directory not in self._offline.get(broker_id, ())
+                and self._image.brokers[broker_id].has_online(directory)
+            )
+
+        return is_acceptable
 
     def _of_topic(self, topic: Topic) -> tuple[int, bool]:
         """The topic's min ISR, no more than it has replicas, and whether its elections may be unclean."""

@@ -59,10 +59,10 @@ class CreateTopicsDecision:
         try:
             self._check_name(topic.name)
             configs = self._configs_of(topic)
-            partitions = self._partitions_of(topic)
+            topic_id = self._new_uuid()
+            partitions = self._partitions_of(topic, topic_id)
         except KafkaError as error:
             return _failed(topic.name, error)
-        topic_id = self._new_uuid()
         self.records.append(TopicRecord(name=topic.name, topic_id=topic_id))
         for name, value in configs.items():
             self.records.append(_config_record(topic.name, name, value))
@@ -90,7 +90,7 @@ class CreateTopicsDecision:
             self._rules.check(ConfigResource(ResourceType.TOPIC, topic.name), configs, {})
         return configs
 
-    def _partitions_of(self, topic: CreatableTopic) -> list[PartitionRegistration]:
+    def _partitions_of(self, topic: CreatableTopic, topic_id: Uuid) -> list[PartitionRegistration]:
         if topic.assignments:
             return self._assigned(topic)
         if topic.replication_factor < DEFAULT or topic.replication_factor == 0:
@@ -104,7 +104,7 @@ class CreateTopicsDecision:
         factor = options.default_replication_factor if topic.replication_factor == DEFAULT else topic.replication_factor
         if options.clamp_replication_factor:
             factor = max(1, min(factor, len(self._image.brokers)))
-        return self._placer.place(count, factor)
+        return self._placer.place(count, factor, seed=int.from_bytes(topic_id))
 
     def _assigned(self, topic: CreatableTopic) -> list[PartitionRegistration]:
         for given, what in ((topic.replication_factor, "replication factor"), (topic.num_partitions, "numPartitions")):

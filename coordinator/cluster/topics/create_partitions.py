@@ -79,7 +79,7 @@ def _grow(image: Image, placer: Placer, requested: CreatePartitionsTopic, room: 
     if additional > room:
         raise too_large()
     if requested.assignments is None:
-        partitions = placer.place(additional, topic.replication_factor, first=existing)
+        partitions = placer.place(additional, topic.replication_factor, seed=int.from_bytes(topic.topic_id) + existing)
     else:
         partitions = _assigned(image, placer, topic, requested.assignments)
     return [partition.to_record(topic.topic_id, existing + at) for at, partition in enumerate(partitions)]

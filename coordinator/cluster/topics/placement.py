@@ -8,43 +8,47 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from coordinator.cluster.brokers.info import BrokerRegistration
 from coordinator.cluster.image import Image
+from coordinator.cluster.topics.striping import Striping, UsableBroker
 from coordinator.cluster.topics.topic import PartitionRegistration
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import NO_UUID, Uuid
 
 
 class Placer:
-    """Places the partitions of one request: replicas round-robin over the brokers, each in its emptiest directory."""
+    """Places the partitions of one request: over brokers and racks, and on a broker in its emptiest directory."""
 
-    def __init__(self, image: Image, stripe: int = 0) -> None:
-        """`stripe` says with which broker to begin; a random one spreads the leaders of small topics."""
+    def __init__(self, image: Image) -> None:
         self._image = image
-        self._stripe = stripe
         self._load: Counter[Uuid] = Counter(image.partitions_in)
 
-    def place(self, count: int, replication_factor: int, first: int = 0) -> list[PartitionRegistration]:
-        """New partitions in order, from the index `first` on.
+    def place(self, count: int, replication_factor: int, seed: int) -> list[PartitionRegistration]:
+        """Returns new partitions in order. The seed says with which broker they begin: each topic's id is another, so
+        that leaders of small topics are spread too.
 
         Raises KafkaError(INVALID_REPLICATION_FACTOR) if there are not enough brokers.
         """
-        brokers = sorted(self._image.brokers)
-        active = [broker_id for broker_id in brokers if self._image.is_active(broker_id)]
-        if not active:
+        striping = Striping(self._usable(), seed)
+        if not striping.unfenced_count:
             why = "All brokers are currently fenced, or have all their log directories cordoned."
             raise _cannot(replication_factor, why)
-        if replication_factor > len(brokers):
+        if replication_factor > striping.broker_count:
             raise _cannot(
                 replication_factor,
                 f"The target replication factor of {replication_factor} cannot be reached because only "
-                f"{len(brokers)} broker(s) are registered or some brokers have all their log directories cordoned.",
+                f"{striping.broker_count} broker(s) are registered or some brokers have all their log directories "
+                "cordoned.",
             )
-        fenced = [broker_id for broker_id in brokers if broker_id not in active]
-        return [self.build(self._stripe_of(active, fenced, replication_factor, first + at)) for at in range(count)]
+        return [self.build(striping.place(replication_factor)) for _ in range(count)]
 
-    def _stripe_of(self, active: list[int], fenced: list[int], replication_factor: int, index: int) -> tuple[int, ...]:
-        start = (self._stripe + index) % len(active)
-        return tuple((active[start:] + active[:start] + fenced)[:replication_factor])
+    def _usable(self) -> list[UsableBroker]:
+        """The brokers that do not stop, and have a directory for more replicas."""
+        return [
+            UsableBroker(broker.broker_id, broker.rack, broker.fenced)
+            for broker in self._image.brokers.values()
+            if (broker.fenced or not broker.in_controlled_shutdown) and not _is_cordoned(broker)
+        ]
 
     def build(self, replicas: tuple[int, ...]) -> PartitionRegistration:
         """A new partition on these brokers: the active ones are in sync, the first of them leads."""
@@ -63,6 +67,10 @@ class Placer:
         chosen = min(usable, key=lambda directory: self._load[directory])
         self._load[chosen] += 1
         return chosen
+
+
+def _is_cordoned(broker: BrokerRegistration) -> bool:
+    return bool(broker.log_dirs) and set(broker.log_dirs) <= set(broker.cordoned_log_dirs or ())
 
 
 def _cannot(replication_factor: int, why: str) -> KafkaError:

@@ -20,6 +20,8 @@ from tests.coordinator.cluster.given import DIRECTORY, NODE, OPTIONS, RULES, TOP
 
 ORDERS = TopicPartition("orders", 0)
 NEW = b"another-inc-----"
+ONE_TEXT = "ZGlyZWN0b3J5LW9uZS0tLQ"
+"""DIRECTORY, as Kafka prints it."""
 
 
 def test_a_new_cluster_gets_its_features_in_a_transaction() -> None:
@@ -98,7 +100,7 @@ def test_without_eligible_leader_replicas_a_crash_counts_as_a_clean_stop() -> No
     ({"log_dirs": []}, ErrorCode.INVALID_REGISTRATION, "No directories specified in request"),
     ({"log_dirs": [bytes(15) + b"\x05"]}, ErrorCode.INVALID_REGISTRATION, "Reserved directory ID in request"),
     ({"log_dirs": [DIRECTORY, DIRECTORY]}, ErrorCode.INVALID_REGISTRATION, "Duplicate directory ID in request"),
-    ({"broker_id": 2}, ErrorCode.INVALID_REGISTRATION, "Broker 1 is already registered with a directory of it"),
+    ({"broker_id": 2}, ErrorCode.INVALID_REGISTRATION, f"Broker 1 is already registered with directory {ONE_TEXT}"),
     ({"features": []}, ErrorCode.INVALID_REGISTRATION, "Request features do not contain 'metadata.version'"),
 ])  # fmt: skip
 def test_a_registration_that_cannot_stand_is_refused(fields: dict[str, object], code: ErrorCode, message: str) -> None:

@@ -1,0 +1,74 @@
+"""Carries out what the controller does by itself, when it is due: one timer, and no task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from broker.clock import Clock, Timer
+from broker.logging import get_logger
+from coordinator.cluster.duties import Duties, Duty
+from coordinator.cluster.image import Image
+from coordinator.cluster.record import MetadataRecord
+
+log = get_logger("broker.metadata")
+
+
+class DutyTimer:
+    """Wakes for the next duty."""
+
+    def __init__(
+        self,
+        duties: Duties,
+        clock: Clock,
+        state: Callable[[], Image],
+        write: Callable[[Sequence[MetadataRecord]], None],
+    ) -> None:
+        """`write` applies and appends records, all or none, and sees to it that they are committed soon."""
+        self._duties = duties
+        self._clock = clock
+        self._state = state
+        self._write = write
+        self._timer: Timer | None = None
+        self._expected_ms = 0
+        self._stopped = False
+
+    def begin(self) -> None:
+        """Begins, with every duty's whole period."""
+        self._duties.begin(self._clock.monotonic_ms())
+        self.arm()
+
+    def arm(self) -> None:
+        """Sets the timer for the next duty, which may be another one now that the state has changed."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        next_ms = None if self._stopped else self._duties.next_ms(self._state())
+        if next_ms is not None:
+            now_ms = self._clock.monotonic_ms()
+            self._expected_ms = max(next_ms, now_ms)
+            self._timer = self._clock.call_after(self._expected_ms - now_ms, self._wake)
+
+    def stop(self) -> None:
+        """Does nothing any more."""
+        self._stopped = True
+        self.arm()
+
+    def _wake(self) -> None:
+        now_ms = self._clock.monotonic_ms()
+        self._duties.woke_late(now_ms - self._expected_ms)
+        while not self._stopped and (duty := self._duties.due(self._state(), now_ms)) is not None:
+            self._carry_out(duty, now_ms)
+        self.arm()
+
+    def _carry_out(self, duty: Duty, now_ms: int) -> None:
+        try:
+            records, more = duty.decide(self._state(), now_ms)
+            if records:
+                self._write(records)
+        except Exception as error:  # it is tried again: brokers have to be fenced all the same
+            log.error("the controller could not do its duty", duty=duty.name, exc_info=error)
+            self._duties.failed(duty, now_ms)
+            return
+        self._duties.done(duty, now_ms, more=more)
+        if records and not duty.silent:
+            log.info("the controller did its duty", duty=duty.name, records=len(records))

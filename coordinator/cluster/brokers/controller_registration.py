@@ -1,0 +1,29 @@
+"""Decides on ControllerRegistration: where another controller listens, and with which features it can run (KIP-919).
+
+Source: Kafka's ClusterControlManager.registerController.
+"""
+
+from __future__ import annotations
+
+from coordinator.cluster.brokers.activation import CONTROLLER_REGISTRATION_VERSION
+from coordinator.cluster.brokers.info import ControllerRegistration, Endpoint, FeatureRange
+from coordinator.cluster.decided import Decided
+from coordinator.cluster.image import Image
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.controller_registration import ControllerRegistrationRequest, ControllerRegistrationResponse
+
+
+def register_controller(
+    image: Image, request: ControllerRegistrationRequest
+) -> Decided[ControllerRegistrationResponse]:
+    """The controller is there as it says. Raises KafkaError(UNSUPPORTED_VERSION)."""
+    if image.metadata_version < CONTROLLER_REGISTRATION_VERSION:
+        message = "The current MetadataVersion is too old to support controller registrations."
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
+    controller = ControllerRegistration(
+        request.controller_id,
+        request.incarnation_id,
+        tuple(Endpoint(one.name, one.host, one.port, one.security_protocol) for one in request.listeners),
+        {one.name: FeatureRange(one.min_supported_version, one.max_supported_version) for one in request.features},
+    )
+    return Decided([controller.to_record()], ControllerRegistrationResponse(error_code=0, error_message=None))

@@ -1,0 +1,110 @@
+"""The brokers that the active controller hears from: soft state, which is in no record.
+
+A session is that of a broker at one epoch. It begins with the first heartbeat, or for a broker that is unfenced already
+with the controller's own activation, and ends `session_ms` after the last heartbeat.
+Source: Kafka's BrokerHeartbeatManager and BrokerHeartbeatTracker.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from coordinator.cluster.image import Image
+
+NOTHING_READ = -1
+"""The metadata offset of a broker that has not said how far it has read."""
+
+
+class Contact(NamedTuple):
+    """The last heartbeat of a broker."""
+
+    epoch: int
+    at_ms: int
+    metadata_offset: int = NOTHING_READ
+
+
+class BrokerSessions:
+    """Times are of a clock that only grows. The broker in the controller's own process lives as long as the process:
+    it sends no heartbeats in between, and it applies metadata before anybody is told that they are committed."""
+
+    def __init__(self, session_ms: int, own_id: int) -> None:
+        self.session_ms = session_ms
+        self._own_id = own_id
+        self._contacts: dict[int, Contact] = {}
+        self._stop_offsets: dict[int, int] = {}
+        """Of brokers in a controlled shutdown: the offset of the records that moved their leaders."""
+        self._registered_at: dict[int, int] = {}
+
+    def begin(self, image: Image, now_ms: int) -> None:
+        """Gives every unfenced broker the time of a session to find this controller."""
+        for broker in image.brokers.values():
+            if not broker.fenced and broker.broker_id != self._own_id:
+                self._contacts[broker.broker_id] = Contact(broker.epoch, now_ms)
+
+    def heard(self, broker_id: int, epoch: int, metadata_offset: int, now_ms: int) -> None:
+        """Notes a heartbeat, which was sent in the broker's present epoch."""
+        self._contacts[broker_id] = Contact(epoch, now_ms, metadata_offset)
+
+    def registered(self, broker_id: int, offset: int) -> None:
+        """Notes the offset of the record that registers the broker: once it has read that, it may be unfenced."""
+        self._registered_at[broker_id] = offset
+
+    def registered_at(self, broker_id: int) -> int | None:
+        """Returns that offset; None for a broker that registered with an earlier controller."""
+        return self._registered_at.get(broker_id)
+
+    def end(self, broker_id: int) -> None:
+        """Ends the broker's session: it is fenced, it stops, or it is another incarnation now."""
+        self._contacts.pop(broker_id, None)
+        self._stop_offsets.pop(broker_id, None)
+
+    def forget(self, broker_id: int) -> None:
+        """Forgets a broker that is not registered any longer."""
+        self.end(broker_id)
+        self._registered_at.pop(broker_id, None)
+
+    def is_live(self, image: Image, broker_id: int, now_ms: int) -> bool:
+        """Whether the incarnation that is registered has a session."""
+        broker, contact = image.brokers.get(broker_id), self._contacts.get(broker_id)
+        return (
+            broker is not None
+            and contact is not None
+            and contact.epoch == broker.epoch
+            and self._lasts(broker_id, contact, now_ms)
+        )
+
+    def _lasts(self, broker_id: int, contact: Contact, now_ms: int) -> bool:
+        return broker_id == self._own_id or now_ms <= contact.at_ms + self.session_ms
+
+    def stale(self, now_ms: int) -> int | None:
+        """Returns the broker that was heard of longest ago, if its session is over."""
+        over = [
+            (contact.at_ms, broker_id)
+            for broker_id, contact in self._contacts.items()
+            if not self._lasts(broker_id, contact, now_ms)
+        ]
+        return min(over)[1] if over else None
+
+    def extend(self, ms: int) -> None:
+        """Makes all sessions longer by a time in which this process could not hear anybody."""
+        for broker_id, contact in self._contacts.items():
+            self._contacts[broker_id] = contact._replace(at_ms=contact.at_ms + ms)
+
+    # Controlled shutdown
+
+    def stops(self, broker_id: int, offset: int) -> None:
+        """Notes the offset of the last record that was written when the broker began its controlled shutdown."""
+        self._stop_offsets.setdefault(broker_id, offset)
+
+    def may_stop(self, image: Image, broker_id: int) -> bool:
+        """Whether all active brokers have read who leads in place of this one."""
+        return self._stop_offsets.get(broker_id, NOTHING_READ) <= self._lowest_active_offset(image, broker_id)
+
+    def _lowest_active_offset(self, image: Image, besides: int) -> int:
+        others = (broker_id for broker_id in image.brokers if broker_id not in (self._own_id, besides))
+        offsets = [self._offset(broker_id) for broker_id in others if image.is_active(broker_id)]
+        return min(offsets, default=image.offset)
+
+    def _offset(self, broker_id: int) -> int:
+        contact = self._contacts.get(broker_id)
+        return NOTHING_READ if contact is None else contact.metadata_offset

@@ -1,0 +1,50 @@
+"""Elections that nobody asks for: of preferred leaders, and unclean ones where a topic allows them.
+
+Source: Kafka's ReplicationControlManager.maybeBalancePartitionLeaders and maybeElectUncleanLeaders. As in KRaft,
+`leader.imbalance.per.broker.percentage` has no part in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from coordinator.cluster.configs.rules import ConfigRules
+from coordinator.cluster.decided import Decided
+from coordinator.cluster.image import Image
+from coordinator.cluster.partitions.change import Election, PartitionTarget
+from coordinator.cluster.partitions.changes import PartitionChanges, Place, leaderless
+from protocol.metadata_records.topics import PartitionChangeRecord
+
+MAX_ELECTIONS = 1_000
+"""Of one sweep: what it decides is one batch, which clients' requests wait for (QuorumController)."""
+
+
+def elect_preferred_leaders(image: Image, configs: ConfigRules) -> Decided[bool]:
+    """The leaders that the assignments prefer, where they are in sync. True if there may be more to elect."""
+    imbalanced = (
+        (topic, index)
+        for topic in image.topics()
+        for index, partition in topic.partitions.items()
+        if partition.leader != partition.preferred_leader
+    )
+    return _swept(_elected(PartitionChanges(image, configs), imbalanced, Election.PREFERRED))
+
+
+def elect_unclean_leaders(image: Image, configs: ConfigRules) -> Decided[bool]:
+    """Leaders for partitions without one, in topics that would rather lose records. True if there may be more."""
+    changes = PartitionChanges(image, configs)
+    allowed = ((topic, index) for topic, index in leaderless(image) if changes.unclean_enabled(topic))
+    return _swept(_elected(changes, allowed, Election.UNCLEAN))
+
+
+def _elected(changes: PartitionChanges, places: Iterator[Place], election: Election) -> Iterator[PartitionChangeRecord]:
+    for topic, index in places:
+        record = changes.change(topic, index, PartitionTarget(), election)
+        if record is not None:
+            yield record
+
+
+def _swept(elected: Iterator[PartitionChangeRecord]) -> Decided[bool]:
+    records = list(islice(elected, MAX_ELECTIONS))
+    return Decided(records, len(records) == MAX_ELECTIONS)

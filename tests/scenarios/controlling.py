@@ -1,0 +1,380 @@
+"""Scenario transcripts of a controller with many brokers: their requests and the time; records, answers and duties.
+
+    register 1 2 3
+    beat 1 2 3
+    topic orders 1,2,3
+    isr 1 orders 0 1,2
+    advance 9001
+
+The controller is the real one, over a log on disk. Answers show what is not as in most answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from coordinator.cluster.brokers.features import SUPPORTED
+from coordinator.cluster.image import Image
+from coordinator.cluster.options import ClusterOptions
+from coordinator.cluster.record import MetadataBatch, MetadataRecord
+from coordinator.cluster.topics.topic import PartitionRegistration
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.alter_partition import AlterPartitionRequest, BrokerState, PartitionData, TopicData
+from protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from protocol.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
+from protocol.messages.create_topics import CreateTopicsRequest
+from protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from protocol.messages.unregister_broker import UnregisterBrokerRequest
+from protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from protocol.metadata_records.log import NoOpRecord
+from protocol.metadata_records.nodes import (
+    BrokerRegistrationChangeRecord,
+    RegisterBrokerRecord,
+    UnregisterBrokerRecord,
+)
+from protocol.metadata_records.settings import ConfigRecord
+from protocol.metadata_records.topics import PartitionChangeRecord, PartitionRecord
+from protocol.types import TopicPartition, Uuid
+from tests.broker.metadata.harness import MetadataHarness, now
+from tests.coordinator.cluster import given
+from tests.scenarios.runner import RULE, Words, steps, words
+
+A = TypeVar("A")
+
+CONTROLLER = 9
+IDLE_MS = 1_000_000
+"""Time between no-op records, which would fill the transcripts."""
+
+FLAGS = {0: "", 1: "+", -1: "-"}
+
+
+def directory(name: str) -> Uuid:
+    """Returns the id of a log directory of this name, such as 2a."""
+    return name.encode().ljust(16, b".")
+
+
+def named(directory_id: Uuid) -> str:
+    return directory_id.rstrip(b".").decode() if directory_id[-1:] == b"." else f"?{directory_id[-1]}"
+
+
+def joined(ids: Sequence[object]) -> str:
+    return ",".join(map(str, ids)) or "nobody"
+
+
+class ControllerScenario:
+    """A controller without a broker of its own, and brokers by their ids."""
+
+    def __init__(self, folder: Path) -> None:
+        self.harness = MetadataHarness(folder)
+        self.incarnations: dict[int, str] = {}
+        self.effects: list[str] = []
+        self.options = ClusterOptions(node_id=CONTROLLER, has_broker=False, metadata_max_idle_interval_ms=IDLE_MS)
+        self.open()
+
+    def open(self) -> None:
+        self.metadata = self.harness.open(self.options, cluster_id="the-cluster-id-------w", register=False)
+        self.metadata.metadata_log.listen(self.committed)
+        self.controller = self.metadata.controller
+
+    @property
+    def image(self) -> Image:
+        return self.metadata.image
+
+    def committed(self, batch: MetadataBatch) -> None:
+        self.effects += (text for record in batch.records if (text := self.record(record)))
+
+    def record(self, record: MetadataRecord) -> str:
+        if isinstance(record, PartitionRecord):
+            return self.partition_record(record)
+        if isinstance(record, PartitionChangeRecord):
+            return self.partition_change(record)
+        if isinstance(record, RegisterBrokerRecord):
+            return f"record broker {record.broker_id} registered" + ("" if record.fenced else " unfenced")
+        if isinstance(record, BrokerRegistrationChangeRecord):
+            return self.broker_change(record)
+        if isinstance(record, UnregisterBrokerRecord):
+            return f"record broker {record.broker_id} gone"
+        if isinstance(record, ConfigRecord):
+            return f"record config {record.resource_name} {record.name}={record.value}"
+        return "record no-op" if isinstance(record, NoOpRecord) else ""
+
+    def place(self, topic_id: Uuid, index: int) -> str:
+        topic = self.image.topic_by_id(topic_id)
+        assert topic is not None
+        return f"{topic.name}-{index}"
+
+    def partition_record(self, record: PartitionRecord) -> str:
+        place = self.place(record.topic_id, record.partition_id)
+        isr = "" if record.isr == record.replicas else f" isr={joined(record.isr)}"
+        leader = "" if record.leader == record.replicas[0] else f" leader={record.leader}"
+        return f"record {place} replicas={joined(record.replicas)}{isr}{leader}"
+
+    def partition_change(self, record: PartitionChangeRecord) -> str:
+        lists = {
+            "isr": record.isr,
+            "elr": record.eligible_leader_replicas,
+            "last_known": record.last_known_elr,
+            "replicas": record.replicas,
+            "adding": record.adding_replicas,
+            "removing": record.removing_replicas,
+        }
+        changed = [f"{name}={joined(ids)}" for name, ids in lists.items() if ids is not None]
+        if record.leader != -2:
+            changed.insert(0, "leader=none" if record.leader == -1 else f"leader={record.leader}")
+        if record.leader_recovery_state != -1:
+            changed.append("recovering" if record.leader_recovery_state else "recovered")
+        return f"record {self.place(record.topic_id, record.partition_id)} {' '.join(changed) or 'directories'}"
+
+    def broker_change(self, record: BrokerRegistrationChangeRecord) -> str:
+        flags = {"fenced": record.fenced, "stopping": record.in_controlled_shutdown}
+        changed = [f"{FLAGS[flag]}{name}" for name, flag in flags.items() if flag]
+        if record.log_dirs:
+            changed.append(f"dirs={joined(list(map(named, record.log_dirs)))}")
+        if record.cordoned_log_dirs is not None:
+            changed.append(f"cordoned={joined(list(map(named, record.cordoned_log_dirs)))}")
+        return f"record broker {record.broker_id} {' '.join(changed)}"
+
+    def answer(self, who: str, request: Coroutine[object, None, A], told: Callable[[A], str]) -> None:
+        try:
+            self.effects.append(f"{who} <- {told(now(request))}")
+        except KafkaError as error:
+            self.effects.append(f"{who} <- {error.code.name}")
+
+    def pass_time(self, by_ms: int) -> None:
+        """Advances the time, timer by timer."""
+        end_ms = self.harness.clock.time_ms + by_ms
+        while due := [one.when_ms for one in self.harness.clock.timers if not one.cancelled and one.when_ms <= end_ms]:
+            self.harness.clock.time_ms = max(self.harness.clock.time_ms, int(min(due)))
+            self.harness.clock.ring()
+        self.harness.clock.time_ms = end_ms
+
+
+def register(scenario: ControllerScenario, said: Words) -> None:
+    """`register 1 2`: each with a directory 1a; `run=` is the incarnation, `previous=` the epoch of the last one."""
+    for broker_id in map(int, said.plain):
+        run = said.named.get("run", "first")
+        broker = scenario.image.brokers.get(broker_id)
+        before = broker.epoch if broker is not None and said.named.get("previous") == "same" else -1
+        request = BrokerRegistrationRequest(
+            broker_id=broker_id,
+            cluster_id=scenario.image.cluster_id,
+            incarnation_id=f"{broker_id}-{run}".encode().ljust(16, b"."),
+            listeners=[Listener(name="PLAINTEXT", host="localhost", port=9092 + broker_id, security_protocol=0)],
+            features=[
+                Feature(name=name, min_supported_version=levels.min_level, max_supported_version=levels.max_level)
+                for name, levels in SUPPORTED.items()
+            ],
+            rack=said.named.get("rack"),
+            log_dirs=[directory(name) for name in said.list("dirs", f"{broker_id}a")],
+            previous_broker_epoch=before,
+        )
+        scenario.answer(str(broker_id), scenario.controller.register_broker(request), lambda _: "registered")
+
+
+def beat(scenario: ControllerScenario, said: Words) -> None:
+    """`beat 1 2`: heartbeats of brokers that have read everything, or up to `read=`; `want=stop,fence`."""
+    wants = said.list("want")
+    for broker_id in map(int, said.plain):
+        broker = scenario.image.brokers.get(broker_id)
+        behind = said.int("behind", 0)
+        request = BrokerHeartbeatRequest(
+            broker_id=broker_id,
+            broker_epoch=said.int("epoch", -1 if broker is None else broker.epoch),
+            current_metadata_offset=scenario.image.offset - behind,
+            want_fence="fence" in wants,
+            want_shut_down="stop" in wants,
+            offline_log_dirs=[directory(name) for name in said.list("offline")],
+            cordoned_log_dirs=[directory(name) for name in said.list("cordoned")] if "cordoned" in said.named else None,
+        )
+
+        def told(response: object) -> str:
+            flags = {"is_caught_up": "caught up", "is_fenced": "fenced", "should_shut_down": "may stop"}
+            return ", ".join(text for flag, text in flags.items() if getattr(response, flag)) or "behind"
+
+        scenario.answer(str(broker_id), scenario.controller.broker_heartbeat(request), told)
+
+
+def topic(scenario: ControllerScenario, said: Words) -> None:
+    """`topic orders 1,2 2,3`: a topic with the replicas of each partition, and configs; or `partitions=` `factor=`."""
+    name, *replicas = said.plain
+    configs = {key: value for key, value in said.named.items() if "." in key}
+    assignments = {at: list(map(int, text.split(","))) for at, text in enumerate(replicas)}
+    wanted = given.creatable(name, said.int("partitions", -1), said.int("factor", -1), configs, assignments)
+    request = CreateTopicsRequest(topics=[wanted])
+    scenario.answer(
+        name, scenario.controller.create_topics(request), lambda answer: ErrorCode(answer.topics[0].error_code).name
+    )
+
+
+def isr(scenario: ControllerScenario, said: Words) -> None:
+    """`isr 1 orders 0 1,2`: broker 1 would have these in sync, at the epochs that are true unless said."""
+    leader, name, index, replicas = said.plain
+    partition = scenario.image.partition(TopicPartition(name, int(index)))
+    topic_of = scenario.image.topic(name)
+    assert partition is not None
+    assert topic_of is not None
+    brokers = scenario.image.brokers
+    epochs = said.list("epochs") or [
+        brokers[int(one)].epoch if int(one) in brokers else -1 for one in replicas.split(",")
+    ]
+    proposed = PartitionData(
+        partition_index=int(index),
+        leader_epoch=partition.leader_epoch + said.int("leader_epoch", 0),
+        new_isr_with_epochs=[
+            BrokerState(broker_id=int(one), broker_epoch=int(epoch))
+            for one, epoch in zip(replicas.split(","), epochs, strict=True)
+        ],
+        leader_recovery_state=said.int("recovering", 0),
+        partition_epoch=partition.partition_epoch + said.int("partition_epoch", 0),
+    )
+    request = AlterPartitionRequest(
+        broker_id=int(leader),
+        broker_epoch=brokers[int(leader)].epoch + said.int("broker_epoch", 0),
+        topics=[TopicData(topic_id=topic_of.topic_id, partitions=[proposed])],
+    )
+
+    def told(response: object) -> str:
+        answered = response.topics[0].partitions[0]  # type: ignore[attr-defined]
+        if answered.error_code:
+            return ErrorCode(answered.error_code).name
+        return f"leader={answered.leader_id} isr={joined(answered.isr)}"
+
+    scenario.answer(leader, scenario.controller.alter_partition(request), told)
+
+
+def elect(scenario: ControllerScenario, said: Words) -> None:
+    """`elect preferred orders 0`."""
+    kind, name, *indexes = said.plain
+    request = ElectLeadersRequest(
+        election_type=("preferred", "unclean").index(kind),
+        topic_partitions=[TopicPartitions(topic=name, partitions=list(map(int, indexes)))],
+        timeout_ms=1_000,
+    )
+    scenario.answer(
+        "admin",
+        scenario.controller.elect_leaders(request),
+        lambda answer: ", ".join(
+            ErrorCode(one.error_code).name
+            for result in answer.replica_election_results
+            for one in result.partition_result
+        ),
+    )
+
+
+def reassign(scenario: ControllerScenario, said: Words) -> None:
+    """`reassign orders 0 2,3`, or `reassign orders 0 cancel`."""
+    name, index, target = said.plain
+    replicas = None if target == "cancel" else list(map(int, target.split(",")))
+    request = AlterPartitionReassignmentsRequest(
+        timeout_ms=1_000,
+        topics=[
+            ReassignableTopic(
+                name=name, partitions=[ReassignablePartition(partition_index=int(index), replicas=replicas)]
+            )
+        ],
+    )
+    scenario.answer(
+        "admin",
+        scenario.controller.alter_partition_reassignments(request),
+        lambda answer: ErrorCode(answer.responses[0].partitions[0].error_code).name,
+    )
+
+
+def unregister(scenario: ControllerScenario, said: Words) -> None:
+    for broker_id in map(int, said.plain):
+        request = UnregisterBrokerRequest(broker_id=broker_id)
+        scenario.answer("admin", scenario.controller.unregister_broker(request), lambda _: "unregistered")
+
+
+def feature(scenario: ControllerScenario, said: Words) -> None:
+    """`feature group.version=0`: sets a level, upwards or downwards."""
+    updates = [
+        FeatureUpdateKey(feature=name, max_version_level=int(level), upgrade_type=2 if "down" in said.plain else 1)
+        for name, level in said.named.items()
+    ]
+    request = UpdateFeaturesRequest(feature_updates=updates)
+    scenario.answer(
+        "admin", scenario.controller.update_features(request), lambda answer: ErrorCode(answer.error_code).name
+    )
+
+
+def config(scenario: ControllerScenario, said: Words) -> None:
+    """`config orders unclean.leader.election.enable=true`."""
+    (name,) = said.plain
+    records = [given.topic_config(name, key, value) for key, value in said.named.items()]
+    now(scenario.controller.write(records))  # type: ignore[attr-defined]
+
+
+def advance(scenario: ControllerScenario, said: Words) -> None:
+    scenario.pass_time(int(said.plain[0]))
+
+
+def live(scenario: ControllerScenario, said: Words) -> None:
+    """`live 1 2 60000`: brokers whose heartbeats come all this time, each two seconds; their answers are not shown."""
+    *brokers, by_ms = said.plain
+    for _ in range(int(by_ms) // 2_000):
+        scenario.pass_time(2_000)
+        shown = len(scenario.effects)
+        beat(scenario, Words(brokers, {}))
+        del scenario.effects[shown:]
+
+
+def suspend(scenario: ControllerScenario, said: Words) -> None:
+    """`suspend 20000`: the controller's process is stopped for so long, and then sees what is due."""
+    scenario.harness.clock.time_ms += int(said.plain[0])
+    scenario.harness.clock.ring()
+
+
+def restart(scenario: ControllerScenario, _: Words) -> None:
+    """The controller is killed, and another begins from its log."""
+    scenario.harness.clock.timers.clear()
+    scenario.open()
+
+
+def show(scenario: ControllerScenario, said: Words) -> None:
+    """`show orders`: its partitions."""
+    for name in said.plain:
+        shown = scenario.image.topic(name)
+        assert shown is not None
+        for index, partition in shown.partitions.items():
+            scenario.effects.append(f"{name}-{index} {state(partition)}")
+
+
+def state(partition: PartitionRegistration) -> str:
+    lists = {"elr": partition.elr, "last_known": partition.last_known_elr, "adding": partition.adding_replicas}
+    lists |= {"removing": partition.removing_replicas}
+    others = "".join(f" {name}={joined(ids)}" for name, ids in lists.items() if ids)
+    leader = "none" if partition.leader < 0 else partition.leader
+    return (
+        f"replicas={joined(partition.replicas)} leader={leader} epoch={partition.leader_epoch} "
+        f"isr={joined(partition.isr)}{others}"
+    )
+
+
+COMMANDS: dict[str, Callable[[ControllerScenario, Words], None]] = {
+    command.__name__: command
+    for command in (
+        register, beat, topic, isr, elect, reassign, unregister, feature, config, advance, live, suspend, restart, show
+    )
+}  # fmt: skip
+
+
+def play(text: str, folder: Path) -> str:
+    """Returns the transcript as it should be: its commands, with their effects now."""
+    scenario = ControllerScenario(folder)
+    scenario.effects.clear()
+    blocks = []
+    for step in steps(text):
+        for line in step.commands:
+            command = words(line)
+            COMMANDS[command.plain[0]](scenario, Words(command.plain[1:], command.named))
+        blocks.append("\n".join([*step.before, *step.commands, RULE, *scenario.effects]))
+        scenario.effects.clear()
+    return "\n\n".join(blocks) + "\n"
