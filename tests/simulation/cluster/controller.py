@@ -1,4 +1,4 @@
-"""The controller's process: our own controller over its log, sessions of brokers, and the ways to and from brokers.
+"""The controller's process: our own controller over its log, and the ways to and from brokers.
 
 Brokers ask by `Channel`, over the network's links; committed batches come to them late, one after the other.
 """
@@ -8,22 +8,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 from broker.metadata.local_controller import LocalController
 from broker.metadata.opening import Metadata, MetadataSettings, open_metadata
-from coordinator.cluster.brokers.heartbeat import YES
 from coordinator.cluster.brokers.info import Endpoint
-from coordinator.cluster.decided import Decided
 from coordinator.cluster.image import Image
 from coordinator.cluster.loader import MetadataLoader
 from coordinator.cluster.options import ClusterOptions
-from coordinator.cluster.partitions.changes import Departure, PartitionChanges, in_sync
 from coordinator.cluster.record import MetadataBatch
 from protocol.errors import ErrorCode, KafkaError
-from protocol.metadata_records.nodes import BrokerRegistrationChangeRecord
-from tests.simulation.cluster.altering import alter_partition
 from tests.simulation.cluster.disk import LifeDisk
 from tests.simulation.cluster.processes import Process, current
 from tests.simulation.cluster.surroundings import Surroundings
@@ -35,13 +29,14 @@ NODE_ID = 100
 CLUSTER_ID = "simulated-cluster-idAA"
 DATA = "/data"
 SESSION_S = 1.5
-LOOKS_PER_SESSION = 5
 ANSWER_WITHIN_S = 1.0
 """The time for an answer of the controller, for most requests."""
 
 OPTIONS = ClusterOptions(
     node_id=NODE_ID,
     controller_listeners=(Endpoint("CONTROLLER", HOST, 9093),),
+    has_broker=False,
+    broker_session_timeout_ms=round(SESSION_S * 1_000),
     default_replication_factor=3,
     min_insync_replicas=2,
 )
@@ -60,8 +55,6 @@ class ControllerNode:
         self.process: Process
         self.controller: LocalController
         self.metadata: Metadata
-        self._sessions: dict[int, float] = {}
-        """Of unfenced brokers, when they end."""
         self._observers: list[asyncio.Future[None]] = []
 
     @property
@@ -83,7 +76,6 @@ class ControllerNode:
             except Crash:
                 continue
             break
-        self.process.spawn(self._end_sessions())
 
     def _open(self, process: Process) -> None:
         self.metadata = metadata = open_metadata(
@@ -102,10 +94,6 @@ class ControllerNode:
         metadata.metadata_log.listen(self._committed)
         assert isinstance(metadata.controller, LocalController)
         self.controller = metadata.controller
-        now_s = self.world.loop.time()
-        self._sessions = {
-            broker.broker_id: now_s + SESSION_S for broker in self.image.brokers.values() if not broker.fenced
-        }
 
     def _died(self, _: Process) -> None:
         self.disk.crash(power=False)
@@ -120,34 +108,11 @@ class ControllerNode:
             if not observer.done():
                 observer.set_result(None)
 
-    # Sessions
-
-    async def _end_sessions(self) -> None:
-        while True:
-            await asyncio.sleep(SESSION_S / LOOKS_PER_SESSION)
-            now_s = self.world.loop.time()
-            for broker_id in [one for one, ends_s in self._sessions.items() if ends_s < now_s]:
-                del self._sessions[broker_id]
-                await self.decide(partial(fence, broker_id, self.controller))
-
-    async def decide(self, decision: Callable[[Image], Decided[Any]]) -> Any:
-        """Decides as the controller does on its own."""
-        return await self.controller._decide(decision)
-
     # Requests
 
     async def answer(self, name: str, arguments: tuple[Any, ...]) -> Any:
         """Carries out a request of a broker."""
-        if name == "alter_partition":
-            return await self.decide(lambda state: alter_partition(state, arguments[0], self.controller._configs))
-        answer = await getattr(self.controller, name)(*arguments)
-        if name == "broker_heartbeat":
-            broker_id, ends_s = arguments[0].broker_id, self.world.loop.time() + SESSION_S
-            if answer.is_fenced:
-                self._sessions.pop(broker_id, None)
-            else:
-                self._sessions[broker_id] = ends_s
-        return answer
+        return await getattr(self.controller, name)(*arguments)
 
     async def observe(self, loader: MetadataLoader) -> None:
         """Brings a broker all that is committed, as the link to it allows."""
@@ -167,7 +132,7 @@ class ControllerNode:
 
 
 class Channel:
-    """A broker's way to the controller: a `coordinator.cluster.controller.Controller`, and AlterPartition."""
+    """A broker's way to the controller: a `coordinator.cluster.controller.Controller`."""
 
     def __init__(self, node: ControllerNode) -> None:
         self._node = node
@@ -202,13 +167,3 @@ async def ignored(work: Coroutine[Any, Any, Any]) -> None:
     """Nobody waits for the answer to a copy."""
     with suppress(KafkaError):
         await work
-
-
-def fence(broker_id: int, controller: LocalController, image: Image) -> Decided[None]:
-    """A broker whose session is over is in sync with nothing, and leads nothing."""
-    broker = image.brokers[broker_id]
-    if broker.fenced:
-        return Decided((), None)
-    change = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker.epoch, fenced=YES)
-    changes = PartitionChanges(image, controller._configs)
-    return Decided([*changes.updates(in_sync(image, broker_id), Departure(removed=broker_id)), change], None)
