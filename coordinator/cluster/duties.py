@@ -1,4 +1,4 @@
-"""What the active controller does by itself, and when it is due.
+"""The work of the active controller that nobody asks for, and when it is due.
 
 Brokers whose sessions are over are fenced, one at a time, so that each election knows of the last one. Partitions get
 back their preferred leaders, or an unclean one where that is allowed. Where other brokers follow the log, one that was

@@ -141,9 +141,9 @@ class ControllerScenario:
             changed.append(f"cordoned={joined(list(map(named, record.cordoned_log_dirs)))}")
         return f"record broker {record.broker_id} {' '.join(changed)}"
 
-    def answer(self, who: str, request: Coroutine[object, None, A], told: Callable[[A], str]) -> None:
+    def answer(self, who: str, request: Coroutine[object, None, A], shown_as: Callable[[A], str]) -> None:
         try:
-            self.effects.append(f"{who} <- {told(now(request))}")
+            self.effects.append(f"{who} <- {shown_as(now(request))}")
         except KafkaError as error:
             self.effects.append(f"{who} <- {error.code.name}")
 
@@ -156,12 +156,12 @@ class ControllerScenario:
         self.harness.clock.time_ms = end_ms
 
 
-def register(scenario: ControllerScenario, said: Words) -> None:
+def register(scenario: ControllerScenario, args: Words) -> None:
     """`register 1 2`: each with a directory 1a; `run=` is the incarnation, `previous=` the epoch of the last one."""
-    for broker_id in map(int, said.plain):
-        run = said.named.get("run", "first")
+    for broker_id in map(int, args.plain):
+        run = args.named.get("run", "first")
         broker = scenario.image.brokers.get(broker_id)
-        before = broker.epoch if broker is not None and said.named.get("previous") == "same" else -1
+        before = broker.epoch if broker is not None and args.named.get("previous") == "same" else -1
         request = BrokerRegistrationRequest(
             broker_id=broker_id,
             cluster_id=scenario.image.cluster_id,
@@ -171,87 +171,87 @@ def register(scenario: ControllerScenario, said: Words) -> None:
                 Feature(name=name, min_supported_version=levels.min_level, max_supported_version=levels.max_level)
                 for name, levels in SUPPORTED.items()
             ],
-            rack=said.named.get("rack"),
-            log_dirs=[directory(name) for name in said.list("dirs", f"{broker_id}a")],
+            rack=args.named.get("rack"),
+            log_dirs=[directory(name) for name in args.list("dirs", f"{broker_id}a")],
             previous_broker_epoch=before,
         )
         scenario.answer(str(broker_id), scenario.controller.register_broker(request), lambda _: "registered")
 
 
-def beat(scenario: ControllerScenario, said: Words) -> None:
+def beat(scenario: ControllerScenario, args: Words) -> None:
     """`beat 1 2`: heartbeats of brokers that have read everything, or up to `read=`; `want=stop,fence`."""
-    wants = said.list("want")
-    for broker_id in map(int, said.plain):
+    wants = args.list("want")
+    for broker_id in map(int, args.plain):
         broker = scenario.image.brokers.get(broker_id)
-        behind = said.int("behind", 0)
+        behind = args.int("behind", 0)
         request = BrokerHeartbeatRequest(
             broker_id=broker_id,
-            broker_epoch=said.int("epoch", -1 if broker is None else broker.epoch),
+            broker_epoch=args.int("epoch", -1 if broker is None else broker.epoch),
             current_metadata_offset=scenario.image.offset - behind,
             want_fence="fence" in wants,
             want_shut_down="stop" in wants,
-            offline_log_dirs=[directory(name) for name in said.list("offline")],
-            cordoned_log_dirs=[directory(name) for name in said.list("cordoned")] if "cordoned" in said.named else None,
+            offline_log_dirs=[directory(name) for name in args.list("offline")],
+            cordoned_log_dirs=[directory(name) for name in args.list("cordoned")] if "cordoned" in args.named else None,
         )
 
-        def told(response: object) -> str:
+        def shown_as(response: object) -> str:
             flags = {"is_caught_up": "caught up", "is_fenced": "fenced", "should_shut_down": "may stop"}
             return ", ".join(text for flag, text in flags.items() if getattr(response, flag)) or "behind"
 
-        scenario.answer(str(broker_id), scenario.controller.broker_heartbeat(request), told)
+        scenario.answer(str(broker_id), scenario.controller.broker_heartbeat(request), shown_as)
 
 
-def topic(scenario: ControllerScenario, said: Words) -> None:
+def topic(scenario: ControllerScenario, args: Words) -> None:
     """`topic orders 1,2 2,3`: a topic with the replicas of each partition, and configs; or `partitions=` `factor=`."""
-    name, *replicas = said.plain
-    configs = {key: value for key, value in said.named.items() if "." in key}
+    name, *replicas = args.plain
+    configs = {key: value for key, value in args.named.items() if "." in key}
     assignments = {at: list(map(int, text.split(","))) for at, text in enumerate(replicas)}
-    wanted = given.creatable(name, said.int("partitions", -1), said.int("factor", -1), configs, assignments)
-    request = CreateTopicsRequest(topics=[wanted])
+    creatable = given.creatable(name, args.int("partitions", -1), args.int("factor", -1), configs, assignments)
+    request = CreateTopicsRequest(topics=[creatable])
     scenario.answer(
         name, scenario.controller.create_topics(request), lambda answer: ErrorCode(answer.topics[0].error_code).name
     )
 
 
-def isr(scenario: ControllerScenario, said: Words) -> None:
-    """`isr 1 orders 0 1,2`: broker 1 would have these in sync, at the epochs that are true unless said."""
-    leader, name, index, replicas = said.plain
+def isr(scenario: ControllerScenario, args: Words) -> None:
+    """`isr 1 orders 0 1,2`: broker 1 would have these in sync, at the epochs that are true unless args."""
+    leader, name, index, replicas = args.plain
     partition = scenario.image.partition(TopicPartition(name, int(index)))
     topic_of = scenario.image.topic(name)
     assert partition is not None
     assert topic_of is not None
     brokers = scenario.image.brokers
-    epochs = said.list("epochs") or [
+    epochs = args.list("epochs") or [
         brokers[int(one)].epoch if int(one) in brokers else -1 for one in replicas.split(",")
     ]
     proposed = PartitionData(
         partition_index=int(index),
-        leader_epoch=partition.leader_epoch + said.int("leader_epoch", 0),
+        leader_epoch=partition.leader_epoch + args.int("leader_epoch", 0),
         new_isr_with_epochs=[
             BrokerState(broker_id=int(one), broker_epoch=int(epoch))
             for one, epoch in zip(replicas.split(","), epochs, strict=True)
         ],
-        leader_recovery_state=said.int("recovering", 0),
-        partition_epoch=partition.partition_epoch + said.int("partition_epoch", 0),
+        leader_recovery_state=args.int("recovering", 0),
+        partition_epoch=partition.partition_epoch + args.int("partition_epoch", 0),
     )
     request = AlterPartitionRequest(
         broker_id=int(leader),
-        broker_epoch=brokers[int(leader)].epoch + said.int("broker_epoch", 0),
+        broker_epoch=brokers[int(leader)].epoch + args.int("broker_epoch", 0),
         topics=[TopicData(topic_id=topic_of.topic_id, partitions=[proposed])],
     )
 
-    def told(response: object) -> str:
+    def shown_as(response: object) -> str:
         answered = response.topics[0].partitions[0]  # type: ignore[attr-defined]
         if answered.error_code:
             return ErrorCode(answered.error_code).name
         return f"leader={answered.leader_id} isr={joined(answered.isr)}"
 
-    scenario.answer(leader, scenario.controller.alter_partition(request), told)
+    scenario.answer(leader, scenario.controller.alter_partition(request), shown_as)
 
 
-def elect(scenario: ControllerScenario, said: Words) -> None:
+def elect(scenario: ControllerScenario, args: Words) -> None:
     """`elect preferred orders 0`."""
-    kind, name, *indexes = said.plain
+    kind, name, *indexes = args.plain
     request = ElectLeadersRequest(
         election_type=("preferred", "unclean").index(kind),
         topic_partitions=[TopicPartitions(topic=name, partitions=list(map(int, indexes)))],
@@ -268,9 +268,9 @@ def elect(scenario: ControllerScenario, said: Words) -> None:
     )
 
 
-def reassign(scenario: ControllerScenario, said: Words) -> None:
+def reassign(scenario: ControllerScenario, args: Words) -> None:
     """`reassign orders 0 2,3`, or `reassign orders 0 cancel`."""
-    name, index, target = said.plain
+    name, index, target = args.plain
     replicas = None if target == "cancel" else list(map(int, target.split(",")))
     request = AlterPartitionReassignmentsRequest(
         timeout_ms=1_000,
@@ -287,17 +287,17 @@ def reassign(scenario: ControllerScenario, said: Words) -> None:
     )
 
 
-def unregister(scenario: ControllerScenario, said: Words) -> None:
-    for broker_id in map(int, said.plain):
+def unregister(scenario: ControllerScenario, args: Words) -> None:
+    for broker_id in map(int, args.plain):
         request = UnregisterBrokerRequest(broker_id=broker_id)
         scenario.answer("admin", scenario.controller.unregister_broker(request), lambda _: "unregistered")
 
 
-def feature(scenario: ControllerScenario, said: Words) -> None:
+def feature(scenario: ControllerScenario, args: Words) -> None:
     """`feature group.version=0`: sets a level, upwards or downwards."""
     updates = [
-        FeatureUpdateKey(feature=name, max_version_level=int(level), upgrade_type=2 if "down" in said.plain else 1)
-        for name, level in said.named.items()
+        FeatureUpdateKey(feature=name, max_version_level=int(level), upgrade_type=2 if "down" in args.plain else 1)
+        for name, level in args.named.items()
     ]
     request = UpdateFeaturesRequest(feature_updates=updates)
     scenario.answer(
@@ -305,20 +305,20 @@ def feature(scenario: ControllerScenario, said: Words) -> None:
     )
 
 
-def config(scenario: ControllerScenario, said: Words) -> None:
+def config(scenario: ControllerScenario, args: Words) -> None:
     """`config orders unclean.leader.election.enable=true`."""
-    (name,) = said.plain
-    records = [given.topic_config(name, key, value) for key, value in said.named.items()]
+    (name,) = args.plain
+    records = [given.topic_config(name, key, value) for key, value in args.named.items()]
     now(scenario.controller.write(records))  # type: ignore[attr-defined]
 
 
-def advance(scenario: ControllerScenario, said: Words) -> None:
-    scenario.pass_time(int(said.plain[0]))
+def advance(scenario: ControllerScenario, args: Words) -> None:
+    scenario.pass_time(int(args.plain[0]))
 
 
-def live(scenario: ControllerScenario, said: Words) -> None:
+def live(scenario: ControllerScenario, args: Words) -> None:
     """`live 1 2 60000`: brokers whose heartbeats come all this time, each two seconds; their answers are not shown."""
-    *brokers, by_ms = said.plain
+    *brokers, by_ms = args.plain
     for _ in range(int(by_ms) // 2_000):
         scenario.pass_time(2_000)
         shown = len(scenario.effects)
@@ -326,9 +326,9 @@ def live(scenario: ControllerScenario, said: Words) -> None:
         del scenario.effects[shown:]
 
 
-def suspend(scenario: ControllerScenario, said: Words) -> None:
+def suspend(scenario: ControllerScenario, args: Words) -> None:
     """`suspend 20000`: the controller's process is stopped for so long, and then sees what is due."""
-    scenario.harness.clock.time_ms += int(said.plain[0])
+    scenario.harness.clock.time_ms += int(args.plain[0])
     scenario.harness.clock.ring()
 
 
@@ -338,9 +338,9 @@ def restart(scenario: ControllerScenario, _: Words) -> None:
     scenario.open()
 
 
-def show(scenario: ControllerScenario, said: Words) -> None:
+def show(scenario: ControllerScenario, args: Words) -> None:
     """`show orders`: its partitions."""
-    for name in said.plain:
+    for name in args.plain:
         shown = scenario.image.topic(name)
         assert shown is not None
         for index, partition in shown.partitions.items():

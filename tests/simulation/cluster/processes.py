@@ -54,6 +54,11 @@ class Process:
         self._bury()
         self._dies(self)
 
+    def bury(self, handle: Handle) -> None:
+        """Takes back what was scheduled for the process after its end."""
+        self._remains.append((handle._callback, handle._args))  # type: ignore[attr-defined]
+        handle.cancel()
+
     def _bury(self) -> None:
         """Takes back what is scheduled; once more a turn later, as a callback that was just running may have left
         something."""
@@ -122,6 +127,14 @@ class ClusterLoop(VirtualLoop):
 
         self.call_later(self.dice.expovariate(1 / WORK_S), do)
         return done
+
+    def call_soon(self, callback: Any, *args: Any, context: contextvars.Context | None = None) -> Handle:
+        """As a loop does, except that nothing is called for a process that is dead, such as by a future of another."""
+        handle = super().call_soon(callback, *args, context=context)
+        process = handle._context.get(PROCESS)  # type: ignore[attr-defined]
+        if process is not None and process.is_dead:
+            process.bury(handle)
+        return handle
 
     def take_back(self, process: Process) -> list[object]:
         """Cancels all that a process has scheduled, and returns it."""
