@@ -223,25 +223,26 @@ class ClusterWorld(Surroundings):
         self.network.heal()
         for node in self.brokers.values():
             node.disk.crash_at = None
-        while not all(node.server for node in self.brokers.values()):
-            for node in self.brokers.values():
-                if not node.is_alive:
-                    self.history.forget_replicas(node.node_id)
-                    node.start()
-            await asyncio.sleep(0.2)
-            if self.loop.time() > 300:
-                return
+
+    def _raise_the_dead(self) -> None:
+        for node in self.brokers.values():
+            if not node.is_alive:
+                self.history.forget_replicas(node.node_id)
+                node.start()
 
     async def _rests(self) -> bool:
         """True once all replicas are in sync and have the same."""
         deadline_s = self.loop.time() + REST_S
         while self.loop.time() < deadline_s:
+            self._raise_the_dead()  # one may have been on its way to a stop
             await asyncio.sleep(0.3)
             if self._is_whole():
                 return True
         return False
 
     def _is_whole(self) -> bool:
+        if len(self.replicas) < len(self.brokers):
+            return False
         for topic in self.controller.image.topics():
             for index, registered in topic.partitions.items():
                 replicas = [
