@@ -93,6 +93,8 @@ class LocalController:
             self._write(activation_records(self._state, bootstrap(), self._options.min_insync_replicas))
         options = self._options
         self._write(controller_records(self._state, options.node_id, self._new_uuid(), options.controller_listeners))
+        if not options.has_broker:  # else its registration follows, and is committed with them
+            self._log.commit_soon()
         self._sessions.begin(self._state, self._clock.monotonic_ms())
         self._timer.begin()
 

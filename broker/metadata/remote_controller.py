@@ -24,6 +24,7 @@ from protocol.messages.alter_partition_reassignments import (
 from protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from protocol.messages.controller_registration import ControllerRegistrationRequest, ControllerRegistrationResponse
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
@@ -139,3 +140,8 @@ class RemoteController:
             message = f"the controller gave {answer.producer_id_len} producer ids from {answer.producer_id_start} on"
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message)
         return answer
+
+    async def register_controller(self, request: ControllerRegistrationRequest) -> ControllerRegistrationResponse:
+        return await self._direct(
+            request, ControllerRegistrationResponse, self._session_ms, lambda answer: answer.error_code
+        )

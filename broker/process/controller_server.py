@@ -118,6 +118,7 @@ class ControllerServer:
         """Takes no more connections, sends the answers that are due, and closes the log."""
         self._listening.close()
         await self._listening.drained()
+        await self.part.cluster.stop()
         self._keeper.stop()
         self._workers.close()
         self._metadata_worker.close()  # a flush that has begun must not meet a closed log

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
     from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
     from protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+    from protocol.messages.controller_registration import ControllerRegistrationRequest, ControllerRegistrationResponse
     from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
     from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
     from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
@@ -103,4 +104,8 @@ class Controller(Protocol):
 
     async def allocate_producer_ids(self, request: AllocateProducerIdsRequest) -> AllocateProducerIdsResponse:
         """AllocateProducerIds: a block of producer ids for a broker."""
+        ...
+
+    async def register_controller(self, request: ControllerRegistrationRequest) -> ControllerRegistrationResponse:
+        """ControllerRegistration: another controller, of the same quorum."""
         ...

@@ -14,6 +14,8 @@ NAMES = (
     "controller.describe_cluster",
     "controller.broker_registration",
     "controller.broker_heartbeat",
+    "controller.alter_partition",
+    "controller.controller_registration",
     "controller.allocate_producer_ids",
     "controller.assign_replicas_to_dirs",
     "controller.add_raft_voter",

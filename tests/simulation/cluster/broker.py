@@ -106,7 +106,7 @@ class ClusterServer(Server):
             observing.cancel()
 
         self.metadata = Metadata(
-            ClusterPart(loader.image, loader, log, cast(Controller, channel), snapshots), own, stop=stop
+            ClusterPart(loader.image, loader, log, cast(Controller, channel), snapshots, stop), own
         )
         await own.register(self._endpoints)
         await own.caught_up()
