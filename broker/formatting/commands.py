@@ -59,7 +59,7 @@ INFO = "Print whose the log directories of a node are. The exit code is 1 where 
 
 def main(arguments: Sequence[str]) -> int:
     """Runs the command, and returns the process's exit code."""
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     run: Callable[[argparse.Namespace], int] = options.run
     try:
         return run(options)
@@ -71,9 +71,10 @@ def main(arguments: Sequence[str]) -> int:
         return _fail(FAILED, str(error))
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="odradek")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+def parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command's arguments."""
+    arguments = argparse.ArgumentParser(prog="odradek")
+    commands = arguments.add_subparsers(required=True, metavar="COMMAND")
     raw = argparse.RawDescriptionHelpFormatter
     formatting = commands.add_parser("format", description=FORMAT, epilog=FORMAT_EXAMPLES, formatter_class=raw)
     formatting.set_defaults(run=_format)
@@ -108,7 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("random-uuid", description="Print an id, such as a new cluster or directory has.").set_defaults(
         run=_random_uuid
     )
-    return parser
+    return arguments
 
 
 def _add_config(parser: argparse.ArgumentParser) -> None:

@@ -63,7 +63,7 @@ exit codes: 0 stopped, 1 cannot start, 2 wrong arguments or configuration
 
 def main(arguments: Sequence[str]) -> int:
     """Runs the command, and returns the process's exit code."""
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     try:
         return _run(options, OsDisk())
     except ConfigProblems as error:
@@ -76,24 +76,25 @@ def main(arguments: Sequence[str]) -> int:
         return _fail(FAILED, str(error))
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command's arguments."""
     raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(
+    arguments = argparse.ArgumentParser(
         prog="odradek cluster", description=DESCRIPTION, epilog=EXAMPLES, formatter_class=raw
     )
-    parser.add_argument("--brokers", type=int, default=3, metavar="N", help="how many brokers (3)")
-    parser.add_argument("--controllers", type=int, default=1, metavar="1", help="how many controllers: 1")
-    parser.add_argument("--data", default="cluster", metavar="DIR", help="directory of the cluster (./cluster)")
-    parser.add_argument(
+    arguments.add_argument("--brokers", type=int, default=3, metavar="N", help="how many brokers (3)")
+    arguments.add_argument("--controllers", type=int, default=1, metavar="1", help="how many controllers: 1")
+    arguments.add_argument("--data", default="cluster", metavar="DIR", help="directory of the cluster (./cluster)")
+    arguments.add_argument(
         "--listen",
         default="127.0.0.1:9092",
         metavar="HOST:PORT",
         help="address of the first broker; the next has the next port; port 0 is any free ones (127.0.0.1:9092)",
     )
-    parser.add_argument(
+    arguments.add_argument(
         "--set", metavar="KEY=VALUE", dest="assignments", action="append", default=[], help="set one option; repeatable"
     )
-    return parser
+    return arguments
 
 
 def _run(options: argparse.Namespace, disk: Disk) -> int:
