@@ -25,7 +25,7 @@ from broker.metadata.remote_node import LifecycleTimes, RemoteNode
 from broker.metadata.snapshots import Snapshots
 from broker.peers.settings import Settings
 from coordinator.cluster.brokers.info import Endpoint
-from coordinator.cluster.formatting import Identity, WrongOwner, claim, random_uuid
+from coordinator.cluster.formatting import Identity, check_formatted, claim, random_uuid
 from coordinator.cluster.image import Image
 from coordinator.cluster.loader import MetadataLoader, raised
 from coordinator.cluster.quorum_state import read_quorum_state
@@ -34,7 +34,6 @@ from coordinator.quorum.observer import FetchLimits, Observer
 from protocol.errors import KafkaError
 from protocol.types import Uuid
 from storage.disk import Disk
-from storage.meta_properties import META_PROPERTIES, read_meta_properties
 
 
 class Quorum(NamedTuple):
@@ -135,7 +134,7 @@ async def join(
 
 def _claim(settings: MetadataSettings, environment: MetadataEnvironment) -> Identity:
     options = settings.options
-    _must_be_formatted(settings.metadata_dir, environment.disk)
+    check_formatted(settings.metadata_dir, environment.disk)
     return claim(
         settings.log_dirs,
         settings.metadata_dir,
@@ -206,13 +205,3 @@ def _node(
         times=quorum.lifecycle,
         on_failure=environment.on_failure,
     )
-
-
-def _must_be_formatted(directory: str, disk: Disk) -> None:
-    """Raises WrongOwner for a directory that is not formatted: nothing here says to which cluster the broker belongs.
-    Raises CorruptCheckpoint, OSError."""
-    if read_meta_properties(disk, directory) is None:
-        raise WrongOwner(
-            f"log.dirs {directory}: there is no {META_PROPERTIES}, which says whose broker this is: format it with "
-            "`odradek format`, or kafka-storage format, and the cluster's id"
-        )

@@ -26,7 +26,7 @@ from coordinator.cluster.brokers.features import bootstrap_records
 from coordinator.cluster.configs.resource import ResourceType
 from coordinator.cluster.configs.rules import Checker, ConfigRules
 from coordinator.cluster.controller import Controller
-from coordinator.cluster.formatting import Identity, claim, random_uuid
+from coordinator.cluster.formatting import Identity, check_formatted, claim, random_uuid
 from coordinator.cluster.image import Image
 from coordinator.cluster.loader import MetadataLoader, raised
 from coordinator.cluster.options import ClusterOptions
@@ -174,7 +174,8 @@ def open_controller(
     on_failure: Callable[[KafkaError], None],
     on_fault: Callable[[Exception], None] = raised,
 ) -> ControllerPart:
-    """Formats empty directories, loads the metadata, and leads its log in a new epoch.
+    """Formats empty directories, loads the metadata, and leads its log in a new epoch. A controller that others reach
+    has to be formatted: they are of a cluster already.
 
     `on_fault` is called with subscribers' errors. Raises WrongOwner, CorruptCheckpoint, KafkaError, OSError.
     """
@@ -189,6 +190,8 @@ def open_controller(
         except FileNotFoundError:
             return bootstrap_records()
 
+    if options.is_reachable:
+        check_formatted(metadata_dir, disk)
     identity = claim(
         settings.log_dirs,
         metadata_dir,

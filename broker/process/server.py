@@ -109,7 +109,7 @@ class Server:
         gc.enable()
 
     def _replicate(self) -> None:
-        """Where there are other brokers: replicas follow them, and are followed."""
+        """Where there may be other brokers: replicas follow them, and are followed."""
         if self._alter is not None:
             from broker.process.joining import replicate
 

@@ -55,6 +55,16 @@ def random_uuid(random_bytes: Callable[[int], bytes]) -> Uuid:
             return value
 
 
+def check_formatted(directory: str, disk: Disk) -> None:
+    """Raises WrongOwner for a directory that is not formatted: nothing there says to which cluster a node belongs that
+    others have to do with. Raises CorruptCheckpoint, OSError."""
+    if read_meta_properties(disk, directory) is None:
+        raise WrongOwner(
+            f"log.dirs {directory}: there is no {META_PROPERTIES}, which says whose broker this is: format it with "
+            "`odradek format`, or kafka-storage format, and the cluster's id"
+        )
+
+
 def claim(
     log_dirs: Sequence[str],
     metadata_dir: str,

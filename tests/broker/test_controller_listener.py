@@ -33,6 +33,8 @@ from protocol.messages.metadata import MetadataRequest
 from protocol.messages.vote import VoteRequest, VoteResponse
 from protocol.metadata_records.log import NoOpRecord
 from protocol.schema import identity
+from storage.disk import OsDisk
+from storage.meta_properties import MetaProperties, write_meta_properties
 
 R = TypeVar("R")
 CORRELATION_ID = 7
@@ -99,6 +101,8 @@ async def controller(tmp_path: Path) -> AsyncIterator[Controller]:
             "log.dirs": str(tmp_path),
         }
     )
+    own = MetaProperties("the-cluster", NODE, b"directory-of-100")
+    write_meta_properties(OsDisk(), str(tmp_path), own)
     server = ControllerServer(config, asyncio.Event())
     await server.start()
     yield Controller(server)

@@ -12,6 +12,7 @@ from broker.metadata.log import log_config
 from broker.metadata.opening import Metadata
 from broker.metadata.snapshots import SnapshotRules
 from coordinator.cluster.brokers.info import Endpoint
+from coordinator.cluster.formatting import WrongOwner, claim
 from coordinator.cluster.record import decode_batches
 from coordinator.cluster.snapshot import SnapshotId, snapshot_path, write_snapshot
 from coordinator.quorum.log_end import LogEnd
@@ -30,6 +31,16 @@ from tests.broker.metadata.harness import OPTIONS, MetadataHarness, now
 REACHABLE = OPTIONS._replace(controller_listeners=(Endpoint("CONTROLLER", "c.example", 9093),), is_reachable=True)
 LEVEL = 30
 ALL = 1 << 20
+
+
+def formatted(tmp_path: Path) -> MetadataHarness:
+    """A node whose directory says who its voter is, and where that is reached."""
+    harness = MetadataHarness(tmp_path)
+    claim(
+        harness.directories, harness.directories[0], OPTIONS.node_id, REACHABLE.controller_listeners, None,
+        lambda: harness.random_bytes(16), disk=harness.disk, now_ms=0,
+    )  # fmt: skip
+    return harness
 
 
 def led(metadata: Metadata) -> LedLog:
@@ -51,7 +62,7 @@ def openings(metadata: Metadata) -> list[list[type]]:
 
 
 def test_each_start_begins_an_epoch_and_names_the_voter_once(tmp_path: Path) -> None:
-    harness = MetadataHarness(tmp_path)
+    harness = formatted(tmp_path)
     for _ in range(3):
         metadata = harness.open(REACHABLE)
         harness.stop(metadata)
@@ -71,9 +82,15 @@ def test_the_voter_is_named_anew_where_it_is_reached_elsewhere(tmp_path: Path) -
 
 
 def test_one_that_nobody_reaches_leaves_the_voter_where_it_was(tmp_path: Path) -> None:
-    harness = MetadataHarness(tmp_path)
+    harness = formatted(tmp_path)
     harness.stop(harness.open(REACHABLE))
     assert endpoints(harness.open(register=False)) == [VoterEndpoint(name="CONTROLLER", host="c.example", port=9093)]
+
+
+def test_a_controller_for_others_does_not_begin_a_cluster_of_its_own(tmp_path: Path) -> None:
+    with pytest.raises(WrongOwner, match=r"there is no meta\.properties, .* format it with"):
+        MetadataHarness(tmp_path).open(REACHABLE)
+    assert [*tmp_path.iterdir()] == []
 
 
 @pytest.mark.parametrize("voters", [(1, 2, 3), (2,)])
