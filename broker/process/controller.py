@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from broker.clock import Clock
 from broker.config.live import LiveConfig
 from broker.handlers.controller import CONTROLLER_APIS
-from broker.metadata.leading_quorum import LeadingQuorum
 from broker.metadata.opening import ClusterPart
 from broker.requests.call import HostCall
 from broker.requests.dispatch import Dispatcher
 from broker.requests.host import Host
+
+if TYPE_CHECKING:
+    from broker.metadata.leading_quorum import LeadingQuorum
 
 
 def controller_dispatcher(

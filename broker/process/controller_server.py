@@ -10,6 +10,7 @@ import asyncio
 import gc
 import os
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from broker import logging
 from broker.clock import SystemClock
@@ -17,7 +18,6 @@ from broker.config import BrokerConfig
 from broker.config.layers import Layers
 from broker.config.listeners import ListenerAddress
 from broker.config.live import LiveConfig
-from broker.metadata.leading_quorum import LeadingQuorum, lead_quorum
 from broker.metadata.opening import ControllerPart, MetadataSettings, open_controller
 from broker.network import descriptors
 from broker.network.listener import Listener
@@ -26,10 +26,15 @@ from broker.process.jobs import COMMON_JOBS, Keeper
 from broker.process.listening import Listening, bind_all
 from broker.process.metadata_settings import metadata_settings
 from broker.workers import Workers
+from coordinator.cluster.changes import ConfigChanged, Delta
+from coordinator.cluster.configs.resource import DEFAULT_BROKER, ConfigResource, ResourceType
 from protocol.errors import KafkaError
 from storage.disk import OsDisk
 from storage.failure import LogDirFailure, LogDirFull
 from storage.open_files import OpenFiles
+
+if TYPE_CHECKING:
+    from broker.metadata.leading_quorum import LeadingQuorum
 
 CANNOT_START = 1
 
@@ -69,6 +74,8 @@ class ControllerServer:
         log_of_metadata.report_failures(self._disk_failed)
         await log_of_metadata.committed(log_of_metadata.end_offset)  # nobody is answered before it knows the cluster
         dispatcher = controller_dispatcher(self._live_config, self._clock, self.part.cluster, lambda: self.quorum)
+        self._configure()
+        self.part.cluster.loader.subscribe(self._changed)
         self._keeper = Keeper(dispatcher.host, self._workers, self._listening.listeners)
         self._keeper.begin(COMMON_JOBS)
         await self._listening.open(bound, dispatcher)
@@ -89,9 +96,21 @@ class ControllerServer:
             on_fault=lambda error: log.error("a change of the cluster was not carried out", exc_info=error),
         )
 
+    def _changed(self, delta: Delta) -> None:
+        if any(type(one) is ConfigChanged and one.resource.type is ResourceType.BROKER for one in delta.changes):
+            self._configure()
+
+    def _configure(self) -> None:
+        """Applies the dynamic options of this node, and the cluster's defaults, over the static options."""
+        image, own = self.part.cluster.image, ConfigResource(ResourceType.BROKER, str(self.config.node_id))
+        cluster, node = dict(image.configs(DEFAULT_BROKER)), dict(image.configs(own))
+        self._live_config.layers = self._live_config.layers.changed(cluster=cluster, broker=node)
+
     @cached_property
     def quorum(self) -> LeadingQuorum:
         """The quorum that this node leads."""
+        from broker.metadata.leading_quorum import lead_quorum  # the first broker needs it, no start
+
         part = self.part
         return lead_quorum(
             self._settings(), part.identity, part.cluster, part.led_log, self._clock, self._metadata_worker

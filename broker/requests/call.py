@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from broker.exchange.authorisation import Name, Operation, Resource, split_authorised
 from broker.exchange.context import ClientConnection, Context
 from broker.exchange.turns import Turns
 from broker.requests.api import Api
-from broker.requests.broker import Broker
 from broker.requests.host import Host
 from protocol.errors import ProtocolError
+
+if TYPE_CHECKING:
+    from broker.requests.broker import Broker  # of which a controller without a broker needs nothing
 
 Request = TypeVar("Request")
 

@@ -25,10 +25,21 @@ from protocol.messages import fetch
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
 from protocol.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse, PartitionData, TopicData
 from protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from protocol.messages.fetch import FetchRequest, FetchResponse
 from protocol.messages.header import RequestHeader
+from protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from protocol.messages.metadata import MetadataRequest
 from protocol.messages.vote import VoteRequest, VoteResponse
 from protocol.metadata_records.log import NoOpRecord
@@ -180,6 +191,20 @@ async def test_describe_quorum_has_the_voter_and_its_observers(controller: Contr
     assert observer.last_caught_up_timestamp == observer.last_fetch_timestamp > 0
     (node,) = response.nodes
     assert node.listeners[0].port == controller.server.advertised[0].port
+
+
+async def test_an_option_of_all_nodes_is_the_controller_s_too(controller: Controller) -> None:
+    config = AlterableConfig(name="max.connections.per.ip", config_operation=0, value="7")
+    resource = AlterConfigsResource(resource_type=4, resource_name="", configs=[config])
+    request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
+    response = await controller.ask(request, IncrementalAlterConfigsResponse)
+    assert [one.error_code for one in response.responses] == [0]
+    described = await controller.ask(
+        DescribeConfigsRequest(resources=[DescribeConfigsResource(resource_type=4, resource_name=str(NODE))]),
+        DescribeConfigsResponse,
+    )
+    (result,) = described.results
+    assert {one.name: one.value for one in result.configs}["max.connections.per.ip"] == "7"
 
 
 async def test_describe_cluster_has_controllers_and_no_brokers(controller: Controller) -> None:
