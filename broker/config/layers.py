@@ -11,6 +11,7 @@ from broker.config.throttles import ThrottleOptions
 from protocol.config import PER_BROKER, READ_ONLY, ConfigError, ConfigSource, Option
 
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+NO_THROTTLES: Final = ThrottleOptions()
 LISTENER_PREFIX: Final = "listener.name."
 
 
@@ -43,7 +44,7 @@ def synonym_names(name: str) -> tuple[str, ...]:
 class Layers:
     """The effective configuration of a broker, and the layers that it is made of; immutable."""
 
-    __slots__ = ("broker", "cluster", "effective", "problems", "static")
+    __slots__ = ("broker", "cluster", "effective", "problems", "static", "throttles")
 
     def __init__(
         self, static: BrokerConfig, cluster: Mapping[str, str] = NOTHING, broker: Mapping[str, str] = NOTHING
@@ -55,6 +56,7 @@ class Layers:
         self.broker = broker
         self.problems: tuple[str, ...] = ()
         self.effective = static
+        self.throttles = NO_THROTTLES
         if cluster or broker:
             self._overlay()
 
@@ -73,12 +75,25 @@ class Layers:
                 except ConfigError as error:
                     problems.append(error.message)
             usable.append(parsed)
+        self.throttles = self._throttles(problems)
         texts = merged(self.static.explicit, *usable)
         try:
             self.effective = BrokerConfig.parse(texts)
         except ConfigError as error:
             problems.append(error.message)
         self.problems = tuple(problems)
+
+    def _throttles(self, problems: list[str]) -> ThrottleOptions:
+        """Returns the options that are dynamic only; those that cannot be used are as if they were not set."""
+        usable = {}
+        for name, text in {**self.cluster, **self.broker}.items():
+            if name in ThrottleOptions.OPTIONS:
+                try:
+                    ThrottleOptions.parse({name: text})
+                    usable[name] = text
+                except ConfigError as error:
+                    problems.append(error.message)
+        return ThrottleOptions.parse(usable)
 
     def changed(self, *, cluster: Mapping[str, str] | None = None, broker: Mapping[str, str] | None = None) -> Layers:
         """Returns these layers with other dynamic options."""

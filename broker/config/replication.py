@@ -13,6 +13,22 @@ RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 class ReplicationOptions(Config):
     """The fetches by which replicas follow their leaders."""
 
+    alter_log_dirs_replication_quota_window_num = option(
+        "alter.log.dirs.replication.quota.window.num",
+        INT,
+        11,
+        at_least=1,
+        importance="low",
+        doc="Samples kept to measure what is copied between log directories.",
+    )
+    alter_log_dirs_replication_quota_window_size_seconds = option(
+        "alter.log.dirs.replication.quota.window.size.seconds",
+        INT,
+        1,
+        at_least=1,
+        importance="low",
+        doc="Length of one such sample.",
+    )
     num_replica_fetchers = option(
         "num.replica.fetchers",
         INT,
@@ -64,6 +80,22 @@ class ReplicationOptions(Config):
         doc="What chooses the replica that a consumer reads from, by the name of Apache Kafka's class: "
         "RackAwareReplicaSelector sends one with client.rack to an in-sync replica whose broker.rack that is. Unset, "
         "all are left with the leader.",
+    )
+    replication_quota_window_num = option(
+        "replication.quota.window.num",
+        INT,
+        11,
+        at_least=1,
+        importance="low",
+        doc="Samples kept to measure throttled replication.",
+    )
+    replication_quota_window_size_seconds = option(
+        "replication.quota.window.size.seconds",
+        INT,
+        1,
+        at_least=1,
+        importance="low",
+        doc="Length of one such sample.",
     )
     replica_socket_timeout_ms = option(
         "replica.socket.timeout.ms",

@@ -85,13 +85,11 @@ IGNORED: Final = {
         remote.log.storage.manager.impl.prefix remote.log.storage.system.enable
         """,
     "there is one replica of everything, and this node is its own controller or none": """
-        alter.log.dirs.replication.quota.window.num alter.log.dirs.replication.quota.window.size.seconds
         controlled.shutdown.enable controlled.shutdown.max.retries
         controlled.shutdown.retry.backoff.ms controller.quorum.append.linger.ms
         controller.quorum.auto.join.enable controller.quorum.election.backoff.max.ms
         controller.quorum.election.timeout.ms controller.socket.timeout.ms
         log.dir.failure.timeout.ms replica.socket.receive.buffer.bytes
-        replication.quota.window.num replication.quota.window.size.seconds
         socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
         """,
     "one event loop does the work, and waiting requests are woken rather than swept": """

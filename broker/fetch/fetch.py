@@ -76,6 +76,8 @@ class Fetch:
     def answer(self, gathered: Gathered) -> list[Buffer] | FetchResponse:
         """Returns the answer with what was gathered. The session counts it as reported from here on."""
         answers = missing_last(gathered.partitions) if gathered.has_missing else gathered.partitions
+        if self.request.replica is not None:
+            self.request.replica.note_throttled(answers)
         if self.session is None:
             return self.encode(gathered, NO_SESSION, answers)
         answer = self.encode(gathered, self.session.session_id, changes(self.session, answers, self.is_full))

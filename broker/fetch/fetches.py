@@ -10,6 +10,7 @@ from broker.exchange.timeouts import Timeouts
 from broker.fetch.sessions import FetchSessions
 from broker.replica.read_replica import RackAwareSelector
 from broker.replica.replicas import Replicas
+from broker.replica.throttle import leader_throttle
 from coordinator.cluster.image import Image
 
 
@@ -18,7 +19,7 @@ class Fetches:
 
     __slots__ = (
         "clock", "disk_work", "image", "live_config", "replicas", "selects_by_rack", "sessions",
-        "timeouts",
+        "throttle", "timeouts",
     )  # fmt: skip
 
     def __init__(
@@ -38,6 +39,7 @@ class Fetches:
         self.clock = clock
         self.disk_work = disk_work
         self.timeouts = timeouts
+        self.throttle = leader_throttle(clock, live_config)
         self.selects_by_rack = live_config.layers.effective.replica_selector_class == RACK_AWARE
 
     @property

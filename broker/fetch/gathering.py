@@ -88,6 +88,9 @@ def read(
     if isolation_level == READ_COMMITTED:
         fetched.aborted = ()
     offset = fetched.fetch_offset
+    replica = request.replica
+    if replica is not None and partition.log_start_offset <= offset < fetched.end and replica.is_held_back(partition):
+        fetched.end = offset  # as if there was nothing more for now
     if offset != fetched.end:  # else there is nothing to read, as for every consumer that keeps up
         max_bytes = min(fetched.max_bytes, gathered.left)
         if max_bytes > 0 and not is_warm:

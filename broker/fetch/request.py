@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from broker.fetch.partition import FetchedPartition
+from broker.replica.partition import Partition
 from broker.replica.read_replica import RackAwareSelector
 from broker.replica.replica import READ_COMMITTED
+from broker.replica.roles import Leading
+from broker.replica.throttle import ReplicationThrottle, names
 
 FIRST_WHOLE_BATCH_VERSION: Final = 3
 """Later versions return no part of a batch alone: their clients fetch again with a larger limit."""
@@ -49,14 +52,42 @@ class FetchParams:
 class FetchingReplica:
     """The follower that fetches, and the time of its request."""
 
-    __slots__ = ("broker_epoch", "broker_id", "is_noted", "received_ms")
+    __slots__ = ("broker_epoch", "broker_id", "is_noted", "received_ms", "throttle")
 
-    def __init__(self, broker_id: int, broker_epoch: int, received_ms: int) -> None:
+    def __init__(self, broker_id: int, broker_epoch: int, received_ms: int, throttle: ReplicationThrottle) -> None:
         self.broker_id = broker_id
         self.broker_epoch = broker_epoch
         self.received_ms = received_ms
+        self.throttle = throttle
+        """Of what followers read here."""
         self.is_noted = False
         """True once its progress is noted, which later attempts of a parked request do not repeat."""
+
+    def is_held_back(self, partition: Partition) -> bool:
+        """True where it gets no records for now: it is throttled, and not in sync."""
+        if not self.throttle.is_on or not is_throttled(partition):
+            return False
+        role = partition.role
+        is_in_sync = isinstance(role, Leading) and self.broker_id in role.isr.committed
+        return not is_in_sync and self.throttle.is_exceeded
+
+    def note_throttled(self, answers: Sequence[FetchedPartition]) -> None:
+        """Counts the records of throttled partitions, which it is about to get."""
+        size_bytes = sum(
+            [
+                len(answer.records)
+                for answer in answers
+                if answer.replica is not None and len(answer.records) and is_throttled(answer.replica)
+            ]
+        )
+        if size_bytes:
+            self.throttle.record(size_bytes)
+
+
+def is_throttled(partition: Partition) -> bool:
+    """True where leader.replication.throttled.replicas has this broker's replica."""
+    replicas = partition.config.leader_replication_throttled_replicas
+    return bool(replicas) and names(replicas, partition.name.partition, partition.role.leader_id)
 
 
 class ParsedFetch(FetchParams):

@@ -75,7 +75,9 @@ def fetching_replica(call: Call[FetchRequest]) -> FetchingReplica | None:
         broker_id, broker_epoch = request.replica_id, NO_BROKER_EPOCH
     else:
         broker_id, broker_epoch = request.replica_state.replica_id, request.replica_state.replica_epoch
-    return FetchingReplica(broker_id, broker_epoch, call.now_ms) if broker_id >= 0 else None
+    if broker_id < 0:
+        return None
+    return FetchingReplica(broker_id, broker_epoch, call.now_ms, call.broker.fetches.throttle)
 
 
 def partitions_of(topic: FetchTopic, version: int) -> Iterator[FetchedPartition]:

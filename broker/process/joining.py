@@ -17,6 +17,7 @@ from broker.metadata.remote_node import LifecycleTimes
 from broker.peers import Address, Peer, Settings
 from broker.replica.alter_partition import AlterPartition, AlterPartitionManager
 from broker.replica.partition import Partition
+from broker.replica.throttle import follower_throttle
 from broker.replication.environment import ReplicationEnvironment
 from broker.replication.replica_fetchers import ReplicaFetchers
 from broker.requests.api import Apis
@@ -69,7 +70,13 @@ def replicate(broker: Broker, alter: AlterPartition) -> Replication:
         return Peer(address, Settings(client_id=client_id), broker.clock, random.random)
 
     environment = ReplicationEnvironment(
-        broker.image, broker.node, broker.live_config, broker.clock, broker.disk_work, connect
+        broker.image,
+        broker.node,
+        broker.live_config,
+        broker.clock,
+        broker.disk_work,
+        connect,
+        follower_throttle(broker.clock, broker.live_config),
     )
     fetchers = ReplicaFetchers(environment)
     for partition in broker.replicas:

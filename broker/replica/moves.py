@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import os
+from typing import Final
 
 from broker.clock import Clock
 from broker.disks.work import DiskWork
 from broker.logging import get_logger
 from broker.metadata.node import Node
+from broker.peers.waiting import pause
 from broker.replica.partition import Partition
+from broker.replica.throttle import ReplicationThrottle
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
 from storage.logs import Logs
+
+THROTTLED_MS: Final = 100
+"""The pause of a move that has gone faster than it may, before it looks again."""
 
 log = get_logger("broker.moves")
 
@@ -20,11 +26,14 @@ log = get_logger("broker.moves")
 class Moves:
     """The moves under way, one task per replica. A step copies about a megabyte; between steps clients are served."""
 
-    def __init__(self, logs: Logs, node: Node, clock: Clock, disk_work: DiskWork) -> None:
+    def __init__(
+        self, logs: Logs, node: Node, clock: Clock, disk_work: DiskWork, throttle: ReplicationThrottle
+    ) -> None:
         self._logs = logs
         self._node = node
         self._clock = clock
         self._disk_work = disk_work
+        self.throttle = throttle
         self._tasks: dict[TopicPartition, asyncio.Task[None]] = {}
 
     def directory(self, path: str) -> str:
@@ -70,8 +79,14 @@ class Moves:
         while True:
             while partition.truncation is not None:
                 await partition.truncation.over()
+            future = self._logs.future(partition.name)
+            assert future is not None
+            before_bytes = future.size_bytes
             if self._logs.copy_to_future(partition.name, self._clock.now_ms()):
                 return
+            self.throttle.record(future.size_bytes - before_bytes)
+            while self.throttle.is_exceeded:
+                await pause(self._clock, THROTTLED_MS)
             await asyncio.sleep(0)  # clients take their turn
 
     async def _move(self, partition: Partition) -> None:

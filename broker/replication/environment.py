@@ -10,8 +10,11 @@ from broker.config.live import LiveConfig
 from broker.disks.work import DiskWork
 from broker.metadata.node import Node
 from broker.peers.address import Address
+from broker.replica.partition import Partition
+from broker.replica.throttle import ReplicationThrottle, names
 from coordinator.cluster.image import Image
 from coordinator.replication.fetcher import FetcherOptions, FollowerIdentity
+from coordinator.replication.states import FollowedPartition
 
 R = TypeVar("R")
 
@@ -47,6 +50,8 @@ class ReplicationEnvironment(NamedTuple):
     disk_work: DiskWork
     connect: Connect
     """Each fetcher has a connection of its own: a fetch that waits holds up what comes after it."""
+    throttle: ReplicationThrottle
+    """Of what is read for the replicas here."""
 
     @property
     def identity(self) -> FollowerIdentity:
@@ -57,6 +62,20 @@ class ReplicationEnvironment(NamedTuple):
     def timeout_ms(self) -> int:
         """The time for an answer of a leader."""
         return max(self.config.effective.replica_socket_timeout_ms, 1)
+
+    def is_throttled(self, partition: Partition) -> bool:
+        """True where follower.replication.throttled.replicas has this broker's replica."""
+        replicas = partition.config.follower_replication_throttled_replicas
+        return bool(replicas) and names(replicas, partition.name.partition, self.node.node_id)
+
+    def must_wait(self, followed: FollowedPartition[Partition]) -> bool:
+        """True while throttled replicas have had more than they may, and this is one of them."""
+        return self.throttle.is_on and self.is_throttled(followed.replica) and self.throttle.is_exceeded
+
+    def note_throttled(self, partition: Partition, size_bytes: int) -> None:
+        """Counts what has come for a replica, if it is a throttled one."""
+        if self.is_throttled(partition):
+            self.throttle.record(size_bytes)
 
     def options(self) -> FetcherOptions:
         """Returns the options in force."""

@@ -43,7 +43,7 @@ class ReplicaFetcher:
         self._client_id = f"broker-{environment.node.node_id}-fetcher-{fetcher_id}"
         self._environment = environment
         self._clock = environment.clock
-        self._fetcher: Fetcher[Partition] = Fetcher(environment.options)
+        self._fetcher: Fetcher[Partition] = Fetcher(environment.options, environment.must_wait)
         self._peer: LeaderConnection | None = None
         self._problem = ""
         self._reported: dict[PartitionKey, str] = {}
@@ -191,6 +191,7 @@ class ReplicaFetcher:
         if len(step.records):
             epoch, now_ms = step.partition.leader_epoch, self._clock.now_ms()
             offsets = append_as_follower(partition, step.records, epoch, step.log_start_offset, now_ms)
+            self._environment.note_throttled(partition, len(step.records))
             if not offsets:
                 message = f"{len(step.records)} bytes without a whole batch of the leader's epoch"
                 raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message)

@@ -24,6 +24,7 @@ from broker.metadata.node import Node
 from broker.metadata.opening import Metadata
 from broker.replica.moves import Moves
 from broker.replica.replicas import Replicas
+from broker.replica.throttle import moves_throttle
 from broker.requests.api import Apis
 from broker.requests.host import Host
 from broker.requests.settling import RecordWork
@@ -61,7 +62,7 @@ class Broker(Host):
         self.logs = logs
         self.replicas = Replicas(self.image)
         self.disk_work = DiskWork(logs, clock)
-        self.moves = Moves(logs, self.node, clock, self.disk_work)
+        self.moves = Moves(logs, self.node, clock, self.disk_work, moves_throttle(clock, live_config))
         self.producer_ids = ProducerIdPool(self.node.allocate_producer_ids)
         neighbours = partial(PeerNeighbours, self.loader, live_config, clock)
         environment = Environment(clock, live_config, self.loader, self.replicas, self.topics, neighbours)

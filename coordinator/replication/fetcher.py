@@ -57,12 +57,21 @@ class FollowerIdentity(NamedTuple):
     broker_epoch: int
 
 
+def never(_: object) -> bool:
+    """Throttles nothing."""
+    return False
+
+
 class Fetcher(Generic[L]):
     """The partitions of one leader and one fetcher id."""
 
-    def __init__(self, options: Callable[[], FetcherOptions]) -> None:
+    def __init__(
+        self, options: Callable[[], FetcherOptions], must_wait: Callable[[FollowedPartition[L]], bool] = never
+    ) -> None:
+        """`must_wait` says which partitions, of those that are not in sync, are throttled for now."""
         self.session = FollowerSession()
         self._options = options
+        self._must_wait = must_wait
         self._partitions: dict[PartitionKey, FollowedPartition[L]] = {}
         self._dirty: dict[PartitionKey, None] = {}
         """The partitions of which the next request says something else than the last; they alone are looked at."""
@@ -107,8 +116,10 @@ class Fetcher(Generic[L]):
         for partition in [one for one in self._delayed.values() if one.ready_ms <= now_ms]:
             self._enter(partition, FetchState.FETCHING)
         options = self._options()
-        for key in self._dirty:
+        for key in [*self._dirty]:
             followed = self._partitions.get(key)
+            if followed is not None and self._is_held_back(followed):
+                self.delay(followed, now_ms)
             if followed is None or followed.state is not FetchState.FETCHING:
                 self.session.drop(key)
             else:
@@ -128,6 +139,10 @@ class Fetcher(Generic[L]):
             topics=fetch.topics,
             forgotten_topics_data=fetch.forgotten,
         )
+
+    def _is_held_back(self, partition: FollowedPartition[L]) -> bool:
+        """True where a throttle leaves a partition out of the next request (KIP-73)."""
+        return partition.state is FetchState.FETCHING and not partition.is_in_sync and self._must_wait(partition)
 
     def next_ready_ms(self) -> int | None:
         """Returns when the first of the delayed partitions is to be fetched again; None where there is none."""
@@ -176,6 +191,7 @@ class Fetcher(Generic[L]):
                 return self._failed(partition, ErrorCode.UNKNOWN_SERVER_ERROR, now_ms)
             target = diverging_offset(partition.replica, EpochEnd(diverging.epoch, diverging.end_offset))
             return self._correct(partition, CutTo(target))
+        partition.leader_high_watermark = data.high_watermark
         records = NOTHING if data.records is None else memoryview(data.records)
         return Replicate(partition, records, data.high_watermark, data.log_start_offset)
 

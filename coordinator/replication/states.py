@@ -43,7 +43,7 @@ class FollowedPartition(Generic[L]):
     """One partition in one leader epoch. Where it is fetched from is where its log ends: nothing is remembered of it
     that the log does not say."""
 
-    __slots__ = ("key", "leader_end", "leader_epoch", "name", "ready_ms", "replica", "state")
+    __slots__ = ("key", "leader_end", "leader_epoch", "leader_high_watermark", "name", "ready_ms", "replica", "state")
 
     def __init__(self, key: PartitionKey, name: TopicPartition, replica: L, leader_epoch: int) -> None:
         self.key = key
@@ -53,11 +53,19 @@ class FollowedPartition(Generic[L]):
         self.state = FetchState.FETCHING
         self.ready_ms = 0
         """When the pause of a delayed one is over."""
+        self.leader_high_watermark: int | None = None
+        """The leader's high watermark by its last answer."""
         self.leader_end: int | None = None
         """The leader's log end offset, as it was told to a partition that is out of range."""
 
     def __repr__(self) -> str:
         return f"FollowedPartition({self.name}, epoch {self.leader_epoch}, {self.state.value})"
+
+    @property
+    def is_in_sync(self) -> bool:
+        """True when it has all that the leader had committed by its last answer."""
+        committed = self.leader_high_watermark
+        return committed is not None and self.replica.log_end_offset >= committed
 
     def enter(self, state: FetchState) -> None:
         """Changes the state."""

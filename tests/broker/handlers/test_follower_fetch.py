@@ -18,6 +18,7 @@ from protocol.messages.delete_records import (
     DeleteRecordsTopic,
 )
 from protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData, ReplicaState
+from storage.config import LogConfig
 from tests.broker.asking import batch, fetch, fetch_request, produce_request
 from tests.broker.following import FOLLOWER, follow
 from tests.broker.inprocess import Client, InProcess, decode_response, request_frame
@@ -27,6 +28,7 @@ BY_NAME, WITH_REPLICA_STATE = 12, 17
 DELETE_RECORDS_VERSION = 2
 LONG_MS = 60_000
 ACKS_ONE = 1
+LEADER_RATE = "leader.replication.throttled.rate"
 
 
 @pytest.fixture
@@ -211,3 +213,54 @@ async def test_a_broker_that_is_not_alive_holds_no_deletion_up(
     answer = await client.ask(deletion(LONG_MS), DELETE_RECORDS_VERSION, DeleteRecordsResponse)
     result = answer.topics[0].partitions[0]
     assert (result.error_code, result.low_watermark) == (ErrorCode.NONE, 1)
+
+
+def throttle(broker: InProcess, partition: Partition, *, limit: int, replicas: tuple[str, ...] = ("0:1",)) -> None:
+    partition.configure(LogConfig(leader_replication_throttled_replicas=replicas))
+    live = broker.server.broker.live_config
+    live.layers = live.layers.changed(broker={LEADER_RATE: str(limit)})
+
+
+async def test_a_throttled_follower_that_is_not_in_sync_is_held_back(
+    broker: InProcess, client: Client, partition: Partition
+) -> None:
+    follow(partition, in_sync=False)
+    throttle(broker, partition, limit=1)
+    append(broker)
+    assert (await followed(client, 0)).records, "nothing was measured yet"
+    data = await followed(client, 0)
+    assert (data.error_code, data.records, data.high_watermark) == (ErrorCode.NONE, b"", 1)
+    assert (await followed(client, 7)).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+async def test_one_that_is_held_back_waits(broker: InProcess, client: Client, partition: Partition) -> None:
+    follow(partition, in_sync=False)
+    throttle(broker, partition, limit=0)
+    broker.server.broker.fetches.throttle.record(1)
+    append(broker)
+    client.send(request_frame(follower_request(0, max_wait_ms=LONG_MS), BY_NAME))
+    append(broker)
+    await asyncio.sleep(0)
+    assert not client.wire.sent
+    assert len(partition.append_waiters) == 1
+
+
+@pytest.mark.parametrize(
+    ("in_sync", "limit", "replicas"), [(True, 0, ("0:1",)), (False, 1 << 40, ("0:1",)), (False, 0, ("0:2", "1:1"))]
+)
+async def test_who_is_in_sync_within_the_limit_or_not_named_is_not_held_back(
+    in_sync: bool, limit: int, replicas: tuple[str, ...], broker: InProcess, client: Client, partition: Partition
+) -> None:
+    follow(partition, in_sync=in_sync)
+    throttle(broker, partition, limit=limit, replicas=replicas)
+    broker.server.broker.fetches.throttle.record(1)
+    append(broker)
+    assert (await followed(client, 0)).records
+
+
+async def test_a_consumer_is_not_held_back(broker: InProcess, client: Client, partition: Partition) -> None:
+    throttle(broker, partition, limit=0, replicas=("*",))
+    broker.server.broker.fetches.throttle.record(1)
+    append(broker)
+    await followed(client, 1)
+    assert (await fetch(client, "t", 0)).records

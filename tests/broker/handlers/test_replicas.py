@@ -82,6 +82,25 @@ async def test_a_replica_moves_to_another_directory(tmp_path: Path, broker: InPr
     assert (await fetch(client, "t")).high_watermark == 1
 
 
+async def test_a_move_that_is_throttled_goes_on_once_it_is_not(
+    tmp_path: Path, broker: InProcess, client: Client
+) -> None:
+    await broker.create_topic("t", 2)
+    for _ in range(3):
+        await produce(client, "t", batch(bytes(700_000)))
+    live = broker.server.broker.live_config
+    live.layers = live.layers.changed(broker={"replica.alter.log.dirs.io.max.bytes.per.second": "1"})
+    assert await move(client, "t", f"{tmp_path}/two", 0) == [ErrorCode.NONE]
+    moves = broker.server.broker.moves
+    while not moves.throttle.is_exceeded:  # noqa: ASYNC110 (a task copies)
+        await asyncio.sleep(0)
+    assert (await where(client, "t"))["two"] == [(0, True), (1, False)]
+    live.layers = live.layers.changed(broker={})
+    async with asyncio.timeout(5):
+        while (await where(client, "t"))["two"] != [(0, False), (1, False)]:  # noqa: ASYNC110 (a thread copies)
+            await asyncio.sleep(0.01)
+
+
 async def test_a_replica_moves_nowhere_else(broker: InProcess, client: Client) -> None:
     await broker.create_topic("t")
     for path in ("/nowhere", "relative", ""):

@@ -13,6 +13,7 @@ from broker.logging import Logger
 from broker.peers import Address
 from broker.replica.partition import Partition
 from broker.replica.roles import Following, led_alone
+from broker.replica.throttle import follower_throttle
 from broker.replication.environment import ReplicationEnvironment
 from broker.replication.replica_fetchers import ReplicaFetchers
 from coordinator.cluster.brokers.info import BrokerRegistration, Endpoint
@@ -81,7 +82,13 @@ class FollowerBroker(InProcess):
         endpoint = Endpoint("PLAINTEXT", "leader", 9092)
         broker.image.brokers[LEADER] = BrokerRegistration(LEADER, 1, bytes(16), (endpoint,), {})
         environment = ReplicationEnvironment(
-            broker.image, broker.node, broker.live_config, broker.clock, broker.disk_work, self.leader.connect
+            broker.image,
+            broker.node,
+            broker.live_config,
+            broker.clock,
+            broker.disk_work,
+            self.leader.connect,
+            follower_throttle(broker.clock, broker.live_config),
         )
         self.fetchers = ReplicaFetchers(environment)
         broker.replicas.subscribe_to_roles(self.fetchers.role_changed)

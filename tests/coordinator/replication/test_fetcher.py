@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.replication.fetcher import EARLIEST, LATEST, Fetcher, SessionEnded
+from coordinator.replication.fetcher import EARLIEST, LATEST, Fetcher, FetcherOptions, SessionEnded
 from coordinator.replication.states import FetchState
 from coordinator.replication.steps import Correct, FollowerStep, LeaderError, Replicate
 from coordinator.replication.truncation import CutTo, RestartAt
@@ -271,3 +271,32 @@ def test_how_a_step_of_a_former_epoch_ended_does_not_matter() -> None:
     follow(fetcher, log, epoch=EPOCH + 1)
     fetcher.fail(step.partition)
     assert requested(fetcher.request(0, ME))[0].current_leader_epoch == EPOCH + 1
+
+
+def test_a_throttled_partition_is_left_out_while_it_is_not_in_sync() -> None:
+    throttled = {0}
+    fetcher: Fetcher[FollowerLogStub] = Fetcher(
+        lambda: FetcherOptions(backoff_ms=BACKOFF_MS), lambda partition: partition.key.partition in throttled
+    )
+    log = follow(fetcher, FollowerLogStub())
+    follow(fetcher, FollowerLogStub(), 1)
+    assert requested(fetcher.request(0, ME)).keys() == {1}
+    throttled.clear()
+    fetcher.fetched(answer(data(1)), 0)
+    assert 0 in requested(fetcher.request(BACKOFF_MS, ME)), "after a pause"
+    throttled.add(0)
+    step = only(fetcher.fetched(answer(data(records=b"batches", high_watermark=4)), 0))
+    log.log_end_offset = 4
+    fetcher.replicated(step.partition)
+    assert 0 in requested(fetcher.request(BACKOFF_MS, ME)), "it has all that is committed"
+    step = only(fetcher.fetched(answer(data(records=b"batches", high_watermark=9)), 0))
+    log.log_end_offset = 8
+    fetcher.replicated(step.partition)
+    assert forgotten(fetcher.request(BACKOFF_MS, ME)) == [0]
+
+
+def test_while_all_are_throttled_nothing_is_asked_for() -> None:
+    fetcher: Fetcher[FollowerLogStub] = Fetcher(lambda: FetcherOptions(backoff_ms=BACKOFF_MS), lambda _: True)
+    follow(fetcher, FollowerLogStub())
+    assert fetcher.request(0, ME) is None
+    assert fetcher.next_ready_ms() == BACKOFF_MS
