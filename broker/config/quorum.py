@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from protocol.config import INT, LIST, Config, ConfigError, option
+from protocol.config import INT, LIST, LONG, Config, ConfigError, option
 
 UNKNOWN_ID: Final = -1
 """The id of a controller of which only the address is configured."""
@@ -115,6 +115,15 @@ class QuorumOptions(Config):
         INT,
         60_000,
         doc="Time that a broker tries to register with its controllers when it starts, before it gives up.",
+    )
+    log_dir_failure_timeout_ms = option(
+        "log.dir.failure.timeout.ms",
+        LONG,
+        30_000,
+        at_least=1,
+        importance="low",
+        doc="Time within which a controller elsewhere must have been told of a log directory that failed; else the "
+        "broker stops.",
     )
 
 

@@ -89,7 +89,7 @@ IGNORED: Final = {
         controlled.shutdown.retry.backoff.ms controller.quorum.append.linger.ms
         controller.quorum.auto.join.enable controller.quorum.election.backoff.max.ms
         controller.quorum.election.timeout.ms controller.socket.timeout.ms
-        log.dir.failure.timeout.ms replica.socket.receive.buffer.bytes
+        replica.socket.receive.buffer.bytes
         socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
         """,
     "one event loop does the work, and waiting requests are woken rather than swept": """

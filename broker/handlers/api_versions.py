@@ -11,7 +11,7 @@ from broker.exchange.authorisation import NOTHING
 from broker.requests.api import Api, Apis
 from broker.requests.call import HostCall
 from broker.requests.host import Host
-from coordinator.cluster.brokers.features import SUPPORTED
+from coordinator.cluster.brokers.features import KRAFT_VERSION, SUPPORTED
 from protocol.api_key import ApiKey
 from protocol.codec import encode
 from protocol.errors import ErrorCode
@@ -68,9 +68,10 @@ def served(host: Host, version: int) -> ApiVersionsResponse:
         for name, levels in SUPPORTED.items()
         if levels.min_level > 0 or version >= FIRST_ZERO_FEATURE_VERSION
     ]
+    levels_in_force = {**image.features, KRAFT_VERSION: image.kraft_version}
     finalized = [
         FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-        for name, level in image.features.items()
+        for name, level in levels_in_force.items()
         if level > 0
     ]
     return ApiVersionsResponse(

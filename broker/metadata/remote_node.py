@@ -19,10 +19,11 @@ from broker.peers.backoff import Backoff
 from broker.peers.waiting import done_by, pause
 from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.controller import Controller
-from coordinator.cluster.image import Image
+from coordinator.cluster.image import METADATA_VERSION, Image
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.broker_heartbeat import BrokerHeartbeatResponse
-from protocol.types import TopicPartition
+from protocol.messages.broker_registration import BrokerRegistrationRequest
+from protocol.types import TopicPartition, Uuid
 
 SOON_MS: Final = 10
 """To the next heartbeat while the broker catches up, so that a start with nothing to do is quick."""
@@ -33,6 +34,9 @@ LEAVING: Final = Backoff(initial_ms=50, max_ms=2_000)
 LEAVE_MS: Final = 5 * 60 * 1000
 """How long a controller that answers may take to move leaders elsewhere, as Kafka's brokers wait."""
 
+FIRST_WITH_DIRECTORIES: Final = 17
+"""The level of metadata.version, 3.7-IV2, from which on registrations have log directories (KIP-858)."""
+
 FATAL: Final = frozenset({ErrorCode.INCONSISTENT_CLUSTER_ID})
 """Errors of a registration that no retry mends: this is a broker of another cluster."""
 
@@ -40,11 +44,13 @@ log = get_logger("broker.metadata")
 
 
 class LifecycleTimes(NamedTuple):
-    """broker.heartbeat.interval.ms, broker.session.timeout.ms and initial.broker.registration.timeout.ms."""
+    """broker.heartbeat.interval.ms, broker.session.timeout.ms, initial.broker.registration.timeout.ms and
+    log.dir.failure.timeout.ms."""
 
     heartbeat_ms: int = 2_000
     session_ms: int = 9_000
     registration_ms: int = 60_000
+    directory_failure_ms: int = 30_000
 
 
 class RemoteNode(Node):
@@ -81,6 +87,10 @@ class RemoteNode(Node):
         self._answered_ms = clock.monotonic_ms()
         """The time of the last answered heartbeat."""
         self._problem = ""
+        self._request: BrokerRegistrationRequest | None = None
+        """The registration, once it was taken."""
+        self._unnotified: dict[Uuid, asyncio.Future[None]] = {}
+        """Log directories that have failed, and that no controller knows of yet."""
         self._heartbeats: asyncio.Task[None] | None = None
         self._placements = Placements(self.assign_directories, clock, draw)
 
@@ -101,6 +111,7 @@ class RemoteNode(Node):
                     raise self._not_registered(error) from error
                 self._log_problem("the controller does not register this broker yet", error)
                 await pause(self._clock, delay_ms)
+        self._request = request
         log.info("registered", node=self.node_id, epoch=self.broker_epoch)
         self._heartbeats = asyncio.get_running_loop().create_task(self._live())
 
@@ -147,6 +158,18 @@ class RemoteNode(Node):
         if directory_id is not None:
             self._placements.note(name, directory_id)
 
+    async def directory_failed(self, path: str) -> None:
+        """Reports a log directory that has failed with the next heartbeat, which is sent at once. Ends the broker where
+        no controller has taken that within log.dir.failure.timeout.ms: it would be taken to serve what it cannot."""
+        directory_id = self.directory_ids[path]
+        notified = self._unnotified[directory_id] = asyncio.get_running_loop().create_future()
+        self._offline.append(directory_id)
+        self._hurry()
+        within_ms = self._times.directory_failure_ms
+        if not await done_by(self._clock, self._clock.monotonic_ms() + within_ms, notified):
+            message = f"{path} has failed, and no controller was told within log.dir.failure.timeout.ms={within_ms}"
+            self._on_failure(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message))
+
     def _hurry(self) -> None:
         """Sends the next heartbeat before it is due."""
         if not self._hurried.done():
@@ -164,7 +187,9 @@ class RemoteNode(Node):
         while True:
             self._hurried = asyncio.get_running_loop().create_future()
             leaving = self.state is NodeState.PENDING_CONTROLLED_SHUTDOWN
+            notifying = [*self._unnotified]
             try:
+                await self._refresh_registration()
                 response = await self._heartbeat(want_fence=not self._ready, want_shut_down=leaving)
             except KafkaError as error:
                 failures += 1
@@ -172,8 +197,20 @@ class RemoteNode(Node):
                 await pause(self._clock, self._backoff.delay_ms(failures, self._draw()))
                 continue
             failures, self._problem, self._answered_ms = 0, "", self._clock.monotonic_ms()
+            for directory_id in notifying:
+                self._unnotified.pop(directory_id).set_result(None)
             delay_ms = ANSWERED[self.state](self, response)
             await done_by(self._clock, self._clock.monotonic_ms() + delay_ms, self._hurried)
+
+    async def _refresh_registration(self) -> None:
+        """Registers once more, as the same incarnation, where the metadata has no directories of this broker, since its
+        version was too old for them, and could have them by now (BrokerRegistrationTracker)."""
+        registration = self._image.brokers.get(self.node_id)
+        if self._request is None or registration is None or registration.epoch != self.broker_epoch:
+            return
+        if not registration.log_dirs and self._image.features.get(METADATA_VERSION, 0) >= FIRST_WITH_DIRECTORIES:
+            self.broker_epoch = (await self._controller.register_broker(self._request)).broker_epoch
+            log.info("registered anew, with log directories", node=self.node_id, epoch=self.broker_epoch)
 
     # Take in the answer to a heartbeat, and return the delay of the next one in milliseconds.
 

@@ -121,6 +121,7 @@ def quorum_of(config: BrokerConfig) -> Quorum:
             heartbeat_ms=config.broker_heartbeat_interval_ms,
             session_ms=config.broker_session_timeout_ms,
             registration_ms=config.initial_broker_registration_timeout_ms,
+            directory_failure_ms=config.log_dir_failure_timeout_ms,
         ),
         limits=FetchLimits(
             fetch_bytes=config.controller_quorum_fetch_max_bytes,

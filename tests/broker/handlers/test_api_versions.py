@@ -61,6 +61,15 @@ async def test_whom_a_client_takes_this_broker_for(broker: InProcess, client: Cl
         assert (await client.ask(hello, 5, ApiVersionsResponse)).error_code == code
 
 
+async def test_the_version_of_the_quorum_is_told_as_one_of_the_features(broker: InProcess, client: Client) -> None:
+    for level, kraft in ((0, []), (1, [("kraft.version", 1)])):
+        broker.server.broker.image.kraft_version = level
+        broker.server.broker.api_versions.clear()
+        answer = await client.ask(request(), 4, ApiVersionsResponse)
+        features = [(feature.name, feature.max_version_level) for feature in answer.finalized_features]
+        assert [feature for feature in features if feature[0] == "kraft.version"] == kraft
+
+
 async def test_features_are_told_since_version_3(client: Client) -> None:
     old, new = [await client.ask(request(), version, ApiVersionsResponse) for version in (3, 4)]
     assert "transaction.version" not in {feature.name for feature in old.supported_features}

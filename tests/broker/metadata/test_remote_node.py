@@ -9,7 +9,7 @@ import pytest
 
 from broker.metadata.node import Incarnation, NodeState
 from broker.metadata.remote_node import LifecycleTimes, RemoteNode
-from coordinator.cluster.brokers.info import Endpoint
+from coordinator.cluster.brokers.info import BrokerRegistration, Endpoint
 from coordinator.cluster.controller import Controller
 from coordinator.cluster.formatting import Identity
 from coordinator.cluster.image import Image
@@ -206,6 +206,38 @@ async def test_a_failed_directory_is_told_at_once_and_from_then_on() -> None:
     before = len(harness.controller.heartbeats)
     await harness.until(lambda: len(harness.controller.heartbeats) > before)
     assert harness.controller.heartbeats[-1].offline_log_dirs == [TWO]
+    await harness.end()
+
+
+async def test_a_failed_directory_that_nobody_can_be_told_of_ends_the_broker() -> None:
+    harness = RemoteNodeHarness()
+    await harness.running()
+    harness.controller.refusals = [ErrorCode.REQUEST_TIMED_OUT] * 1_000
+    telling = asyncio.ensure_future(harness.node.directory_failed("/b"))
+    assert await harness.until(telling.done) == 30_000
+    assert [error.code for error in harness.failures] == [ErrorCode.KAFKA_STORAGE_ERROR]
+    assert "/b has failed, and no controller was told" in harness.failures[0].message
+    await harness.end()
+
+
+async def test_a_broker_without_directories_registers_anew_once_the_metadata_can_have_them() -> None:
+    harness = RemoteNodeHarness()
+    await harness.running()
+    epoch = harness.node.broker_epoch
+    without = BrokerRegistration(7, epoch, INCARNATION.incarnation_id, (), {})
+    harness.image.brokers[7] = without
+    harness.image.features["metadata.version"] = 16
+    before = len(harness.controller.heartbeats)
+    await harness.until(lambda: len(harness.controller.heartbeats) > before)
+    assert len(harness.controller.registered) == 1
+    harness.image.features["metadata.version"] = 17
+    await harness.until(lambda: len(harness.controller.registered) == 2)
+    first, second = harness.controller.registered
+    assert (second.incarnation_id, second.log_dirs) == (first.incarnation_id, [ONE, TWO])
+    harness.image.brokers[7] = without._replace(log_dirs=(ONE, TWO))
+    before = len(harness.controller.heartbeats)
+    await harness.until(lambda: len(harness.controller.heartbeats) > before)
+    assert len(harness.controller.registered) == 2
     await harness.end()
 
 
