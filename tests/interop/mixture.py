@@ -21,7 +21,7 @@ from tests.interop.brokers import Odradek
 from tests.interop.load import RECONNECT
 from tests.interop.quorum import ApacheNode, Quorum
 
-SOON_S = 120
+SOON_S = 180
 SESSION_MS = 4_000
 REPLICA_VERIFICATION = "org.apache.kafka.tools.ReplicaVerificationTool"
 
@@ -60,6 +60,7 @@ class Member:
         self.node_id = node_id
         self.make = make
         self.server = server
+        server.patience_s = SOON_S
         self._address = address
 
     def __repr__(self) -> str:

@@ -32,6 +32,9 @@ class Server:
     # What has been started and not been forgotten: its log is shown beside a test that fails.
     started: list[Server] = []  # noqa: RUF012
 
+    patience_s: float = 0
+    """How long it may take at least to get ready, where that is more than usual."""
+
     def __init__(self, name: str, log: Path) -> None:
         self.name = name
         self.log = log
@@ -59,7 +62,7 @@ class Server:
                 env={**os.environ, **(environment or {})},
             )
         Server.started.append(self)
-        deadline = time.monotonic() + timeout_s
+        deadline = time.monotonic() + max(timeout_s, self.patience_s)
         while time.monotonic() < deadline:
             if match := re.search(ready, self.log.read_bytes()[seen:].decode(errors="replace"), re.MULTILINE):
                 return match
