@@ -12,10 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from broker.config import BrokerConfig
-from broker.coordinators.add_partitions_requests import AddPartitionsRequests, PartitionQuery
 from broker.coordinators.environment import Environment
 from broker.coordinators.hosting import Coordinator, InternalTopic, ShardParts
-from broker.coordinators.marker_requests import Codes, MarkerRequests
 from broker.coordinators.markers import MarkerWriter
 from broker.replica.partition import Partition
 from coordinator.cluster.producer_ids import ProducerIdPool
@@ -25,6 +23,8 @@ from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition
 
 if TYPE_CHECKING:  # a shard's decisions and records are imported with the first shard: a start needs none
+    from broker.coordinators.add_partitions_requests import AddPartitionsRequests, PartitionQuery
+    from broker.coordinators.marker_requests import Codes, MarkerRequests
     from coordinator.transaction.records import Batch, TransactionRecord
     from coordinator.transaction.shard import TransactionOutcome, TransactionShard
     from coordinator.transaction.transaction import Producer, Transaction
@@ -67,14 +67,15 @@ class TransactionCoordinator(Coordinator["TransactionShard", "TransactionRecord"
         super().__init__(environment, topic_of(environment), self._make, None, self._write_timeout_ms)
         self._producer_ids = producer_ids
         self._marker_writer = marker_writer
-        self._marker_requests = MarkerRequests(environment.neighbours("txn-marker-sender"))
-        self._add_partitions_requests = AddPartitionsRequests(environment.neighbours("add-partitions-to-txn"))
+        self._marker_requests: MarkerRequests | None = None
+        self._add_partitions_requests: AddPartitionsRequests | None = None
         self._settings: tuple[BrokerConfig, TransactionSettings] | None = None
 
     def stop(self) -> None:
         super().stop()
-        self._marker_requests.stop()
-        self._add_partitions_requests.stop()
+        for requests in (self._marker_requests, self._add_partitions_requests):
+            if requests is not None:
+                requests.stop()
 
     def _write_timeout_ms(self, records: Sequence[TransactionRecord]) -> int:
         """Returns how long a producer waits for its coordinator's log: as long as its transactions may take."""
@@ -130,6 +131,10 @@ class TransactionCoordinator(Coordinator["TransactionShard", "TransactionRecord"
         """Asks the other broker that coordinates an id to add partitions to its transaction, or to verify them.
 
         The future raises KafkaError where that broker did not answer."""
+        if self._add_partitions_requests is None:
+            from broker.coordinators.add_partitions_requests import AddPartitionsRequests
+
+            self._add_partitions_requests = AddPartitionsRequests(self.environment.neighbours("add-partitions-to-txn"))
         return self._add_partitions_requests.submit(coordinator_id, query)
 
     async def end(self, transactional_id: str, producer: Producer, *, committed: bool, client_version: int) -> Producer:
@@ -198,8 +203,11 @@ class TransactionCoordinator(Coordinator["TransactionShard", "TransactionRecord"
 
     async def _write_markers(self, partition: Partition, shard: TransactionShard) -> None:
         """Writes the markers of a shard's transactions as they are decided, until the shard is given up."""
+        from broker.coordinators.marker_requests import MarkerRequests
         from broker.coordinators.marker_task import MarkerTask, ShardSeat
 
+        if self._marker_requests is None:
+            self._marker_requests = MarkerRequests(self.environment.neighbours("txn-marker-sender"))
         index = partition.name.partition
         seat = ShardSeat(
             shard, partition.leader_epoch, partial(self.ask, index), lambda: self.shards.get(index) is shard

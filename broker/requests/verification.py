@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from broker.coordinators.add_partitions_requests import PartitionQuery
 from broker.coordinators.translations import (
     PRODUCERS_BEFORE_KIP_588,
     PRODUCES,
@@ -155,6 +154,8 @@ async def _asked_elsewhere(
     supports: Supports,
 ) -> Errors:
     """Has another broker add the partitions, or verify them. Raises KafkaError where it did not answer."""
+    from broker.coordinators.add_partitions_requests import PartitionQuery
+
     verify_only = supports is not Supports.ADDING
     query = PartitionQuery(transactional_id, producer, tuple(names), verify_only)
     try:

@@ -63,7 +63,7 @@ async def high_watermark(groups: ShareGroups, name: TopicPartition) -> int:
     """Returns the high watermark of a partition, as its leader has it. Raises KafkaError."""
     leader_id = groups.environment.leader_elsewhere(name)
     if leader_id is not None:
-        return await groups.other_leaders.high_watermark(leader_id, name)
+        return await groups.other_leaders().high_watermark(leader_id, name)
     return groups.environment.replicas.leader(*name).high_watermark
 
 

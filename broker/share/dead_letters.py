@@ -12,7 +12,7 @@ Source: Kafka's ShareGroupDLQStateManager, ShareGroupDLQValidator (KIP-1191).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -20,7 +20,6 @@ from broker.coordinators.environment import Environment
 from broker.logging import get_logger
 from broker.replica.partition import Partition
 from broker.replica.replica import READ_UNCOMMITTED
-from broker.share.other_leaders import OtherLeaders
 from coordinator.group.config import GroupConfig
 from coordinator.share.key import ShareKey
 from protocol.errors import ErrorCode, KafkaError, error_code
@@ -30,6 +29,7 @@ from protocol.records.record import Record, read_records
 from protocol.types import TopicPartition
 
 if TYPE_CHECKING:
+    from broker.share.other_leaders import OtherLeaders
     from coordinator.share_partition.run import Run
 
 ATTEMPTS: Final = 5
@@ -92,7 +92,7 @@ NO_COPY: Final = RecordCopy()
 class DeadLetters:
     """Writes the letters of all groups."""
 
-    def __init__(self, environment: Environment, other_leaders: OtherLeaders) -> None:
+    def __init__(self, environment: Environment, other_leaders: Callable[[], OtherLeaders]) -> None:
         self._environment = environment
         self._other_leaders = other_leaders
 
@@ -144,7 +144,7 @@ class DeadLetters:
         leader_id = environment.leader_elsewhere(target)
         topic = environment.image.topic(target.topic)
         if leader_id is not None and topic is not None:
-            await self._other_leaders.produce(leader_id, target, topic.topic_id, encoded)
+            await self._other_leaders().produce(leader_id, target, topic.topic_id, encoded)
             return
         partition = environment.replicas.leader(*target)
         appended = partition.append(memoryview(encoded), now_ms, for_all=True)

@@ -16,7 +16,6 @@ from broker.coordinators.shares import ShareCoordinator
 from broker.exchange.context import ClientConnection
 from broker.replica.partition import Partition
 from broker.share.dead_letters import DeadLetters
-from broker.share.other_leaders import OtherLeaders
 from broker.share.persister import make_persister
 from broker.share.sessions import PartitionId, SessionKey, ShareSession, ShareSessions
 from broker.workers import Workers
@@ -27,6 +26,7 @@ from protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:  # a share partition and its rules are imported with the first one
     from broker.share.hosted import Hosted
+    from broker.share.other_leaders import OtherLeaders
     from coordinator.group.share.initialization import Initialize
 
 FEATURE = "share.version"
@@ -44,7 +44,7 @@ class ShareGroups:
         self.coordinator = coordinator
         self._workers = workers
         self.persister = make_persister(environment.config.group_share_persister_class_name, shares)
-        self.other_leaders = OtherLeaders(environment)
+        self._other_leaders: OtherLeaders | None = None
         self.dead_letters = DeadLetters(environment, self.other_leaders)
         self.sessions = ShareSessions()
         self._hosted: dict[ShareKey, Hosted] = {}
@@ -61,11 +61,20 @@ class ShareGroups:
         for hosted in list(self._hosted.values()):
             self.give_up(hosted)
         self.persister.stop()
-        self.other_leaders.stop()
+        if self._other_leaders is not None:
+            self._other_leaders.stop()
 
     @property
     def is_enabled(self) -> bool:
         return self.environment.image.features.get(FEATURE, 0) > 0
+
+    def other_leaders(self) -> OtherLeaders:
+        """Returns the way to partitions that other brokers lead."""
+        if self._other_leaders is None:
+            from broker.share.other_leaders import OtherLeaders
+
+            self._other_leaders = OtherLeaders(self.environment)
+        return self._other_leaders
 
     def config(self, group_id: str) -> GroupConfig:
         return self.coordinator.group_config(group_id)
