@@ -5,6 +5,7 @@ Partitions, transactions, groups and share state are led by either, and moved wh
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -43,9 +44,12 @@ class Cluster:
         for option in INTERNAL.values():
             self.quorum.joining[option] = str(INTERNAL_PARTITIONS)
         self.quorum.joining.update(SHORT)
-        self.quorum.controller.start()
         self.own = self.quorum.odradek(OWN)
         self.apache, self._apache_address = self.quorum.apache(APACHE)
+
+    def start(self) -> None:
+        """Starts all three, and makes the coordinators' topics, with replicas on both brokers."""
+        self.quorum.controller.start()
         self.apache.start()
         self.own.start()
         self.admin = AdminClient({"bootstrap.servers": self.bootstrap})
@@ -78,16 +82,20 @@ class Cluster:
         broker.start()
 
     def stop(self) -> None:
-        for server in (self.own, self.apache, self.quorum.controller):
-            server.stop()
-            server.forget()
+        with contextlib.ExitStack() as stack:  # each is stopped, whatever becomes of the others
+            for server in (self.quorum.controller, self.apache, self.own):
+                stack.callback(server.forget)
+                stack.callback(server.stop)
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     cluster = Cluster(tmp_path_factory.mktemp("coordinators"))
-    yield cluster
-    cluster.stop()
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
 
 
 def eventually(look: Callable[[], object], expected: object) -> None:
