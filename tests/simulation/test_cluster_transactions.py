@@ -1,0 +1,129 @@
+"""Transactions over a cluster whose brokers die, are cut off and come back: exactly once, wherever coordinators are.
+
+A failing run is its seed: `make simulate SEEDS=17 WORLDS=cluster_transactions`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from broker.coordinators.marker_requests import Codes, DueMarkers, MarkerRequests
+from broker.requests import verification
+from broker.requests.verification import Errors
+from protocol.errors import ErrorCode
+from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from tests.broker.transacting import TOPIC
+from tests.simulation.cluster.history import Breach
+from tests.simulation.cluster.processes import ClusterLoop, simulate
+from tests.simulation.cluster.transactional import ClusterConsumer, ClusterProducer
+from tests.simulation.cluster.world import ClusterWorld, listened_to
+from tests.simulation.transaction_clients import PARTITIONS, TIMEOUT_MS
+from tests.simulation.transaction_history import History, Kind, Outcome
+
+SEEDS = range(6)
+TRANSACTIONS = 10
+OPTIONS = {
+    "transaction.state.log.num.partitions": "2",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+    "request.timeout.ms": "700",
+    "offsets.commit.timeout.ms": "1000",
+}
+
+
+class TransactionWorld(ClusterWorld):
+    """Producers of both protocols, one of them with a twin, and consumers of both isolation levels."""
+
+    def __init__(self, loop: ClusterLoop) -> None:
+        super().__init__(loop, OPTIONS)
+        self.transactions = History()
+        self._producing: list[asyncio.Task[None]] = []
+        self._reading: list[asyncio.Task[None]] = []
+
+    async def _create(self) -> None:
+        configs = [CreatableTopicConfig(name="min.insync.replicas", value="2")]
+        topic = CreatableTopic(
+            name=TOPIC, num_partitions=PARTITIONS, replication_factor=3, assignments=[], configs=configs
+        )
+        await self.controller.controller.create_topics(CreateTopicsRequest(topics=[topic], timeout_ms=1_000))
+
+    def _begin_clients(self) -> None:
+        history = self.transactions
+        producers = [
+            ClusterProducer(self, history, f"producer{number}", f"p{number}", v2=self.dice.random() < 0.6)
+            for number in range(3)
+        ]
+        zombie = ClusterProducer(self, history, "zombie", "p0", v2=producers[0].v2)
+        zombie.count = 1_000
+        self._producing = [*(producer.spawn(TRANSACTIONS) for producer in producers), zombie.spawn(3)]
+        for number in range(2):
+            consumer = ClusterConsumer(self, history, f"consumer{number}", committed=not number)
+            self._reading.append(consumer.spawn(consumer.run()))
+
+    async def _calm(self) -> None:
+        await super()._calm()
+        await asyncio.wait(self._producing)
+        for producing in self._producing:
+            producing.result()
+        await asyncio.sleep(2 * TIMEOUT_MS / 1000 + 2)
+        for reading in self._reading:
+            reading.cancel()
+
+    async def settle(self) -> None:
+        """Reads all that is there at last, and looks for what hangs."""
+        if any(breach.breach is Breach.STUCK for breach in self.history.breaches):
+            return
+        reader = ClusterConsumer(self, History(), "at last", committed=True, loss=0)
+        self.transactions.final = await reader.spawn(reader.read_all())
+        for partitions in self.replicas.values():
+            for partition in partitions:
+                if partition.leads and partition.last_stable_offset != partition.high_watermark:
+                    self.history.breach(Breach.STUCK, f"a transaction hangs in {partition}")
+
+
+def run_transactions(seed: int) -> TransactionWorld:
+    async def main(loop: ClusterLoop) -> TransactionWorld:
+        world = TransactionWorld(loop)
+        with listened_to(world):
+            await world.run()
+            await world.settle()
+        return world
+
+    return simulate(seed, main)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_no_anomaly_whoever_dies(seed: int) -> None:
+    world = run_transactions(seed)
+    assert not world.history.breaches, "; ".join(map(str, world.history.breaches))
+    assert world.transactions.anomalies() == []
+    outcomes = {transaction.outcome for transaction in world.transactions.transactions}
+    assert Outcome.COMMITTED in outcomes
+
+
+def send_no_markers(patch: pytest.MonkeyPatch) -> None:
+    """A coordinator takes its markers for written elsewhere without sending them."""
+
+    async def send(_: MarkerRequests, broker_id: int, batch: Sequence[DueMarkers]) -> list[Codes]:
+        return [dict.fromkeys(due.markers.partitions, ErrorCode.NONE) for due in batch]
+
+    patch.setattr(MarkerRequests, "_send", send)
+
+
+def ask_no_coordinator(patch: pytest.MonkeyPatch) -> None:
+    """A leader takes partitions for added that it should have asked another coordinator for."""
+
+    async def add(*_: object) -> Errors:
+        return {}
+
+    patch.setattr(verification, "_asked_elsewhere", add)
+
+
+@pytest.mark.parametrize("plant", [send_no_markers, ask_no_coordinator])
+def test_a_planted_fault_is_found(plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    world = run_transactions(2)
+    assert any(breach.breach is Breach.STUCK for breach in world.history.breaches)
+    assert Kind.LOST_WRITE in {anomaly.kind for anomaly in world.transactions.anomalies()}
