@@ -9,7 +9,8 @@ from collections import Counter
 
 import pytest
 
-from tests.simulation.cluster.world import KINDS, run_cluster
+from tests.simulation.cluster.strikes import KINDS
+from tests.simulation.cluster.world import run_cluster
 
 SEEDS = range(20)
 """Some seven seconds; thousands are for `make simulate WORLDS=cluster`."""

@@ -1,0 +1,77 @@
+"""The hosts of a cluster: three brokers, their controller, and what may befall them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from broker.replica.partition import Partition
+from protocol.errors import KafkaError
+from tests.simulation.cluster.broker import BrokerNode
+from tests.simulation.cluster.clients import Client
+from tests.simulation.cluster.controller import ControllerNode
+from tests.simulation.cluster.processes import ClusterLoop
+from tests.simulation.cluster.surroundings import NO_OPTIONS, Surroundings
+
+NODES = (1, 2, 3)
+
+
+class Hosts(Surroundings):
+    """All of them, and who may die."""
+
+    def __init__(self, loop: ClusterLoop, options: Mapping[str, str] = NO_OPTIONS) -> None:
+        super().__init__(loop, options)
+        self.controller = ControllerNode(self)
+        self.brokers = {node_id: BrokerNode(self, self.controller, node_id) for node_id in NODES}
+        self.unclean: dict[int, bool] = {}
+        """Brokers that have died and are not in sync again, each with whether it has lost its power."""
+
+    @property
+    def replicas(self) -> dict[int, list[Partition]]:
+        """Those of all brokers that serve clients, by broker."""
+        return {
+            node.node_id: [*node.server.broker.replicas]
+            for node in self.brokers.values()
+            if node.server is not None and node.is_alive
+        }
+
+    def client(self, name: str) -> Client:
+        return Client(self, {node.node_id: node.host for node in self.brokers.values()}, name)
+
+    def living(self) -> list[BrokerNode]:
+        return [node for node in self.brokers.values() if node.is_alive]
+
+    def is_back(self, node: BrokerNode) -> bool:
+        """Whether its process of now is in sync with everything."""
+        image, server = self.controller.image, node.server
+        if server is None or not node.is_alive or node.disk.crash_at is not None:
+            return False
+        registered = image.brokers.get(node.node_id)
+        if registered is None or registered.epoch != server.broker.node.broker_epoch:
+            return False
+        partitions = [partition for topic in image.topics() for partition in topic.partitions.values()]
+        return all(node.node_id in one.isr for one in partitions if node.node_id in one.replicas)
+
+    def may_die(self, node: BrokerNode, *, power: bool) -> bool:
+        """Whether nothing may be lost by it. Who dies is taken for one that has lost records (KIP-966): of those that
+        min.insync.replicas has, all but one may be so at a time. If nobody loses power, the last known leader has all
+        that it had, and any number may die."""
+        for other in list(self.unclean):
+            if self.is_back(self.brokers[other]):
+                del self.unclean[other]
+        others = [lost_power for other, lost_power in self.unclean.items() if other != node.node_id]
+        return not others if power else not any(others)
+
+    def kill(self, node: BrokerNode, *, power: bool) -> None:
+        self.history.check(self.replicas)
+        self.history.forget_replicas(node.node_id)
+        self.history.note("dies", node.node_id, power)
+        self.unclean[node.node_id] = power or self.unclean.get(node.node_id, False)
+        node.kill(power=power)
+
+    async def ask_controller(self, name: str, request: object) -> Any:
+        try:
+            return await self.controller.answer(name, (request,))
+        except KafkaError as error:
+            self.history.counts[f"{name} {error.code.name}"] += 1
+            return None

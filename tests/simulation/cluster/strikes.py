@@ -1,0 +1,90 @@
+"""The things that go wrong in a cluster, and those that mend it: each a method of its own."""
+
+from __future__ import annotations
+
+from protocol.messages.elect_leaders import ElectLeadersRequest
+from tests.simulation.cluster.controller import HOST
+from tests.simulation.cluster.hosts import Hosts
+
+
+class Strikes(Hosts):
+    """Strikes a cluster."""
+
+    async def strike(self) -> None:
+        """Something goes wrong, or is mended."""
+        kind = self.dice.choices(KINDS, WEIGHTS)[0]
+        self.history.note("strike", kind)
+        self.history.counts[kind] += 1
+        await getattr(self, f"_{kind}")()
+
+    async def _kill(self) -> None:
+        living = [node for node in self.living() if self.may_die(node, power=False)]
+        if living:
+            self.kill(self.dice.choice(living), power=False)
+
+    async def _lose_power(self) -> None:
+        living = [node for node in self.living() if self.may_die(node, power=True)]
+        if living:
+            self.kill(self.dice.choice(living), power=True)
+
+    async def _kill_in_a_call(self) -> None:
+        living = [node for node in self.living() if self.may_die(node, power=False)]
+        if living:
+            node = self.dice.choice(living)
+            self.unclean.setdefault(node.node_id, False)
+            self.history.forget_replicas(node.node_id)
+            node.disk.crash_at = node.disk.calls + self.dice.randint(1, 30)
+
+    async def _restart(self) -> None:
+        dead = [node for node in self.brokers.values() if not node.is_alive]
+        if dead:
+            node = self.dice.choice(dead)
+            self.history.forget_replicas(node.node_id)
+            node.start()
+
+    async def _bounce(self) -> None:
+        """A process that dies is back before anybody has noticed."""
+        living = [node for node in self.living() if self.may_die(node, power=False)]
+        if living:
+            node = self.dice.choice(living)
+            self.kill(node, power=self.may_die(node, power=True) and self.dice.random() < 0.5)
+            node.start()
+
+    async def _stop(self) -> None:
+        living = [node for node in self.living() if node.server is not None]
+        if living:
+            node = self.dice.choice(living)
+            self.history.forget_replicas(node.node_id)
+            self.loop.create_task(node.stop())
+
+    async def _cut(self) -> None:
+        """One host is cut off from some others, in one direction or both."""
+        hosts = [HOST, *(node.host for node in self.brokers.values())]
+        one = self.dice.choice([node.host for node in self.brokers.values()])
+        for other in self.dice.sample(hosts, self.dice.randint(1, len(hosts))):
+            if other != one:
+                self.network.cut(one, other)
+                if self.dice.random() < 0.6:
+                    self.network.cut(other, one)
+
+    async def _heal(self) -> None:
+        self.network.heal()
+
+    async def _lose_connection(self) -> None:
+        self.network.lose_one()
+
+    async def _elect(self) -> None:
+        """The preferred replicas are to lead again."""
+        request = ElectLeadersRequest(election_type=0, topic_partitions=None, timeout_ms=1_000)
+        await self.ask_controller("elect_leaders", request)
+
+    async def _kill_controller(self) -> None:
+        self.controller.process.die()
+        self.controller.start()
+
+
+KINDS = (
+    "kill", "lose_power", "kill_in_a_call", "restart", "bounce", "stop", "cut", "heal", "lose_connection", "elect",
+    "kill_controller",
+)  # fmt: skip
+WEIGHTS = (6, 6, 4, 16, 4, 4, 10, 10, 4, 6, 2)
