@@ -29,6 +29,7 @@ class Breach(Enum):
     TWICE = "a record of an idempotent producer is there twice, or out of its order"
     TWO_LEADERS = "two brokers led a partition in the same epoch"
     ISR = "a replica is in sync that is not assigned"
+    AHEAD = "a record is committed that a replica does not have, and that is in sync"
     BEYOND = "a high watermark is beyond the log's end"
     FAULT = "a fault of ours"
     STUCK = "the cluster did not come to rest"
@@ -135,12 +136,13 @@ class History:
         """Looks at the replicas of brokers that live, by broker."""
         for node_id, partitions in replicas.items():
             for partition in partitions:
+                if partition.leads:
+                    self.leads(node_id, partition)
                 if partition.truncation is None and not partition.gone:
-                    self._check_replica(node_id, partition)
+                    self.check_committed(node_id, partition)
 
-    def _check_replica(self, node_id: int, partition: Partition) -> None:
-        if partition.leads:
-            self.leads(node_id, partition)
+    def check_committed(self, node_id: int, partition: Partition) -> None:
+        """A replica has moved its high watermark, or may have: everybody has the same below it."""
         high_watermark, end = partition.high_watermark, partition.log_end_offset
         if high_watermark > end:
             self.breach(Breach.BEYOND, f"broker {node_id}, {partition.name}: {high_watermark} > {end}")
@@ -155,6 +157,22 @@ class History:
             if before != batch:
                 self.breach(Breach.DIVERGED, f"broker {node_id}, {partition.name}: offset {base}")
         self._checked[key] = high_watermark
+
+    def check_in_sync(self, node_id: int, partition: Partition, replicas: Mapping[int, Partition]) -> None:
+        """A leader has moved its high watermark: if it still leads, then each of `replicas`, by broker, that is in sync
+        for the controller has all below it."""
+        registered = self._image.partition(partition.name)
+        if registered is None or (registered.leader, registered.leader_epoch) != (node_id, partition.leader_epoch):
+            return
+        committed, high_watermark = self.committed[partition.name], partition.high_watermark
+        for other in registered.isr:
+            replica = replicas.get(other)
+            if replica is None or replica.truncation is not None or replica.gone:
+                continue
+            last = next(iter(batches(replica, high_watermark - 1, high_watermark)), None)
+            if replica.log_end_offset < high_watermark or (last and committed.get(last[0]) != last[1]):
+                what = f"{partition.name}: {high_watermark} in {node_id}, and {other} has {replica.log_end_offset}"
+                self.breach(Breach.AHEAD, what)
 
     # At the end
 

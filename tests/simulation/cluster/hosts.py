@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
+from broker.replica import following
 from broker.replica.partition import Partition
+from broker.replication import replica_fetcher
 from protocol.errors import KafkaError
 from tests.simulation.cluster.broker import BrokerNode
 from tests.simulation.cluster.clients import Client
 from tests.simulation.cluster.controller import ControllerNode
-from tests.simulation.cluster.processes import ClusterLoop
+from tests.simulation.cluster.processes import PROCESS, ClusterLoop
 from tests.simulation.cluster.surroundings import NO_OPTIONS, Surroundings
 
 NODES = (1, 2, 3)
@@ -34,6 +39,44 @@ class Hosts(Surroundings):
             for node in self.brokers.values()
             if node.server is not None and node.is_alive
         }
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Each high watermark that moves is looked at, inside of this."""
+        advance, take = Partition.advance, following.take_watermarks
+
+        def advanced(partition: Partition, now_ms: int) -> None:
+            before = partition.high_watermark
+            advance(partition, now_ms)
+            if partition.high_watermark != before:
+                self._has_advanced(partition)
+
+        def taken(partition: Partition, high_watermark: int, log_start_offset: int) -> None:
+            before = partition.high_watermark
+            take(partition, high_watermark, log_start_offset)
+            if partition.high_watermark != before:
+                self._has_advanced(partition)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Partition, "advance", advanced)
+            patch.setattr(replica_fetcher, "take_watermarks", taken)
+            yield
+
+    def _has_advanced(self, partition: Partition) -> None:
+        process = PROCESS.get()
+        node = next((node for node in self.brokers.values() if node.process is process), None)
+        if node is None or not node.is_alive:
+            return
+        self.history.check_committed(node.node_id, partition)
+        if partition.leads:
+            name = partition.name
+            others = {
+                other.node_id: replica
+                for other in self.brokers.values()
+                if other is not node and other.is_alive and other.server is not None
+                if (replica := other.server.broker.replicas.topic(name.topic).get(name.partition)) is not None
+            }
+            self.history.check_in_sync(node.node_id, partition, others)
 
     def client(self, name: str) -> Client:
         return Client(self, {node.node_id: node.host for node in self.brokers.values()}, name)

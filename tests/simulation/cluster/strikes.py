@@ -61,10 +61,11 @@ class Strikes(Hosts):
         """One host is cut off from some others, in one direction or both."""
         hosts = [HOST, *(node.host for node in self.brokers.values())]
         one = self.dice.choice([node.host for node in self.brokers.values()])
-        for other in self.dice.sample(hosts, self.dice.randint(1, len(hosts))):
+        is_alone = self.dice.random() < 0.5  # but for its clients
+        for other in hosts if is_alone else self.dice.sample(hosts, self.dice.randint(1, len(hosts))):
             if other != one:
                 self.network.cut(one, other)
-                if self.dice.random() < 0.6:
+                if is_alone or self.dice.random() < 0.6:
                     self.network.cut(other, one)
 
     async def _heal(self) -> None:

@@ -20,8 +20,8 @@ from tests.simulation.cluster.surroundings import NO_OPTIONS
 
 TOPIC = "orders"
 PARTITIONS = 2
-ROUNDS = 12
-ROUND_S = 0.8
+ROUNDS = 18
+ROUND_S = 0.6
 REST_S = 30
 """How long the cluster may take to come to rest, once faults have ended."""
 
@@ -140,7 +140,7 @@ def run_cluster(seed: int, options: Mapping[str, str] = NO_OPTIONS) -> History:
 
     async def main(loop: ClusterLoop) -> History:
         world = ClusterWorld(loop, options)
-        with listened_to(world):
+        with listened_to(world), world.watched():
             await world.run()
         return world.history
 
