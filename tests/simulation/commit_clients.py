@@ -149,7 +149,7 @@ class Clients:
                 while partition.log_end_offset == end + 1:  # noqa: ASYNC110 (nobody tells of an append)
                     await asyncio.sleep(0.001)
                 groups._give_up(0)
-                groups._follow(0)
+                groups._follow(partition)
                 await unanswered  # by whoever has the group then
                 await asyncio.sleep(0.001)
             end = partition.log_end_offset

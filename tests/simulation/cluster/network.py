@@ -33,6 +33,8 @@ class Stream(asyncio.Transport):
         self._peername = peername
         self._closing = False
         self._lost = False
+        self._dice = Random(network.dice.getrandbits(32))
+        """Its own, as a broker that stops closes its connections in no order."""
         self._arrives_s = 0.0
         self._reading = True
         self._unread: list[Callable[[], None]] = []
@@ -81,7 +83,7 @@ class Stream(asyncio.Transport):
     def post(self, arrive: Callable[[], None]) -> None:
         """Has something arrive at the other side, after all that was sent before."""
         loop, other = self._network.loop, self.other
-        self._arrives_s = max(self._arrives_s, loop.time() + self._network.delay_s())
+        self._arrives_s = max(self._arrives_s, loop.time() + self._network.delay_s(self._dice))
         link = (self.process.host, other.process.host)
         loop.call_at(
             self._arrives_s, lambda: self._network.pass_on(link, other.process, arrive), context=other.process.context
@@ -138,9 +140,10 @@ class Network:
         """True where a message of the controller is lost, or comes twice."""
         return not self.is_calm and self.dice.random() < 0.05
 
-    def delay_s(self) -> float:
-        factor = 100 if not self.is_calm and self.dice.random() < SLOW else 1
-        return factor * self.dice.expovariate(1 / DELAY_S)
+    def delay_s(self, dice: Random) -> float:
+        """Returns how long something is on its way."""
+        factor = 100 if not self.is_calm and dice.random() < SLOW else 1
+        return factor * dice.expovariate(1 / DELAY_S)
 
     # Links
 
@@ -172,7 +175,7 @@ class Network:
 
     async def passed(self, one: str, other: str) -> None:
         """Returns once a message has come from one host to the other."""
-        await asyncio.sleep(self.delay_s())
+        await asyncio.sleep(self.delay_s(self.dice))
         held = self._cut.get((one, other))
         if held is not None:
             came: asyncio.Future[None] = self.loop.create_future()
