@@ -179,11 +179,16 @@ class Assignments:
     def _partition_changed(self, change: PartitionChanged) -> None:
         topic, index, _, after = change
         partition = self.replicas.topic(topic.name).get(index)
-        if partition is None:
-            if not self.replicas.is_absent(TopicPartition(topic.name, index)):
-                self.open(topic, index, after)
-            return
-        self._assign(partition, after)
+        name = TopicPartition(topic.name, index)
+        if self.node_id not in after.replicas:
+            self._remove(name, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        elif partition is not None:
+            self._assign(partition, after)
+        elif name in self._deleting:  # it had a replica here a moment ago
+            self.replicas.set_pending(name, topic.topic_id)
+            after_truncation(self._deleting[name].truncation, partial(self._make_after, topic, index))
+        elif not self.replicas.is_absent(name):
+            self.open(topic, index, after)
 
     def _assign(self, partition: Partition, assigned: PartitionRegistration) -> None:
         """Gives the partition the role that the metadata assigns to it."""
@@ -206,12 +211,16 @@ class Assignments:
     def _deleted(self, change: TopicDeleted) -> None:
         self.new_logs.forget(change.topic.name)
         for index in change.topic.partitions:
-            name = TopicPartition(change.topic.name, index)
-            self._moves.forget(name)
-            partition = self.replicas.remove(name)
-            if partition is not None:
-                self._deleting[name] = partition
-                after_truncation(partition.truncation, partial(self._delete_log, name))
+            self._remove(TopicPartition(change.topic.name, index), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+    def _remove(self, name: TopicPartition, code: ErrorCode) -> None:
+        """Takes a partition away that was deleted, or has no replica here any more, and deletes its log; who waits for
+        it gets this error."""
+        self._moves.forget(name)
+        partition = self.replicas.remove(name, code)
+        if partition is not None:
+            self._deleting[name] = partition
+            after_truncation(partition.truncation, partial(self._delete_log, name))
 
     def _delete_log(self, name: TopicPartition) -> None:
         del self._deleting[name]

@@ -85,8 +85,9 @@ class Replicas:
         for subscriber in self._role_subscribers:
             subscriber(partition)
 
-    def remove(self, name: TopicPartition) -> Partition | None:
-        """Removes a partition that was deleted, and fails whoever waits for it."""
+    def remove(self, name: TopicPartition, code: ErrorCode = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) -> Partition | None:
+        """Removes a partition that was deleted, or has no replica here any more; whoever waits for it fails with this
+        error."""
         self._not_absent(name)
         partitions = self._partitions.get(name.topic, {})
         partition = partitions.pop(name.partition, None)
@@ -94,7 +95,7 @@ class Replicas:
         if not partitions and name.topic not in self._absent:
             self._forget(name.topic)
         if partition is not None:
-            partition.retire(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            partition.retire(code)
             self._publish_role(partition)
         return partition
 
