@@ -12,16 +12,14 @@ from collections.abc import Mapping
 from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from protocol.types import TopicPartition
 from tests.simulation.cluster.clients import consume, list_ends, produce, produce_idempotently
+from tests.simulation.cluster.courses import TOPIC, Course, by_chance
 from tests.simulation.cluster.history import Breach, History
 from tests.simulation.cluster.lines import listened_to
 from tests.simulation.cluster.processes import ClusterLoop, simulate
 from tests.simulation.cluster.strikes import Strikes
 from tests.simulation.cluster.surroundings import NO_OPTIONS
 
-TOPIC = "orders"
 PARTITIONS = 2
-ROUNDS = 18
-ROUND_S = 0.6
 REST_S = 30
 """How long the cluster may take to come to rest, once faults have ended."""
 
@@ -31,7 +29,7 @@ class ClusterWorld(Strikes):
 
     # Its course
 
-    async def run(self) -> None:
+    async def run(self, course: Course) -> None:
         """Raises nothing: `history.breaches` has what was wrong."""
         self.controller.start()
         for node in self.brokers.values():
@@ -41,9 +39,7 @@ class ClusterWorld(Strikes):
         await self._create()
         self._begin_clients()
         watching = asyncio.ensure_future(self._watch())
-        for _ in range(ROUNDS):
-            await asyncio.sleep(self.dice.expovariate(1 / ROUND_S))
-            await self.strike()
+        await course(self)
         await self._calm()
         watching.cancel()
         if await self._rests():
@@ -135,13 +131,13 @@ class ClusterWorld(Strikes):
         return "; ".join(lines)
 
 
-def run_cluster(seed: int, options: Mapping[str, str] = NO_OPTIONS) -> History:
+def run_cluster(seed: int, course: Course = by_chance, options: Mapping[str, str] = NO_OPTIONS) -> History:
     """Runs a cluster of this seed, and returns its history."""
 
     async def main(loop: ClusterLoop) -> History:
         world = ClusterWorld(loop, options)
         with listened_to(world), world.watched():
-            await world.run()
+            await world.run(course)
         return world.history
 
     return simulate(seed, main)
