@@ -165,14 +165,17 @@ class _Alteration:
         return resource
 
     def _check_broker(self, name: str) -> None:
-        """A broker's own configs are altered on the broker itself."""
+        """A broker's own configs are altered by a request to it, which it forwards to the controller."""
         digits = name[1:] if name[:1] in ("+", "-") else name
         if not digits.isdecimal():
             message = f"Node id must be an integer, but it is: {name}"
             raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-        if int(name) != self._image.controller_id:
-            message = f"Unexpected broker id, expected {self._image.controller_id}, but received {name}"
-            raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+        own_id = self._image.controller_id
+        if int(name) == own_id or int(name) in self._image.brokers:
+            return
+        if len(self._image.brokers) > 1 or own_id not in self._image.brokers:
+            raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No broker with id {name} found.")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {own_id}, but received {name}")
 
     def _refuse_loggers(self, requested: RequestedResource) -> None:
         """Loggers are a JVM's, which is not here: no name is one's (RuntimeLoggerManager)."""

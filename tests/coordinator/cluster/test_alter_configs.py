@@ -8,6 +8,7 @@ import pytest
 
 import protocol.messages.alter_configs as legacy
 import protocol.messages.incremental_alter_configs as incremental
+from coordinator.cluster.brokers.registration import register_broker
 from coordinator.cluster.configs.alter import AlterOperation, alter_configs, incremental_alter_configs
 from coordinator.cluster.configs.resource import ResourceType
 from coordinator.cluster.configs.rules import ConfigRules
@@ -207,6 +208,17 @@ def test_a_broker_looks_at_its_configs_before_the_controller_does() -> None:
 ])  # fmt: skip
 def test_a_resource_that_cannot_be_altered_is_told_why(kind: int, name: str, code: ErrorCode, message: str) -> None:
     assert alter(orders(), resource(name, (SET, "a", "b"), kind=kind)) == ([], [(code, message)])
+
+
+def test_a_controller_alters_any_broker_of_its_cluster() -> None:
+    cluster = orders()
+    second = given.registration(2, incarnation_id=b"second-inc------", log_dirs=[b"directory-two---"])
+    given.apply(cluster, register_broker(cluster, second, given.RULES).records)
+    cluster.controller_id = 100
+    change = resource("2", (SET, "num.io.threads", "2"), kind=ResourceType.BROKER)
+    assert alter(cluster, change)[1] == OK
+    unregistered = resource("7", (SET, "num.io.threads", "2"), kind=ResourceType.BROKER)
+    assert alter(cluster, unregistered) == ([], [(ErrorCode.BROKER_ID_NOT_REGISTERED, "No broker with id 7 found.")])
 
 
 def test_groups_and_client_metrics_have_configs_before_they_are_there() -> None:
