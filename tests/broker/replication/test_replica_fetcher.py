@@ -33,6 +33,7 @@ from protocol.messages.list_offsets import (
 )
 from protocol.peer_errors import PeerUnavailable
 from protocol.records.building import build
+from storage.config import LogConfig
 from tests.broker.inprocess import LONG_S, InProcess
 from tests.coordinator.replication.leading import EPOCH, data
 from tests.storage.writing import records
@@ -157,6 +158,19 @@ async def test_a_new_leader_epoch_is_fetched_in_from_then_on(tmp_path: Path) -> 
         fetch = await broker.fetched()
         assert fetch is not None
         assert (fetch.fetch_offset, fetch.current_leader_epoch) == (0, EPOCH + 1), "the answer was of another epoch"
+
+
+async def test_a_throttled_replica_pauses_once_it_has_had_more_than_it_may(tmp_path: Path) -> None:
+    async with FollowerBroker(tmp_path, SOON) as broker:
+        broker.partition.configure(LogConfig(follower_replication_throttled_replicas=("0:1",)))
+        live = broker.server.broker.live_config
+        live.layers = live.layers.changed(broker={"follower.replication.throttled.rate": "1"})
+        await broker.fetched(data(records=batch_at(0, "a"), high_watermark=9))
+        assert await broker.fetched() is None, "it is forgotten, as it is not in sync"
+        live.layers = live.layers.changed(broker={})
+        fetch = await broker.fetched()
+        assert fetch is not None
+        assert fetch.fetch_offset == 1
 
 
 async def test_a_log_that_diverges_is_cut_by_a_thread(tmp_path: Path) -> None:
