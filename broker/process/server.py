@@ -110,6 +110,8 @@ class Server:
 
     def _replicate(self) -> None:
         """Where there may be other brokers: replicas follow them, and are followed."""
+        if self._controllers:
+            self._alter = self.metadata.controller.alter_partition
         if self._alter is not None:
             from broker.process.joining import replicate
 
