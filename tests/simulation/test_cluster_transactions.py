@@ -19,12 +19,14 @@ from tests.broker.transacting import TOPIC
 from tests.simulation.cluster.history import Breach
 from tests.simulation.cluster.processes import ClusterLoop, simulate
 from tests.simulation.cluster.transactional import ClusterConsumer, ClusterProducer
-from tests.simulation.cluster.world import ClusterWorld, listened_to
+from tests.simulation.cluster.world import ClusterWorld
 from tests.simulation.transaction_clients import PARTITIONS, TIMEOUT_MS
 from tests.simulation.transaction_history import History, Kind, Outcome
 
 SEEDS = range(6)
 TRANSACTIONS = 10
+ROUNDS = 12
+ROUND_S = 0.8
 OPTIONS = {
     "transaction.state.log.num.partitions": "2",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
@@ -62,9 +64,36 @@ class TransactionWorld(ClusterWorld):
             consumer = ClusterConsumer(self, history, f"consumer{number}", committed=not number)
             self._reading.append(consumer.spawn(consumer.run()))
 
-    async def _calm(self) -> None:
-        await super()._calm()
-        await asyncio.wait(self._producing)
+    async def live(self) -> None:
+        """Everything happens, and comes to its end."""
+        self.controller.start()
+        for node in self.brokers.values():
+            node.start()
+        while not all(node.server for node in self.brokers.values()):  # noqa: ASYNC110 (they tell nobody)
+            await asyncio.sleep(0.05)
+        await self._create()
+        self._begin_clients()
+        for _ in range(ROUNDS):
+            await asyncio.sleep(self.dice.expovariate(1 / ROUND_S))
+            await self.strike()
+        await self._finish()
+        if await self._rests():
+            await self.settle()
+        else:
+            self.history.breach(Breach.STUCK, self._state())
+
+    async def _finish(self) -> None:
+        """Nothing goes wrong any more, and producers end what they have begun."""
+        self.network.is_calm = True
+        self.network.heal()
+        for node in self.brokers.values():
+            node.disk.crash_at = None
+        while not all(producing.done() for producing in self._producing):
+            for node in self.brokers.values():
+                if not node.is_alive:
+                    self.history.forget_replicas(node.node_id)
+                    node.start()
+            await asyncio.sleep(0.2)
         for producing in self._producing:
             producing.result()
         await asyncio.sleep(2 * TIMEOUT_MS / 1000 + 2)
@@ -73,8 +102,6 @@ class TransactionWorld(ClusterWorld):
 
     async def settle(self) -> None:
         """Reads all that is there at last, and looks for what hangs."""
-        if any(breach.breach is Breach.STUCK for breach in self.history.breaches):
-            return
         reader = ClusterConsumer(self, History(), "at last", committed=True, loss=0)
         self.transactions.final = await reader.spawn(reader.read_all())
         for partitions in self.replicas.values():
@@ -86,9 +113,7 @@ class TransactionWorld(ClusterWorld):
 def run_transactions(seed: int) -> TransactionWorld:
     async def main(loop: ClusterLoop) -> TransactionWorld:
         world = TransactionWorld(loop)
-        with listened_to(world):
-            await world.run()
-            await world.settle()
+        await world.live()
         return world
 
     return simulate(seed, main)
