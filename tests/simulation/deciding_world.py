@@ -1,0 +1,332 @@
+"""A controller's decisions for brokers that come, go, lose power and change their in-sync replicas, which are models.
+
+Decisions, sessions and duties are the real ones, without a disk: each step is decided and applied at once, while what
+leaders propose comes late. What must hold: whoever is elected cleanly has every committed record.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import TypeVar
+
+from coordinator.cluster.brokers import heartbeat, registration
+from coordinator.cluster.brokers.features import bootstrap_records
+from coordinator.cluster.brokers.sessions import BrokerSessions
+from coordinator.cluster.configs.rules import ConfigRules
+from coordinator.cluster.decided import Decided
+from coordinator.cluster.duties import Duties
+from coordinator.cluster.image import Image
+from coordinator.cluster.options import ClusterOptions
+from coordinator.cluster.partitions import alter_partition, reassignments
+from coordinator.cluster.topics.topic import NO_LEADER, RECOVERED, RECOVERING, PartitionRegistration
+from protocol.errors import KafkaError
+from protocol.messages.alter_partition import AlterPartitionRequest, BrokerState, PartitionData, TopicData
+from protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from protocol.types import TopicPartition
+from tests.coordinator.cluster import given
+from tests.coordinator.cluster.given import TOPIC_ID
+
+A = TypeVar("A")
+
+BROKERS = (1, 2, 3, 4)
+MIN_ISR = 2
+PLACE = TopicPartition("orders", 0)
+SESSION_MS = 900
+OPTIONS = ClusterOptions(node_id=9, has_broker=False, broker_session_timeout_ms=SESSION_MS)
+
+
+class Broker:
+    """A broker: alive or dead, with its log, which outlives its processes."""
+
+    def __init__(self, broker_id: int) -> None:
+        self.broker_id = broker_id
+        self.is_alive = False
+        self.run = 0
+        self.epoch = -1
+        self.stopped_in_order = False
+        self.is_registered = False
+        self.log: list[int] = []
+        self.lost = False
+        """Whether it has lost records since it was last seen to have what is committed."""
+
+
+class DecidingWorld:
+    """One run, which is its seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.dice = Random(seed)
+        self.now_ms = 0
+        self.image = Image("the-cluster")
+        self.rules = ConfigRules(OPTIONS.node_id)
+        self.sessions = BrokerSessions(SESSION_MS, OPTIONS.own_broker_id)
+        self.duties = Duties(OPTIONS, self.rules, self.sessions)
+        self.duties.begin(0)
+        self.brokers = {broker_id: Broker(broker_id) for broker_id in BROKERS}
+        self.fetched: dict[int, tuple[int, int]] = {}
+        """How far the leader knows a follower to be, and the epoch in which that fetched."""
+        self.committed: list[int] = []
+        self.proposals: list[AlterPartitionRequest] = []
+        """The AlterPartition that the leader waits for, if it does."""
+        self.copies: list[AlterPartitionRequest] = []
+        """Of requests that come twice."""
+        self.counts: Counter[str] = Counter()
+        self.served_epoch = -1
+        self._next_record = 0
+        given.apply(self.image, bootstrap_records())
+        for broker in self.brokers.values():
+            self.start(broker)
+            self.beat(broker)
+        replicas = (1, 2, 3)
+        topic = given.topic("orders", replicas=replicas, isr=replicas, leader=1)
+        given.apply(self.image, [*topic, given.topic_config("orders", "min.insync.replicas", str(MIN_ISR))])
+
+    @property
+    def partition(self) -> PartitionRegistration:
+        partition = self.image.partition(PLACE)
+        assert partition is not None
+        return partition
+
+    def decide(self, decision: Callable[[Image], Decided[A]]) -> A | None:
+        """Applies what is decided; None where the request is refused."""
+        before = self.partition if self.image.topic("orders") is not None else None
+        try:
+            records, response = decision(self.image)
+        except KafkaError as error:
+            self.counts[error.code.name] += 1
+            return None
+        given.apply(self.image, records)
+        if before is not None:
+            self.check(before, self.partition)
+            self.check_leader()
+        return response
+
+    # What must hold
+
+    def check(self, before: PartitionRegistration, after: PartitionRegistration) -> None:
+        self.check_lists(after)
+        if after.leader == before.leader and after.leader_epoch == before.leader_epoch:
+            return
+        assert after.leader_epoch > before.leader_epoch, "two leaders in one epoch"
+        self.fetched.clear()
+        if after.leader == NO_LEADER:
+            self.counts["offline"] += 1
+            return
+        assert self.image.brokers[after.leader].active, "a broker leads that is fenced or stops"
+        self.counts["elected"] += 1
+
+    def check_leader(self) -> None:
+        """Once in each leader epoch, as its leader begins: one that is dead by then never did."""
+        leader, partition = self.leader(), self.partition
+        if leader is None or partition.leader_epoch == self.served_epoch:
+            return
+        self.served_epoch = partition.leader_epoch
+        differing = (at for at, record in enumerate(self.committed) if leader.log[at : at + 1] != [record])
+        length = next(differing, len(self.committed))
+        if partition.leader_recovery_state == RECOVERING:
+            self.counts["unclean"] += 1
+            del self.committed[length:]
+        assert length >= len(self.committed), "a committed record is lost by a clean election"
+
+    def check_lists(self, partition: PartitionRegistration) -> None:
+        isr, elr, replicas = set(partition.isr), set(partition.elr), set(partition.replicas)
+        assert partition.leader == NO_LEADER or partition.leader in isr, "a leader is not in sync"
+        assert isr <= replicas, "one is in sync that is no replica"
+        assert elr <= replicas, "one is eligible that is no replica"
+        assert not isr & elr, "one is in sync and eligible"
+        assert not elr or len(isr) < MIN_ISR, "some are eligible though enough are in sync"
+        assert len(partition.directories) in (0, len(replicas)), "directories are of other replicas"
+        for broker_id in isr | elr:
+            broker = self.brokers[broker_id]
+            if not broker.lost and self.image.brokers.get(broker_id) is not None:
+                assert broker.log[: len(self.committed)] == self.committed, "one is in sync or eligible that is not"
+
+    # Brokers
+
+    def start(self, broker: Broker) -> None:
+        """Registers a new process, or refuses it as long as the last one may live."""
+        broker.run += not broker.is_alive
+        broker.is_alive = True
+        request = given.registration(
+            broker.broker_id,
+            incarnation_id=f"{broker.broker_id}-{broker.run}".encode().ljust(16, b"."),
+            log_dirs=[f"dir-{broker.broker_id}".encode().ljust(16, b".")],
+            previous_broker_epoch=broker.epoch if broker.stopped_in_order else -1,
+        )
+        is_live = self.sessions.is_live(self.image, broker.broker_id, self.now_ms)
+        response = self.decide(lambda image: registration.register_broker(image, request, self.rules, is_live=is_live))
+        if response is not None:
+            if broker.epoch != response.broker_epoch:
+                self.sessions.end(broker.broker_id)
+            self.sessions.registered(broker.broker_id, self.image.offset)
+            broker.epoch, broker.is_registered = response.broker_epoch, True
+            broker.stopped_in_order = False
+
+    def beat(self, broker: Broker, *, want_shut_down: bool = False) -> None:
+        request = given.heartbeat(self.image, broker.broker_id, broker_epoch=broker.epoch)
+        request.want_shut_down = want_shut_down
+        response = self.decide(
+            lambda image: heartbeat.broker_heartbeat(
+                image,
+                request,
+                self.rules,
+                self.sessions.registered_at(broker.broker_id),
+                may_stop=self.sessions.may_stop(image, broker.broker_id),
+            )
+        )
+        if response is None:
+            return
+        self.sessions.heard(broker.broker_id, broker.epoch, request.current_metadata_offset, self.now_ms)
+        state = self.image.brokers[broker.broker_id]
+        if response.should_shut_down:
+            self.counts["stopped in order"] += 1
+            self.sessions.end(broker.broker_id)
+            broker.is_alive = broker.is_registered = False
+            broker.stopped_in_order = True
+        elif state.in_controlled_shutdown and not state.fenced:
+            self.sessions.stops(broker.broker_id, self.image.offset)
+
+    def die(self, broker: Broker, *, power: bool) -> None:
+        broker.is_alive = broker.is_registered = broker.stopped_in_order = False
+        if power:
+            cut = self.dice.randint(0, len(broker.log))
+            broker.lost = broker.lost or cut < len(broker.log)
+            del broker.log[cut:]
+        self.counts["power" if power else "killed"] += 1
+
+    # Records
+
+    def leader(self) -> Broker | None:
+        broker = self.brokers.get(self.partition.leader)
+        return broker if broker is not None and broker.is_alive and broker.is_registered else None
+
+    def append(self) -> None:
+        leader = self.leader()
+        if leader is not None:
+            self._next_record += 1
+            leader.log.append(self._next_record)
+
+    def replicate(self, follower: Broker) -> None:
+        """A fetch of all that the leader has: what is known of the follower by the next one is where it is now."""
+        leader = self.leader()
+        if leader is None or leader is follower or not (follower.is_alive and follower.is_registered):
+            return
+        follower.log = list(leader.log)
+        follower.lost = False
+        self.fetched[follower.broker_id] = (len(leader.log), follower.epoch)
+        self.commit()
+
+    def commit(self) -> None:
+        leader, isr = self.leader(), self.partition.isr
+        if leader is None or len(isr) < MIN_ISR or leader.lost:
+            return
+        maximal = {*isr, *self.pending()} - {leader.broker_id}
+        ends = [len(leader.log), *(self.fetched.get(one, (0, 0))[0] for one in maximal)]
+        if min(ends) > len(self.committed):
+            self.committed = leader.log[: min(ends)]
+            self.counts["committed"] += 1
+
+    def pending(self) -> list[int]:
+        """Those that may be in sync by now, as far as the leader knows."""
+        partitions = [proposal.topics[0].partitions[0] for proposal in self.proposals]
+        return [state.broker_id for data in partitions for state in data.new_isr_with_epochs]
+
+    def propose(self) -> None:
+        """The leader would have some of those in sync that it knows to have all that is committed."""
+        leader, partition = self.leader(), self.partition
+        if leader is None or self.proposals:
+            return
+        caught_up = [
+            one for one, (end, _) in self.fetched.items() if end >= len(self.committed) and one in partition.replicas
+        ]
+        isr = [one for one in caught_up if one != leader.broker_id and self.dice.random() < 0.7]
+        states = [BrokerState(broker_id=one, broker_epoch=self.fetched[one][1]) for one in isr]
+        states.append(BrokerState(broker_id=leader.broker_id, broker_epoch=leader.epoch))
+        if partition.leader_recovery_state == RECOVERING:
+            states = states[-1:]
+        data = PartitionData(
+            partition_index=0,
+            leader_epoch=partition.leader_epoch,
+            new_isr_with_epochs=states,
+            leader_recovery_state=RECOVERED,
+            partition_epoch=partition.partition_epoch,
+        )
+        topic = TopicData(topic_id=TOPIC_ID, partitions=[data])
+        request = AlterPartitionRequest(broker_id=leader.broker_id, broker_epoch=leader.epoch, topics=[topic])
+        self.proposals.append(request)
+
+    def deliver(self) -> None:
+        """Has a proposal come to the controller, late, never, or once more when all is different."""
+        if self.copies and self.dice.random() < 0.3:
+            self.ask(self.copies.pop(self.dice.randrange(len(self.copies))))
+        elif self.proposals:
+            proposal = self.proposals.pop()
+            if self.dice.random() < 0.3:
+                self.copies.append(proposal)
+            if self.dice.random() < 0.9:
+                self.ask(proposal)
+
+    def ask(self, proposal: AlterPartitionRequest) -> None:
+        response = self.decide(lambda image: alter_partition.alter_partition(image, proposal, self.rules))
+        if response is not None:
+            code = response.topics[0].partitions[0].error_code
+            self.counts[f"isr {code}"] += 1
+
+    def reassign(self) -> None:
+        target: Sequence[int] | None = self.dice.sample(BROKERS, self.dice.choice([2, 3]))
+        if self.partition.reassigning and self.dice.random() < 0.3:
+            target = None
+        one = ReassignablePartition(partition_index=0, replicas=None if target is None else list(target))
+        topic = ReassignableTopic(name="orders", partitions=[one])
+        request = AlterPartitionReassignmentsRequest(timeout_ms=1, topics=[topic])
+        self.decide(lambda image: reassignments.alter_partition_reassignments(image, request, self.rules))
+
+    # Steps
+
+    def run(self, steps: int) -> None:
+        for _ in range(steps):
+            self.step()
+
+    def step(self) -> None:
+        broker = self.brokers[self.dice.choice(BROKERS)]
+        chance = self.dice.random()
+        if chance < 0.45:
+            self.append() if chance < 0.15 else self.replicate(broker)
+        elif chance < 0.6:
+            self.deliver() if self.proposals else self.propose()
+        elif chance < 0.75:
+            self.pass_time(self.dice.choice([10, 100, 300]))
+        elif chance < 0.76:
+            self.reassign()
+        elif broker.is_alive:
+            if not broker.is_registered:
+                self.start(broker)
+            elif chance < 0.79:
+                self.die(broker, power=self.dice.random() < 0.5)
+            else:
+                self.beat(broker, want_shut_down=chance < 0.82)
+        elif chance < 0.9:
+            self.start(broker)
+
+    def pass_time(self, by_ms: int) -> None:
+        """Time passes; brokers that live send their heartbeats, unless they are slow."""
+        self.now_ms += by_ms
+        for broker in self.brokers.values():
+            if broker.is_alive and broker.is_registered and self.dice.random() < 0.8:
+                self.beat(broker)
+        while (duty := self.duties.due(self.image, self.now_ms)) is not None:
+            work = self.decide(lambda image, duty=duty: duty.decide(image, self.now_ms))  # type: ignore[misc]
+            self.duties.done(duty, self.now_ms, more=bool(work))
+            self.counts[duty.name] += 1
+
+
+def simulate(seed: int, steps: int) -> DecidingWorld:
+    """Simulates so many steps, and returns the world."""
+    world = DecidingWorld(seed)
+    world.run(steps)
+    return world
