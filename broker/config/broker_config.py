@@ -9,10 +9,11 @@ from typing import ClassVar, Final, Self
 
 from broker.config.controller import ControllerOptions
 from broker.config.groups import GroupOptions
-from broker.config.listeners import ListenerAddress, parse_listeners, protocol_map
+from broker.config.listeners import ListenerAddress, metrics_address, parse_listeners, protocol_map
 from broker.config.logs import LogOptions
 from broker.config.network import NetworkOptions, limits_by_host
 from broker.config.node import NodeOptions
+from broker.config.observability import ObservabilityOptions
 from broker.config.quorum import ControllerAddress, QuorumOptions, controllers
 from broker.config.replication import RACK_AWARE, ReplicationOptions
 from broker.config.share import ShareOptions
@@ -39,6 +40,7 @@ class BrokerConfig(
     StreamsOptions,
     ShareOptions,
     TransactionOptions,
+    ObservabilityOptions,
 ):
     """The broker's options. `BrokerConfig()` listens on 127.0.0.1:9092 and keeps its data in ./data."""
 
@@ -71,10 +73,9 @@ class BrokerConfig(
     """max.connections.per.ip.overrides, by host."""
     request_memory_bytes: int
     """queued.max.request.bytes, or the largest request if that is more."""
-    request_memory_bytes_per_ip: int
-    """The part of request_memory_bytes that one address may hold."""
-    topic_defaults: LogConfig
-    """The configs of a topic that sets none of its own."""
+    request_memory_bytes_per_ip: int  # the part of request_memory_bytes that one address may hold
+    metrics_address: tuple[str, int] | None  # host and port of odradek.metrics.listener, where it is set
+    topic_defaults: LogConfig  # the configs of a topic that sets none of its own
 
     @classmethod
     def build(
@@ -102,6 +103,7 @@ class BrokerConfig(
             "has_remote_controllers": set(self.process_roles) == {"broker"},
             "is_broker": "broker" in self.process_roles,
             "controllers": controllers(self.controller_quorum_voters, self.controller_quorum_bootstrap_servers),
+            "metrics_address": metrics_address(self.odradek_metrics_listener),
             **_request_memory(self),
             **_addresses(self),
         }

@@ -55,3 +55,15 @@ def _parse(option: str, text: str, protocols: Mapping[str, str]) -> ListenerAddr
     if name not in protocols:
         raise ConfigError(f"{option}: listener {name} has no protocol in listener.security.protocol.map", name=option)
     return ListenerAddress(name, host.removeprefix("[").removesuffix("]"), number, protocols[name])
+
+
+def metrics_address(text: str | None) -> tuple[str, int] | None:
+    """Returns host and port of odradek.metrics.listener, None where it is not set. Raises ConfigError."""
+    if not text:
+        return None
+    host, colon, port = text.rpartition(":")
+    number = int(port) if port.isascii() and port.isdecimal() else 1 << 16
+    if not colon or number >= 1 << 16 or "/" in host:
+        name = "odradek.metrics.listener"
+        raise ConfigError(f"{name}: {text!r} is not host:port, such as 127.0.0.1:9404", name=name)
+    return host.removeprefix("[").removesuffix("]"), number

@@ -64,6 +64,15 @@ class Cleaner:
         self._rested_s = 0.0
         self._manager: asyncio.Task[None] | None = None
 
+    @property
+    def at_work(self) -> int:
+        """Logs that are being cleaned."""
+        return len(self._busy)
+
+    def count_uncleanable(self, directory: str) -> int:
+        """Returns how many logs of a directory are left alone."""
+        return sum(uncleanable.log.log_dir == directory for uncleanable in self.uncleanable.values())
+
     def start(self) -> None:
         if self._config.effective.log_cleaner_enable and self._config.effective.log_cleaner_threads:
             self._manager = asyncio.create_task(self._manage(), name="cleaner")

@@ -32,6 +32,7 @@ class ClientConnection:
     __slots__ = (
         "_client_id",
         "_raw_client_id",
+        "begun_ns",
         "client_software",
         "closed",
         "finish",
@@ -55,6 +56,8 @@ class ClientConnection:
         """Name and version, as ApiVersions has them."""
         self.received_ns = 0
         """The time at which the last bytes were received, by the monotonic clock."""
+        self.begun_ns = 0
+        """The time at which the last request was begun that had waited behind others."""
         self.closed = False
         self.on_close: list[Callable[[ClientConnection], None]] = []
         """Called when the connection is closed."""
@@ -71,7 +74,10 @@ class ClientConnection:
 class Context:
     """The context of one request, made before its body is parsed; in `Call`, and in every short cut."""
 
-    __slots__ = ("client_id", "connection", "correlation_id", "key", "size_bytes", "started_ns", "version")
+    __slots__ = (
+        "client_id", "connection", "correlation_id", "counted_as", "key", "parked_ns", "size_bytes", "started_ns",
+        "version",
+    )  # fmt: skip
 
     def __init__(
         self, connection: ClientConnection, key: int, version: int, correlation_id: int, client_id: str | None,
@@ -80,6 +86,8 @@ class Context:
         self.connection = connection
         self.key = key
         """The API key."""
+        self.counted_as = key
+        """The API key under which it is counted; a Fetch of another broker's has another."""
         self.version = version
         self.correlation_id = correlation_id
         self.client_id = client_id
@@ -87,6 +95,8 @@ class Context:
         """The size of the request's frame."""
         self.started_ns = connection.received_ns
         """The time at which its bytes were received, by the monotonic clock; requests of one read share it."""
+        self.parked_ns = 0
+        """The time at which its handler began to wait; 0 where it did not."""
 
     @property
     def principal(self) -> Principal:

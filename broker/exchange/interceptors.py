@@ -1,7 +1,8 @@
 """The one place that every answer passes before it is sent: of a short cut, a handler, a parked request, or an error.
 
-Interceptors count, time, throttle or log requests here: each sees every answer once, with its request's context. A
-request whose connection breaks off has no answer, and passes none of them.
+Requests are counted and timed here, without a call that compiled code could not see through. Interceptors throttle or
+log them: each sees every answer once, with its request's context. A request whose connection breaks off has no answer,
+and passes none of them.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from broker.exchange.context import AnswerBuffers, Context
+from broker.exchange.request_times import RequestTimes
 
 Interceptor: TypeAlias = Callable[[Context, AnswerBuffers], AnswerBuffers]
 """(context, answer) → the answer that is sent in its place; nearly always the same."""
@@ -18,9 +20,10 @@ Interceptor: TypeAlias = Callable[[Context, AnswerBuffers], AnswerBuffers]
 class Interceptors:
     """The interceptors of a broker's answers, in the order in which they are called."""
 
-    __slots__ = ("_interceptors",)
+    __slots__ = ("_interceptors", "times")
 
-    def __init__(self) -> None:
+    def __init__(self, times: RequestTimes) -> None:
+        self.times = times
         self._interceptors: tuple[Interceptor, ...] = ()
 
     def add(self, interceptor: Interceptor) -> None:
@@ -29,6 +32,7 @@ class Interceptors:
 
     def finish(self, context: Context, answer: AnswerBuffers) -> AnswerBuffers:
         """Returns the answer to send, as the interceptors have it."""
+        self.times.answered(context)
         for interceptor in self._interceptors:
             answer = interceptor(context, answer)
         return answer

@@ -236,7 +236,8 @@ def is_slow(partition: Partition, acks: int) -> bool:
 
 
 def refuse(version: int, index: int, error: KafkaError, partition: Partition, answer: BytesWriter) -> None:
-    """Writes a partition's answer with its error, encoded as by the handler."""
+    """Writes a partition's answer with its error, encoded as by the handler, and counts it."""
+    partition.traffic.append_failed(error.code)
     parts: list[Buffer] = []
     part_encoder(ProduceResponse, PartitionProduceResponse, version)(
         failed_partition(index, error, partition), parts.append

@@ -12,6 +12,7 @@ from broker.clock import NS_PER_MS
 from broker.exchange.context import Context
 from broker.exchange.eager import Waiting, begin
 from broker.exchange.pending import ParkedCall
+from broker.exchange.request_times import FETCH_FOLLOWER
 from broker.fetch import writing
 from broker.fetch.fetches import Fetches
 from broker.fetch.gathered import Gathered
@@ -75,6 +76,8 @@ class Fetch:
 
     def answer(self, gathered: Gathered) -> list[Buffer] | FetchResponse:
         """Returns the answer with what was gathered. The session counts it as reported from here on."""
+        if gathered.size_bytes:
+            self._count_bytes(gathered)
         answers = missing_last(gathered.partitions) if gathered.has_missing else gathered.partitions
         if self.request.replica is not None:
             self.request.replica.note_throttled(answers)
@@ -83,6 +86,16 @@ class Fetch:
         answer = self.encode(gathered, self.session.session_id, changes(self.session, answers, self.is_full))
         gathered.release()
         return answer
+
+    def _count_bytes(self, gathered: Gathered) -> None:
+        is_replication = self.request.replica is not None
+        for fetched in gathered.partitions:
+            if fetched.replica is not None:
+                traffic = fetched.replica.traffic
+                if is_replication:
+                    traffic.replication_bytes_out += len(fetched.records)
+                else:
+                    traffic.bytes_out += len(fetched.records)
 
     def encode(
         self, gathered: Gathered, session_id: int, answers: list[FetchedPartition]
@@ -100,6 +113,8 @@ def accept(fetches: Fetches, context: Context, request: ParsedFetch) -> Fetch:
     makes the client begin a new one: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH,
     FETCH_SESSION_TOPIC_ID_ERROR."""
     named, epoch = request.named, request.session_epoch
+    if request.replica is not None:
+        context.counted_as = FETCH_FOLLOWER
     session: FetchSession | None = None
     if epoch != INITIAL_EPOCH and epoch != FINAL_EPOCH:
         session = fetches.sessions.resume(request, fetches.clock.now_ms())

@@ -40,6 +40,8 @@ def gather(replicas: Replicas, request: ParsedFetch, partitions: list[FetchedPar
                 continue
         except KafkaError as error:
             fetched.fail(error)
+            if fetched.name is not None:
+                replicas.traffic.read_failed(fetched.name.topic, error.code)
         gathered.note(fetched)
     if request.replica is not None:
         request.replica.is_noted = True
@@ -84,6 +86,7 @@ def read(
 ) -> None:
     """Reads the partition's offsets and records into `fetched`. Raises OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR."""
     isolation_level = request.isolation_level
+    partition.traffic.reads += 1
     partition.update_snapshot(fetched, isolation_level)
     if isolation_level == READ_COMMITTED:
         fetched.aborted = ()

@@ -332,6 +332,7 @@ def produce_partition(
     try:
         appended = partition.append(records, now_ms, guard=guard, for_all=for_all, settled=settled)
     except KafkaError as error:
+        partition.traffic.append_failed(error.code)
         return failed_partition(data.index, error, partition)
     answer = PartitionProduceResponse(
         index=data.index,

@@ -363,6 +363,7 @@ class ServerConnection(ClientConnection):
                 return
             number += 1
             frame = queue.popleft()
+            self.begun_ns = self.listener.clock.monotonic_ns()
             self._queued_bytes -= len(frame)
             self._answer((frame,))
         if self._waits & NO_ANSWERS:

@@ -38,6 +38,7 @@ from storage.open_files import OpenFiles
 
 if TYPE_CHECKING:
     from broker.metadata.leading_quorum import LeadingQuorum
+    from broker.metrics.endpoint import MetricsEndpoint
     from broker.process.joining import Replication
     from broker.replica.alter_partition import AlterPartition
 
@@ -80,6 +81,8 @@ class Server:
         """The sockets of the controller in this process."""
         self._alter: AlterPartition | None = None
         self._replication: Replication | None = None
+        self.metrics: MetricsEndpoint | None = None
+        self._started_ms = self._clock.now_ms()
 
     async def start(self) -> None:
         """Binds sockets first, so that a port in use costs nothing, and serves them last. In between, as Apache Kafka
@@ -87,6 +90,7 @@ class Server:
         them, and only then has the broker unfenced, by which it comes to lead."""
         bound = bind_all(self.config.bound_listeners, self.config)
         self._controllers = bind_all(self.config.bound_controllers, self.config)
+        await self._serve_health()
         self.advertised = [listener for _, listener in bound]
         apis = await self._join() if self.config.has_remote_controllers else await self._lead()
         self.broker = Broker(
@@ -104,9 +108,32 @@ class Server:
         self.housekeeping = Housekeeping(self.broker, self._workers, self.listeners, failures)
         self.housekeeping.start()
         await self._listening.open(bound, Dispatcher(self.broker, FAST))
+        self._serve_metrics()
         gc.freeze()  # the objects of now stay: no collection has to traverse them
         gc.set_threshold(OBJECTS_PER_COLLECTION)
         gc.enable()
+
+    async def _serve_health(self) -> None:
+        if self.config.metrics_address is not None:
+            from broker.process.metrics import listen  # few tests and no embedded broker need it
+
+            self.metrics = await listen(self.config.metrics_address, self._clock)
+
+    def _serve_metrics(self) -> None:
+        if self.metrics is not None:
+            from broker.process.metrics import attach
+
+            isr_manager = None if self._replication is None else self._replication.isr_manager
+            attach(
+                self.metrics,
+                self.broker,
+                self.listeners,
+                self.metadata.metadata_log,
+                self.housekeeping,
+                isr_manager,
+                self._disk,
+                self._started_ms,
+            )
 
     def _replicate(self) -> None:
         """Where there may be other brokers: replicas follow them, and are followed."""
@@ -265,4 +292,6 @@ class Server:
             log.error("the metadata log was not closed in order", reason=str(error))
         self._metadata_worker.close()
         self.logs.close(self._clock.now_ms(), self.metadata.node.broker_epoch)
+        if self.metrics is not None:
+            self.metrics.close()
         log.info("stopped")

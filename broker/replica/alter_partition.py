@@ -15,6 +15,7 @@ from broker.peers.backoff import Backoff
 from broker.peers.waiting import pause
 from broker.replica.isr import Isr
 from broker.replica.isr_changes import (
+    CommittedIsr,
     IsrChange,
     IsrChanges,
     Verdict,
@@ -56,6 +57,12 @@ class AlterPartitionManager:
         self._alter = alter
         self._clock = clock
         self._draw = draw
+        self.shrinks = 0
+        """Changes that were made by which a follower left, since the start."""
+        self.expands = 0
+        """Likewise those by which one joined."""
+        self.failed = 0
+        """Changes that were refused."""
         self._changes = IsrChanges(broker_id)
         self._sending: asyncio.Task[None] | None = None
 
@@ -107,10 +114,20 @@ class AlterPartitionManager:
             log.warning("no change of in-sync replicas was taken", reason=f"{error.code.name}: {error.message}")
             return False
         verdicts = self._changes.answered(response)
+        for change, verdict in verdicts:
+            self._count(change, verdict)
         again = [change for change, verdict in verdicts if self._is_open_after(change, verdict)]
         for change in again:
             self._changes.add(change)
         return not again and len(verdicts) == sum(len(topic.partitions) for topic in request.topics)
+
+    def _count(self, change: IsrChange, verdict: Verdict) -> None:
+        if not isinstance(verdict, CommittedIsr):
+            self.failed += 1
+        elif change.expands:
+            self.expands += 1
+        else:
+            self.shrinks += 1
 
     def _is_open_after(self, change: IsrChange, verdict: Verdict) -> bool:
         """Gives the leader what was decided; True where it waits for the same change on, and may ask again."""

@@ -41,6 +41,7 @@ def append_as_follower(
         if first.base_offset < end <= first.last_offset and (start == end or first.base_offset < leader_log_start):
             raise BeginsInBatch(partition, first.base_offset)
     log.append(records, leader_epoch=leader_epoch, now_ms=now_ms, origin=Origin.REPLICATION)
+    partition.traffic.replication_bytes_in += len(records)
     return log.log_end_offset - end
 
 

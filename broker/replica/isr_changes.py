@@ -55,6 +55,8 @@ class IsrChange(NamedTuple):
     leader_epoch: int
     partition_epoch: int
     replicas: tuple[InSyncReplica, ...]
+    expands: bool = False
+    """True when a follower joins, False when one leaves."""
 
     @property
     def broker_ids(self) -> frozenset[int]:
@@ -83,7 +85,9 @@ def proposed_change(name: TopicPartition, topic_id: Uuid, role: Leading, isr: Is
         )
         for broker_id in sorted(isr.proposed)
     )
-    return IsrChange(name, topic_id, role.epoch, role.partition_epoch, replicas)
+    return IsrChange(
+        name, topic_id, role.epoch, role.partition_epoch, replicas, expands=len(isr.proposed) > len(isr.committed)
+    )
 
 
 def is_pending(role: Role, change: IsrChange) -> bool:

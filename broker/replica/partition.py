@@ -18,8 +18,9 @@ from broker.disks.work import DiskWork
 from broker.replica.isr import NO_OTHERS, Isr, IsrRules, committed_offset
 from broker.replica.replica import Replica
 from broker.replica.roles import NO_EPOCH, UNASSIGNED, Following, LeaderMoved, Leading, Role
+from broker.replica.traffic import TopicTraffic
 from broker.replica.truncation import Truncation
-from broker.replica.waiter import Waiter
+from broker.replica.waiter import Waiter, settle
 from coordinator.cluster.topics import names
 from protocol.errors import ErrorCode, KafkaError
 from protocol.types import TopicPartition, Uuid
@@ -61,6 +62,7 @@ class Partition(Replica):
         "role",
         "rules",
         "tenure",
+        "traffic",
         "truncation",
         "waiters",
     )
@@ -83,6 +85,8 @@ class Partition(Replica):
         """The error that answers requests for a retired replica; NONE while it is in use."""
         self.tenure = 0
         """Counts how often another broker took over, or the replica was retired: earlier appends may be lost."""
+        self.traffic = TopicTraffic()
+        """The counts of its topic, once it is among the replicas."""
         self.truncation: Truncation | None = None
         """Set while a thread truncates the log."""
         self.waiters: dict[Waiter, None] = {}
@@ -245,6 +249,7 @@ class Partition(Replica):
         appended = log.append(
             records, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin, guard=guard, settled=settled
         )
+        self.traffic.appended(appended.base_offset, appended.last_offset, len(records))
         log.update_high_watermark(log.log_end_offset)
         if self.waiters:
             held_back = log.first_unstable_offset is not None
@@ -271,6 +276,7 @@ class Partition(Replica):
         appended = log.append(
             records, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin, guard=guard, settled=settled
         )
+        self.traffic.appended(appended.base_offset, appended.last_offset, len(records))
         self._appended(len(records), now_ms)
         return appended
 
@@ -353,7 +359,7 @@ class Partition(Replica):
         if offset <= self.log.high_watermark:
             return
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.when_committed(offset, partial(_tell, done))
+        self.when_committed(offset, partial(settle, done))
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 await done
@@ -389,12 +395,3 @@ class Partition(Replica):
         """Wakes all waiters after something other than an append."""
         for waiter in (*self.waiters, *self.append_waiters):
             waiter.wake()
-
-
-def _tell(done: asyncio.Future[None], error: KafkaError | None) -> None:
-    if done.done():
-        return
-    if error is None:
-        done.set_result(None)
-    else:
-        done.set_exception(error)

@@ -82,6 +82,11 @@ class Replica:
         return self.log.log_end_offset
 
     @property
+    def size_bytes(self) -> int:
+        """The size of the log's batches."""
+        return self.log.size_bytes
+
+    @property
     def log_dir(self) -> str:
         """The directory of log.dirs that has the replica."""
         return self.log.log_dir

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 from broker.replica.partition import Partition
 from broker.replica.roles import NO_EPOCH, LeaderMoved
+from broker.replica.traffic import Traffic
 from coordinator.cluster.image import Image
 from coordinator.cluster.topics import names
 from coordinator.cluster.topics.topic import NO_LEADER
@@ -35,6 +36,7 @@ class Replicas:
         """Partitions that have no log here, yet or any more, with the error that answers their requests."""
         self._subscribers: list[Callable[[Partition], None]] = []
         self._role_subscribers: list[Callable[[Partition], None]] = []
+        self.traffic = Traffic()
         self.by_key: dict[bytes, dict[int, Partition]] = {}
         """The partitions that this broker leads, of topics that clients write to: by topic id, and by topic name as
         `compact` encodes it. Requests for others leave the short cuts."""
@@ -56,6 +58,7 @@ class Replicas:
         self._not_absent(partition.name)
         self._of(partition.name.topic, partition.topic_id)[partition.name.partition] = partition
         partition.on_role = self._role_changed
+        partition.traffic = self.traffic.topic(partition.name.topic)
         self._role_changed(partition)
         for subscriber in self._subscribers:
             subscriber(partition)
@@ -102,6 +105,7 @@ class Replicas:
     def _forget(self, topic: str) -> None:
         self._partitions.pop(topic, None)
         self._led.pop(topic, None)
+        self.traffic.forget(topic)
         self.by_key.pop(compact(topic), None)
         for topic_id in [topic_id for topic_id, name in self._names.items() if name == topic]:
             del self._names[topic_id]
@@ -145,6 +149,16 @@ class Replicas:
             return name
         elsewhere = self._image.topic_by_id(topic_id)
         return None if elsewhere is None else elsewhere.name
+
+    def count_offline(self) -> int:
+        """Returns how many partitions are here whose log's directory has failed."""
+        return sum(
+            code is ErrorCode.KAFKA_STORAGE_ERROR for absent in self._absent.values() for code in absent.values()
+        )
+
+    def topic_names(self) -> list[str]:
+        """Returns the topics of which partitions are here."""
+        return list(self._partitions)
 
     def topic(self, topic: str) -> dict[int, Partition]:
         """Returns the partitions of a topic that are here, by number."""

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from librt.strings import read_i16_be, read_i32_be
 
+from broker.clock import Clock
 from broker.exchange.authorisation import CLUSTER_NAME, Requirement
 from broker.exchange.bounded_answer import SMALL_REQUEST_BYTES, BoundedAnswer
 from broker.exchange.context import ClientConnection, Context
@@ -72,6 +73,7 @@ class Route:
     __slots__ = (
         "api",
         "bounded_decoders",
+        "clock",
         "decoders",
         "encoders",
         "fast",
@@ -85,8 +87,9 @@ class Route:
         "of_cluster",
     )
 
-    def __init__(self, api: Api, fast: tuple[Fast, int] | None, faults: LogLimiter) -> None:
+    def __init__(self, api: Api, fast: tuple[Fast, int] | None, faults: LogLimiter, clock: Clock) -> None:
         self.api = api
+        self.clock = clock
         self.faults = faults
         self.key = api.key
         self.handle = api.handle
@@ -228,7 +231,7 @@ class Dispatcher:
         api = self.host.apis.find(key)
         if api is None:
             return None
-        route = self.routes[key] = Route(api, self._fast.get(api.key), self.host.faults)
+        route = self.routes[key] = Route(api, self._fast.get(api.key), self.host.faults, self.host.clock)
         return route
 
     def handle(self, route: Route, context: Context, position: int, frame: memoryview) -> Answer:
@@ -273,11 +276,14 @@ def as_answer(route: Route, context: Context, response: object) -> Answer:
     if isinstance(response, list):
         return context.finish(response)
     if isinstance(response, ParkedCall):
+        context.parked_ns = route.clock.monotonic_ns()
         response.bind(route)
         return response
     if isinstance(response, Waiting):
+        context.parked_ns = route.clock.monotonic_ns()
         return Running(answer_later(route, context, response))
     if isinstance(response, Running):
+        context.parked_ns = route.clock.monotonic_ns()
         return response
     return context.finish(None if response is None else route.encode(context, response))
 

@@ -15,6 +15,7 @@ from broker.exchange.context import ClientConnection
 from broker.exchange.interceptors import Interceptors
 from broker.exchange.log_limiter import LogLimiter
 from broker.exchange.pending import Answer
+from broker.exchange.request_times import RequestTimes
 from broker.metadata.opening import ClusterPart
 from broker.replica.new_logs import NewLogs
 from broker.replica.topics import TopicCreator
@@ -53,7 +54,7 @@ class Host:
         self.api_versions: dict[int, tuple[int, bytes]] = {}
         """The body of ApiVersions' response by version, each with the offset of the metadata that it was made of."""
         self.authorizer: Authorizer = AllowEveryone()
-        self.interceptors = Interceptors()
+        self.interceptors = Interceptors(RequestTimes(clock))
         """Every answer passes through these once."""
         self.faults = LogLimiter()
         """Limits the log lines about requests that met a fault of ours."""

@@ -128,6 +128,7 @@ class ShareFetching:
         candidates: list[Candidate] = []
         for partition_id, share, offset in ready:
             try:
+                share.partition.traffic.reads += 1
                 snapshot = share.partition.snapshot(self._limits.isolation_level)
                 records = share.partition.read(snapshot, offset, self._limits.max_bytes // len(ready), True)
             except KafkaError as error:
@@ -158,6 +159,7 @@ class ShareFetching:
             return PartitionAnswer(), 0
         cover = reading.covering if scanner is None else reading.sparse
         records = cover(view, batches, acquired)
+        hosted.partition.traffic.bytes_out += len(records)
         return PartitionAnswer(records, acquired), sum(acquired_range.size for acquired_range in acquired)
 
     @property

@@ -96,6 +96,10 @@ class ShareGroups:
         """Returns the share partition; None where it is not loaded."""
         return self._hosted.get(ShareKey(group_id, *named))
 
+    def at_work(self) -> list[tuple[ShareKey, Hosted]]:
+        """Returns the share partitions that are loaded."""
+        return [(key, hosted) for key, hosted in self._hosted.items() if hosted.engine.is_active]
+
     def hosted(self, group_id: str, named: PartitionId) -> Hosted:
         """Returns the share partition, which may still be loading. Raises as `partition`."""
         key = ShareKey(group_id, *named)

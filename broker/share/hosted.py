@@ -175,6 +175,12 @@ class Hosted:
         """Scans records, if the group has them held back by their time or their key."""
         return None if self.engine.holdback is None else self._scanner
 
+    @property
+    def lag(self) -> int:
+        """The committed records whose delivery is not complete (KIP-1226)."""
+        engine = self.engine
+        return max(self.partition.high_watermark - engine.start_offset - engine.delivery_complete_count, 0)
+
     def wake(self) -> None:
         """Wakes all fetches that wait for records."""
         self.queue.wake_all()

@@ -58,6 +58,11 @@ class Group(Protocol):
         """Whether it has no members."""
         ...
 
+    @property
+    def member_count(self) -> int:
+        """How many members it has, without those that are about to join."""
+        ...
+
     def has_member(self, member_id: str) -> bool: ...
 
     def is_subscribed_to(self, topic: str) -> bool:

@@ -34,6 +34,10 @@ class ClassicGroup(Rendezvous):
         return GroupType.CLASSIC
 
     @property
+    def member_count(self) -> int:
+        return len(self.members)
+
+    @property
     def is_empty(self) -> bool:
         return self.state is EMPTY
 

@@ -54,6 +54,10 @@ class ModernGroup(Group, Generic[M]):
         """Of the moment: no record has it."""
 
     @property
+    def member_count(self) -> int:
+        return len(self.members)
+
+    @property
     def is_empty(self) -> bool:
         return not self.members
 

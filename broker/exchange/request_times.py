@@ -1,0 +1,127 @@
+"""How many requests of each API were answered, and how long a sample of them took.
+
+Each request is counted, which is an addition. So many of them are timed that the newest SAMPLES of a busy API are those
+of half a minute. Source: kafka.network.RequestChannel.Metrics, whose histograms are samples too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker.clock import NS_PER_MS, Clock
+from protocol.api_key import ApiKey
+
+if TYPE_CHECKING:
+    from broker.exchange.context import Context
+
+FETCH_FOLLOWER: Final = max(ApiKey) + 1
+"""Stands for the API key of a Fetch by which another broker follows: Kafka tells the two apart."""
+
+SAMPLES: Final = 1024
+"""The requests of an API whose times are remembered; Kafka's histograms have as many."""
+
+SOON_NS: Final = 16 * NS_PER_MS
+LATE_NS: Final = 64 * NS_PER_MS
+"""Two samples that are closer than the one halve their number, two that are further apart than the other double it:
+SAMPLES of them are then half a minute."""
+
+OVERDUE_NS: Final = 250 * NS_PER_MS
+"""After so long the next request is timed in any case: an API that was busy may not be any more."""
+
+MAX_STRIDE: Final = 4096
+
+
+class TimePart:
+    """Where the time of an API's timed requests went, in nanoseconds: one value of each sample."""
+
+    __slots__ = ("values",)
+
+    def __init__(self) -> None:
+        self.values: list[int] = []
+
+    def put(self, position: int, value: int) -> None:
+        if position == len(self.values):
+            self.values.append(value)
+        else:
+            self.values[position] = value
+
+
+class ApiTimes:
+    """The timed requests of one API, the newest SAMPLES."""
+
+    __slots__ = ("_countdown", "_due_ns", "_last_ns", "_position", "_stride", "local", "queue", "remote", "total")
+
+    def __init__(self) -> None:
+        self._stride = 1
+        """One in so many requests is timed."""
+        self._countdown = 1
+        self._last_ns = 0
+        self._due_ns = 0
+        self._position = 0
+        self.total = TimePart()
+        """From the bytes on the socket to the answer."""
+        self.queue = TimePart()
+        """Behind other requests of the connection, whose answers go out first."""
+        self.local = TimePart()
+        """At work on it."""
+        self.remote = TimePart()
+        """Waiting: for other replicas, for records, for a coordinator's write, for other members."""
+
+    def is_due(self, started_ns: int) -> bool:
+        """True when a request that has started then is to be timed."""
+        self._countdown -= 1
+        return self._countdown <= 0 or started_ns >= self._due_ns
+
+    def add(self, context: Context, now_ns: int) -> None:
+        """Remembers the times of a request that is answered now."""
+        since_ns = now_ns - self._last_ns
+        if since_ns < SOON_NS:
+            self._stride = min(self._stride * 2, MAX_STRIDE)
+        elif since_ns > LATE_NS:
+            self._stride = max(self._stride // 2, 1)
+        self._countdown = self._stride
+        self._last_ns, self._due_ns = now_ns, now_ns + OVERDUE_NS
+        queue_ns, local_ns, remote_ns = parts(context, now_ns)
+        at = self._position
+        self.queue.put(at, queue_ns)
+        self.local.put(at, local_ns)
+        self.remote.put(at, remote_ns)
+        self.total.put(at, queue_ns + local_ns + remote_ns)
+        self._position = (at + 1) % SAMPLES
+
+
+def parts(context: Context, now_ns: int) -> tuple[int, int, int]:
+    """Returns how long a request that is answered now has waited behind others, was at work, and has waited since."""
+    started_ns, parked_ns = context.started_ns, context.parked_ns
+    begun_ns = max(context.connection.begun_ns, started_ns)
+    worked_until_ns = parked_ns if parked_ns else now_ns
+    return begun_ns - started_ns, max(worked_until_ns - begun_ns, 0), now_ns - worked_until_ns
+
+
+class RequestTimes:
+    """The requests of all APIs."""
+
+    __slots__ = ("_apis", "_now_ns", "counts", "is_timed")
+
+    def __init__(self, clock: Clock) -> None:
+        self._now_ns = clock.monotonic_ns
+        self.counts: list[int] = [0] * (FETCH_FOLLOWER + 1)
+        """Answered requests, by API key."""
+        self.is_timed = False
+        """True when requests are timed, for somebody who reads the times."""
+        self._apis: list[ApiTimes | None] = [None] * (FETCH_FOLLOWER + 1)
+
+    def answered(self, context: Context) -> None:
+        """Counts a request, and times it if it is its turn."""
+        key = context.counted_as
+        self.counts[key] += 1
+        if self.is_timed:
+            times = self._apis[key]
+            if times is None:
+                times = self._apis[key] = ApiTimes()
+            if times.is_due(context.started_ns):
+                times.add(context, self._now_ns())
+
+    def times(self, key: int) -> ApiTimes | None:
+        """Returns the times of an API; None where none of its requests was timed."""
+        return self._apis[key]

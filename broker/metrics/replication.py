@@ -1,0 +1,31 @@
+"""The replicas of this broker in sum, and changes of in-sync replicas. Source: kafka.server.ReplicaManager."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from broker.metrics.exposition import Family, counter, gauge
+from broker.metrics.partitions import Row
+from broker.metrics.sources import Sources
+
+MANAGER = "kafka_server_replicamanager"
+
+
+def replication_families(sources: Sources, partitions: Sequence[Row]) -> Iterator[Family]:
+    """Yields what is known of all replicas together."""
+    offline = sources.broker.replicas.count_offline()
+    under = sum(row.is_under_replicated for row in partitions)
+    under_min = sum(row.is_under_min_isr for row in partitions)
+    at_min = sum(row.is_at_min_isr for row in partitions)
+    led = sum(row.is_led for row in partitions)
+    yield gauge(f"{MANAGER}_leadercount", "Partitions that this broker leads.", [("", led)])
+    yield gauge(f"{MANAGER}_partitioncount", "Partitions with a replica here.", [("", len(partitions) + offline)])
+    yield gauge(f"{MANAGER}_underreplicatedpartitions", "Led partitions of which a replica lags.", [("", under)])
+    yield gauge(f"{MANAGER}_underminisrpartitioncount", "Led below min.insync.replicas.", [("", under_min)])
+    yield gauge(f"{MANAGER}_atminisrpartitioncount", "Led at min.insync.replicas.", [("", at_min)])
+    yield gauge(f"{MANAGER}_offlinereplicacount", "Replicas in directories that have failed.", [("", offline)])
+    manager = sources.isr_manager
+    shrinks, expands, failed = (0, 0, 0) if manager is None else (manager.shrinks, manager.expands, manager.failed)
+    yield counter(f"{MANAGER}_isrshrinks_total", "Times that a replica left the in-sync ones.", [("", shrinks)])
+    yield counter(f"{MANAGER}_isrexpands_total", "Times that one joined them.", [("", expands)])
+    yield counter(f"{MANAGER}_failedisrupdates_total", "Changes that the controller refused.", [("", failed)])

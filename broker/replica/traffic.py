@@ -1,0 +1,130 @@
+"""Counts of what clients and other brokers move through a topic here: plain integers, which a metrics scrape reads.
+
+Source: org.apache.kafka.storage.log.metrics.BrokerTopicMetrics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from protocol.errors import ErrorCode
+
+EXPECTED_APPEND_ERRORS: Final = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    }
+)
+"""Errors that Kafka does not count among failed appends: a client's, or of a change of leaders (ReplicaManager)."""
+
+EXPECTED_READ_ERRORS: Final = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+    }
+)
+"""Likewise of reads."""
+
+
+class TopicTraffic:
+    """The counts of one topic, which the partitions of the topic share. They only grow."""
+
+    __slots__ = (
+        "appends",
+        "bytes_in",
+        "bytes_out",
+        "failed_appends",
+        "failed_reads",
+        "messages_in",
+        "reads",
+        "replication_bytes_in",
+        "replication_bytes_out",
+    )
+
+    def __init__(self) -> None:
+        self.appends = 0
+        """Appends to a partition that were attempted, as Kafka's TotalProduceRequestsPerSec counts them."""
+        self.failed_appends = 0
+        self.messages_in = 0
+        self.bytes_in = 0
+        self.reads = 0
+        """Reads of a partition, as Kafka's TotalFetchRequestsPerSec counts them: also by a fetch that waits on."""
+        self.failed_reads = 0
+        self.bytes_out = 0
+        self.replication_bytes_in = 0
+        self.replication_bytes_out = 0
+
+    def add(self, other: TopicTraffic) -> None:
+        """Adds the counts of another topic."""
+        self.appends += other.appends
+        self.failed_appends += other.failed_appends
+        self.messages_in += other.messages_in
+        self.bytes_in += other.bytes_in
+        self.reads += other.reads
+        self.failed_reads += other.failed_reads
+        self.bytes_out += other.bytes_out
+        self.replication_bytes_in += other.replication_bytes_in
+        self.replication_bytes_out += other.replication_bytes_out
+
+    def appended(self, base_offset: int, last_offset: int, size_bytes: int) -> None:
+        """Counts an append of these offsets, a duplicate's among them."""
+        self.appends += 1
+        self.messages_in += last_offset - base_offset + 1
+        self.bytes_in += size_bytes
+
+    def append_failed(self, code: ErrorCode) -> None:
+        """Counts an append that raised."""
+        self.appends += 1
+        if code not in EXPECTED_APPEND_ERRORS:
+            self.failed_appends += 1
+
+
+class Traffic:
+    """The counts of all topics. What topics had that are gone stays in the total, which must not go back."""
+
+    def __init__(self) -> None:
+        self._topics: dict[str, TopicTraffic] = {}
+        self._gone = TopicTraffic()
+
+    def topic(self, name: str) -> TopicTraffic:
+        """Returns the counts of a topic, which begin when it is first asked for."""
+        counts = self._topics.get(name)
+        if counts is None:
+            counts = self._topics[name] = TopicTraffic()
+        return counts
+
+    def forget(self, name: str) -> None:
+        """A topic has no partition here any more."""
+        counts = self._topics.pop(name, None)
+        if counts is not None:
+            self._gone.add(counts)
+
+    def read_failed(self, name: str, code: ErrorCode) -> None:
+        """Counts a read of a partition of the topic that raised."""
+        if code not in EXPECTED_READ_ERRORS:
+            self.topic(name).failed_reads += 1
+
+    def topics(self) -> Iterator[tuple[str, TopicTraffic]]:
+        """Yields the topics with partitions here, by name."""
+        return iter(self._topics.items())
+
+    def total(self) -> TopicTraffic:
+        """Returns the sums since the start."""
+        total = TopicTraffic()
+        total.add(self._gone)
+        for counts in self._topics.values():
+            total.add(counts)
+        return total
