@@ -111,6 +111,10 @@ def process_families(sources: Sources) -> Iterator[Family]:
 def read(disk: Disk, path: str) -> str:
     """Returns what a file of the system says; nothing where it is not there, or not for us."""
     try:
-        return disk.read_file(path).decode()
+        handle = disk.open(path, writable=False)
+        try:
+            return disk.pread(handle, PAGE_BYTES, 0).decode()  # such a file has no size of its own
+        finally:
+            disk.close(handle)
     except OSError:
         return ""

@@ -85,6 +85,7 @@ async def test_a_single_broker_is_controller_and_leads_all(broker: InProcess) ->
     assert values["kafka_server_kafkaserver_brokerstate{}"] == 3
     assert values["kafka_topic_partitions{topic=t}"] == 3
     assert values["kafka_brokers{}"] == 1
+    assert values["process_resident_memory_bytes{}"] > 1 << 20
 
 
 async def test_a_partition_below_its_min_isr_is_told(broker: InProcess) -> None:
