@@ -6,6 +6,7 @@ of half a minute. Source: kafka.network.RequestChannel.Metrics, whose histograms
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from broker.clock import NS_PER_MS, Clock
@@ -98,10 +99,14 @@ def parts(context: Context, now_ns: int) -> tuple[int, int, int]:
     return begun_ns - started_ns, max(worked_until_ns - begun_ns, 0), now_ns - worked_until_ns
 
 
+def ignore_slow(context: Context, now_ns: int) -> None:
+    """Does nothing about a slow request."""
+
+
 class RequestTimes:
     """The requests of all APIs."""
 
-    __slots__ = ("_apis", "_now_ns", "counts", "is_timed")
+    __slots__ = ("_apis", "_now_ns", "counts", "is_timed", "on_slow", "slow_ns")
 
     def __init__(self, clock: Clock) -> None:
         self._now_ns = clock.monotonic_ns
@@ -109,6 +114,10 @@ class RequestTimes:
         """Answered requests, by API key."""
         self.is_timed = False
         """True when requests are timed, for somebody who reads the times."""
+        self.slow_ns = 0
+        """The age at which an answered request is slow; 0 where nobody wants to know."""
+        self.on_slow: Callable[[Context, int], None] = ignore_slow
+        """Called with a slow request, and the time of its answer."""
         self._apis: list[ApiTimes | None] = [None] * (FETCH_FOLLOWER + 1)
 
     def answered(self, context: Context) -> None:
@@ -121,6 +130,10 @@ class RequestTimes:
                 times = self._apis[key] = ApiTimes()
             if times.is_due(context.started_ns):
                 times.add(context, self._now_ns())
+        if self.slow_ns:
+            now_ns = self._now_ns()
+            if now_ns - context.started_ns >= self.slow_ns:
+                self.on_slow(context, now_ns)
 
     def times(self, key: int) -> ApiTimes | None:
         """Returns the times of an API; None where none of its requests was timed."""

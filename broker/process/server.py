@@ -29,6 +29,7 @@ from broker.replica.assignments import Assignments
 from broker.requests.api import Apis
 from broker.requests.broker import Broker
 from broker.requests.dispatch import Dispatcher
+from broker.requests.slow_requests import SlowRequests
 from broker.workers import Workers
 from coordinator.cluster.brokers.info import Endpoint
 from protocol.errors import KafkaError
@@ -107,6 +108,7 @@ class Server:
         failures = self._disk_failures()
         self.housekeeping = Housekeeping(self.broker, self._workers, self.listeners, failures)
         self.housekeeping.start()
+        SlowRequests(self.broker).follow()
         await self._listening.open(bound, Dispatcher(self.broker, FAST))
         self._serve_metrics()
         gc.freeze()  # the objects of now stay: no collection has to traverse them

@@ -1,0 +1,64 @@
+"""Tells the log of requests that took longer than odradek.slow.request.ms, and where their time went.
+
+A wait that the client has asked for, for records or for other members, does not make a request slow.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from broker.clock import NS_PER_MS
+from broker.exchange.context import Context
+from broker.exchange.log_limiter import LogLimiter
+from broker.exchange.request_times import FETCH_FOLLOWER, RequestTimes, parts
+from broker.logging import get_logger
+from broker.requests.host import Host
+from protocol.api_key import ApiKey
+
+WAITS_AS_IT_WAS_ASKED_TO: Final = frozenset(
+    {ApiKey.FETCH, ApiKey.SHARE_FETCH, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, FETCH_FOLLOWER}
+)
+
+MAX_CLIENT_ID: Final = 200
+"""Characters of a client id that a line has; a client may send thousands."""
+
+log = get_logger("broker.requests")
+
+
+class SlowRequests:
+    """Follows the option, from `follow` on."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._times: RequestTimes = host.interceptors.times
+        self.lines = LogLimiter()
+
+    def follow(self) -> None:
+        """Takes the option over, now and whenever it changes."""
+        self._times.on_slow = self.note
+        self._configure()
+        self._host.loader.subscribe(lambda _: self._configure())
+
+    def _configure(self) -> None:
+        self._times.slow_ns = self._host.config.odradek_slow_request_ms * NS_PER_MS
+
+    def note(self, context: Context, now_ns: int) -> None:
+        """A request is answered that came so long ago: logs it, unless it has waited as it was asked to."""
+        queue_ns, local_ns, remote_ns = parts(context, now_ns)
+        at_work_ns = queue_ns + local_ns
+        if context.counted_as in WAITS_AS_IT_WAS_ASKED_TO and at_work_ns < self._times.slow_ns:
+            return
+        if self.lines.allows(context.connection.ip):
+            log.warning(
+                "slow request",
+                api=ApiKey(context.key).name,
+                version=context.version,
+                client_id=None if context.client_id is None else context.client_id[:MAX_CLIENT_ID],
+                peer=context.peer,
+                listener=context.listener,
+                size_bytes=context.size_bytes,
+                total_ms=round((at_work_ns + remote_ns) / NS_PER_MS, 1),
+                queue_ms=round(queue_ns / NS_PER_MS, 1),
+                local_ms=round(local_ns / NS_PER_MS, 1),
+                remote_ms=round(remote_ns / NS_PER_MS, 1),
+            )
