@@ -10,7 +10,6 @@ from broker.clock import Clock
 from broker.disks.work import DiskWork
 from broker.logging import get_logger
 from broker.metadata.node import Node
-from broker.peers.waiting import pause
 from broker.replica.partition import Partition
 from broker.replica.throttle import ReplicationThrottle
 from protocol.errors import ErrorCode, KafkaError
@@ -86,6 +85,8 @@ class Moves:
                 return
             self.throttle.record(future.size_bytes - before_bytes)
             while self.throttle.is_exceeded:
+                from broker.peers.waiting import pause  # a start needs none of peers
+
                 await pause(self._clock, THROTTLED_MS)
             await asyncio.sleep(0)  # clients take their turn
 
