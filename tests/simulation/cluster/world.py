@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from protocol.types import TopicPartition
 from tests.simulation.cluster.clients import consume, list_ends, produce, produce_idempotently
+from tests.simulation.cluster.committing import commit_offsets
 from tests.simulation.cluster.courses import TOPIC, Course, by_chance
 from tests.simulation.cluster.history import Breach, History
 from tests.simulation.cluster.lines import listened_to
@@ -61,6 +62,8 @@ class ClusterWorld(Strikes):
             client.process.spawn(produce(client, partition, acks))
         idempotent = self.client("idempotent")
         idempotent.process.spawn(produce_idempotently(idempotent, second))
+        group = self.client("group")
+        group.process.spawn(commit_offsets(group, first))
         for number, partition in enumerate((first, second)):
             reader = self.client(f"consumer{number}")
             reader.process.spawn(consume(reader, partition, committed=bool(number)))

@@ -1,0 +1,79 @@
+"""A group without members in the cluster: its offsets are committed by number, and what was acknowledged stays."""
+
+from __future__ import annotations
+
+from protocol.errors import ErrorCode
+from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse
+from protocol.types import TopicPartition
+from tests.simulation.cluster.clients import Client, NoAnswer
+from tests.simulation.cluster.history import Breach
+
+GROUP_KEY = 0
+BY_NAME = 8
+
+
+async def commit_offsets(client: Client, partition: TopicPartition) -> None:
+    """Commits ever larger offsets, and asks for the last one: none that was acknowledged is forgotten."""
+    history, acknowledged, number = client.history, -1, 0
+    unanswered: set[int] = set()
+    """These may come late, from a connection that was given up: nothing tells a commit of before from one of now."""
+    while True:
+        try:
+            coordinator = await _coordinator(client)
+            if not client.world.is_calm:
+                number += 1
+                unanswered.add(number)
+                if await _commit(client, coordinator, partition, number):
+                    acknowledged = number
+                unanswered.discard(number)
+            fetched = await _fetched(client, coordinator)
+        except NoAnswer:
+            await client.pause()
+            continue
+        if fetched is not None:
+            history.counts["offsets fetched"] += 1
+            history.note(client.name, number, fetched)
+            if fetched < acknowledged and fetched not in unanswered:
+                history.breach(Breach.BACK, f"{client.name}: offset {acknowledged} was committed, and {fetched} is")
+        await client.pause()
+
+
+async def _coordinator(client: Client) -> int:
+    """Returns the group's coordinator. Raises NoAnswer."""
+    request = FindCoordinatorRequest(key_type=GROUP_KEY, coordinator_keys=[client.name])
+    node_id = client.world.dice.choice(client.node_ids)
+    (answer,) = (await client.ask(node_id, request, FindCoordinatorResponse)).coordinators
+    if answer.error_code:
+        raise NoAnswer
+    return answer.node_id
+
+
+async def _commit(client: Client, coordinator: int, partition: TopicPartition, number: int) -> bool:
+    """Returns whether an offset was acknowledged. Raises NoAnswer."""
+    named = OffsetCommitRequestPartition(
+        partition_index=partition.partition, committed_offset=number, committed_metadata=""
+    )
+    topics = [OffsetCommitRequestTopic(name=partition.topic, partitions=[named])]
+    request = OffsetCommitRequest(group_id=client.name, topics=topics, retention_time_ms=-1)
+    answer = await client.ask(coordinator, request, OffsetCommitResponse, BY_NAME)
+    code = ErrorCode(answer.topics[0].partitions[0].error_code)
+    client.history.counts[f"commit {code.name}"] += 1
+    return code is ErrorCode.NONE
+
+
+async def _fetched(client: Client, coordinator: int) -> int | None:
+    """Returns the committed offset, -1 for none; None where the coordinator does not say. Raises NoAnswer."""
+    request = OffsetFetchRequest(
+        groups=[OffsetFetchRequestGroup(group_id=client.name, topics=None)], require_stable=True
+    )
+    (group,) = (await client.ask(coordinator, request, OffsetFetchResponse, BY_NAME)).groups
+    if group.error_code:
+        return None
+    return next((one.committed_offset for topic in group.topics for one in topic.partitions), -1)
