@@ -1,0 +1,257 @@
+"""A controller of Apache Kafka's and ours decide alike: the same requests of pretended brokers, at random, to both.
+
+Answers and records are compared after each request, and what all records amount to. A step that differs is printed with
+the seed and its number. Where a choice is free the steps leave none: assignments are by hand, and each broker has one
+log directory.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from coordinator.cluster.image import Image
+from coordinator.cluster.loader import MetadataLoader
+from coordinator.cluster.options import ClusterOptions
+from coordinator.cluster.record import decode_batches
+from protocol.errors import KafkaError, error_code
+from protocol.messages.alter_partition import AlterPartitionResponse
+from protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsResponse
+from protocol.messages.broker_heartbeat import BrokerHeartbeatResponse
+from protocol.messages.broker_registration import BrokerRegistrationResponse
+from protocol.messages.create_topics import CreateTopicsResponse
+from protocol.messages.elect_leaders import ElectLeadersResponse
+from protocol.messages.unregister_broker import UnregisterBrokerResponse
+from protocol.messages.update_features import UpdateFeaturesResponse
+from protocol.metadata_records.nodes import BrokerRegistrationChangeRecord
+from protocol.schema import identity
+from tests.interop.brokers import CLUSTER_ID
+from tests.interop.quorum import CONTROLLER_ID, Quorum
+from tests.interop.wire import WireClient
+from tests.scenarios.controlling import COMMANDS, ControllerScenario, Words, state, words
+
+BROKERS = (1, 2, 3, 4)
+SESSION_MS = 3_600_000
+"""No session ends: that would be a question of time."""
+
+RESPONSES: dict[str, type] = {
+    "register_broker": BrokerRegistrationResponse,
+    "broker_heartbeat": BrokerHeartbeatResponse,
+    "alter_partition": AlterPartitionResponse,
+    "create_topics": CreateTopicsResponse,
+    "elect_leaders": ElectLeadersResponse,
+    "alter_partition_reassignments": AlterPartitionReassignmentsResponse,
+    "unregister_broker": UnregisterBrokerResponse,
+    "update_features": UpdateFeaturesResponse,
+}
+ITEMIZED = frozenset({"create_topics", "elect_leaders", "alter_partition_reassignments", "update_features"})
+"""Requests whose errors are in the answer to each item."""
+
+
+class ApacheController:
+    """A controller elsewhere, with the methods of ours."""
+
+    def __init__(self, wire: WireClient) -> None:
+        self._wire = wire
+
+    def __getattr__(self, name: str) -> Any:
+        async def ask(request: object) -> object:
+            response = self._wire.ask(request, RESPONSES[name], identity(type(request)).versions.last)
+            code = error_code(getattr(response, "error_code", 0))
+            if code and name not in ITEMIZED:
+                raise KafkaError(code)
+            return response
+
+        return ask
+
+
+class ApacheScenario(ControllerScenario):
+    """Commands to a controller of Apache Kafka's, whose records are read off its log."""
+
+    def __init__(self, quorum: Quorum) -> None:
+        self._log = quorum.controller.data / "__cluster_metadata-0" / f"{0:020}.log"
+        self._loader = MetadataLoader(Image(CLUSTER_ID))
+        self._position = 0
+        self._fenced: set[int] = set()
+        self.effects = []
+        self.controller = ApacheController(WireClient(quorum.joining["controller.quorum.bootstrap.servers"]))  # type: ignore[assignment]
+        self.read()
+
+    @property
+    def image(self) -> Image:
+        return self._loader.image
+
+    def broker_change(self, record: BrokerRegistrationChangeRecord) -> str:
+        """Kafka fences a broker that stops once more, if it is fenced; we do not write what changes nothing."""
+        is_news = record.fenced <= 0 or record.broker_id not in self._fenced
+        return super().broker_change(record) if is_news else ""
+
+    def read(self) -> None:
+        """Takes in what the log has more than the last time."""
+        data = self._log.read_bytes()[self._position :]
+        for batch in decode_batches(data):
+            self._position += batch.size_bytes
+            self._fenced = {broker.broker_id for broker in self.image.brokers.values() if broker.fenced}
+            self._loader.commit(batch)
+            self.committed(batch)
+
+
+class OwnScenario(ControllerScenario):
+    """Commands to our controller."""
+
+    OPTIONS = ClusterOptions(
+        node_id=CONTROLLER_ID,
+        has_broker=False,
+        broker_session_timeout_ms=SESSION_MS,
+        metadata_max_idle_interval_ms=0,
+    )
+
+    def open(self) -> None:
+        self.options = self.OPTIONS
+        self.metadata = self.harness.open(self.options, cluster_id=CLUSTER_ID, register=False)
+        self.metadata.metadata_log.listen(self.committed)
+        self.controller = self.metadata.controller
+
+
+def normal(effects: list[str]) -> list[str]:
+    """Effects without what is left to each: the order of records in a batch, and of eligible replicas."""
+
+    def in_order(match: re.Match[str]) -> str:
+        return match[1] + ",".join(sorted(match[2].split(",")))
+
+    return sorted(re.sub(r"(elr=)([\d,]+)", in_order, effect) for effect in effects)
+
+
+def cluster_of(image: Image) -> list[str]:
+    """All brokers and partitions, as text."""
+    brokers = [
+        f"broker {broker.broker_id} fenced={broker.fenced} stopping={broker.in_controlled_shutdown}"
+        for broker in image.brokers.values()
+    ]
+    partitions = [
+        f"{topic.name}-{index} {state(partition)} partition_epoch={partition.partition_epoch} "
+        f"recovering={partition.leader_recovery_state}"
+        for topic in image.topics()
+        for index, partition in topic.partitions.items()
+    ]
+    return normal([*brokers, *partitions])
+
+
+class Steps:
+    """Random requests that make sense for a cluster as it is, or nearly."""
+
+    def __init__(self, seed: int, image: Image) -> None:
+        self._dice = Random(seed)
+        self._image = image
+        self._topics = 0
+        self._stopped: set[int] = set()
+        """Brokers that may stop: Kafka takes them for alive until a session is over, we do not."""
+
+    def next(self) -> str:
+        kinds = {"beat": 6, "isr": 12, "topic": 3, "elect": 2, "reassign": 4, "register": 2, "unregister": 1}
+        (kind,) = self._dice.choices(list(kinds), list(kinds.values()))
+        line: str | None = getattr(self, kind)()
+        return line if line is not None else self.register()
+
+    def register(self) -> str:
+        broker_id = self._dice.choice(BROKERS)
+        if broker_id not in self._image.brokers:
+            self._stopped.discard(broker_id)
+            return f"register {broker_id} run={self._dice.randrange(1_000)}"
+        run = " run=another" if broker_id not in self._stopped and self._dice.random() < 0.5 else ""
+        return f"register {broker_id}{run}" if run else f"beat {broker_id}"
+
+    def beat(self) -> str:
+        broker_id = self._dice.choice(BROKERS)
+        wants = self._dice.choices(["", " want=stop", " want=fence", " want=fence,stop"], [12, 2, 2, 1])[0]
+        if "stop" in wants:
+            self._stopped.add(broker_id)
+        behind = self._dice.choices(["", " behind=1", " behind=100000"], [8, 1, 1])[0]
+        epoch = self._dice.choices(["", " epoch=1"], [15, 1])[0]
+        return f"beat {broker_id}{wants}{behind}{epoch}"
+
+    def topic(self) -> str:
+        self._topics += 1
+        replicas = [self._replicas(BROKERS, 1) for _ in range(self._dice.randint(1, 3))]
+        configs = f" min.insync.replicas={self._dice.randint(1, 3)}"
+        if self._dice.random() < 0.3:
+            configs += " unclean.leader.election.enable=true"
+        return f"topic topic-{self._topics} {' '.join(replicas)}{configs}"
+
+    def _replicas(self, among: tuple[int, ...], at_least: int) -> str:
+        return ",".join(map(str, self._dice.sample(among, self._dice.randint(at_least, len(among)))))
+
+    def _place(self) -> tuple[str, int] | None:
+        topics = list(self._image.topics())
+        if not topics:
+            return None
+        topic = self._dice.choice(topics)
+        return topic.name, self._dice.choice(list(topic.partitions))
+
+    def isr(self) -> str | None:
+        place = self._place()
+        topic = self._image.topic(place[0]) if place is not None else None
+        if place is None or topic is None:
+            return None
+        partition = topic.partitions[place[1]]
+        leader = partition.leader if self._dice.random() < 0.95 else self._dice.choice(BROKERS)
+        if leader not in self._image.brokers:
+            return None
+        among = partition.replicas if self._dice.random() < 0.95 else BROKERS
+        isr = list(dict.fromkeys([str(leader), *self._replicas(among, 1).split(",")]))
+        epochs = self._dice.choices(
+            ["", " leader_epoch=1", " leader_epoch=-1", " partition_epoch=1", " partition_epoch=-1", " broker_epoch=1"],
+            [20, 1, 1, 1, 1, 1],
+        )[0]
+        recovering = self._dice.choices(["", " recovering=1"], [9, 1])[0]
+        return f"isr {leader} {place[0]} {place[1]} {','.join(isr)}{epochs}{recovering}"
+
+    def elect(self) -> str | None:
+        place = self._place()
+        return None if place is None else f"elect {self._dice.choice(['preferred', 'unclean'])} {place[0]} {place[1]}"
+
+    def reassign(self) -> str | None:
+        place = self._place()
+        if place is None:
+            return None
+        target = "cancel" if self._dice.random() < 0.3 else self._replicas(BROKERS, 1)
+        return f"reassign {place[0]} {place[1]} {target}"
+
+    def unregister(self) -> str:
+        return f"unregister {self._dice.choice(BROKERS)}"
+
+
+def compare(seed: int, count: int, quorum: Quorum, folder: Path) -> None:
+    """Plays so many steps to both controllers."""
+    apache, own = ApacheScenario(quorum), OwnScenario(folder)
+    steps = Steps(seed, own.image)
+    for number in range(count):
+        line = steps.next()
+        command = words(line)
+        apache.effects.clear()
+        own.effects.clear()
+        for scenario in (apache, own):
+            COMMANDS[command.plain[0]](scenario, Words(command.plain[1:], command.named))
+        apache.read()
+        at = f"seed {seed}, step {number}: {line}"
+        assert normal(own.effects) == normal(apache.effects), at
+        assert cluster_of(own.image) == cluster_of(apache.image), at
+
+
+@pytest.fixture
+def quorum(tmp_path: Path) -> Iterator[Quorum]:
+    settings = {"metadata.max.idle.interval.ms": "0", "broker.heartbeat.interval.ms": "60000"}  # half is a deadline
+    quorum = Quorum(tmp_path, session_ms=SESSION_MS, settings=settings)
+    quorum.controller.start()
+    yield quorum
+    quorum.controller.stop()
+    quorum.controller.forget()
+
+
+def test_it_decides_as_apache_kafka_s_controller(quorum: Quorum, tmp_path: Path) -> None:
+    compare(1, 115, quorum, tmp_path / "own")
