@@ -110,6 +110,20 @@ class Faults:
         victim.server.signal(signal.SIGCONT)
 
 
+@pytest.mark.parametrize("cluster", [(OURS, OURS, OURS)], indirect=True, ids=["ooo"])
+def test_brokers_follow_each_other_through_kills(cluster: Cluster) -> None:
+    cluster.create(TOPIC, ASSIGNMENTS)
+    load = Load(cluster.bootstrap, TOPIC, len(ASSIGNMENTS))
+    for node_id in (1, 2):
+        server = cluster.members[node_id].server
+        server.kill9()
+        server.start()
+        cluster.all_in_sync(TOPIC, ASSIGNMENTS)
+    load.finish()
+    assert load.check()
+    assert cluster.assert_alike(TOPIC, ASSIGNMENTS)
+
+
 @pytest.mark.cluster
 @pytest.mark.parametrize("cluster", MIXTURES, indirect=True, ids=lambda makes: "".join(one.value[0] for one in makes))
 def test_nothing_acknowledged_is_lost_through_kills(
