@@ -237,13 +237,14 @@ class LocalController:
 
     async def broker_heartbeat(self, request: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
         broker_id, now_ms = request.broker_id, self._clock.monotonic_ms()
+        is_stopping = self._sessions.is_stopping(broker_id)
 
         def heard(response: BrokerHeartbeatResponse) -> None:
             self._sessions.heard(broker_id, request.broker_epoch, request.current_metadata_offset, now_ms)
             broker = self._state.brokers[broker_id]
             if response.should_shut_down:
                 self._sessions.end(broker_id)
-            elif broker.in_controlled_shutdown and not broker.fenced:
+            elif is_stopping or (request.want_shut_down and broker.in_controlled_shutdown and not broker.fenced):
                 self._sessions.stops(broker_id, self._state.offset)
 
         if broker_id == self._options.own_broker_id and request.want_shut_down:
@@ -256,6 +257,7 @@ class LocalController:
                 self._configs,
                 self._sessions.registered_at(broker_id),
                 may_stop=is_own or self._sessions.may_stop(state, broker_id),
+                is_stopping=is_stopping,
             ),
             heard,
         )

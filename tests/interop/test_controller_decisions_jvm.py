@@ -254,4 +254,4 @@ def quorum(tmp_path: Path) -> Iterator[Quorum]:
 
 
 def test_it_decides_as_apache_kafka_s_controller(quorum: Quorum, tmp_path: Path) -> None:
-    compare(1, 115, quorum, tmp_path / "own")
+    compare(1, 190, quorum, tmp_path / "own")

@@ -59,16 +59,20 @@ def broker_heartbeat(
     registered_at: int | None = None,
     *,
     may_stop: bool = True,
+    is_stopping: bool = True,
 ) -> Decided[BrokerHeartbeatResponse]:
     """The broker's next state, and what follows from it for the partitions. Raises KafkaError(STALE_BROKER_EPOCH).
 
     `registered_at` is the offset of the record that registers it, None where only its epoch is known; `may_stop` says
-    that the other brokers have read who leads in its place.
+    that the other brokers have read who leads in its place. `is_stopping` is false for a broker that was fenced since
+    it began its controlled shutdown.
     """
     broker = check_broker_epoch(image, request.broker_id, request.broker_epoch)
     is_caught_up = request.current_metadata_offset >= (broker.epoch if registered_at is None else registered_at)
     before = state_of(broker)
-    after = next_state(image, broker, request, is_caught_up=is_caught_up, may_stop=may_stop)
+    if before is BrokerState.CONTROLLED_SHUTDOWN and not is_stopping:
+        before = BrokerState.UNFENCED
+    after = next_state(image, broker, before, request, is_caught_up=is_caught_up, may_stop=may_stop)
     failed = _failed_directories(image, broker, request.offline_log_dirs)
     changes = PartitionChanges(image, configs, offline={broker.broker_id: failed})
     records: list[MetadataRecord] = []
@@ -96,10 +100,15 @@ def state_of(broker: BrokerRegistration) -> BrokerState:
 
 
 def next_state(
-    image: Image, broker: BrokerRegistration, request: BrokerHeartbeatRequest, *, is_caught_up: bool, may_stop: bool
+    image: Image,
+    broker: BrokerRegistration,
+    state: BrokerState,
+    request: BrokerHeartbeatRequest,
+    *,
+    is_caught_up: bool,
+    may_stop: bool,
 ) -> BrokerState:
     """The state that the broker's wish leads to. Who wants to stop leads nothing any more before it may."""
-    state = state_of(broker)
     if state is BrokerState.FENCED:
         if request.want_shut_down:
             return BrokerState.SHUTDOWN_NOW

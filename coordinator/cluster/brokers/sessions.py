@@ -96,6 +96,10 @@ class BrokerSessions:
         """Notes the offset of the last record that was written when the broker began its controlled shutdown."""
         self._stop_offsets.setdefault(broker_id, offset)
 
+    def is_stopping(self, broker_id: int) -> bool:
+        """Whether the broker is in a controlled shutdown that this controller knows of."""
+        return broker_id in self._stop_offsets
+
     def may_stop(self, image: Image, broker_id: int) -> bool:
         """Whether all active brokers have read who leads in place of this one."""
         return self._stop_offsets.get(broker_id, NOTHING_READ) <= self._lowest_active_offset(image, broker_id)
