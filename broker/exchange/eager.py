@@ -29,6 +29,9 @@ class Waiting(Generic[Result]):
             try:
                 try:
                     sent = yield awaited
+                except GeneratorExit:  # nobody will await it any more; the coroutine may have been closed before
+                    coroutine.close()
+                    raise
                 except BaseException as error:  # a cancellation is the coroutine's to see
                     awaited = coroutine.throw(error)
                 else:

@@ -150,6 +150,7 @@ def test_transactions_and_their_markers_are_replicated(quorum: Quorum, follower:
     assert (follower.data / index).read_bytes() == (quorum.controller.data / index).read_bytes()
 
 
+@pytest.mark.cluster
 def test_it_comes_back_after_a_kill_under_load(quorum: Quorum, follower: Odradek, topic: str) -> None:
     create(quorum, topic)
     both_in_sync(quorum, topic)
@@ -183,6 +184,7 @@ def test_records_that_are_deleted_go_from_the_follower_as_well(quorum: Quorum, f
     both_in_sync(quorum, topic)
 
 
+@pytest.mark.cluster
 def test_a_leader_epoch_that_began_while_it_was_away(quorum: Quorum, follower: Odradek, topic: str) -> None:
     create(quorum, topic)
     both_in_sync(quorum, topic)

@@ -150,6 +150,7 @@ def test_a_follower_that_is_killed_comes_back_with_another_epoch(
     assert_alike(leader, follower, replicated)
 
 
+@pytest.mark.cluster
 def test_a_leader_that_stops_hands_over_and_follows_when_it_is_back(
     leader: Odradek, follower: ApacheNode, replicated: str
 ) -> None:
@@ -195,6 +196,7 @@ class SteadyProducer:
         (self.acknowledged if error is None else self.lost).add(int(message.value()))
 
 
+@pytest.mark.cluster
 def test_nothing_acknowledged_is_lost_or_doubled_as_either_is_killed(
     leader: Odradek, follower: ApacheNode, replicated: str
 ) -> None:

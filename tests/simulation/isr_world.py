@@ -23,8 +23,10 @@ from coordinator.cluster.topics.topic import NO_LEADER
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from protocol.types import TopicPartition
+from storage.appending.appended import Appended
 from storage.config import LogConfig
 from storage.log import Log
+from storage.segment.time_index import NO_TIMESTAMP
 from tests.simulation.isr_controller import ClusterState, ControllerModel
 from tests.simulation.virtual_time import VirtualClock
 
@@ -82,8 +84,10 @@ class ModelLog:
     def assign_leader_epoch(self, epoch: int, offset: int) -> None:
         self.epochs[epoch] = offset
 
-    def append(self, records: memoryview, *, leader_epoch: int, **_: object) -> None:
+    def append(self, records: memoryview, *, leader_epoch: int, **_: object) -> Appended:
+        offset = len(self.entries)
         self.entries.append(Entry(leader_epoch, self._world.next_value()))
+        return Appended(offset, offset, NO_TIMESTAMP, 0, duplicate=False)
 
     def replicate(self, entries: list[Entry]) -> None:
         for entry in entries:

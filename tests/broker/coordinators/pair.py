@@ -66,11 +66,11 @@ class Pair:
         return topic_id
 
     def lead(self, name: TopicPartition, leader: int) -> None:
-        """Has another broker lead a partition, or the same in a new epoch; it has nothing of the other's log."""
+        """Has another broker lead a partition, or the same in a new epoch. Each keeps its own log: nobody fetches."""
         topic = self.brokers[1].server.broker.image.topic(name.topic)
         assert topic is not None
         change = PartitionChangeRecord(
-            partition_id=name.partition, topic_id=topic.topic_id, leader=leader, isr=[leader], replicas=[leader]
+            partition_id=name.partition, topic_id=topic.topic_id, leader=leader, isr=[leader], replicas=list(IDS)
         )
         self.commit(change)
 
