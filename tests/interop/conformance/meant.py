@@ -62,6 +62,10 @@ def begins_with(ours: object, theirs: object) -> bool:
     return isinstance(ours, list) and isinstance(theirs, list) and ours[: len(theirs)] == theirs
 
 
+def has_kraft_version_too(ours: object, theirs: object) -> bool:
+    return isinstance(ours, list) and [one for one in ours if one["name"] != "kraft.version"] == theirs
+
+
 MEANT: tuple[Allowed, ...] = (
     Allowed(r"DescribeConfigsRequest v0 .*\.is_default", "Kafka 3 left it out", ours=True, theirs=False),
     Allowed(
@@ -80,6 +84,11 @@ MEANT: tuple[Allowed, ...] = (
         r"DescribeQuorumRequest v2 .*\.replica_directory_id",
         "Kafka leaves it out where the voters are in its configuration",
         theirs="none",
+    ),
+    Allowed(
+        r"ApiVersionsRequest .*\.finalized_features",
+        "Kafka does not name kraft.version 0, which it has where the voters are in its configuration",
+        where_so=has_kraft_version_too,
     ),
     Allowed(r"DescribeTopicPartitionsRequest .*\.error_code", NOT_IMITATED, ours=17, theirs=-1),
     Allowed(r"DescribeTopicPartitionsRequest .*\.topic_authorized_operations", NOT_IMITATED, theirs=-2147483648),
