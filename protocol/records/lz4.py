@@ -18,6 +18,13 @@ _RESERVED_OR_DICTIONARY = 0x03
 _HAS_CONTENT_SIZE = 0x08
 _HAS_DICTIONARY_ID = 0x01
 
+_USUAL_FLAGS = {0x60, 0x64}
+"""Independent blocks and nothing else, or a checksum of the content as well: what Kafka's clients write."""
+_USUAL_HEADER_SIZE = _FRAME_MAGIC_SIZE + 3
+_BLOCK_SIZES = {0x40: 1 << 16, 0x50: 1 << 18, 0x60: 1 << 20, 0x70: 1 << 22}
+"""The most bytes that a block inflates to, by the frame's second descriptor byte."""
+_BLOCK_LENGTH = 0x7FFFFFFF
+
 # Kafka's default level, 9, stands for the fast compressor and any other for the high one. In liblz4's frames the
 # fast one is 0, and the high one begins at 3.
 _KAFKA_DEFAULT_LEVEL = 9
@@ -68,6 +75,45 @@ def stream(level: int | None, *, broken_checksum: bool) -> tuple[Callable[[bytes
         return begin.pop() + last if begin else last
 
     return write, end
+
+
+def decompress_usual(data: Bytes, max_size: int) -> bytes | None:
+    """Returns the content of one frame as Kafka's clients write it, by a single call of the library; None for others,
+    and where it may have more than `max_size` bytes. Raises KafkaError(CORRUPT_MESSAGE)."""
+    if not _is_usual(data, max_size):
+        return None
+    import lz4.frame
+
+    try:
+        content: bytes = lz4.frame.decompress(data)
+    except (RuntimeError, ValueError) as error:
+        raise damaged("lz4", str(error)) from None
+    return content
+
+
+def _is_usual(data: Bytes, max_size: int) -> bool:
+    """True for a usual frame, the headers of whose blocks leave no room for more than `max_size` bytes. The library
+    takes a content size that a frame claims for true, so a usual frame has none."""
+    size = len(data)
+    if (
+        size < _USUAL_HEADER_SIZE
+        or data[_FRAME_MAGIC_SIZE] not in _USUAL_FLAGS
+        or data[:_FRAME_MAGIC_SIZE] != _FRAME_MAGIC
+    ):
+        return False
+    block_size = _BLOCK_SIZES.get(data[_FRAME_MAGIC_SIZE + 1])
+    if block_size is None:
+        return False
+    at = _USUAL_HEADER_SIZE
+    while at + 4 <= size:
+        length = int.from_bytes(data[at : at + 4], "little") & _BLOCK_LENGTH
+        if not length:
+            return True
+        max_size -= block_size
+        if max_size < 0:
+            return False
+        at += 4 + length
+    return False
 
 
 def decompress(data: Bytes, max_size: int, *, any_checksum: bool) -> bytes:

@@ -1,0 +1,67 @@
+"""The short way through an LZ4 frame against the long one: whole frames, cut, damaged, and larger than allowed."""
+
+from __future__ import annotations
+
+from random import Random
+
+import lz4.frame
+import pytest
+
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records import lz4 as frames
+
+FRAMES = 2_000
+
+
+def some_frame(random: Random) -> tuple[bytes, bytes]:
+    """Returns a content and a frame of it, which may be damaged."""
+    size = random.choice((0, 1, 10, 1_000, 70_000))
+    content = bytes(random.choices(b"abc ", k=size)) if random.random() < 0.7 else random.randbytes(size)
+    frame = bytearray(
+        lz4.frame.compress(
+            content,
+            block_size=random.choice((4, 4, 5)),
+            block_linked=random.random() < 0.1,
+            store_size=random.random() < 0.1,
+            content_checksum=random.random() < 0.2,
+            block_checksum=random.random() < 0.1,
+        )
+    )
+    for _ in range(random.choice((0, 0, 1, 2))):
+        kind = random.random()
+        if kind < 0.4 and frame:
+            frame[random.randrange(min(len(frame), random.choice((12, 1_000_000))))] = random.randrange(256)
+        elif kind < 0.7:
+            del frame[random.randrange(len(frame) + 1) :]
+        else:
+            frame += random.randbytes(random.randrange(20))
+    return content, bytes(frame)
+
+
+def by_pieces(frame: memoryview, max_size: int) -> bytes | ErrorCode:
+    try:
+        frames.check_descriptor(frame)
+        return frames.decompress(frame, max_size, any_checksum=False)
+    except KafkaError as error:
+        return error.code
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_usual_is_inflated_as_by_pieces(seed: int) -> None:
+    random = Random(seed)
+    usual: list[tuple[memoryview, int, bytes | ErrorCode]] = []
+    refused = 0
+    for _ in range(FRAMES // 4):
+        content, frame = some_frame(random)
+        view = memoryview(frame)
+        max_size = random.choice((0, max(0, len(content) - 1), len(content), 65_536, 200_000))
+        try:
+            inflated: bytes | ErrorCode | None = frames.decompress_usual(view, max_size)
+        except KafkaError as error:
+            refused += 1
+            inflated = error.code
+        if inflated is not None:
+            usual.append((view, max_size, inflated))
+    assert [inflated for _, _, inflated in usual] == [by_pieces(view, size) for view, size, _ in usual]
+    assert len(usual) > FRAMES // 20
+    assert refused
