@@ -77,23 +77,9 @@ def stream(level: int | None, *, broken_checksum: bool) -> tuple[Callable[[bytes
     return write, end
 
 
-def decompress_usual(data: Bytes, max_size: int) -> bytes | None:
-    """Returns the content of one frame as Kafka's clients write it, by a single call of the library; None for others,
-    and where it may have more than `max_size` bytes. Raises KafkaError(CORRUPT_MESSAGE)."""
-    if not _is_usual(data, max_size):
-        return None
-    import lz4.frame
-
-    try:
-        content: bytes = lz4.frame.decompress(data)
-    except (RuntimeError, ValueError) as error:
-        raise damaged("lz4", str(error)) from None
-    return content
-
-
 def _is_usual(data: Bytes, max_size: int) -> bool:
-    """True for a usual frame, the headers of whose blocks leave no room for more than `max_size` bytes. The library
-    takes a content size that a frame claims for true, so a usual frame has none."""
+    """True for a frame as Kafka's clients write it, the headers of whose blocks leave no room for more than `max_size`
+    bytes. The library allocates the content size that a frame claims, so a usual frame claims none."""
     size = len(data)
     if (
         size < _USUAL_HEADER_SIZE
@@ -117,7 +103,18 @@ def _is_usual(data: Bytes, max_size: int) -> bool:
 
 
 def decompress(data: Bytes, max_size: int, *, any_checksum: bool) -> bytes:
-    """Returns the content of one frame; what follows it is ignored. Raises KafkaError(CORRUPT_MESSAGE)."""
+    """Returns the content of one frame; what follows it is ignored. Raises KafkaError(CORRUPT_MESSAGE).
+
+    A usual frame is inflated by one call of the library, which is quicker than piece by piece.
+    """
+    if not any_checksum and _is_usual(data, max_size):
+        import lz4.frame
+
+        try:
+            content: bytes = lz4.frame.decompress(data)
+        except (RuntimeError, ValueError) as error:
+            raise damaged("lz4", str(error)) from None
+        return content
     step = min(_MAX_STEP, _MIN_STEP + _MAX_RATIO * len(data), max_size + 1)
     inflated: list[bytes] = []
     size = 0

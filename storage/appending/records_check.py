@@ -94,13 +94,7 @@ def _inflated(codec: int, payload: memoryview) -> bytes:
     limit = loop_limit(len(payload))
     if not codec and len(payload) <= LOOP_BYTES:
         return bytes(payload)
-    if codec == Compression.LZ4:
-        from protocol.records import lz4
-
-        usual_content = lz4.decompress_usual(payload, limit)
-        if usual_content is not None:
-            return usual_content
-        lz4.check_descriptor(payload)
+    check_descriptor(codec, payload)
     try:
         return decompress(CODECS[codec], payload, max_size=limit)
     except TooLarge:

@@ -283,7 +283,7 @@ import asyncio, os, sys
 from broker.supervisor.process import start_process
 
 async def main():
-    script = "import time; time.sleep(600)"
+    script = "import time; time.sleep(600)"  # a process that lives until it is killed
     process = await start_process("a", [sys.executable, "-S", "-c", script], os.environ, print)
     print(process.pid, flush=True)
     await asyncio.sleep(600)
