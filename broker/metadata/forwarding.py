@@ -40,6 +40,8 @@ FORWARDED: Final = (
     ApiKey.CREATE_ACLS,
     ApiKey.DELETE_ACLS,
     ApiKey.UNREGISTER_BROKER,
+    ApiKey.ALTER_CLIENT_QUOTAS,
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
     ApiKey.DESCRIBE_QUORUM,
 )
 """The APIs whose requests a broker forwards to the active controller."""

@@ -30,11 +30,16 @@ from protocol.types import Uuid
 
 if TYPE_CHECKING:
     from protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+    from protocol.messages.alter_client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
     from protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
     from protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
     from protocol.messages.alter_partition_reassignments import (
         AlterPartitionReassignmentsRequest,
         AlterPartitionReassignmentsResponse,
+    )
+    from protocol.messages.alter_user_scram_credentials import (
+        AlterUserScramCredentialsRequest,
+        AlterUserScramCredentialsResponse,
     )
     from protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
     from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
@@ -193,6 +198,20 @@ class LocalController:
         from coordinator.cluster.configs.alter import incremental_alter_configs
 
         return await self._decide(lambda state: incremental_alter_configs(state, request, self._configs))
+
+    async def alter_client_quotas(
+        self, request: AlterClientQuotasRequest, resolvable: Container[str]
+    ) -> AlterClientQuotasResponse:
+        from coordinator.cluster.security.client_quotas import alter_client_quotas
+
+        return await self._decide(lambda state: alter_client_quotas(state, request, resolvable))
+
+    async def alter_user_scram_credentials(
+        self, request: AlterUserScramCredentialsRequest
+    ) -> AlterUserScramCredentialsResponse:
+        from coordinator.cluster.security.scram_credentials import alter_user_scram_credentials
+
+        return await self._decide(lambda state: alter_user_scram_credentials(state, request))
 
     async def elect_leaders(self, request: ElectLeadersRequest) -> ElectLeadersResponse:
         from coordinator.cluster.partitions.elect_leaders import elect_leaders

@@ -15,11 +15,16 @@ from coordinator.cluster.topics.names import EVERYTHING
 from protocol.codec import decode
 from protocol.errors import ErrorCode, KafkaError, ProtocolError, error_code
 from protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from protocol.messages.alter_client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
 from protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
+)
+from protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
 )
 from protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
@@ -99,6 +104,16 @@ class RemoteController:
         self, request: IncrementalAlterConfigsRequest
     ) -> IncrementalAlterConfigsResponse:
         return await self._wrapped(request, IncrementalAlterConfigsResponse)
+
+    async def alter_client_quotas(
+        self, request: AlterClientQuotasRequest, resolvable: Container[str]
+    ) -> AlterClientQuotasResponse:
+        return await self._wrapped(request, AlterClientQuotasResponse)
+
+    async def alter_user_scram_credentials(
+        self, request: AlterUserScramCredentialsRequest
+    ) -> AlterUserScramCredentialsResponse:
+        return await self._wrapped(request, AlterUserScramCredentialsResponse)
 
     async def elect_leaders(self, request: ElectLeadersRequest) -> ElectLeadersResponse:
         return await self._wrapped(request, ElectLeadersResponse)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from broker.exchange.authorisation import Requires
 from protocol.api_key import ApiKey
+from protocol.errors import KafkaError
 from protocol.schema import Versions, identity
 
 
@@ -26,6 +27,8 @@ class Api(NamedTuple):
     closes the connection."""
     oldest: int = 0
     """The first version that is served, where that is not the message's."""
+    refuse: Callable[[Any, KafkaError], object] | None = None
+    """(request, error) → the response that refuses all of it, for an API whose response has no error of its own."""
 
     @property
     def key(self) -> ApiKey:

@@ -154,6 +154,15 @@ class Route:
             name, version = self.api.key.name, context.version
             log.error("request failed", api=name, version=version, peer=context.peer, exc_info=error)
 
+    def failed(self, context: Context, request: object, error: Exception) -> object:
+        """Returns the response to a request that raised: as its API refuses a request, or its top-level error."""
+        if self.api.refuse is None:
+            return self.failure(context, error)
+        if not isinstance(error, KafkaError):
+            self._log_fault(context, error)
+            error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        return self.api.refuse(request, error)
+
     def failure(self, context: Context, error: Exception) -> object:
         """Returns the response to a request that raised: its top-level error fields. Raises ProtocolError, which closes
         the connection, where its version has none."""
@@ -250,11 +259,11 @@ class Dispatcher:
         try:
             if route.of_cluster is not None:
                 self.check_cluster(context, route.of_cluster)
-            response = begin(route.handle(call))
+            response = begin(route.handle(call) if route.api.refuse is None else handled_or_refused(route, call))
         except ProtocolError:
             raise
         except Exception as error:
-            response = route.failure(context, error)
+            response = route.failed(context, request, error)
         return as_answer(route, context, response)
 
     def check_cluster(self, context: Context, required: Requirement) -> None:
@@ -268,6 +277,17 @@ class Dispatcher:
         if route is None or route.api.unsupported is None:
             raise ProtocolError(f"{api_name(context.key)} v{version} is not served; see ApiVersions", offset=0)
         return route.encode(context, route.api.unsupported(self.host.apis))
+
+
+async def handled_or_refused(route: Route, call: HostCall[object]) -> object:
+    """Returns the response to a request whose API says itself how it is refused."""
+    try:
+        response: object = await route.handle(call)
+    except ProtocolError:
+        raise
+    except Exception as error:
+        return route.failed(call.context, call.request, error)
+    return response
 
 
 def as_answer(route: Route, context: Context, response: object) -> Answer:

@@ -13,11 +13,16 @@ from coordinator.cluster.topics.names import EVERYTHING
 
 if TYPE_CHECKING:
     from protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+    from protocol.messages.alter_client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
     from protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
     from protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
     from protocol.messages.alter_partition_reassignments import (
         AlterPartitionReassignmentsRequest,
         AlterPartitionReassignmentsResponse,
+    )
+    from protocol.messages.alter_user_scram_credentials import (
+        AlterUserScramCredentialsRequest,
+        AlterUserScramCredentialsResponse,
     )
     from protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
     from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
@@ -66,6 +71,18 @@ class Controller(Protocol):
         self, request: IncrementalAlterConfigsRequest
     ) -> IncrementalAlterConfigsResponse:
         """IncrementalAlterConfigs, of resources that may be altered and are in the metadata (no broker loggers)."""
+        ...
+
+    async def alter_client_quotas(
+        self, request: AlterClientQuotasRequest, resolvable: Container[str]
+    ) -> AlterClientQuotasResponse:
+        """AlterClientQuotas; `resolvable` has the addresses and hosts in it that exist."""
+        ...
+
+    async def alter_user_scram_credentials(
+        self, request: AlterUserScramCredentialsRequest
+    ) -> AlterUserScramCredentialsResponse:
+        """AlterUserScramCredentials."""
         ...
 
     async def elect_leaders(self, request: ElectLeadersRequest) -> ElectLeadersResponse:

@@ -136,6 +136,18 @@ def test_kafka_configs_sets_a_broker_config(tools: Tools) -> None:
     assert "log.cleaner.threads" not in tools("kafka-configs", *entity, "--describe")
 
 
+def test_kafka_configs_sets_and_shows_quotas_and_credentials_of_a_user(tools: Tools) -> None:
+    user = ("--entity-type", "users", "--entity-name", "alice")
+    for added in ("SCRAM-SHA-256=[iterations=8192,password=secret]", "producer_byte_rate=1000000"):
+        done = tools("kafka-configs", "--alter", *user, "--add-config", added)
+        assert "Completed updating config for user alice." in done
+    shown = tools("kafka-configs", "--describe", "--entity-type", "users")
+    assert "Quota configs for user-principal 'alice' are producer_byte_rate=1000000.0" in shown
+    assert "SCRAM credential configs for user-principal 'alice' are SCRAM-SHA-256=iterations=8192" in shown
+    tools("kafka-configs", "--alter", *user, "--delete-config", "SCRAM-SHA-256")
+    assert "SCRAM" not in tools("kafka-configs", "--describe", *user)
+
+
 def test_kafka_get_offsets_knows_the_special_times(tools: Tools, topic: str) -> None:
     start_ms = int(time.time() * 1000) - 10_000
     records = [(start_ms + after_ms, b"one") for after_ms in (0, 5, 9, 7, 3)]

@@ -27,6 +27,8 @@ NAMES = (
     "describe_acls",
     "create_acls",
     "delete_acls",
+    "alter_client_quotas",
+    "alter_user_scram_credentials",
     "describe_configs",
     "alter_configs",
     "create_partitions",

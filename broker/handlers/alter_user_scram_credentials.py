@@ -1,0 +1,30 @@
+"""AlterUserScramCredentials (51): sets and removes users' SCRAM credentials (KIP-554).
+
+The client salts and hashes the password, which the broker does not get.
+"""
+
+from __future__ import annotations
+
+from broker.exchange.authorisation import ALTER_CLUSTER, of_cluster
+from broker.requests.api import Api
+from broker.requests.call import HostCall
+from coordinator.cluster.security.scram_credentials import refused_alteration
+from protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+)
+
+
+async def alter_user_scram_credentials(
+    call: HostCall[AlterUserScramCredentialsRequest],
+) -> AlterUserScramCredentialsResponse:
+    return await call.host.controller.alter_user_scram_credentials(call.request)
+
+
+API = Api(
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    alter_user_scram_credentials,
+    of_cluster(ALTER_CLUSTER),
+    refuse=refused_alteration,
+)

@@ -1,0 +1,31 @@
+"""DescribeClientQuotas (48): describes the quotas of the users, client ids and addresses that match (KIP-546).
+
+v1 is flexible.
+"""
+
+from __future__ import annotations
+
+from broker.exchange.authorisation import DESCRIBE_CONFIGS_CLUSTER, of_cluster
+from broker.requests.api import Api
+from broker.requests.call import HostCall
+from coordinator.cluster.decided import error_message
+from coordinator.cluster.security.client_quotas import describe_client_quotas as described
+from protocol.errors import KafkaError
+from protocol.messages.describe_client_quotas import DescribeClientQuotasRequest, DescribeClientQuotasResponse
+
+
+async def describe_client_quotas(call: HostCall[DescribeClientQuotasRequest]) -> DescribeClientQuotasResponse:
+    return described(call.host.image, call.request)
+
+
+def refusal(_: DescribeClientQuotasRequest, error: KafkaError) -> DescribeClientQuotasResponse:
+    return DescribeClientQuotasResponse(error_code=error.code, error_message=error_message(error), entries=None)
+
+
+API = Api(
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+    describe_client_quotas,
+    of_cluster(DESCRIBE_CONFIGS_CLUSTER),
+    refuse=refusal,
+)

@@ -1,0 +1,176 @@
+"""Decides on AlterUserScramCredentials, and answers DescribeUserScramCredentials (KIP-554).
+
+Source: Kafka's ScramControlManager and ScramImage. No answer has a key, a salt or a password.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Final, TypeVar
+
+from coordinator.cluster.decided import MAX_RECORDS, Decided, error_message, too_large
+from coordinator.cluster.image import Image
+from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.scram import MAX_ITERATIONS, MECHANISMS, MIN_ITERATIONS
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsResult,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
+from protocol.messages.describe_user_scram_credentials import (
+    CredentialInfo,
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+)
+from protocol.metadata_records.security import RemoveUserScramCredentialRecord, UserScramCredentialRecord
+
+SCRAM_METADATA_VERSION: Final = 11
+"""3.5-IV2, from which on the metadata log may hold credentials."""
+
+DIGESTS: Final = {mechanism.code: mechanism.digest for mechanism in MECHANISMS.values()}
+"""The hash of each mechanism, by its number."""
+
+A = TypeVar("A", ScramCredentialDeletion, ScramCredentialUpsertion)
+
+
+class Alterations:
+    """The alterations of one request: at most one of each user, whatever its mechanism."""
+
+    def __init__(self, image: Image) -> None:
+        self._image = image
+        self.deletions: dict[str, ScramCredentialDeletion] = {}
+        self.upsertions: dict[str, ScramCredentialUpsertion] = {}
+        self.errors: dict[str, KafkaError] = {}
+
+    def delete(self, deletion: ScramCredentialDeletion) -> None:
+        """Takes a deletion in."""
+        self._take(deletion, self.deletions, self._check_deletion)
+
+    def upsert(self, upsertion: ScramCredentialUpsertion) -> None:
+        """Takes a new or changed credential in."""
+        self._take(upsertion, self.upsertions, _check_upsertion)
+
+    def _take(self, alteration: A, into: dict[str, A], check: Callable[[A], None]) -> None:
+        name = alteration.name
+        if name in self.errors:
+            return
+        try:
+            if self.deletions.pop(name, None) or self.upsertions.pop(name, None):
+                message = "A user credential cannot be altered twice in the same request"
+                raise KafkaError(ErrorCode.DUPLICATE_RESOURCE, message)
+            if self._image.metadata_version < SCRAM_METADATA_VERSION:
+                message = "The current metadata.version does not support SCRAM"
+                raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
+            _check_user(name, alteration.mechanism)
+            check(alteration)
+        except KafkaError as error:
+            self.errors[name] = error
+        else:
+            into[name] = alteration
+
+    def _check_deletion(self, deletion: ScramCredentialDeletion) -> None:
+        if ("scram", deletion.name, deletion.mechanism) not in self._image.other_records:
+            message = "Attempt to delete a user credential that does not exist"
+            raise KafkaError(ErrorCode.RESOURCE_NOT_FOUND, message)
+
+
+def _check_user(name: str, mechanism: int) -> None:
+    if not name:
+        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
+    if mechanism not in DIGESTS:
+        raise KafkaError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
+
+
+def _check_upsertion(upsertion: ScramCredentialUpsertion) -> None:
+    if upsertion.iterations < MIN_ITERATIONS:
+        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
+    if upsertion.iterations > MAX_ITERATIONS:
+        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
+    if not upsertion.salted_password:  # of which Java makes no key for an HMAC
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def alter_user_scram_credentials(
+    image: Image, request: AlterUserScramCredentialsRequest
+) -> Decided[AlterUserScramCredentialsResponse]:
+    """Each user's alteration stands or fails for itself; a user that is named twice fails."""
+    alterations = Alterations(image)
+    for deletion in request.deletions:
+        alterations.delete(deletion)
+    for upsertion in request.upsertions:
+        alterations.upsert(upsertion)
+    records: list[MetadataRecord] = [
+        RemoveUserScramCredentialRecord(name=deletion.name, mechanism=deletion.mechanism)
+        for deletion in alterations.deletions.values()
+    ]
+    records += map(_credential, alterations.upsertions.values())
+    if len(records) > MAX_RECORDS:
+        raise too_large()
+    altered = (*alterations.deletions, *alterations.upsertions)
+    results = [_altered(name, None) for name in altered]
+    results += (_altered(name, error) for name, error in alterations.errors.items())
+    return Decided(records, AlterUserScramCredentialsResponse(results=results))
+
+
+def _credential(upsertion: ScramCredentialUpsertion) -> UserScramCredentialRecord:
+    """The record of a credential, out of whose keys nobody makes the password again (RFC 5802)."""
+    digest = DIGESTS[upsertion.mechanism]
+    salted = bytes(upsertion.salted_password)
+    return UserScramCredentialRecord(
+        name=upsertion.name,
+        mechanism=upsertion.mechanism,
+        salt=bytes(upsertion.salt),
+        stored_key=hashlib.new(digest, hmac.digest(salted, b"Client Key", digest)).digest(),
+        server_key=hmac.digest(salted, b"Server Key", digest),
+        iterations=upsertion.iterations,
+    )
+
+
+def _altered(user: str, error: KafkaError | None) -> AlterUserScramCredentialsResult:
+    code, message = (ErrorCode.NONE, None) if error is None else (error.code, error_message(error))
+    return AlterUserScramCredentialsResult(user=user, error_code=code, error_message=message)
+
+
+def refused_alteration(
+    request: AlterUserScramCredentialsRequest, error: KafkaError
+) -> AlterUserScramCredentialsResponse:
+    """The answer that refuses each alteration of a request."""
+    users = {deletion.name for deletion in request.deletions} | {upsertion.name for upsertion in request.upsertions}
+    return AlterUserScramCredentialsResponse(results=[_altered(user, error) for user in sorted(users)])
+
+
+def describe_user_scram_credentials(
+    image: Image, request: DescribeUserScramCredentialsRequest
+) -> DescribeUserScramCredentialsResponse:
+    """The mechanisms of the named users, or of all that have some."""
+    mechanisms: dict[str, list[CredentialInfo]] = {}
+    for record in _credentials(image):
+        info = CredentialInfo(mechanism=record.mechanism, iterations=record.iterations)
+        mechanisms.setdefault(record.name, []).append(info)
+    times = Counter(user.name for user in request.users or ()) or dict.fromkeys(mechanisms, 1)
+    results = [_described(user, count, mechanisms.get(user, [])) for user, count in times.items()]
+    return DescribeUserScramCredentialsResponse(error_code=0, error_message="", results=results)
+
+
+def _credentials(image: Image) -> Iterable[UserScramCredentialRecord]:
+    return (record for record in image.other_records.values() if isinstance(record, UserScramCredentialRecord))
+
+
+def _described(user: str, count: int, infos: list[CredentialInfo]) -> DescribeUserScramCredentialsResult:
+    code, message = ErrorCode.NONE, ""
+    if count > 1:
+        code = ErrorCode.DUPLICATE_RESOURCE
+        message = f"Cannot describe SCRAM credentials for the same user twice in a single request: {user}"
+        infos = []
+    elif not infos:
+        code = ErrorCode.RESOURCE_NOT_FOUND
+        message = f"Attempt to describe a user credential that does not exist: {user}"
+    infos = sorted(infos, key=lambda info: info.mechanism)
+    return DescribeUserScramCredentialsResult(user=user, error_code=code, error_message=message, credential_infos=infos)

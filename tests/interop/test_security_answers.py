@@ -1,0 +1,163 @@
+"""The same requests about quotas, credentials and access control to Odradek and to Apache Kafka: the same answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from protocol.messages import alter_client_quotas as quotas
+from protocol.messages import alter_user_scram_credentials as scram
+from protocol.messages import describe_client_quotas as describe_quotas
+from protocol.messages import describe_user_scram_credentials as describe_scram
+from tests.interop.brokers import ApacheKafka, Odradek
+from tests.interop.test_admin_answers import Step, plain
+from tests.interop.wire import WireClient
+
+pytestmark = pytest.mark.odradek_only
+
+PROPERTIES: dict[str, str] = {}
+
+SHA_256, SHA_512 = 1, 2
+EXACT, DEFAULT, SPECIFIED = range(3)
+
+
+def quota(entity: dict[str, str | None], *ops: tuple[str, float | None]) -> quotas.EntryData:
+    """Quotas of an entity to set, or to remove where the value is None."""
+    return quotas.EntryData(
+        entity=[quotas.EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()],
+        ops=[quotas.OpData(key=key, value=value or 0.0, remove=value is None) for key, value in ops],
+    )
+
+
+def limiting(name: str, *entries: quotas.EntryData, validate_only: bool = False, version: int = 1) -> Step:
+    request = quotas.AlterClientQuotasRequest(entries=list(entries), validate_only=validate_only)
+    return Step(name, request, quotas.AlterClientQuotasResponse, version)
+
+
+def limits(name: str, *components: tuple[str, int, str | None], strict: bool = False, version: int = 1) -> Step:
+    filters = [
+        describe_quotas.ComponentData(entity_type=kind, match_type=match, match=value)
+        for kind, match, value in components
+    ]
+    request = describe_quotas.DescribeClientQuotasRequest(components=filters, strict=strict)
+    return Step(name, request, describe_quotas.DescribeClientQuotasResponse, version)
+
+
+def credential(name: str, mechanism: int = SHA_256, iterations: int = 4096) -> scram.ScramCredentialUpsertion:
+    return scram.ScramCredentialUpsertion(
+        name=name, mechanism=mechanism, iterations=iterations, salt=b"salt", salted_password=b"salted"
+    )
+
+
+def crediting(
+    name: str, *upsertions: scram.ScramCredentialUpsertion, without: tuple[tuple[str, int], ...] = ()
+) -> Step:
+    deletions = [scram.ScramCredentialDeletion(name=user, mechanism=mechanism) for user, mechanism in without]
+    request = scram.AlterUserScramCredentialsRequest(deletions=deletions, upsertions=list(upsertions))
+    return Step(name, request, scram.AlterUserScramCredentialsResponse, 0)
+
+
+def credentials(name: str, *users: str) -> Step:
+    named = [describe_scram.UserName(name=user) for user in users]
+    request = describe_scram.DescribeUserScramCredentialsRequest(users=named)
+    return Step(name, request, describe_scram.DescribeUserScramCredentialsResponse, 0)
+
+
+BAD_QUOTAS: tuple[tuple[dict[str, str | None], str, float], ...] = (
+    ({}, "producer_byte_rate", 1),
+    ({"group": "g"}, "producer_byte_rate", 1),
+    ({"user": ""}, "producer_byte_rate", 1),
+    ({"ip": "127.0.0.1", "user": "a"}, "connection_creation_rate", 1),
+    ({"user": "a"}, "connection_creation_rate", 1),
+    ({"ip": None}, "producer_byte_rate", 1),
+    ({"user": "a"}, "producer_byte_rate", 0),
+    ({"user": "a"}, "producer_byte_rate", 1.5),
+    ({"user": "a"}, "producer_byte_rate", 1e19),
+    ({"user": "a"}, "request_percentage", -1),
+    ({"ip": None}, "connection_creation_rate", 2.0**31),
+    ({"ip": None}, "connection_creation_rate", 1.5),
+)
+
+QUOTA_STEPS = (
+    limiting("quotas", quota({"user": "a"}, ("producer_byte_rate", 1e6), ("request_percentage", 12.5)), version=0),
+    limiting("a quota of two parts", quota({"user": "a", "client-id": None}, ("consumer_byte_rate", 2e6))),
+    limiting("quotas of addresses", quota({"ip": "127.0.0.1"}, ("connection_creation_rate", 1e5)), quota({"ip": None})),
+    limiting("quotas of no ops", quota({"user": "nothing"})),
+    limiting("an absent quota removed", quota({"user": "z"}, ("producer_byte_rate", None), ("no.such", None))),
+    limiting("a validation of quotas", quota({"user": "v"}, ("producer_byte_rate", 1e6)), validate_only=True),
+    limiting(
+        "a quota twice",
+        quota({"user": "v", "client-id": "w"}, ("producer_byte_rate", 1e6), ("producer_byte_rate", 1e6)),
+    ),
+    limiting("an entity twice", *[quota({"user": "t"}, ("controller_mutation_rate", value)) for value in (1e6, 2e6)]),
+    *(limiting(f"bad quota {at}", quota(entity, (key, value))) for at, (entity, key, value) in enumerate(BAD_QUOTAS)),
+    limits("all quotas", version=0),
+    limits("a user's", ("user", EXACT, "a")),
+    limits("strictly a user's", ("user", EXACT, "a"), strict=True),
+    limits("default clients'", ("client-id", DEFAULT, None)),
+    limits("any user's", ("user", SPECIFIED, None), strict=True),
+    limits("addresses'", ("ip", SPECIFIED, None)),
+    *(
+        limits(f"badly filtered {at}", *filters)
+        for at, filters in enumerate(
+            (
+                [("", EXACT, "a")],
+                [("user", EXACT, None)],
+                [("user", DEFAULT, "a")],
+                [("user", SPECIFIED, "a")],
+                [("user", 3, "a")],
+                [("user", EXACT, "a"), ("user", DEFAULT, None)],
+                [("user", EXACT, "a"), ("ip", EXACT, "b")],
+                [("group", EXACT, "a")],
+            )
+        )
+    ),
+    limiting("a quota removed", quota({"user": "a"}, ("producer_byte_rate", None))),
+    limits("what is left"),
+)
+
+SCRAM_STEPS = (
+    credentials("no credentials"),
+    crediting("credentials", credential("alice"), credential("bob", SHA_512, 8192)),
+    crediting("another mechanism", credential("alice", SHA_512)),
+    crediting("a user twice", credential("carol"), credential("carol", SHA_512), credential("dora")),
+    crediting("set and removed", credential("alice"), without=(("alice", SHA_256),)),
+    crediting("too few iterations", credential("x", iterations=4095)),
+    crediting("too many iterations", credential("x", iterations=16385)),
+    crediting("an unknown mechanism", credential("x", 3), without=(("y", 0),)),
+    crediting("no name", credential("")),
+    crediting("an absent credential removed", without=(("nobody", SHA_256),)),
+    credentials("all credentials"),
+    credentials("some credentials", "alice", "nobody"),
+    credentials("credentials twice", "alice", "alice", "bob"),
+    crediting("a credential removed", without=(("alice", SHA_256),)),
+    credentials("the other mechanism", "alice"),
+)
+
+SCRIPT = (*QUOTA_STEPS, *SCRAM_STEPS)
+
+
+def answers(broker: ApacheKafka | Odradek) -> list[object]:
+    broker.start()
+    try:
+        client = WireClient(broker.bootstrap)
+        try:
+            return [plain(client.ask(step.request, step.response, step.version)) for step in SCRIPT]
+        finally:
+            client.close()
+    finally:
+        broker.stop()
+        broker.forget()
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[object], list[object]]:
+    """The answers of Apache Kafka, and ours."""
+    folder = tmp_path_factory.mktemp("security")
+    ours = Odradek(folder / "ours", {"odradek.profile": "production", **PROPERTIES})
+    return answers(ApacheKafka(folder / "theirs", PROPERTIES)), answers(ours)
+
+
+@pytest.mark.parametrize("step", range(len(SCRIPT)), ids=[f"{step.name}".replace(" ", "-") for step in SCRIPT])
+def test_an_answer_is_kafka_s(both: tuple[list[object], list[object]], step: int) -> None:
+    kafka_s, ours = both
+    assert ours[step] == kafka_s[step]
