@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Mapping
@@ -102,3 +103,45 @@ class Reader(threading.Thread):
         self.join(max(0.0, deadline - time.monotonic()))
         if self.is_alive():
             self.faults.append(f"did not reach the ends {self._ends} within {timeout_s} s")
+
+
+PATIENT = {"message.timeout.ms": 180_000, "linger.ms": 20}
+WRITERS: tuple[dict[str, object], ...] = (
+    {**PATIENT, "enable.idempotence": True},
+    {**PATIENT, "enable.idempotence": True, "compression.type": "zstd"},
+    {**PATIENT, "enable.idempotence": False, "max.in.flight": 1},
+)
+
+
+class Load:
+    """Writers of a topic's partitions, and a reader of all."""
+
+    def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
+        settings = itertools.cycle(WRITERS)
+        self.writers = [Writer(bootstrap, (topic, number), next(settings)) for number in range(partitions)]
+        self.reader = Reader(bootstrap, topic, partitions)
+        for thread in (*self.writers, self.reader):
+            thread.start()
+
+    def finish(self) -> None:
+        for writer in self.writers:
+            writer.finish()
+        self.reader.finish()
+
+    def check(self) -> int:
+        """Nothing acknowledged is lost or elsewhere, the reader never went back; how much was acknowledged."""
+        assert not self.reader.faults
+        for partition, writer in enumerate(self.writers):
+            assert not writer.failures
+            check(writer, self.reader.seen[partition], exactly_once=partition % len(WRITERS) != 2)
+        return sum(len(writer.acknowledged) for writer in self.writers)
+
+
+def check(writer: Writer, seen: list[Seen], *, exactly_once: bool) -> None:
+    """All that a writer was told of is where it was told. One that is not idempotent sends again what may be there
+    already, and then perhaps behind what it sent later."""
+    assert [one.offset for one in seen] == list(range(len(seen)))
+    stored = dict(seen)
+    assert {offset: stored.get(offset) for offset in writer.acknowledged} == writer.acknowledged
+    numbers = [one.number for one in seen]
+    assert (numbers if exactly_once else sorted(set(numbers))) == list(range(writer.sent))

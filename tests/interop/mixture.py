@@ -1,11 +1,9 @@
-"""A cluster of brokers of either make under one controller: the brokers, what an operator asks of them, and whether
-their replicas are alike."""
+"""A cluster of brokers of either make under a controller of either: its nodes, what an operator asks of them, and
+whether their replicas are alike."""
 
 from __future__ import annotations
 
-import enum
 import re
-import signal
 import subprocess
 import threading
 import time
@@ -17,13 +15,21 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.interop import jvm
-from tests.interop.brokers import Odradek
+from tests.interop.either_node import EitherNode, Make
 from tests.interop.load import RECONNECT
-from tests.interop.quorum import ApacheNode, Quorum
+from tests.interop.network import Network
+from tests.interop.processes import free_port
+from tests.interop.quorum import CONTROLLER_ID, ONE_OF_EACH
 
 SOON_S = 180
-SESSION_MS = 4_000
+SESSION_MS = 6_000
 REPLICA_VERIFICATION = "org.apache.kafka.tools.ReplicaVerificationTool"
+
+COMMON = {
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,PEERS:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "broker.session.timeout.ms": str(SESSION_MS),
+}
 
 OF_THREE = {
     "default.replication.factor": "3",
@@ -38,13 +44,6 @@ OF_THREE = {
 }
 
 
-class Make(enum.Enum):
-    """Who made a broker."""
-
-    ODRADEK = "odradek"
-    APACHE = "apache"
-
-
 def eventually(look: Callable[[], object], expected: object, within_s: float = SOON_S) -> None:
     """Waits for what brokers agree on among themselves, and tell no client of."""
     deadline = time.monotonic() + within_s
@@ -53,65 +52,83 @@ def eventually(look: Callable[[], object], expected: object, within_s: float = S
         time.sleep(0.2)  # brokers tell no client when they agree
 
 
-class Member:
-    """One broker of a cluster."""
-
-    def __init__(self, node_id: int, make: Make, server: Odradek | ApacheNode, address: str) -> None:
-        self.node_id = node_id
-        self.make = make
-        self.server = server
-        server.patience_s = SOON_S
-        self._address = address
-
-    def __repr__(self) -> str:
-        return f"{self.make.value} {self.node_id}"
-
-    @property
-    def address(self) -> str:
-        """Where its clients find it."""
-        return self._address or self.server.bootstrap  # type: ignore[union-attr]  # Odradek's is known once it runs
-
-    @property
-    def data(self) -> Path:
-        return self.server.data
-
-
 class Cluster:
-    """Brokers 1 … n of the given makes, and an Apache controller."""
+    """Brokers 1 … n of the given makes, and a controller, with a network between them."""
 
-    def __init__(self, folder: Path, makes: Sequence[Make], **settings: str) -> None:
-        self.quorum = Quorum(folder, session_ms=SESSION_MS, settings={**OF_THREE, **dotted(settings)})
-        self.members = {node_id: self._made(node_id, make) for node_id, make in enumerate(makes, start=1)}
+    def __init__(
+        self,
+        folder: Path,
+        makes: Sequence[Make],
+        controller: Make = Make.APACHE,
+        *,
+        format_with: Sequence[str] = (),
+        disks: int = 1,
+        **settings: str,
+    ) -> None:
+        """`format_with` is for the controller's directory, which begins the cluster's metadata; the first broker has so
+        many disks; `settings` are everybody's, with `__` for each dot."""
+        self.folder = folder
+        self._format_with = format_with
+        self._disks = {1: disks}
+        self.network = Network(self._processes)
+        self.assignments: dict[str, Sequence[Sequence[int]]] = {}
+        """Replicas of the topics that were created here, by partition."""
+        self._common = {**ONE_OF_EACH, **OF_THREE, **COMMON, **dotted(settings)}
+        self.controller = self._make_controller(controller)
+        self.members = {node_id: self._make_broker(node_id, make) for node_id, make in enumerate(makes, start=1)}
 
-    def _made(self, node_id: int, make: Make) -> Member:
-        rack = {"broker.rack": f"rack-{node_id}"}
-        if make is Make.APACHE:
-            return Member(node_id, make, *self.quorum.apache(node_id, **rack))
-        return Member(node_id, make, self.quorum.odradek(node_id, **rack), "")
+    def _make_controller(self, make: Make) -> EitherNode:
+        address = f"127.0.0.1:{free_port()}"
+        reached = self.network.before(CONTROLLER_ID, address)
+        self._common["controller.quorum.bootstrap.servers"] = reached
+        own = {
+            "process.roles": "controller",
+            "node.id": str(CONTROLLER_ID),
+            "listeners": f"CONTROLLER://{address}",
+            "advertised.listeners": f"CONTROLLER://{reached}",
+        }
+        return EitherNode(self.folder, make, {**self._common, **own}, "--standalone", *self._format_with)
+
+    def _make_broker(self, node_id: int, make: Make) -> EitherNode:
+        clients, peers = (f"127.0.0.1:{free_port()}" for _ in range(2))
+        own = {
+            "process.roles": "broker",
+            "node.id": str(node_id),
+            "broker.rack": f"rack-{node_id}",
+            "listeners": f"PLAINTEXT://{clients},PEERS://{peers}",
+            "advertised.listeners": f"PLAINTEXT://{clients},PEERS://{self.network.before(node_id, peers)}",
+            "inter.broker.listener.name": "PEERS",
+        }
+        disks = self._disks.get(node_id, 1)
+        return EitherNode(self.folder, make, {**self._common, **own}, "--no-initial-controllers", disks=disks)
+
+    @property
+    def nodes(self) -> list[EitherNode]:
+        """The brokers and their controller."""
+        return [*self.members.values(), self.controller]
+
+    def _processes(self) -> dict[int, int]:
+        return {node.node_id: node.pid for node in self.nodes if node.is_running}
 
     def start(self) -> None:
-        self.quorum.controller.start()
-        for member in self.members.values():
-            member.server.start()
+        for node in (self.controller, *self.members.values()):
+            node.start()
 
     def forget(self) -> None:
         """Ends all processes."""
-        for server in (*(member.server for member in self.members.values()), self.quorum.controller):
-            server.forget()
+        self.network.close()
+        for node in self.nodes:
+            node.forget()
 
     @property
     def bootstrap(self) -> str:
         return ",".join(member.address for member in self.members.values())
 
-    def stop(self, member: Member) -> None:
-        """Ends a broker as an operator does; on a busy machine one of Apache Kafka's takes its time."""
-        member.server.signal(signal.SIGTERM)
-        member.server.wait(SOON_S)
-
     # An operator's
 
     def create(self, topic: str, assignments: Sequence[Sequence[int]], **configs: str) -> None:
         """Creates a topic and waits until all of its replicas are in sync."""
+        self.assignments[topic] = assignments
         config = {"min.insync.replicas": "2", **dotted(configs)}
         new = NewTopic(topic, len(assignments), replica_assignment=[[*one] for one in assignments], config=config)
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
@@ -149,7 +166,7 @@ class Cluster:
         self.all_in_sync(topic, assignments)
         total = 0
         for index, assignment in enumerate(assignments):
-            folders = [self.members[node_id].data / f"{topic}-{index}" for node_id in assignment]
+            folders = [self.members[node_id].replica(topic, index) for node_id in assignment]
             eventually(lambda folders=folders: len({log_bytes(folder) for folder in folders}), 1)  # type: ignore[misc]
             total += len(log_bytes(folders[0]))
         return total
@@ -157,7 +174,7 @@ class Cluster:
     def assert_dumped_alike(self, topic: str, assignments: Sequence[Sequence[int]]) -> None:
         """kafka-dump-log finds the same batches in all replicas, and nothing to complain of."""
         for index, assignment in enumerate(assignments):
-            dumps = [dumped(self.members[node_id].data / f"{topic}-{index}") for node_id in assignment]
+            dumps = [dumped(self.members[node_id].replica(topic, index)) for node_id in assignment]
             assert dumps[0], f"{topic}-{index} has no batches"
             assert all(dump == dumps[0] for dump in dumps), f"{topic}-{index}"
 

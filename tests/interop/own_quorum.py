@@ -19,7 +19,7 @@ SESSION_MS = 3_000
 def formatted(data: Path, settings: Mapping[str, str], *format_with: str) -> str:
     """The file of properties; the directory is formatted unless it was."""
     file = data.with_name(f"{data.name}.properties")
-    file.write_text("".join(f"{key}={value}\n" for key, value in {**settings, "log.dirs": str(data)}.items()))
+    file.write_text("".join(f"{key}={value}\n" for key, value in {"log.dirs": str(data), **settings}.items()))
     if not data.exists():
         run([Odradek.program, "format", "--cluster-id", CLUSTER_ID, "--config", str(file), *format_with])
     return str(file)

@@ -69,22 +69,26 @@ def write(bootstrap: str, topic: str, numbers: Sequence[int]) -> None:
     assert producer.flush(SOON_S) == 0
 
 
-def watermarks(consumer: Consumer, partition: TopicPartition, deadline: float) -> tuple[int, int]:
-    """The partition's first and next offset, once it has a leader: librdkafka does not wait for one."""
+def watermarks(bootstrap: str, partition: TopicPartition, deadline: float) -> tuple[int, int]:
+    """The partition's first and next offset, once it has a leader. A client of librdkafka that has seen it without one
+    asks its cache about it, for minutes, so each attempt is another's."""
     while True:
+        consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused", **RECONNECT})
         try:
-            low, high = consumer.get_watermark_offsets(partition, timeout=1)
+            low, high = consumer.get_watermark_offsets(partition, timeout=5)
             return low, high
         except KafkaException:
             assert time.monotonic() < deadline, f"{partition} has no leader"
             time.sleep(0.1)  # a client is not told when one is elected
+        finally:
+            consumer.close()
 
 
 def stored(bootstrap: str, topic: str, partition: int) -> dict[int, int]:
     """The numbers in a partition, by their offsets."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused", **RECONNECT})
     deadline = time.monotonic() + SOON_S
-    low, high = watermarks(consumer, TopicPartition(topic, partition), deadline)
+    low, high = watermarks(bootstrap, TopicPartition(topic, partition), deadline)
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused", **RECONNECT})
     consumer.assign([TopicPartition(topic, partition, low)])
     numbers: dict[int, int] = {}
     while (max(numbers, default=low - 1) + 1) < high:

@@ -12,8 +12,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from broker.config.replication import RACK_AWARE
 from tests.interop import jvm
+from tests.interop.either_node import Make
 from tests.interop.jvm import tool
-from tests.interop.mixture import SOON_S, Cluster, Make, eventually, log_bytes
+from tests.interop.mixture import SOON_S, Cluster, eventually, log_bytes
 from tests.interop.processes import run
 
 pytestmark = pytest.mark.cluster
@@ -49,7 +50,7 @@ class Reassignment:
 
     def __init__(self, cluster: Cluster, topic: str, replicas: list[int]) -> None:
         moved = [{"topic": topic, "partition": 0, "replicas": replicas, "log_dirs": ["any"] * len(replicas)}]
-        self._file = cluster.quorum.folder / f"{topic}.json"
+        self._file = cluster.folder / f"{topic}.json"
         self._file.write_text(json.dumps({"version": 1, "partitions": moved}))
         self._server = ("--bootstrap-server", cluster.bootstrap, "--reassignment-json-file", str(self._file))
 
@@ -140,9 +141,9 @@ def test_leaders_go_back_to_whom_partitions_prefer(cluster: Cluster, topic: str)
     assignments = [[ODRADEK, APACHE], [APACHE, ODRADEK]]
     cluster.create(topic, assignments, min__insync__replicas="1")
     for gone, left in ((ODRADEK, APACHE), (APACHE, ODRADEK)):
-        cluster.stop(cluster.members[gone])
+        cluster.members[gone].end()
         eventually(lambda left=left: cluster.leaders(topic), [left, left])  # type: ignore[misc]
-        cluster.members[gone].server.start()
+        cluster.members[gone].start()
         cluster.all_in_sync(topic, assignments)
         server = ("--bootstrap-server", cluster.bootstrap)
         tool("kafka-leader-election", *server, "--election-type", "preferred", "--all-topic-partitions")

@@ -1,0 +1,134 @@
+"""Faults of a cluster: nodes that are killed, stopped, frozen, cut off or slow, by chance, which is its seed."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from tests.interop.either_node import EitherNode
+from tests.interop.mixture import SESSION_MS, Cluster, eventually
+from tests.interop.quorum import CONTROLLER_ID
+
+SESSION_S = SESSION_MS / 1000
+MOST_S = 2 * SESSION_S
+"""A fault lasts up to two sessions: some are noticed by the controller, some are not."""
+DELAY_S = (0.02, 0.3)
+ROLES = ("leader", "follower", "controller")
+IN_SYNC_AGAIN = 0.8
+"""How likely all are in sync again before the next fault."""
+
+
+class Struck(NamedTuple):
+    """One kind of fault, and the role and the make of the node that had it."""
+
+    what: str
+    role: str
+    who: str
+
+
+class Faults:
+    """A series of faults, each of them in turn to a partition's leader, to its follower and to the controller."""
+
+    def __init__(self, cluster: Cluster, topic: str, seed: int) -> None:
+        self.counts: Counter[Struck] = Counter()
+        self._cluster = cluster
+        self._topic = topic
+        self._chance = random.Random(seed)
+        self._roles = self._deal()
+        self._faults: dict[Callable[[EitherNode], None], int] = {
+            self._kill: 10,
+            self._stop: 1,
+            self._freeze: 2,
+            self._cut_off: 1,
+            self._cut_off_from_controller: 1,
+            self._slow: 1,
+        }
+
+    @property
+    def kills(self) -> int:
+        return sum(count for struck, count in self.counts.items() if struck.what == "kill")
+
+    def strike(self) -> None:
+        """One node is struck, and recovers; not always are all in sync again before the next."""
+        role = next(self._roles)
+        victim = self._victim(role)
+        (fault,) = self._chance.choices([*self._faults], [*self._faults.values()])
+        time.sleep(self._chance.uniform(0.1, 1.5))
+        self.counts[Struck(fault.__name__.strip("_"), role, victim.make.value)] += 1
+        fault(victim)
+        if self._chance.random() < IN_SYNC_AGAIN:
+            self._cluster.all_in_sync(self._topic, self._cluster.assignments[self._topic])
+
+    def _deal(self) -> Iterator[str]:
+        while True:
+            yield from self._chance.sample(ROLES, len(ROLES))
+
+    def _victim(self, role: str) -> EitherNode:
+        cluster = self._cluster
+        if role == "controller":
+            return cluster.controller
+        assignment = self._chance.choice([*enumerate(cluster.assignments[self._topic])])
+        leaders: list[int] = []
+
+        def is_led() -> bool:
+            leaders[:] = cluster.leaders(self._topic)
+            return bool(leaders) and min(leaders) > 0
+
+        eventually(is_led, True)
+        index, replicas = assignment
+        leader = leaders[index]
+        others = [node_id for node_id in replicas if node_id != leader]
+        return cluster.members[leader if role == "leader" else self._chance.choice(others)]
+
+    def _last(self) -> None:
+        """Lets a fault last."""
+        time.sleep(self._chance.uniform(0.1, MOST_S))
+
+    # Faults
+
+    def _kill(self, victim: EitherNode) -> None:
+        victim.kill9()
+        time.sleep(self._chance.choice((0, SESSION_S)))
+        victim.start()
+
+    def _stop(self, victim: EitherNode) -> None:
+        victim.end()
+        victim.start()
+
+    def _freeze(self, victim: EitherNode) -> None:
+        """It may be taken for dead, and goes on as if nothing had happened."""
+        victim.signal(signal.SIGSTOP)
+        self._last()
+        victim.signal(signal.SIGCONT)
+
+    def _cut_off(self, victim: EitherNode) -> None:
+        """Nobody hears of it; clients still reach a broker."""
+        for node in self._cluster.nodes:
+            if node is not victim:
+                self._cluster.network.cut(victim.node_id, node.node_id)
+        self._last()
+        self._cluster.network.heal()
+
+    def _cut_off_from_controller(self, victim: EitherNode) -> None:
+        """A broker goes on replicating while it is fenced; where it is the controller's turn, it is one broker's."""
+        node_id = victim.node_id
+        if node_id == CONTROLLER_ID:
+            node_id = self._chance.choice([*self._cluster.members])
+        self._cluster.network.cut(node_id, CONTROLLER_ID)
+        self._last()
+        self._cluster.network.heal()
+
+    def _slow(self, victim: EitherNode) -> None:
+        self._cluster.network.slow(victim.node_id, self._chance.uniform(*DELAY_S))
+        self._last()
+        self._cluster.network.heal()
+
+
+def summary(counts: Counter[Struck]) -> str:
+    """A line for each kind of fault."""
+    lines = (f"  {count:3} × {what} {role} ({who})" for (what, role, who), count in sorted(counts.items()))
+    return "\n".join(lines)

@@ -1,0 +1,112 @@
+"""The years of a mixed cluster: a disk that fails and is replaced, and metadata of an older release that is upgraded,
+both under load."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from tests.interop.either_node import Make
+from tests.interop.jvm import tool
+from tests.interop.load import Load
+from tests.interop.mixture import SOON_S, Cluster, eventually
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200)]
+
+TOPIC = "under-load"
+FIRST = [[1, 2, 3]] * 6
+"""All led by the broker with two disks."""
+OURS, THEIRS = Make.ODRADEK, Make.APACHE
+OLD, NEW = "4.0-IV3", "4.3-IV0"
+
+
+@pytest.fixture
+def clusters(tmp_path: Path) -> Iterator[list[Cluster]]:
+    """Those that a test makes, which end with it."""
+    clusters: list[Cluster] = []
+    yield clusters
+    for cluster in clusters:
+        cluster.forget()
+
+
+def fail(disk: Path) -> None:
+    """Has all that was there go, and nothing be made there any more."""
+    shutil.rmtree(disk)
+    disk.write_text("a disk that has failed")
+
+
+@pytest.mark.parametrize(
+    ("victim", "controller"),
+    [(OURS, OURS), (OURS, THEIRS), (THEIRS, OURS)],
+    ids=["o-under-o", "o-under-a", "a-under-o"],
+)
+def test_a_disk_fails_others_lead_and_it_is_replaced(
+    clusters: list[Cluster], tmp_path: Path, victim: Make, controller: Make
+) -> None:
+    cluster = Cluster(tmp_path, [victim, OURS, OURS if victim is THEIRS else THEIRS], controller, disks=2)
+    clusters.append(cluster)
+    cluster.start()
+    broker = cluster.members[1]
+    cluster.create(TOPIC, FIRST)
+    disk = broker.folders[1]
+    failing = [index for index in range(len(FIRST)) if broker.replica(TOPIC, index).parent == disk]
+    assert 0 < len(failing) < len(FIRST)
+    load = Load(cluster.bootstrap, TOPIC, len(FIRST))
+    fail(disk)
+    without = [{2, 3} if index in failing else {1, 2, 3} for index in range(len(FIRST))]
+    eventually(lambda: cluster.in_sync(TOPIC), without)
+    led_here = [index for index, leader in enumerate(cluster.leaders(TOPIC)) if leader == 1]
+    assert led_here == [index for index in range(len(FIRST)) if index not in failing]
+    assert broker.is_running
+    broker.end()
+    disk.unlink()
+    broker.reformat()
+    broker.start()
+    cluster.all_in_sync(TOPIC, FIRST)
+    load.finish()
+    assert load.check()
+    assert cluster.assert_alike(TOPIC, FIRST)
+
+
+@pytest.mark.parametrize("controller", [*Make], ids=lambda make: f"under-{make.value}")
+def test_metadata_of_an_older_release_is_upgraded_under_load(
+    clusters: list[Cluster], tmp_path: Path, controller: Make
+) -> None:
+    cluster = Cluster(tmp_path, [OURS, OURS, THEIRS], controller, format_with=("--release-version", OLD))
+    clusters.append(cluster)
+    cluster.start()
+    three = [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
+    cluster.create(TOPIC, three)
+    cluster.create("transactions", three)
+    load = Load(cluster.bootstrap, TOPIC, len(three))
+    server = ("--bootstrap-server", cluster.bootstrap)
+    assert (
+        f"metadata.version\tSupportedMinVersion: 3.3-IV3\tSupportedMaxVersion: {NEW}\tFinalizedVersionLevel: {OLD}"
+        in (tool("kafka-features", *server, "describe"))
+    )
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": "over-the-upgrade"})
+    producer.init_transactions(SOON_S)
+    commit(producer, "before")
+    tool("kafka-features", *server, "upgrade", "--release-version", NEW)
+    assert f"FinalizedVersionLevel: {NEW}" in tool("kafka-features", *server, "describe")
+    commit(producer, "after")
+    for member in cluster.members.values():
+        member.kill9()
+        member.start()
+        cluster.all_in_sync(TOPIC, three)
+    commit(producer, "after kills")
+    load.finish()
+    assert load.check()
+    for topic in (TOPIC, "transactions"):
+        cluster.assert_replicated(topic, three)
+
+
+def commit(producer: Producer, text: str) -> None:
+    producer.begin_transaction()
+    for index in range(3):
+        producer.produce("transactions", text, partition=index)
+    producer.commit_transaction(SOON_S)
