@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 from enum import Enum
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from coordinator.cluster.brokers.features import SUPPORTED
 from coordinator.cluster.brokers.info import Endpoint
@@ -53,6 +53,10 @@ class Incarnation(NamedTuple):
 class Node:
     """This broker as a member of the cluster."""
 
+    begins_anew: ClassVar[bool] = False
+    """Whether a replica begins empty whose log directory is none of this node's any more. Not here: a directory that is
+    missing, such as of a disk that is not mounted, is made by the start, and may come back with all that it had."""
+
     def __init__(self, incarnation: Incarnation, controller: Controller, image: Image) -> None:
         self.incarnation = incarnation
         self.node_id = incarnation.node_id
@@ -69,7 +73,7 @@ class Node:
         self._image = image
         self._offline: list[Uuid] = []
 
-    def directory_of(self, directory_id: Uuid) -> str | None:
+    def directory_of(self, directory_id: Uuid | None) -> str | None:
         """Returns the path of a log directory by its id; None where the directory is not one of this node's."""
         return next((path for path, own_id in self.directory_ids.items() if own_id == directory_id), None)
 

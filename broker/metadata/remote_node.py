@@ -56,6 +56,9 @@ class LifecycleTimes(NamedTuple):
 class RemoteNode(Node):
     """This broker as a member of a cluster whose controllers are elsewhere."""
 
+    begins_anew = True
+    """As with Kafka: its directories were formatted, and the controllers know that the new ones have nothing."""
+
     def __init__(
         self,
         incarnation: Incarnation,

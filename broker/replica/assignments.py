@@ -110,13 +110,14 @@ class Assignments:
         if self.node_id not in assigned.replicas:
             return
         name = TopicPartition(topic.name, index)
+        directory_id = assigned.directory_of(self.node_id)
         try:
-            own_log = self._log(name, topic.topic_id, assigned.directory_of(self.node_id), is_new)
+            own_log = self._log(name, topic.topic_id, directory_id, is_new, is_alone=len(assigned.replicas) == 1)
         except KafkaError as error:
             log.error("partition is not served", partition=str(name), reason=str(error))
             self.replicas.set_offline(name, topic.topic_id)
             return
-        if assigned.directory_of(self.node_id) in ASSUMED_ONLINE:
+        if directory_id is not None and self._node.directory_of(directory_id) != own_log.log_dir:
             self._node.placed(name, own_log.log_dir)
         partition = Partition(name, topic.topic_id, own_log, self.rules)
         self._assign(partition, assigned)
@@ -138,20 +139,26 @@ class Assignments:
                 if self.replicas.is_offline(TopicPartition(topic.name, index)):
                     self.open(topic, index, partition)
 
-    def _log(self, name: TopicPartition, topic_id: Uuid, directory_id: Uuid | None, is_new: bool) -> Log:
+    def _log(
+        self, name: TopicPartition, topic_id: Uuid, directory_id: Uuid | None, is_new: bool, *, is_alone: bool
+    ) -> Log:
         """Returns the partition's log on disk, or else a new one in the directory that the metadata assigns to it.
 
-        Raises KafkaError: KAFKA_STORAGE_ERROR where the log may be in a directory that is offline, since an empty log
-        in its place would pass for all there ever was (LogManager.getOrCreateLog).
+        A replica whose directory was replaced by another one begins empty, where the node says so, as it was registered
+        as one that has lost its records; the only one does so where all directories were replaced. Raises KafkaError:
+        KAFKA_STORAGE_ERROR where the log may be in a directory that is offline, since an empty log in its place would
+        pass for all there ever was (LogManager.getOrCreateLog).
         """
         log_dir = None
-        if directory_id is not None and directory_id not in ASSUMED_ONLINE and self.logs.get(name) is None:
+        if self.logs.get(name) is None:
             log_dir = self._node.directory_of(directory_id)
-            if log_dir is None:
-                message = f"it is in log directory {uuid_to_text(directory_id)}, which is none of this broker's now"
-                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
-        elif not is_new and self.logs.get(name) is None and len(self.logs.online_dirs()) < len(self.logs.dirs):
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "it may be in a log directory that is offline")
+            if log_dir is None and not is_new and len(self.logs.online_dirs()) < len(self.logs.dirs):
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "it may be in a log directory that is offline")
+            if log_dir is None and directory_id is not None and directory_id not in ASSUMED_ONLINE:
+                if not self._node.begins_anew or (is_alone and len(self.logs.dirs) > 1):
+                    message = f"it is in log directory {uuid_to_text(directory_id)}, which is none of this broker's now"
+                    raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
+                log.warning("a replica whose log directory is gone begins empty", partition=str(name))
         config = self.log_config(name.topic)
         return self.logs.create(name, topic_id, config, self._clock.now_ms(), log_dir=log_dir)
 

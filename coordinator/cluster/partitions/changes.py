@@ -63,7 +63,7 @@ class PartitionChanges:
         partition = topic.partitions[index]
         min_isr, unclean = self._of_topic(topic)
         rules = ElectionRules(
-            is_acceptable=self._acceptor(partition, is_active or self._image.is_active),
+            is_acceptable=self._acceptor(partition, target, is_active or self._image.is_active),
             metadata_version=self._image.metadata_version,
             min_isr=min_isr,
             elr_enabled=self._image.elr_enabled,
@@ -94,13 +94,23 @@ class PartitionChanges:
         """Whether the topic would rather lose records than be offline."""
         return self._of_topic(topic)[1]
 
-    def _acceptor(self, partition: PartitionRegistration, is_active: Callable[[int], bool]) -> Callable[[int], bool]:
+    def _acceptor(
+        self, partition: PartitionRegistration, target: PartitionTarget, is_active: Callable[[int], bool]
+    ) -> Callable[[int], bool]:
+        """A replica that has come to a directory that is online may lead from there on, in the same change: otherwise
+        a partition whose only replica has a new directory would wait for another one. Kafka's LeaderAcceptor looks at
+        the former directory alone."""
+
+        def is_online(broker_id: int, directory: Uuid | None) -> bool:
+            is_failed = directory in self._offline.get(broker_id, ())
+            return not is_failed and self._image.brokers[broker_id].has_online(directory)
+
         def is_acceptable(broker_id: int) -> bool:
-            directory = partition.directory_of(broker_id)
-            return (
-                is_active(broker_id)
-                and directory not in self._offline.get(broker_id, ())
-                and self._image.brokers[broker_id].has_online(directory)
+            if not is_active(broker_id):
+                return False
+            to = target.directories.get(broker_id)
+            return is_online(broker_id, partition.directory_of(broker_id)) or (
+                to is not None and is_online(broker_id, to)
             )
 
         return is_acceptable

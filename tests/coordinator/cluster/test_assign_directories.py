@@ -60,6 +60,20 @@ def test_a_replica_in_a_directory_that_is_not_online_has_no_leader() -> None:
     assert departed.leader == -1
 
 
+def test_a_partition_whose_only_replica_is_in_a_new_directory_is_led_from_there() -> None:
+    """As when its disk was replaced: nothing else would ever elect a leader."""
+    image = two_directories()
+    image.features["eligible.leader.replicas.version"] = 1
+    image.apply(
+        PartitionChangeRecord(
+            partition_id=0, topic_id=TOPIC_ID, leader=-1, isr=[], last_known_elr=[NODE], directories=[THIRD]
+        )
+    )
+    (moved,), _ = assign(image, OTHER, 0)
+    assert isinstance(moved, PartitionChangeRecord)
+    assert (moved.directories, moved.leader, moved.isr) == ([OTHER], NODE, [NODE])
+
+
 def test_what_is_not_there_or_not_the_brokers_is_not_assigned() -> None:
     image = two_directories()
     assert assign(image, OTHER, 7) == ([], [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION])
