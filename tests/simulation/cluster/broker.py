@@ -169,6 +169,12 @@ class BrokerNode:
         self._loses_power = power
         self.process.die()
 
+    def replace_disk(self) -> None:
+        """The machine comes back with an empty disk; its process has ended."""
+        assert not self.is_alive
+        self.disk = FaultyDisk(self.dice)
+        self.disk.mkdir(DATA)
+
     async def stop(self) -> None:
         """A stop in order, unless something comes in between."""
         server, process = self.server, self.process

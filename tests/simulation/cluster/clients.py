@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from broker.peers.address import Address
@@ -75,7 +75,8 @@ class Client:
             node_id: Peer(Address(host, 9092), SETTINGS, VirtualClock(), world.dice.random)
             for node_id, host in hosts.items()
         }
-        self._leaders: dict[TopicPartition, int] = {}
+        self._leaders: dict[TopicPartition, tuple[int, int]] = {}
+        """Who leads, and in which epoch."""
 
     async def pause(self) -> None:
         await asyncio.sleep(self.world.dice.expovariate(1 / PAUSE_S))
@@ -93,16 +94,23 @@ class Client:
 
     async def leader(self, partition: TopicPartition) -> int:
         """Returns who leads, as some broker knows it. Raises NoAnswer."""
-        leader_id = self._leaders.get(partition)
-        if leader_id is not None:
-            return leader_id
+        return (await self.leader_and_epoch(partition))[0]
+
+    async def leader_and_epoch(self, partition: TopicPartition) -> tuple[int, int]:
+        """Returns who leads in which epoch, as some broker knows it. Raises NoAnswer."""
+        remembered = self._leaders.get(partition)
+        if remembered is not None:
+            return remembered
         node_id = self.world.dice.choice(self.node_ids)
         request = MetadataRequest(topics=[MetadataRequestTopic(name=partition.topic)], allow_auto_topic_creation=False)
         answer = await self.ask(node_id, request, MetadataResponse)
         for topic in answer.topics:
             for one in topic.partitions:
                 if one.leader_id != NO_LEADER:
-                    self._leaders[TopicPartition(partition.topic, one.partition_index)] = one.leader_id
+                    self._leaders[TopicPartition(partition.topic, one.partition_index)] = (
+                        one.leader_id,
+                        one.leader_epoch,
+                    )
         leader = self._leaders.get(partition)
         if leader is None:
             await self.pause()
@@ -133,10 +141,11 @@ class Client:
 
     async def fetch(self, partition: TopicPartition, offset: int, *, committed: bool) -> PartitionData:
         """Raises NoAnswer."""
-        leader = await self.leader(partition)
+        leader, epoch = await self.leader_and_epoch(partition)
         request = fetch_request(
-            partition.topic, offset, partitions=(partition.partition,), max_wait_ms=FETCH_WAIT_MS, max_bytes=2_000
-        )
+            partition.topic, offset, partitions=(partition.partition,), max_wait_ms=FETCH_WAIT_MS, max_bytes=2_000,
+            current_leader_epoch=epoch,
+        )  # fmt: skip
         request.isolation_level = int(committed)
         try:
             answer = await self.ask(leader, request, FetchResponse, BY_NAME)
@@ -150,9 +159,12 @@ class Client:
 
     async def end_offset(self, partition: TopicPartition) -> int | None:
         """Returns the offset behind what is committed; None where a leader does not say. Raises NoAnswer."""
-        named = [ListOffsetsPartition(partition_index=partition.partition, timestamp=LATEST)]
+        leader, epoch = await self.leader_and_epoch(partition)
+        named = [
+            ListOffsetsPartition(partition_index=partition.partition, current_leader_epoch=epoch, timestamp=LATEST)
+        ]
         request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=partition.topic, partitions=named)])
-        answer = await self.ask(await self.leader(partition), request, ListOffsetsResponse, 9)
+        answer = await self.ask(leader, request, ListOffsetsResponse, 9)
         data = answer.topics[0].partitions[0]
         if data.error_code:
             self.forget_leader(partition)
@@ -164,10 +176,11 @@ def values_of(name: str, first: int, count: int) -> list[bytes]:
     return [f"{name}:{number}".encode() for number in range(first, first + count)]
 
 
-async def produce(client: Client, partition: TopicPartition, acks: int) -> None:
+async def produce(client: Client, partitions: Sequence[TopicPartition], acks: int) -> None:
     """A producer without sequences: what nobody answered it sends no more."""
     world, number = client.world, 0
     while not world.is_calm:
+        partition = partitions[0] if len(partitions) == 1 else world.dice.choice(partitions)
         values = values_of(client.name, number, world.dice.randint(1, 3))
         number += len(values)
         records = bytes(build([Record(timestamp=VirtualClock().now_ms(), value=value) for value in values]))

@@ -154,6 +154,7 @@ class Channel:
         if not node.is_alive or network.is_lost():
             await asyncio.sleep(ANSWER_WITHIN_S)
         task = node.process.spawn(node.answer(name, arguments))
+        task.add_done_callback(_answered, context=node.world.loop.root)
         if network.is_lost():  # the request comes twice
             node.process.spawn(ignored(node.answer(name, arguments)))
         answer = await asyncio.shield(task)
@@ -161,6 +162,12 @@ class Channel:
         if network.is_lost():
             await asyncio.sleep(ANSWER_WITHIN_S)
         return answer
+
+
+def _answered(task: asyncio.Task[Any]) -> None:
+    """Who asked may be gone, and not take the error."""
+    if not task.cancelled():
+        task.exception()
 
 
 async def ignored(work: Coroutine[Any, Any, Any]) -> None:

@@ -77,6 +77,8 @@ class History:
         """The records that idempotent producers sent, in their order, by producer."""
         self.committed: dict[TopicPartition, dict[int, bytes]] = defaultdict(dict)
         """Batches below any high watermark, by base offset."""
+        self.powerless: set[TopicPartition] = set()
+        """Partitions whose only replica lost its power: nothing is promised of their records any more."""
         self._checked: dict[tuple[int, TopicPartition], int] = {}
         self._leaders: dict[tuple[TopicPartition, int], int] = {}
         self._image = Image("")
@@ -106,8 +108,9 @@ class History:
         self.counts["acknowledged by all" if for_all else "acknowledged by one"] += 1
         for offset, value in enumerate(values, base_offset):
             before = self.acknowledged[partition].get(offset)
-            if for_all and before is not None and before.for_all and before.value != value:
-                self.breach(Breach.LOST, f"{partition}: offset {offset} was given to {before.value!r} and {value!r}")
+            is_other = before is not None and before.for_all and before.value != value
+            if for_all and is_other and partition not in self.powerless:
+                self.breach(Breach.LOST, f"{partition}: offset {offset} was given to {before!r} and {value!r}")
             if for_all or before is None:
                 self.acknowledged[partition][offset] = Acknowledged(value, for_all)
 
@@ -144,6 +147,8 @@ class History:
     def check_committed(self, node_id: int, partition: Partition) -> None:
         """A replica has moved its high watermark, or may have: everybody has the same below it."""
         high_watermark, end = partition.high_watermark, partition.log_end_offset
+        if partition.name in self.powerless:
+            return
         if high_watermark > end:
             self.breach(Breach.BEYOND, f"broker {node_id}, {partition.name}: {high_watermark} > {end}")
             return
@@ -191,7 +196,8 @@ class History:
                 if partition.leads:
                     logs[partition.name] = {entry.offset: entry for entry in entries(partition, start, end)}
         for name, log in logs.items():
-            self._check_contents(name, log)
+            if name not in self.powerless:
+                self._check_contents(name, log)
 
     def _check_contents(self, name: TopicPartition, log: dict[int, Entry]) -> None:
         for offset, acked in self.acknowledged[name].items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -12,9 +13,10 @@ from broker.replica import following
 from broker.replica.partition import Partition
 from broker.replication import replica_fetcher
 from protocol.errors import KafkaError
+from protocol.types import TopicPartition
 from tests.simulation.cluster.broker import BrokerNode
 from tests.simulation.cluster.clients import Client
-from tests.simulation.cluster.controller import ControllerNode
+from tests.simulation.cluster.controller import ANSWER_WITHIN_S, ControllerNode
 from tests.simulation.cluster.processes import PROCESS, ClusterLoop
 from tests.simulation.cluster.surroundings import NO_OPTIONS, Surroundings
 
@@ -110,11 +112,27 @@ class Hosts(Surroundings):
         self.history.forget_replicas(node.node_id)
         self.history.note("dies", node.node_id, power)
         self.unclean[node.node_id] = power or self.unclean.get(node.node_id, False)
+        if power:
+            self.history.powerless |= self._held_alone(node)
         node.kill(power=power)
 
+    def _held_alone(self, node: BrokerNode) -> set[TopicPartition]:
+        """Returns the partitions of one replica that are there, or on their way from there or to there."""
+        return {
+            TopicPartition(topic.name, index)
+            for topic in self.controller.image.topics()
+            for index, partition in topic.partitions.items()
+            if node.node_id in partition.replicas and len(partition.replicas) < len(NODES)
+        }
+
     async def ask_controller(self, name: str, request: object) -> Any:
+        """Returns the answer; None where there is none, such as while the controller is stopped."""
+        answering = self.controller.process.spawn(self.controller.answer(name, (request,)))
+        await asyncio.wait([answering], timeout=ANSWER_WITHIN_S)
+        if not answering.done():
+            return None
         try:
-            return await self.controller.answer(name, (request,))
+            return answering.result()
         except KafkaError as error:
             self.history.counts[f"{name} {error.code.name}"] += 1
             return None

@@ -198,7 +198,7 @@ class Network:
         server_side = Stream(self, server, None, process.host)
         client_side.other, server_side.other = server_side, client_side
         self.streams[client_side] = self.streams[server_side] = None
-        server.context.run(self._accept, server_side, accept)
+        self.loop.call_soon(self._accept, server_side, accept, context=server.context)
         client_side.protocol.connection_made(client_side)
         return client_side, client_side.protocol
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from broker.replica import following
 from broker.replica.partition import Partition
+from broker.replication import replica_fetcher
 from coordinator.cluster.brokers import registration
 from coordinator.cluster.partitions import change
 from coordinator.replication import fetcher
@@ -72,7 +72,7 @@ def the_high_watermark_precedes_the_truncation(patch: pytest.MonkeyPatch) -> Non
     def early(self: Any, key: Any, data: Any, now_ms: int) -> Any:
         followed = self._partitions.get(key)
         if followed is not None and data.diverging_epoch.epoch >= 0 and not followed.replica.leads:
-            following.take_watermarks(followed.replica, data.high_watermark, 0)
+            replica_fetcher.take_watermarks(followed.replica, data.high_watermark, 0)
         return fetched(self, key, data, now_ms)
 
     patch.setattr(Fetcher, "_partition_fetched", early)

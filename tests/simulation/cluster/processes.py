@@ -1,16 +1,18 @@
 """Processes on one virtual event loop: each has its tasks, timers and callbacks, and may die between any two of them.
 
 A callback belongs to the process in whose context it was scheduled. When a process dies, nothing that it has scheduled
-runs any more, and nobody cleans up after it, as after a kill -9.
+runs any more, and nobody cleans up after it, as after a kill -9. One that is stopped (SIGSTOP) does nothing until it
+goes on, and then all at once that was due meanwhile.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
+import heapq
 import os
 import random
-from asyncio import Handle
+from asyncio import Handle, TimerHandle
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from random import Random
@@ -40,6 +42,8 @@ class Process:
         self.context.run(PROCESS.set, self)
         self._remains: list[object] = []
         """The callbacks of a dead process: collected only after the simulation, as they might act when they go."""
+        self.held: list[Handle] | None = None
+        """The handles that are due while the process is stopped, in their order; None while it runs."""
 
     def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Runs a coroutine as the process."""
@@ -54,6 +58,17 @@ class Process:
         self._bury()
         self._dies(self)
 
+    def stop(self) -> None:
+        """Does nothing more until it goes on."""
+        if not self.is_dead and self.held is None:
+            self.held = self._loop.hold(self)
+
+    def go_on(self) -> None:
+        """All comes at once that was due meanwhile."""
+        held, self.held = self.held, None
+        if held is not None and not self.is_dead:
+            self._loop.release(held)
+
     def bury(self, handle: Handle) -> None:
         """Takes back what was scheduled for the process after its end."""
         self._remains.append((handle._callback, handle._args))  # type: ignore[attr-defined]
@@ -62,6 +77,8 @@ class Process:
     def _bury(self) -> None:
         """Takes back what is scheduled; once more a turn later, as a callback that was just running may have left
         something."""
+        held, self.held = self.held, None
+        self._remains += [(handle._callback, handle._args) for handle in held or ()]  # type: ignore[attr-defined]
         if taken := self._loop.take_back(self):
             self._remains += taken
             self._loop.call_soon(self._bury, context=self._loop.root)
@@ -99,6 +116,8 @@ class ClusterLoop(VirtualLoop):
         super().__init__()
         self.dice = dice
         self.root = contextvars.copy_context()
+        self._nothing = Handle(lambda: None, (), self)
+        self._nothing.cancel()
         self.set_exception_handler(lambda *_: None)
 
     async def create_server(self, factory: Any, *_: Any, sock: socket.socket, **__: Any) -> Any:  # type: ignore[override]
@@ -132,9 +151,50 @@ class ClusterLoop(VirtualLoop):
         """As a loop does, except that nothing is called for a process that is dead, such as by a future of another."""
         handle = super().call_soon(callback, *args, context=context)
         process = handle._context.get(PROCESS)  # type: ignore[attr-defined]
-        if process is not None and process.is_dead:
-            process.bury(handle)
+        if process is not None:
+            if process.is_dead:
+                process.bury(handle)
+            elif process.held is not None:
+                self._ready.pop()  # type: ignore[attr-defined]
+                process.held.append(handle)
         return handle
+
+    def call_at(
+        self, when: float, callback: Any, *args: Any, context: contextvars.Context | None = None
+    ) -> TimerHandle:
+        """As a loop does, except that a process that is stopped has its timers when it goes on."""
+        handle = super().call_at(when, callback, *args, context=context)
+        process = handle._context.get(PROCESS)  # type: ignore[attr-defined]
+        if process is not None and process.held is not None:
+            self._take_off(handle)
+            process.held.append(handle)
+        return handle
+
+    def hold(self, process: Process) -> list[Handle]:
+        """Takes all that a process has scheduled off the loop, and returns it."""
+        ready, scheduled = self._ready, self._scheduled  # type: ignore[attr-defined]
+        held: list[Handle] = []
+        for place, handle in enumerate(ready):  # the loop may be in the midst of them: none goes
+            if handle._context.get(PROCESS) is process and not handle.cancelled():
+                held.append(handle)
+                ready[place] = self._nothing
+        timers = [one for one in scheduled if one._context.get(PROCESS) is process]
+        for timer in timers:
+            self._take_off(timer)
+        return held + sorted(timers)
+
+    def _take_off(self, timer: TimerHandle) -> None:
+        scheduled = self._scheduled  # type: ignore[attr-defined]
+        scheduled[:] = [one for one in scheduled if one is not timer]
+        heapq.heapify(scheduled)
+
+    def release(self, held: list[Handle]) -> None:
+        """Schedules again what was taken off."""
+        for handle in held:
+            if isinstance(handle, TimerHandle):
+                heapq.heappush(self._scheduled, handle)  # type: ignore[attr-defined]
+            else:
+                self._ready.append(handle)  # type: ignore[attr-defined]
 
     def take_back(self, process: Process) -> list[object]:
         """Cancels all that a process has scheduled, and returns it."""

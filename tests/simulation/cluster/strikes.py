@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+
+from protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from protocol.messages.elect_leaders import ElectLeadersRequest
 from tests.simulation.cluster.controller import HOST
 from tests.simulation.cluster.hosts import Hosts
+
+ALONE = "alone"
+"""A topic whose partitions have one replica each."""
 
 
 class Strikes(Hosts):
@@ -50,6 +60,43 @@ class Strikes(Hosts):
             self.kill(node, power=self.may_die(node, power=True) and self.dice.random() < 0.5)
             node.start()
 
+    async def _replace_disk(self) -> None:
+        """A machine is lost, and another one comes in its place."""
+        living = [node for node in self.living() if self.may_die(node, power=True)]
+        if living:
+            node = self.dice.choice(living)
+            self.kill(node, power=True)
+            node.replace_disk()
+
+    async def _kill_all(self) -> None:
+        """Each process dies, the controller's too; the machines stay."""
+        living = self.living()
+        if all(self.may_die(node, power=False) for node in living):
+            for node in living:
+                self.kill(node, power=False)
+            await self._kill_controller()
+            await asyncio.sleep(self.dice.choice((0, 2)))  # noticed, or not
+            for node in living:
+                if not node.is_alive:
+                    node.start()
+
+    async def _pause(self) -> None:
+        """A process does nothing for a while, such as by SIGSTOP; longer than its session, or not."""
+        processes = [node.process for node in self.living() if node.process is not None]
+        process = self.dice.choice([*processes, self.controller.process])
+        process.stop()
+        self.loop.call_later(self.dice.choice((0.5, 1.7, 4)), process.go_on)
+
+    async def _move(self) -> None:
+        """A partition of one replica moves to another broker."""
+        alone = self.controller.image.topic(ALONE)
+        if alone is not None and alone.partitions:
+            target = self.dice.choice([*self.brokers])
+            partition = ReassignablePartition(partition_index=self.dice.choice([*alone.partitions]), replicas=[target])
+            topics = [ReassignableTopic(name=ALONE, partitions=[partition])]
+            request = AlterPartitionReassignmentsRequest(topics=topics, timeout_ms=1_000)
+            await self.ask_controller("alter_partition_reassignments", request)
+
     async def _stop(self) -> None:
         living = [node for node in self.living() if node.server is not None]
         if living:
@@ -86,6 +133,6 @@ class Strikes(Hosts):
 
 KINDS = (
     "kill", "lose_power", "kill_in_a_call", "restart", "bounce", "stop", "cut", "heal", "lose_connection", "elect",
-    "kill_controller",
+    "kill_controller", "replace_disk", "kill_all", "pause", "move",
 )  # fmt: skip
-WEIGHTS = (6, 6, 4, 16, 4, 4, 10, 10, 4, 6, 2)
+WEIGHTS = (6, 6, 4, 16, 4, 4, 10, 10, 4, 6, 2, 3, 2, 6, 3)

@@ -9,7 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
 from protocol.types import TopicPartition
 from tests.simulation.cluster.clients import consume, list_ends, produce, produce_idempotently
 from tests.simulation.cluster.committing import commit_offsets
@@ -17,7 +22,7 @@ from tests.simulation.cluster.courses import TOPIC, Course, by_chance
 from tests.simulation.cluster.history import Breach, History
 from tests.simulation.cluster.lines import listened_to
 from tests.simulation.cluster.processes import ClusterLoop, simulate
-from tests.simulation.cluster.strikes import Strikes
+from tests.simulation.cluster.strikes import ALONE, Strikes
 from tests.simulation.cluster.surroundings import NO_OPTIONS
 
 PARTITIONS = 2
@@ -53,13 +58,23 @@ class ClusterWorld(Strikes):
         topic = CreatableTopic(
             name=TOPIC, num_partitions=PARTITIONS, replication_factor=3, assignments=[], configs=configs
         )
-        await self.controller.controller.create_topics(CreateTopicsRequest(topics=[topic], timeout_ms=1_000))
+        assignments = [
+            CreatableReplicaAssignment(partition_index=index, broker_ids=[node_id])
+            for index, node_id in enumerate(self.brokers)
+        ]
+        alone = CreatableTopic(
+            name=ALONE, num_partitions=-1, replication_factor=-1, assignments=assignments,
+            configs=[CreatableTopicConfig(name="min.insync.replicas", value="1")],
+        )  # fmt: skip
+        await self.controller.controller.create_topics(CreateTopicsRequest(topics=[topic, alone], timeout_ms=1_000))
 
     def _begin_clients(self) -> None:
         first, second = (TopicPartition(TOPIC, index) for index in range(PARTITIONS))
         for number, (partition, acks) in enumerate([(first, -1), (first, 1), (second, -1)]):
             client = self.client(f"producer{number}")
-            client.process.spawn(produce(client, partition, acks))
+            client.process.spawn(produce(client, [partition], acks))
+        client = self.client("to one replica")
+        client.process.spawn(produce(client, [TopicPartition(ALONE, index) for index in range(len(self.brokers))], -1))
         idempotent = self.client("idempotent")
         idempotent.process.spawn(produce_idempotently(idempotent, second))
         group = self.client("group")
@@ -83,6 +98,9 @@ class ClusterWorld(Strikes):
         self.network.heal()
         for node in self.brokers.values():
             node.disk.crash_at = None
+            if node.process is not None:
+                node.process.go_on()
+        self.controller.process.go_on()
 
     def _raise_the_dead(self) -> None:
         for node in self.brokers.values():
