@@ -12,6 +12,8 @@ from collections import Counter
 
 from broker.exchange.authorisation import DESCRIBE_TOPIC, by_handler
 from broker.replica.partition import Partition
+from broker.replica.read_replica import check_readable
+from broker.replica.roles import NO_EPOCH
 from broker.requests.api import Api
 from broker.requests.call import Call
 from protocol.errors import ErrorCode, KafkaError
@@ -33,6 +35,8 @@ UNKNOWN = (-1, -1, -1)
 
 CONSUMER = -1
 """The replica id of a client; a replica reads up to the log's end."""
+DEBUGGER = -2
+"""The replica id by which tools ask any replica, and not the leader alone (ReplicaVerificationTool)."""
 
 
 async def list_offsets(call: Call[ListOffsetsRequest]) -> ListOffsetsResponse:
@@ -77,11 +81,21 @@ async def find(call: Call[ListOffsetsRequest], topic: str, requested: ListOffset
     records; the partition may have another leader afterwards, or be gone."""
     looked: Looked = {}
     while True:
-        partition = call.broker.replicas.leader(topic, requested.partition_index, requested.current_leader_epoch)
+        partition = asked_replica(call, topic, requested.partition_index, requested.current_leader_epoch)
         try:
             return find_in(call, partition, requested.timestamp, looked)
         except Unseen as unseen:
             looked[unseen.key] = await call.broker.record_work.call(unseen.look)
+
+
+def asked_replica(call: Call[ListOffsetsRequest], topic: str, index: int, leader_epoch: int = NO_EPOCH) -> Partition:
+    """Returns the replica here, which leads unless a debugger asks. Raises as `Replicas.leader` does."""
+    replicas = call.broker.replicas
+    if call.request.replica_id != DEBUGGER:
+        return replicas.leader(topic, index, leader_epoch)
+    partition = replicas.partition(topic, index)
+    check_readable(partition, leader_epoch)
+    return partition
 
 
 def find_in(
@@ -119,7 +133,7 @@ def list_segments(call: Call[ListOffsetsRequest], topic: ListOffsetsTopic) -> Li
     for requested in topic.partitions:
         answer = ListOffsetsPartitionResponse(partition_index=requested.partition_index, error_code=0)
         try:
-            partition = call.broker.replicas.leader(topic.name, requested.partition_index)
+            partition = asked_replica(call, topic.name, requested.partition_index)
             if requested.timestamp < 0 and requested.timestamp not in (LATEST, EARLIEST):
                 raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
             offsets = offsets_before(partition, requested.timestamp, call.now_ms)

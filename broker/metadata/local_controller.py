@@ -103,6 +103,10 @@ class LocalController:
         self._sessions.begin(self._state, self._clock.monotonic_ms())
         self._timer.begin()
 
+    @property
+    def has_renounced(self) -> bool:
+        return self._log.failed is not None
+
     async def stop(self) -> None:
         """Does nothing by itself any more."""
         self._timer.stop()

@@ -59,6 +59,10 @@ class RemoteController:
         self._controllers = controllers
         self._session_ms = session_ms
 
+    @property
+    def has_renounced(self) -> bool:
+        return False
+
     async def forward(self, request: object, version: int, requester: Requester) -> bytes:
         """Returns the body of the response to a client's request. Raises KafkaError."""
         return await forward(self._controllers, request, version, requester)

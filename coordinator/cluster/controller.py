@@ -43,6 +43,12 @@ if TYPE_CHECKING:
 class Controller(Protocol):
     """The requests that brokers forward for clients, and those that they send for themselves."""
 
+    @property
+    def has_renounced(self) -> bool:
+        """Whether the controller in this process decides nothing any more: its answers are not the cluster's. False of
+        one elsewhere, which answers for itself."""
+        ...
+
     async def create_topics(
         self, request: CreateTopicsRequest, describable: Container[str] = EVERYTHING
     ) -> CreateTopicsResponse:

@@ -34,6 +34,7 @@ from coordinator.cluster.configs.resource import ConfigResource, ResourceType
 from coordinator.cluster.other_records import Key, OtherRecord, fold
 from coordinator.cluster.record import MetadataRecord
 from coordinator.cluster.topics import names, topic
+from coordinator.cluster.topics.by_broker import PartitionsByBroker
 from coordinator.cluster.topics.topic import PartitionRegistration, Topic
 from protocol.metadata_records import nodes, settings
 from protocol.metadata_records import topics as topic_records
@@ -86,6 +87,8 @@ class Image:
         self._topics_by_id: dict[Uuid, Topic] = {}
         self._colliding: dict[str, set[str]] = {}
         self._configs: dict[ConfigResource, dict[str, str]] = {}
+        self._by_broker: PartitionsByBroker | None = None
+        """Made when it is first asked for: of most images nobody asks."""
 
     # Lookups.
 
@@ -116,6 +119,13 @@ class Image:
     def partition(self, topic_partition: TopicPartition) -> PartitionRegistration | None:
         topic = self._topics.get(topic_partition.topic)
         return None if topic is None else topic.partitions.get(topic_partition.partition)
+
+    @property
+    def by_broker(self) -> PartitionsByBroker:
+        """The partitions by the brokers that lead them, or may. Valid until the next record is applied."""
+        if self._by_broker is None:
+            self._by_broker = PartitionsByBroker(self._topics.values())
+        return self._by_broker
 
     def colliding(self, name: str) -> str | None:
         """A topic whose metrics would be mistaken for those of a topic of this name."""
@@ -154,6 +164,7 @@ class Image:
         self._topics_by_id = {topic.topic_id: topic for topic in self._topics.values()}
         self._colliding = {name: set(names_of) for name, names_of in other._colliding.items()}
         self._configs = {resource: dict(configs) for resource, configs in other._configs.items()}
+        self._by_broker = None
 
     # The only writer.
 
@@ -181,8 +192,9 @@ class Image:
         removed = self._topics_by_id.pop(record.topic_id)
         del self._topics[removed.name]
         self._configs.pop(ConfigResource(ResourceType.TOPIC, removed.name), None)
-        for partition in removed.partitions.values():
+        for index, partition in removed.partitions.items():
             self.partitions_in.subtract(partition.directories)
+            self._index(removed, index, partition, None)
         colliding = self._colliding.get(names.unified(removed.name))
         if colliding is not None:
             colliding.discard(removed.name)
@@ -195,6 +207,7 @@ class Image:
         if before is None:
             owner.partitions[record.partition_id] = after
             self.partitions_in.update(after.directories)
+            self._index(owner, record.partition_id, None, after)
             return PartitionCreated(owner, record.partition_id, after)
         return self._replace(owner, record.partition_id, after)
 
@@ -208,9 +221,17 @@ class Image:
         if before.directories != after.directories:
             self.partitions_in.subtract(before.directories)
             self.partitions_in.update(after.directories)
+        self._index(owner, index, before, after)
         return PartitionChanged(owner, index, before, after)
 
+    def _index(
+        self, owner: Topic, index: int, before: PartitionRegistration | None, after: PartitionRegistration | None
+    ) -> None:
+        if self._by_broker is not None:
+            self._by_broker.replace(owner.topic_id, index, before, after)
+
     def _clear_elr(self, record: topic_records.ClearElrRecord) -> None:
+        self._by_broker = None
         cleared = [self._topics[record.topic_name]] if record.topic_name else list(self._topics.values())
         for owner in cleared:
             for index, partition in owner.partitions.items():

@@ -86,9 +86,15 @@ async def fetch(
 
 
 async def list_offset(
-    client: Client, topic: str, timestamp: int, *, version: int = LIST_OFFSETS_VERSION, **fields: int
+    client: Client,
+    topic: str,
+    timestamp: int,
+    *,
+    version: int = LIST_OFFSETS_VERSION,
+    replica_id: int = -1,
+    **fields: int,
 ) -> ListOffsetsPartitionResponse:
     requested = ListOffsetsPartition(partition_index=0, timestamp=timestamp, **fields)
-    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[requested])])
+    request = ListOffsetsRequest(replica_id=replica_id, topics=[ListOffsetsTopic(name=topic, partitions=[requested])])
     answer = await client.ask(request, version, ListOffsetsResponse)
     return answer.topics[0].partitions[0]

@@ -20,7 +20,7 @@ from coordinator.cluster.quorum import TOPIC_ID
 from coordinator.cluster.record import decode_batches
 from protocol.api_key import ApiKey
 from protocol.codec import decode, encode
-from protocol.errors import ErrorCode, ProtocolError
+from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.messages import fetch
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
@@ -41,6 +41,7 @@ from protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from protocol.messages.metadata import MetadataRequest
+from protocol.messages.update_features import UpdateFeaturesRequest
 from protocol.messages.vote import VoteRequest, VoteResponse
 from protocol.metadata_records.log import NoOpRecord
 from protocol.schema import identity
@@ -236,6 +237,18 @@ async def test_a_forwarded_request_is_answered_as_if_its_client_were_here(contro
     body, _ = decode(CreateTopicsResponse, 7, response.response_data[5:])
     (topic,) = body.topics
     assert topic.error_code == ErrorCode.INVALID_REPLICATION_FACTOR, "there is no broker yet"
+
+
+@pytest.mark.parametrize("version", [2, 7])
+async def test_a_controller_that_has_renounced_says_so_outside_of_what_it_was_asked(
+    controller: Controller, version: int
+) -> None:
+    """In the answer inside a broker would not see it, and give it to its client."""
+    controller.server.part.led_log.failed = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the disk is gone")
+    update = UpdateFeaturesRequest(timeout_ms=1000, feature_updates=[])
+    for request, its_version in ((topics("t"), version), (update, 1)):
+        response = await controller.ask(envelope(request, its_version, CLIENT), EnvelopeResponse)
+        assert (response.error_code, response.response_data) == (ErrorCode.NOT_CONTROLLER, None)
 
 
 @pytest.mark.parametrize(

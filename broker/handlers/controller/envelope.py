@@ -47,12 +47,21 @@ async def envelope(call: HostCall[EnvelopeRequest]) -> EnvelopeResponse:
         check_forwardable(frame)
         try:
             buffers = await answered(call.host.answer_forwarded(client, frame))
+            check_active(call)
         except ProtocolError as error:
+            check_active(call)
             log.warning("a forwarded request was refused", peer=call.context.peer, client=client.ip, reason=str(error))
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION) from error
     except KafkaError as error:
         return EnvelopeResponse(response_data=None, error_code=error.code)
     return EnvelopeResponse(response_data=b"".join(buffers)[SIZE_BYTES:], error_code=ErrorCode.NONE)
+
+
+def check_active(call: HostCall[EnvelopeRequest]) -> None:
+    """Raises NOT_CONTROLLER where this controller has renounced, whatever the request inside was answered with: the
+    broker then sends it again, to the one that leads by now, and its client hears nothing of it (RequestChannel)."""
+    if call.host.controller.has_renounced:
+        raise KafkaError(ErrorCode.NOT_CONTROLLER)
 
 
 def as_it_is(_: Context, answer: AnswerBuffers) -> AnswerBuffers:

@@ -100,12 +100,15 @@ class _Change:
             record.leader_recovery_state = state
 
     def _complete_reassignment(self) -> None:
-        """A reassignment is over once all replicas that stay are in sync (PartitionReassignmentReplicas)."""
+        """A reassignment is over once all replicas that come are in sync; where more go than come, all that stay
+        (PartitionReassignmentReplicas of 4.3)."""
         if not self.adding and not self.removing:
             return
         isr = [one for one in self.isr if one not in self.removing]
         replicas = [one for one in self.replicas if one not in self.removing]
-        if replicas and set(replicas) <= set(isr):
+        if not replicas or (self.removing and not isr) or not set(self.adding) <= set(isr):
+            return
+        if len(self.adding) >= len(self.removing) or set(replicas) <= set(isr):
             self.isr, self.replicas, self.adding, self.removing = isr, replicas, [], []
 
     def _collect_eligible(self) -> None:

@@ -126,28 +126,26 @@ class PartitionChanges:
         return options
 
 
-def in_sync(image: Image, broker_id: int) -> Iterator[Place]:
+def in_sync(image: Image, broker_id: int) -> list[Place]:
     """The partitions in whose ISR the broker is."""
-    return _where(image, lambda partition: broker_id in partition.isr)
+    return _places(image, image.by_broker.in_sync(broker_id))
 
 
-def eligible(image: Image, broker_id: int) -> Iterator[Place]:
+def eligible(image: Image, broker_id: int) -> list[Place]:
     """The partitions that the broker is an eligible leader replica of."""
-    return _where(image, lambda partition: broker_id in partition.elr)
+    return _places(image, image.by_broker.eligible(broker_id))
 
 
-def leaderless(image: Image) -> Iterator[Place]:
+def leaderless(image: Image) -> list[Place]:
     """The partitions that nobody leads."""
-    return _where(image, lambda partition: partition.leader == NOBODY)
+    return _places(image, image.by_broker.leaderless())
 
 
 def leads_any(image: Image, broker_id: int) -> bool:
     """Whether the broker leads a partition."""
-    return next(_where(image, lambda partition: partition.leader == broker_id), None) is not None
+    return image.by_broker.leads_any(broker_id)
 
 
-def _where(image: Image, chosen: Callable[[PartitionRegistration], bool]) -> Iterator[Place]:
-    for topic in image.topics():
-        for index, partition in topic.partitions.items():
-            if chosen(partition):
-                yield topic, index
+def _places(image: Image, named: Iterable[tuple[Uuid, int]]) -> list[Place]:
+    topics = ((image.topic_by_id(topic_id), index) for topic_id, index in named)
+    return [(topic, index) for topic, index in topics if topic is not None]

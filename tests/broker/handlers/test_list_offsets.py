@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker.replica.roles import Following
+from broker.replica.truncation import Truncation
 from protocol.api_key import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.delete_records import (
@@ -28,6 +29,7 @@ from protocol.messages.offset_for_leader_epoch import (
 from tests.broker.asking import MADE_MS, batch, list_offset, produce
 from tests.broker.inprocess import Client, InProcess, decode_response, request_frame
 
+CONSUMER, DEBUGGER, OTHER_BROKER = -1, -2, 2
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 
 
@@ -109,6 +111,35 @@ async def test_what_is_not_here(broker: InProcess, client: Client) -> None:
     assert (await list_offset(client, "nowhere", LATEST)).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     ahead = await list_offset(client, "t", LATEST, current_leader_epoch=3)
     assert ahead.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
+@pytest.mark.parametrize("version", [0, 1, 7, 11])
+async def test_of_a_follower_only_debuggers_learn_offsets(broker: InProcess, client: Client, version: int) -> None:
+    await given_records(broker, client)
+    partition = broker.server.broker.replicas.partition("t", 0)
+    partition.become(Following(2, 7, 1), 0)
+    timestamps = (LATEST, EARLIEST, MAX_TIMESTAMP) if version >= 7 else (LATEST, EARLIEST)
+    for timestamp in timestamps:
+        for replica_id in (CONSUMER, OTHER_BROKER):
+            refused = await list_offset(client, "t", timestamp, version=version, replica_id=replica_id)
+            assert refused.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    listed = [await list_offset(client, "t", one, version=version, replica_id=DEBUGGER) for one in timestamps]
+    assert {one.error_code for one in listed} == {ErrorCode.NONE}
+    expected = [[5], [0]] if version == 0 else [5, 0, 3][: len(timestamps)]
+    assert [one.old_style_offsets if version == 0 else one.offset for one in listed] == expected
+
+
+async def test_a_debugger_is_held_to_the_leader_epoch_and_kept_from_a_log_that_is_cut(
+    broker: InProcess, client: Client
+) -> None:
+    await given_records(broker, client)
+    partition = broker.server.broker.replicas.partition("t", 0)
+    partition.become(Following(2, 7, 1), 0)
+    fenced = await list_offset(client, "t", LATEST, replica_id=DEBUGGER, current_leader_epoch=6)
+    assert fenced.error_code == ErrorCode.FENCED_LEADER_EPOCH
+    partition.truncation = Truncation()
+    cut = await list_offset(client, "t", LATEST, replica_id=DEBUGGER)
+    assert cut.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 async def test_where_an_epoch_ended(broker: InProcess, client: Client) -> None:

@@ -169,6 +169,38 @@ def test_a_reassignment_is_complete_when_all_that_stay_are_in_sync() -> None:
     )
 
 
+def test_a_reassignment_by_which_as_many_come_as_go_waits_for_those_that_come_alone() -> None:
+    expected = record(
+        replicas=[2, 3, 4],
+        isr=[2, 4],
+        leader=2,
+        removing_replicas=[],
+        adding_replicas=[],
+        directories=[directory(2), directory(3), directory(4)],
+    )
+    assert changed(BAR, PartitionTarget(isr=[1, 2, 4]), rules(*ALL)) == expected
+    assert changed(BAR, PartitionTarget(isr=[1, 2, 3]), rules(*ALL)) is None
+
+
+def test_a_reassignment_by_which_more_go_than_come_waits_for_all_that_stay() -> None:
+    before = BAR._replace(removing_replicas=(1, 3))
+    assert changed(before, PartitionTarget(isr=[1, 3, 4]), rules(*ALL)) == record(isr=[1, 3, 4])
+    done = changed(before, PartitionTarget(isr=[1, 2, 3, 4]), rules(*ALL))
+    assert done is not None
+    assert (done.replicas, done.isr, done.removing_replicas) == ([2, 4], [2, 4], [])
+
+
+def test_a_reassignment_without_anybody_who_stays_in_sync_is_not_over() -> None:
+    assert changed(partition([1, 2], [1], 1, removing_replicas=(1,)), PartitionTarget(), rules(*ALL)) is None
+
+
+def test_a_replica_that_was_to_come_and_is_to_go_again_keeps_the_reassignment_open() -> None:
+    before = partition([1, 2, 3], [1, 2], 1, adding_replicas=(3,))
+    assert changed(before, PartitionTarget(replicas=[1, 2, 3], removing_replicas=[3]), rules(*ALL)) == record(
+        removing_replicas=[3]
+    )
+
+
 def test_a_reassignment_that_is_reverted_raises_the_leader_epoch() -> None:
     target = PartitionTarget(isr=[1, 2, 3], replicas=[1, 2, 3], adding_replicas=[], removing_replicas=[])
     assert changed(BAR, target, rules(*ALL)) == record(

@@ -1,0 +1,87 @@
+"""Partitions by broker: those that it leads, is in sync with, or may lead otherwise.
+
+What follows from a broker's arrival or departure then costs what it changes, and not a look at all partitions.
+Source: org.apache.kafka.controller.BrokersToIsrs and BrokersToElrs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+from coordinator.cluster.topics.topic import NO_LEADER, PartitionRegistration, Topic
+from protocol.types import Uuid
+
+Places: TypeAlias = "dict[int, dict[Uuid, set[int]]]"
+"""By broker and topic id: numbers of partitions."""
+
+NOWHERE: dict[Uuid, set[int]] = {}
+
+
+class PartitionsByBroker:
+    """Three indexes of the same partitions; NO_LEADER leads those without a leader."""
+
+    def __init__(self, topics: Iterable[Topic]) -> None:
+        self._led: Places = {}
+        self._in_sync: Places = {}
+        self._eligible: Places = {}
+        for topic in topics:
+            for index, partition in topic.partitions.items():
+                self.replace(topic.topic_id, index, None, partition)
+
+    def replace(
+        self, topic_id: Uuid, index: int, before: PartitionRegistration | None, after: PartitionRegistration | None
+    ) -> None:
+        """A partition has changed, or is new, or is gone."""
+        if before is not None and after is not None and _roles(before) == _roles(after):
+            return
+        if before is not None:
+            _remove(self._led, (before.leader,), topic_id, index)
+            _remove(self._in_sync, before.isr, topic_id, index)
+            _remove(self._eligible, before.elr, topic_id, index)
+        if after is not None:
+            _add(self._led, (after.leader,), topic_id, index)
+            _add(self._in_sync, after.isr, topic_id, index)
+            _add(self._eligible, after.elr, topic_id, index)
+
+    def leads_any(self, broker_id: int) -> bool:
+        """Whether the broker leads a partition."""
+        return broker_id in self._led
+
+    def leaderless(self) -> Iterator[tuple[Uuid, int]]:
+        """Yields the partitions that nobody leads."""
+        return _all(self._led.get(NO_LEADER, NOWHERE))
+
+    def in_sync(self, broker_id: int) -> Iterator[tuple[Uuid, int]]:
+        """Yields the partitions in whose ISR the broker is."""
+        return _all(self._in_sync.get(broker_id, NOWHERE))
+
+    def eligible(self, broker_id: int) -> Iterator[tuple[Uuid, int]]:
+        """Yields the partitions that the broker is an eligible leader replica of."""
+        return _all(self._eligible.get(broker_id, NOWHERE))
+
+
+def _roles(partition: PartitionRegistration) -> tuple[object, ...]:
+    return partition.leader, partition.isr, partition.elr
+
+
+def _all(of_broker: dict[Uuid, set[int]]) -> Iterator[tuple[Uuid, int]]:
+    for topic_id, indexes in of_broker.items():
+        for index in sorted(indexes):
+            yield topic_id, index
+
+
+def _add(places: Places, broker_ids: Iterable[int], topic_id: Uuid, index: int) -> None:
+    for broker_id in {*broker_ids}:
+        places.setdefault(broker_id, {}).setdefault(topic_id, set()).add(index)
+
+
+def _remove(places: Places, broker_ids: Iterable[int], topic_id: Uuid, index: int) -> None:
+    for broker_id in {*broker_ids}:
+        of_broker = places[broker_id]
+        indexes = of_broker[topic_id]
+        indexes.discard(index)
+        if not indexes:
+            del of_broker[topic_id]
+        if not of_broker:
+            del places[broker_id]
