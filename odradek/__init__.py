@@ -1,8 +1,8 @@
 """The import name of the wheel, and the `odradek` command.
 
-The packages of Odradek import each other as `protocol`, `storage`, `coordinator` and `broker`. In a wheel they are
-folders inside this one, in the source tree they lie beside it. The command puts the folder that holds them first on its
-own path, so that a user's environment never sees those names.
+The packages of Odradek import each other as `protocol`, `storage`, `coordinator`, `broker` and `commands`. In a wheel
+they are folders inside this one, in the source tree they lie beside it. The command puts the folder that holds them
+first on its own path, so that a user's environment never sees those names.
 """
 
 import os
@@ -14,6 +14,17 @@ def main() -> int:
     here = os.path.dirname(os.path.abspath(__file__))
     installed = os.path.isdir(os.path.join(here, "broker"))
     sys.path.insert(0, here if installed else os.path.dirname(here))
+    from commands.table import CLUSTER_COMMANDS, find
+
+    if sys.argv[1:2] == ["completion"]:
+        from commands.completion import main as complete
+
+        return complete(sys.argv[2:])
+    if (command := find(sys.argv[1:])) is not None:
+        from commands.main import main as talk_to_a_cluster
+
+        return talk_to_a_cluster(*command)
     from broker.process.cli import main as run
 
-    return run()
+    purposes = {name: command.purpose for name, command in CLUSTER_COMMANDS.items()}
+    return run(beside={**purposes, "completion": "print a script that completes commands, for bash, zsh or fish"})

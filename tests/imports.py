@@ -9,6 +9,7 @@ from graphlib import CycleError, TopologicalSorter
 
 from broker import handlers
 from broker.handlers import controller
+from commands.table import CLUSTER_COMMANDS, CLUSTER_WORDS
 from tests.sources import CORE, ROOT, sources, tree
 
 # The protocol is described whole, also what nothing serves yet: there it is enough that tests import a module, or list
@@ -82,7 +83,8 @@ def is_imported(path: str) -> bool:
         name.startswith(f"{module}.") for names in (*importers().values(), imported_by_tests()) for name in names
     )
     by_table = path.startswith("broker/handlers/") and module_of(path).removeprefix("broker.handlers.") in HANDLED
-    return by_others or by_parts or by_table
+    by_word = any(module == command.module for table in (CLUSTER_COMMANDS, CLUSTER_WORDS) for command in table.values())
+    return by_others or by_parts or by_table or by_word
 
 
 def is_described(path: str) -> bool:

@@ -11,9 +11,9 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from broker.config.broker_config import BrokerConfig
-from broker.config.properties import read_properties
 from broker.config.unsupported import NOT_CONFIGURATION, NOT_CONFIGURATION_PREFIXES, REFUSED, why_ignored
 from protocol.config import ConfigError
+from protocol.properties import read_properties
 
 ALIASES = (("node.id", "broker.id"), ("log.dirs", "log.dir"))
 

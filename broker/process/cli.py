@@ -6,7 +6,9 @@ import argparse
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
 
 from broker.config.files import read_file
 from broker.config.sources import (
@@ -20,6 +22,7 @@ from broker.config.sources import (
 )
 
 CONFIG_ERROR = 2
+NOTHING_BESIDE: Final[Mapping[str, str]] = MappingProxyType({})
 
 DEV_PROFILE = "odradek.profile=dev"
 """The profile of a broker without a file of options, to try things with."""
@@ -48,8 +51,9 @@ examples:
 """
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line, and returns the process's exit code."""
+def main(arguments: Sequence[str] | None = None, beside: Mapping[str, str] = NOTHING_BESIDE) -> int:
+    """Runs the command line, and returns the process's exit code. `beside` has commands that are not the broker's, with
+    their purposes: for the help."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     if words[:1] == ["pipeline"]:
         return _pipeline(words[1:])
@@ -65,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from broker.formatting.commands import main as formatting_main
 
         return formatting_main(words)
-    options = _parser().parse_args(words)
+    options = _parser(beside).parse_args(words)
     try:
         loaded = _load(options)
     except ConfigProblems as error:
@@ -79,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return run(loaded.config)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(beside: Mapping[str, str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="odradek", description=DESCRIPTION)
     parser.add_argument("--version", action=_Version, help="show the version and exit")
     commands = parser.add_subparsers(title="commands", dest="command", required=True, metavar="COMMAND")
@@ -100,6 +104,8 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser(
         "pipeline", help="jobs over topics on Apache Spark: load, stream, report, audit, …", add_help=False
     )
+    for name, purpose in beside.items():
+        commands.add_parser(name, help=purpose, add_help=False)
     return parser
 
 

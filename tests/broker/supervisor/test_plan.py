@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from broker.config.properties import read_properties
 from broker.supervisor.plan import (
     FirstAddress,
     Shape,
@@ -15,6 +14,7 @@ from broker.supervisor.plan import (
     parse_address,
 )
 from protocol.config import ConfigError
+from protocol.properties import read_properties
 
 SHAPE = Shape("the-cluster", 19_000, (9092, 9093))
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from broker.config.properties import Property, read_properties
 from protocol.config import ConfigError
+from protocol.properties import Property, read_properties
 
 
 def read(text: str) -> dict[str, str]:

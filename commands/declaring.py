@@ -1,0 +1,168 @@
+"""How commands are declared: an action is a word, a coroutine, its options, and examples that a test runs."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from commands.cluster_client import ClusterClient
+from commands.errors import DONE, EXIT_CODES, FAILED, CommandError, misuse
+from commands.printing import Output, Row
+
+
+class Session(NamedTuple):
+    """All that an action needs, beside its options."""
+
+    cluster: ClusterClient
+    output: Output
+    options: argparse.Namespace
+
+    def confirm(self, typed: Sequence[str], what: str) -> None:
+        """Asks for the names of what is about to be destroyed, unless --yes came along. Raises CommandError where they
+        are not typed."""
+        if self.options.yes:
+            return
+        import sys
+
+        names = " ".join(typed)
+        if not sys.stdin.isatty():
+            raise misuse(f"{what} {names} cannot be undone: --yes is expected where nobody can be asked")
+        sys.stderr.write(f"{what} {names} cannot be undone. Type the name to go on: ")
+        sys.stderr.flush()
+        if sys.stdin.readline().split() != list(typed):
+            raise CommandError("nothing was done: that was another name")
+
+    def results(self, columns: Sequence[str], rows: Sequence[Row]) -> int:
+        """Prints what was done, a row for each thing; those with an `error` were refused. Returns the exit code."""
+        shown = rows if self.output.is_json else [{**row, "result": _result(row)} for row in rows]
+        self.output.rows([*columns, "result"], shown)
+        return DONE if not any(row.get("error") for row in rows) else FAILED
+
+
+def _result(row: Row) -> str:
+    return str(row.get("error") or row.get("result") or "done")
+
+
+Action: TypeAlias = Callable[[Session], Awaitable["int | None"]]
+"""Returns the exit code, or None for that all went well."""
+
+Options: TypeAlias = Callable[[argparse.ArgumentParser], None]
+
+RAW: Final = argparse.RawDescriptionHelpFormatter
+
+
+class IntermixedParser(argparse.ArgumentParser):
+    """A parser that takes options before, between and behind the other words, as people type them."""
+
+    _is_intermixing = False
+
+    def parse_known_args(  # type: ignore[override]  # the overloads of its base are about the namespace's class
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        if self._is_intermixing:
+            return super().parse_known_args(args, namespace)
+        self._is_intermixing = True
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._is_intermixing = False
+
+
+class Declared(NamedTuple):
+    """An action as it was declared: for the help, for completion, and for the test of its examples."""
+
+    path: str
+    parser: argparse.ArgumentParser
+    examples: tuple[str, ...]
+
+
+class Actions:
+    """The actions of one command, such as `odradek topic`."""
+
+    def __init__(self, name: str, purpose: str) -> None:
+        self.name = name
+        self.declared: list[Declared] = []
+        self.parser = argparse.ArgumentParser(
+            prog=f"odradek {name}", description=_sentence(purpose), formatter_class=RAW
+        )
+        self._words: argparse._SubParsersAction[argparse.ArgumentParser] | None = None
+
+    def add(
+        self,
+        word: str,
+        purpose: str,
+        action: Action,
+        *,
+        options: Options = lambda parser: None,
+        examples: Sequence[str],
+        more: str = "",
+    ) -> None:
+        """Declares `odradek NAME WORD`; `more` is what its help says beyond its purpose."""
+        if self._words is None:
+            self._words = self.parser.add_subparsers(
+                title="commands", required=True, metavar="COMMAND", parser_class=IntermixedParser
+            )
+        parser = self._words.add_parser(word, help=purpose, formatter_class=RAW)
+        self._fill(parser, f"{self.name} {word}", purpose, action, options, examples, more)
+
+    def only(
+        self,
+        purpose: str,
+        action: Action,
+        *,
+        options: Options = lambda parser: None,
+        examples: Sequence[str],
+        more: str = "",
+    ) -> None:
+        """Declares `odradek NAME`, which has no words below it."""
+        self._fill(self.parser, self.name, purpose, action, options, examples, more)
+
+    def _fill(
+        self,
+        parser: argparse.ArgumentParser,
+        path: str,
+        purpose: str,
+        action: Action,
+        options: Options,
+        examples: Sequence[str],
+        more: str,
+    ) -> None:
+        lines = "".join(f"  {example}\n" for example in examples)
+        parser.description = _sentence(purpose) + (f"\n\n{more}" if more else "")
+        parser.epilog = f"examples:\n{lines}\n{EXIT_CODES}"
+        parser.set_defaults(action=action, yes=False)
+        options(parser)
+        _common(parser)
+        self.declared.append(Declared(path, parser, tuple(examples)))
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _common(parser: argparse.ArgumentParser) -> None:
+    common = parser.add_argument_group("options of every command")
+    common.add_argument("-b", "--bootstrap", metavar="HOST:PORT", help="brokers to begin with, comma between them")
+    common.add_argument("--profile", metavar="NAME", help="settings of a profile in ~/.config/odradek/profiles.toml")
+    common.add_argument("--config", dest="config_file", metavar="FILE", help="settings of a client.properties file")
+    common.add_argument(
+        "-X", dest="assignments", action="append", default=[], metavar="NAME=VALUE", help="one setting; repeatable"
+    )
+    common.add_argument("-o", "--output", choices=("table", "json"), help="default: table on a terminal, else json")
+
+
+def add_yes(parser: argparse.ArgumentParser) -> None:
+    """Adds --yes, for an action that destroys something."""
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask for the name to be typed")
+
+
+def assignments(words: Sequence[str], option: str) -> Mapping[str, str]:
+    """Returns NAME=VALUE words as a table. Raises CommandError that names the option."""
+    table: dict[str, str] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not name or not equals:
+            raise misuse(f"{option} {word}: NAME=VALUE is expected, such as retention.ms=3600000")
+        table[name] = value
+    return table

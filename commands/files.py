@@ -1,0 +1,63 @@
+"""Files that commands read: the one module of theirs that opens any."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO, Final
+
+from commands.errors import misuse
+
+STANDARD_INPUT: Final = "-"
+PROFILES_VARIABLE: Final = "ODRADEK_PROFILES"
+
+
+def read_text(path: str, option: str) -> str:
+    """Returns a file's text, standard input's for "-". Raises CommandError that names the option it came by."""
+    try:
+        return read_bytes(path, option).decode()
+    except UnicodeDecodeError:
+        raise misuse(f"{option} {path}: it is not UTF-8 text") from None
+
+
+def read_bytes(path: str, option: str) -> bytes:
+    """Returns a file's content, standard input's for "-". Raises CommandError as `read_text`."""
+    with open_binary(path, option) as file:
+        return file.read()
+
+
+def open_binary(path: str, option: str) -> BinaryIO:
+    """Opens a file to be read in pieces, standard input for "-". Raises CommandError as `read_text`."""
+    if path == STANDARD_INPUT:
+        return sys.stdin.buffer
+    try:
+        return open(path, "rb")
+    except OSError as error:
+        raise misuse(f"{option} {path}: {error.strerror}") from None
+
+
+def profiles_path(environ: Mapping[str, str]) -> str:
+    """Returns the file of profiles: ODRADEK_PROFILES, or odradek/profiles.toml in the user's configuration folder."""
+    if path := environ.get(PROFILES_VARIABLE):
+        return path
+    folder = environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+    return os.path.join(folder, "odradek", "profiles.toml")
+
+
+def exists(path: str) -> bool:
+    return os.path.exists(path)
+
+
+def lines(file: BinaryIO, separator: bytes) -> Iterator[bytes]:
+    """Yields what stands between separators, as it comes; nothing follows the last one."""
+    if separator == b"\n":
+        for line in file:
+            yield line.removesuffix(b"\n")
+        return
+    rest = b""
+    while piece := file.read(1 << 16):
+        *whole, rest = (rest + piece).split(separator)
+        yield from whole
+    if rest:
+        yield rest

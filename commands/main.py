@@ -1,0 +1,69 @@
+"""Runs one command: its options, a connection, its action, its exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from importlib import import_module
+
+from commands.cluster_client import ClusterClient
+from commands.connecting import Destination, destination
+from commands.declaring import Action, Actions, Session
+from commands.errors import DONE, FAILED, INTERRUPTED, UNREACHABLE, CommandError, from_kafka
+from commands.printing import Output
+from commands.settings import Given, gather
+from commands.table import ClusterCommand
+from protocol.errors import KafkaError, ProtocolError
+from protocol.peer_errors import HandshakeFailed, PeerError, UnsupportedVersion
+
+
+def declare(name: str, command: ClusterCommand) -> Actions:
+    """Returns a command with its actions."""
+    actions = Actions(name, command.purpose)
+    import_module(command.module).declare(actions)
+    return actions
+
+
+def main(name: str, command: ClusterCommand, words: Sequence[str]) -> int:
+    """Runs `odradek NAME WORDS…`; returns the exit code."""
+    options = declare(name, command).parser.parse_args(words)
+    try:
+        given = Given(options.bootstrap, options.profile, options.config_file, options.assignments)
+        status = asyncio.run(_run(destination(gather(given, os.environ)), options))
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever reads the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except CommandError as error:
+        return _fail(error)
+    except (KafkaError, PeerError, ProtocolError) as error:
+        return _fail(_as_command_error(error))
+    return status
+
+
+async def _run(where: Destination, options: Namespace) -> int:
+    action: Action = options.action
+    async with ClusterClient(where) as cluster:
+        status = await action(Session(cluster, Output(options.output), options))
+    return DONE if status is None else status
+
+
+def _as_command_error(error: KafkaError | PeerError | ProtocolError) -> CommandError:
+    if isinstance(error, KafkaError):
+        return from_kafka(error)
+    if isinstance(error, UnsupportedVersion):
+        return CommandError(f"{error}: the cluster is too old or too new for this command", FAILED)
+    if isinstance(error, HandshakeFailed):
+        return CommandError(f"{error}; security.protocol and sasl.mechanism have to be the listener's", UNREACHABLE)
+    return CommandError(str(error), UNREACHABLE if isinstance(error, PeerError) else FAILED)
+
+
+def _fail(error: CommandError) -> int:
+    sys.stdout.flush()
+    sys.stderr.write(f"odradek: {error.message}\n")
+    return error.status

@@ -1,0 +1,136 @@
+"""Where the settings of a connection come from. From the weakest source:
+
+    defaults · the profile in force · ODRADEK_BOOTSTRAP · --profile · --config (client.properties) · -X · --bootstrap
+
+Names are those of Kafka's Java clients; librdkafka's other spellings are taken for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from commands.errors import misuse
+from commands.files import exists, profiles_path, read_text
+from protocol.config import ConfigError
+from protocol.properties import read_properties
+
+BOOTSTRAP: Final = "bootstrap.servers"
+BOOTSTRAP_VARIABLE: Final = "ODRADEK_BOOTSTRAP"
+PROFILE_VARIABLE: Final = "ODRADEK_PROFILE"
+DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
+
+DEFAULTS: Final[dict[str, str]] = {
+    BOOTSTRAP: DEFAULT_BOOTSTRAP,
+    "client.id": "odradek",
+    "request.timeout.ms": "30000",
+    "socket.connection.setup.timeout.ms": "10000",
+    "security.protocol": "PLAINTEXT",
+}
+"""The settings of a connection, and their defaults."""
+
+ALIASES: Final = {
+    "metadata.broker.list": BOOTSTRAP,
+    "socket.connection.setup.timeout": "socket.connection.setup.timeout.ms",
+}
+"""librdkafka's names of the same."""
+
+SECURITY_PREFIXES: Final = ("sasl.", "ssl.", "security.", "enable.ssl.")
+
+
+class ClientSetting(NamedTuple):
+    """A value, and the source to name when it makes no sense."""
+
+    value: str
+    source: str
+
+
+class Given(NamedTuple):
+    """The options of a command line that are about the connection."""
+
+    bootstrap: str | None
+    profile: str | None
+    file: str | None
+    assignments: Iterable[str]
+
+
+def gather(given: Given, environ: Mapping[str, str]) -> dict[str, ClientSetting]:
+    """Returns the settings in force, by Java's names. Raises CommandError for a source that cannot be read."""
+    settings = {name: ClientSetting(value, "the default") for name, value in DEFAULTS.items()}
+    path = profiles_path(environ)
+    in_force = environ.get(PROFILE_VARIABLE)
+    if given.profile is None and (in_force or exists(path)):
+        settings |= of_profile(path, in_force)
+    if bootstrap := environ.get(BOOTSTRAP_VARIABLE):
+        settings[BOOTSTRAP] = ClientSetting(bootstrap, BOOTSTRAP_VARIABLE)
+    if given.profile is not None:
+        settings |= of_profile(path, given.profile)
+    if given.file is not None:
+        settings |= of_file(given.file)
+    settings |= of_assignments(given.assignments)
+    if given.bootstrap is not None:
+        settings[BOOTSTRAP] = ClientSetting(given.bootstrap, "--bootstrap")
+    return settings
+
+
+def of_profile(path: str, name: str | None) -> dict[str, ClientSetting]:
+    """Returns the settings of a profile; of the file's `default` without a name, which may be none at all."""
+    import tomllib
+
+    try:
+        profiles = tomllib.loads(read_text(path, "profiles in"))
+    except tomllib.TOMLDecodeError as error:
+        raise misuse(f"{path}: {error}") from None
+    chosen = profiles.get("default") if name is None else name
+    if chosen is None:
+        return {}
+    profile = profiles.get(str(chosen))
+    if not isinstance(profile, dict):
+        names = ", ".join(name for name, value in profiles.items() if isinstance(value, dict)) or "none"
+        raise misuse(f"{path} has no profile {chosen}; it has: {names}")
+    return _renamed(_flat(profile), f"profile {chosen} in {path}")
+
+
+def of_file(path: str) -> dict[str, ClientSetting]:
+    """Returns the settings of a client.properties. It may hold a producer's or consumer's own too, which are passed
+    over, as Java's tools do."""
+    try:
+        properties = {entry.name: entry.value for entry in read_properties(read_text(path, "--config"))}
+    except ConfigError as error:
+        raise misuse(f"--config {path} {error.message}") from None
+    return _renamed(properties, path)
+
+
+def of_assignments(assignments: Iterable[str]) -> dict[str, ClientSetting]:
+    """Returns the settings of `-X name=value`. Raises CommandError for a name that is none of a connection's."""
+    values: dict[str, str] = {}
+    for assignment in assignments:
+        name, equals, value = assignment.partition("=")
+        if not equals:
+            raise misuse(f"-X {assignment}: NAME=VALUE is expected, such as -X client.id=me")
+        if ALIASES.get(name, name) not in DEFAULTS and not name.startswith(SECURITY_PREFIXES):
+            raise misuse(f"-X {name}: no setting of a connection has this name{_similar(name)}")
+        values[name] = value
+    return _renamed(values, "-X")
+
+
+def _similar(name: str) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, DEFAULTS, n=1)
+    return f"; {close[0]} is one" if close else f"; there are {', '.join(DEFAULTS)}"
+
+
+def _renamed(values: Mapping[str, str], source: str) -> dict[str, ClientSetting]:
+    return {ALIASES.get(name, name): ClientSetting(value, source) for name, value in values.items()}
+
+
+def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, str]:
+    """Returns a table of TOML with dotted names, in which `a.b = 1` is a table in a table."""
+    flat: dict[str, str] = {}
+    for name, value in table.items():
+        if isinstance(value, dict):
+            flat |= _flat(value, f"{prefix}{name}.")
+        else:
+            flat[prefix + name] = str(value).lower() if isinstance(value, bool) else str(value)
+    return flat

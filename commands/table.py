@@ -1,0 +1,30 @@
+"""The commands that talk to a cluster: their names, the modules that have them, and what they are for."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+
+class ClusterCommand(NamedTuple):
+    """A word after `odradek`. Its module, imported when it is called, has `declare(actions)`."""
+
+    module: str
+    purpose: str
+
+
+CLUSTER_COMMANDS: Final[dict[str, ClusterCommand]] = {
+    "topic": ClusterCommand("commands.topic", "list, create, describe, alter, grow, trim and delete topics"),
+    "config": ClusterCommand("commands.config", "show and change the configs of topics, brokers and groups"),
+}
+
+CLUSTER_WORDS: Final[dict[str, ClusterCommand]] = {}
+"""Words after `odradek cluster` that are about a cluster that runs; all else there starts one."""
+
+
+def find(words: list[str]) -> tuple[str, ClusterCommand, list[str]] | None:
+    """Returns the command's name, the command and its arguments; None when the words are for the broker."""
+    if words[:1] == ["cluster"] and len(words) > 1 and words[1] in CLUSTER_WORDS:
+        return "cluster", CLUSTER_WORDS[words[1]], words[1:]
+    if words and words[0] in CLUSTER_COMMANDS:
+        return words[0], CLUSTER_COMMANDS[words[0]], words[1:]
+    return None

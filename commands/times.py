@@ -1,0 +1,49 @@
+"""Times and durations as people type them, and as tables show them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+UNIT_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def parse_duration(text: str) -> int:
+    """Returns the milliseconds of a number with a unit, such as 90s, 1.5h or 500ms. Raises ValueError."""
+    digits = text.rstrip("mshdw")
+    unit = text[len(digits) :]
+    try:
+        number = float(digits)
+    except ValueError:
+        number = -1
+    if unit not in UNIT_MS or not 0 <= number < 1e12:
+        raise ValueError(f"{text!r} is not a duration such as 500ms, 90s, 15m, 1.5h, 7d")
+    return int(number * UNIT_MS[unit])
+
+
+def parse_time(text: str, now_ms: int) -> int:
+    """Returns milliseconds since the epoch of an ISO 8601 time (UTC unless it has a zone), of milliseconds as they are,
+    or of a duration before now, such as -15m. Raises ValueError."""
+    if text == "now":
+        return now_ms
+    if text.startswith("-"):
+        return now_ms - parse_duration(text[1:])
+    if text.isascii() and text.isdecimal() and len(text) > 8:  # fewer digits are a date, 20260131
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a time such as 2026-01-31T12:00:00, 1767225600000 or -15m") from None
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return (aware - EPOCH) // timedelta(milliseconds=1)
+
+
+def show_time(timestamp_ms: int) -> str | None:
+    """Returns a timestamp in ISO 8601 and UTC; None for none, or one that no calendar has."""
+    if timestamp_ms < 0:
+        return None
+    try:
+        return (EPOCH + timedelta(milliseconds=timestamp_ms)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    except OverflowError:
+        return str(timestamp_ms)
