@@ -43,6 +43,9 @@ OF_THREE = {
     "leader.imbalance.check.interval.seconds": "5",
 }
 
+CALM = {"broker__session__timeout__ms": "20000", "replica__lag__time__max__ms": "15000"}
+"""Settings of a cluster in which hardly anybody dies: a node that is late on a busy machine is not taken for dead."""
+
 
 def eventually(look: Callable[[], object], expected: object, within_s: float = SOON_S) -> None:
     """Waits for what brokers agree on among themselves, and tell no client of."""

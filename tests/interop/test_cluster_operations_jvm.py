@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 from tests.interop.either_node import Make
 from tests.interop.jvm import tool
 from tests.interop.load import Load
-from tests.interop.mixture import SOON_S, Cluster, eventually
+from tests.interop.mixture import CALM, SOON_S, Cluster, eventually
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200)]
 
@@ -47,7 +47,7 @@ def fail(disk: Path) -> None:
 def test_a_disk_fails_others_lead_and_it_is_replaced(
     clusters: list[Cluster], tmp_path: Path, victim: Make, controller: Make
 ) -> None:
-    cluster = Cluster(tmp_path, [victim, OURS, OURS if victim is THEIRS else THEIRS], controller, disks=2)
+    cluster = Cluster(tmp_path, [victim, OURS, OURS if victim is THEIRS else THEIRS], controller, disks=2, **CALM)
     clusters.append(cluster)
     cluster.start()
     broker = cluster.members[1]
@@ -76,7 +76,7 @@ def test_a_disk_fails_others_lead_and_it_is_replaced(
 def test_metadata_of_an_older_release_is_upgraded_under_load(
     clusters: list[Cluster], tmp_path: Path, controller: Make
 ) -> None:
-    cluster = Cluster(tmp_path, [OURS, OURS, THEIRS], controller, format_with=("--release-version", OLD))
+    cluster = Cluster(tmp_path, [OURS, OURS, THEIRS], controller, format_with=("--release-version", OLD), **CALM)
     clusters.append(cluster)
     cluster.start()
     three = [[1, 2, 3], [2, 3, 1], [3, 1, 2]]

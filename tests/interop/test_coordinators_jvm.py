@@ -23,8 +23,8 @@ from tests.interop.quorum import ApacheNode, Quorum
 from tests.interop.sharing import SHORT, Consumers, start_client
 
 OWN, APACHE = 1, 2
-SOON_S = 90
-SESSION_MS = 6_000
+SOON_S = 180
+SESSION_MS = 9_000
 INTERNAL_PARTITIONS = 4
 EITHER = [[OWN, APACHE], [APACHE, OWN]] * (INTERNAL_PARTITIONS // 2)
 """Replicas by partition: even ones are led here, odd ones there, as long as both are there."""

@@ -14,14 +14,12 @@ from tests.interop import copying
 from tests.interop.clients.transactions import COMMITTED
 from tests.interop.either_node import Make
 from tests.interop.load import RECONNECT, Load
-from tests.interop.mixture import SOON_S, Cluster
+from tests.interop.mixture import CALM, SOON_S, Cluster
 from tests.interop.processes import LineClient
 from tests.interop.sharing import Consumers, start_client
 
 TOPIC, SHARED = "under-load", "shared"
 THREE = [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
-CALM = {"broker__session__timeout__ms": "20000", "replica__lag__time__max__ms": "15000"}
-"""Nobody dies here: who is late on a busy machine is not taken for dead."""
 EACH = 300
 """Records that copier and share group get at each step."""
 
