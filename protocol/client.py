@@ -82,6 +82,11 @@ class OutboundConnection:
         return self._handshake.versions
 
     @property
+    def session_ms(self) -> int | None:
+        """How long the session lasts, once authenticated; None where it does not end."""
+        return self._handshake.session_ms
+
+    @property
     def unanswered(self) -> int:
         """Requests that were sent and not answered, also those whose time is over."""
         return len(self._in_flight)

@@ -25,16 +25,16 @@ class Question(NamedTuple):
     max_version: int = ANY_VERSION
 
 
-Dialogue: TypeAlias = Generator[Question, object, None]
-"""An authenticator at work: yields questions, is sent their answers, returns when it is content. An exception ends the
-connection."""
+Dialogue: TypeAlias = Generator[Question, object, int | None]
+"""An authenticator at work: yields questions, is sent their answers, returns when it is content, with the milliseconds
+that the session lasts, if it does not last for ever. An exception ends the connection."""
 Authenticator: TypeAlias = Callable[[PeerVersions], Dialogue]
 
 
 class Handshake:
     """The handshake of one connection."""
 
-    __slots__ = ("_authenticators", "_dialogue", "hello", "hello_version", "peer", "versions")
+    __slots__ = ("_authenticators", "_dialogue", "hello", "hello_version", "peer", "session_ms", "versions")
 
     def __init__(self, peer: str, hello: ApiVersionsRequest, authenticators: Iterable[Authenticator]) -> None:
         self.peer = peer
@@ -43,6 +43,8 @@ class Handshake:
         """The version to say hello in; lower after a peer did not know it."""
         self.versions: PeerVersions | None = None
         """Once the peer has told them."""
+        self.session_ms: int | None = None
+        """How long the session lasts; None where it does not end."""
         self._authenticators = deque(authenticators)
         self._dialogue: Dialogue | None = None
 
@@ -74,8 +76,9 @@ class Handshake:
                     self._dialogue, answer = self._authenticators.popleft()(self.versions), None
                 try:
                     return self._dialogue.send(answer)
-                except StopIteration:
+                except StopIteration as ended:
                     self._dialogue = None
+                    self.session_ms = ended.value or self.session_ms
         except (ProtocolError, HandshakeFailed):
             raise
         except KafkaError as error:

@@ -7,15 +7,17 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import ClassVar, Final, Self
 
+from broker.config.addresses import ADDRESSES, QUORUM, AddressOptions, addresses, own_voter
 from broker.config.controller import ControllerOptions
 from broker.config.groups import GroupOptions
-from broker.config.listeners import ListenerAddress, metrics_address, parse_listeners, protocol_map
+from broker.config.listener_options import listener_texts, options_of
+from broker.config.listener_security import contradictions
+from broker.config.listeners import metrics_address
 from broker.config.logs import LogOptions
-from broker.config.network import NetworkOptions, limits_by_host
-from broker.config.node import NodeOptions
+from broker.config.network import limits_by_host
 from broker.config.observability import ObservabilityOptions
-from broker.config.quorum import ControllerAddress, QuorumOptions, controllers
 from broker.config.replication import RACK_AWARE, ReplicationOptions
+from broker.config.security import ListenerOptions, SecurityOptions
 from broker.config.share import ShareOptions
 from broker.config.streams import StreamsOptions
 from broker.config.topics import TopicDefaults
@@ -29,9 +31,8 @@ MIN_DEDUPE_BUFFER_BYTES: Final = 1 << 20  # per cleaner thread; a smaller offset
 
 
 class BrokerConfig(
-    NetworkOptions,
-    NodeOptions,
-    QuorumOptions,
+    AddressOptions,
+    SecurityOptions,
     ControllerOptions,
     TopicDefaults,
     LogOptions,
@@ -50,25 +51,6 @@ class BrokerConfig(
     """Directories of the logs: log.dirs, else log.dir."""
     metadata_dir: str
     """Directory of the metadata log: metadata.log.dir, else the first of data_dirs."""
-    bound_listeners: tuple[ListenerAddress, ...]
-    """Listeners for clients to open: `listeners` without those of the controller."""
-    advertised: tuple[ListenerAddress, ...]
-    """Listeners as clients are to reach them: advertised.listeners without those of the controller, else
-    bound_listeners."""
-    inter_broker_listener: str
-    """Name of the listener that brokers use among themselves."""
-    bound_controllers: tuple[ListenerAddress, ...]
-    """Listeners of the controller in this process to open; () where it has none, and this node no peers."""
-    advertised_controllers: tuple[ListenerAddress, ...]
-    """Those listeners as brokers are to reach them."""
-    has_remote_controllers: bool
-    """True when the controllers are other processes: process.roles is broker alone."""
-    is_broker: bool
-    """True when this process is a broker, whether or not it is a controller too."""
-    has_peers: bool
-    """True when the cluster may have other nodes."""
-    controllers: tuple[ControllerAddress, ...]
-    """Addresses of the controllers: controller.quorum.voters, else controller.quorum.bootstrap.servers."""
     connection_limits: Mapping[str, int]
     """max.connections.per.ip.overrides, by host."""
     request_memory_bytes: int
@@ -93,6 +75,16 @@ class BrokerConfig(
                 values = {**values, **cls.values({other: texts[given]})}
         return super().build(values, texts, base, check=check)
 
+    @classmethod
+    def values(cls, texts: Mapping[str, str]) -> dict[str, object]:
+        """See Config.values. Options of single listeners are checked, and have no attribute: see `options_of`."""
+        of_listeners = listener_texts(texts)
+        return super().values({name: text for name, text in texts.items() if name not in of_listeners})
+
+    def options_of(self, listener: str, mechanism: str = "") -> ListenerOptions:
+        """Returns the options of a listener, or of a SASL mechanism there: its own over the broker's."""
+        return options_of(self.explicit, listener, mechanism)
+
     def _derived(self) -> dict[str, object]:
         data_dirs = tuple(map(os.path.abspath, self.log_dirs or self.log_dir))
         return {
@@ -100,19 +92,17 @@ class BrokerConfig(
             "metadata_dir": os.path.abspath(self.metadata_log_dir or data_dirs[0]),
             "connection_limits": limits_by_host(self.max_connections_per_ip_overrides),
             "topic_defaults": _topic_defaults(self),
-            "has_remote_controllers": set(self.process_roles) == {"broker"},
-            "is_broker": "broker" in self.process_roles,
-            "controllers": controllers(self.controller_quorum_voters, self.controller_quorum_bootstrap_servers),
             "metrics_address": metrics_address(self.odradek_metrics_listener),
             **_request_memory(self),
-            **_addresses(self),
+            **addresses(self),
         }
 
     def contradictions(self) -> Iterable[ConfigError]:
         """Yields the options that are valid one by one and wrong together (KafkaConfig.validateValues), and those that
         need what is not built."""
-        problems = (problem(self) for problem in (*_REQUIREMENTS, *_ADDRESSES, *_QUORUM, *_UNBUILT))
+        problems = (problem(self) for problem in (*_REQUIREMENTS, *ADDRESSES, *QUORUM, *_UNBUILT))
         yield from map(ConfigError, filter(None, problems))
+        yield from map(ConfigError, contradictions(self))
         yield from outside(self._group_values, self.group_limits, prefix="group.")
 
     def log_config(self, overrides: Mapping[str, str]) -> LogConfig:
@@ -195,142 +185,6 @@ def _retention_ms(config: BrokerConfig) -> int:
     return max(-1, _or_else(config.log_retention_ms, in_units))
 
 
-def _addresses(config: BrokerConfig) -> dict[str, object]:
-    protocols = protocol_map(config.listener_security_protocol_map)
-    controllers = {name.upper() for name in config.controller_listener_names}
-    protocols = dict.fromkeys(controllers, "PLAINTEXT") | protocols
-    bound = parse_listeners("listeners", config.listeners, protocols)
-    advertised = parse_listeners("advertised.listeners", config.advertised_listeners or (), protocols)
-    clients = tuple(listener for listener in bound if listener.name not in controllers)
-    own_controllers = tuple(listener for listener in bound if listener.name in controllers)
-    has_controller = "controller" in config.process_roles
-    return {
-        "bound_controllers": own_controllers if has_controller else (),
-        "advertised_controllers": tuple(
-            next((one for one in advertised if one.name == listener.name), listener) for listener in own_controllers
-        ),
-        "has_peers": bool(own_controllers) or not has_controller,
-        "bound_listeners": clients,
-        "advertised": tuple(listener for listener in advertised if listener.name not in controllers) or clients,
-        "inter_broker_listener": (config.inter_broker_listener_name or config.security_inter_broker_protocol).upper(),
-    }
-
-
-def _client_listener(config: BrokerConfig) -> str | None:
-    if config.bound_listeners or not config.is_broker:
-        return None
-    return "listeners has no listener for clients: all of them appear in controller.listener.names"
-
-
-def _advertised_names(config: BrokerConfig) -> str | None:
-    if not config.is_broker:
-        return None
-    bound = [listener.name for listener in config.bound_listeners]
-    unknown = [listener.name for listener in config.advertised if listener.name not in bound]
-    if not unknown:
-        return None
-    return f"advertised.listeners names {', '.join(unknown)}, which listeners has not: it has {', '.join(bound)}"
-
-
-def _inter_broker_name(config: BrokerConfig) -> str | None:
-    names = [listener.name for listener in config.advertised]
-    if config.inter_broker_listener_name is None or config.inter_broker_listener in names or not config.is_broker:
-        return None
-    return (
-        f"inter.broker.listener.name is {config.inter_broker_listener}, which is not advertised: {', '.join(names)} are"
-    )
-
-
-def _routable(config: BrokerConfig) -> str | None:
-    advertised = (*config.advertised, *config.advertised_controllers)
-    if config.advertised_listeners is None or all(listener.host != "0.0.0.0" for listener in advertised):
-        return None
-    return "advertised.listeners cannot use the nonroutable meta-address 0.0.0.0. Use a routable IP address."
-
-
-def _plaintext_only(config: BrokerConfig) -> str | None:
-    bound = (*config.bound_listeners, *config.bound_controllers)
-    other = [one for one in bound if one.security_protocol != "PLAINTEXT"]
-    if not other:
-        return None
-    return f"listeners: {other[0].name} is to speak {other[0].security_protocol}; only PLAINTEXT is built so far"
-
-
-def _only_controllers(config: BrokerConfig) -> str | None:
-    if config.is_broker or not config.bound_listeners:
-        return None
-    return (
-        "The listeners config must only contain KRaft controller listeners from controller.listener.names when "
-        f"process.roles=controller: {config.bound_listeners[0].name} is none of them"
-    )
-
-
-def _opens_own_controller(config: BrokerConfig) -> str | None:
-    """Checks that a controller with names of listeners has one: without names it has no peers, and needs none."""
-    is_alone = config.is_broker and not config.controller_listener_names
-    if config.has_remote_controllers or config.bound_controllers or is_alone:
-        return None
-    return (
-        "controller.listener.names must contain at least one value appearing in the 'listeners' configuration when "
-        "running the KRaft controller role"
-    )
-
-
-def _own_voter(config: BrokerConfig) -> str | None:
-    """Checks that a node with its own controller is the only voter."""
-    voters = [one.node_id for one in config.controllers if config.controller_quorum_voters]
-    if config.has_remote_controllers or voters in ([], [config.node_id]):
-        return None
-    return (
-        f"controller.quorum.voters is {','.join(config.controller_quorum_voters)}; "
-        f"the only voter can be this node, {config.node_id}: consensus between several controllers is Apache Kafka's"
-    )
-
-
-def _no_voter(config: BrokerConfig) -> str | None:
-    voters = sorted(one.node_id for one in config.controllers if config.controller_quorum_voters)
-    if not config.has_remote_controllers or config.node_id not in voters:
-        return None
-    return (
-        f"If process.roles contains just the 'broker' role, the node id {config.node_id} must not be included in the "
-        f"set of voters controller.quorum.voters={voters}"
-    )
-
-
-def _has_quorum(config: BrokerConfig) -> str | None:
-    if not config.has_remote_controllers or config.controllers:
-        return None
-    return (
-        "If using process.roles, either controller.quorum.bootstrap.servers must contain the set of bootstrap "
-        "controllers or controller.quorum.voters must contain a parseable set of controllers."
-    )
-
-
-def _names_controllers(config: BrokerConfig) -> str | None:
-    if not config.has_remote_controllers or config.controller_listener_names:
-        return None
-    return "controller.listener.names must contain at least one value when running KRaft with just the broker role"
-
-
-def _opens_no_controller(config: BrokerConfig) -> str | None:
-    if not config.has_remote_controllers or len(config.bound_listeners) == len(config.listeners):
-        return None
-    return (
-        "controller.listener.names must not contain a value appearing in the 'listeners' configuration when running "
-        "KRaft with just the broker role"
-    )
-
-
-def _plaintext_controllers(config: BrokerConfig) -> str | None:
-    if not config.has_remote_controllers or not config.controller_listener_names:
-        return None
-    name = config.controller_listener_names[0].upper()
-    protocol = protocol_map(config.listener_security_protocol_map).get(name, "PLAINTEXT")
-    if protocol == "PLAINTEXT":
-        return None
-    return f"controller.listener.names: {name} is to speak {protocol}; only PLAINTEXT is built so far"
-
-
 def _same_id(config: BrokerConfig) -> str | None:
     fits = config.broker_id in (-1, config.node_id)
     return None if fits else "You must set `node.id` to the same value as `broker.id`."
@@ -388,13 +242,4 @@ _REQUIREMENTS: Final = (
     _connections_per_ip,
     _queued_bytes,
 )
-_ADDRESSES: Final = (_client_listener, _advertised_names, _inter_broker_name, _routable)
-_QUORUM: Final = (
-    _no_voter,
-    _has_quorum,
-    _names_controllers,
-    _opens_no_controller,
-    _only_controllers,
-    _opens_own_controller,
-)
-_UNBUILT: Final = (_plaintext_only, _own_voter, _plaintext_controllers, _replica_selector)
+_UNBUILT: Final = (own_voter, _replica_selector)

@@ -7,12 +7,12 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from broker.config.broker_config import BrokerConfig
+from broker.config.listener_options import LISTENER_PREFIX, listener_option
 from broker.config.throttles import ThrottleOptions
 from protocol.config import PER_BROKER, READ_ONLY, ConfigError, ConfigSource, Option
 
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 NO_THROTTLES: Final = ThrottleOptions()
-LISTENER_PREFIX: Final = "listener.name."
 
 
 class Synonym(NamedTuple):
@@ -26,6 +26,12 @@ class Synonym(NamedTuple):
 def declared(name: str) -> Option | None:
     """Returns the broker option of this name, static or dynamic only."""
     return BrokerConfig.OPTIONS.get(name) or ThrottleOptions.OPTIONS.get(name)
+
+
+def settable(name: str) -> Option | None:
+    """Returns the option that a setting gives a value, of the whole broker or of one listener."""
+    own = listener_option(name)
+    return own.option if own is not None else BrokerConfig.OPTIONS.get(name)
 
 
 def base_name(name: str) -> str:
@@ -66,7 +72,7 @@ class Layers:
         for texts, excluded_modes in ((self.cluster, (READ_ONLY, PER_BROKER)), (self.broker, (READ_ONLY,))):
             parsed = {}
             for name, text in texts.items():
-                option = BrokerConfig.OPTIONS.get(name)
+                option = settable(name)
                 if option is None or option.update in excluded_modes:
                     continue
                 try:

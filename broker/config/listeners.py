@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from protocol.config import ConfigError
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+"""By the numbers that the metadata log gives them (org.apache.kafka.common.security.auth.SecurityProtocol)."""
 DEFAULT_PROTOCOL_MAP: Final = "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT"
 
 
@@ -18,6 +19,11 @@ class ListenerAddress(NamedTuple):
     host: str
     port: int
     security_protocol: str
+
+
+def is_sasl(listener: ListenerAddress) -> bool:
+    """True where clients of the listener authenticate by SASL."""
+    return listener.security_protocol.startswith("SASL_")
 
 
 def protocol_map(text: str) -> dict[str, str]:

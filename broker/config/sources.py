@@ -11,7 +11,8 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from broker.config.broker_config import BrokerConfig
-from broker.config.unsupported import NOT_CONFIGURATION, NOT_CONFIGURATION_PREFIXES, REFUSED, why_ignored
+from broker.config.listener_options import listener_option
+from broker.config.unsupported import NOT_CONFIGURATION, NOT_CONFIGURATION_PREFIXES, why_ignored, why_refused
 from protocol.config import ConfigError
 from protocol.properties import read_properties
 
@@ -142,11 +143,14 @@ def _equivalent_names(name: str) -> tuple[str, ...]:
 def _problems(settings: Iterable[Setting]) -> Iterator[str]:
     for name, value, source in settings:
         declared = BrokerConfig.OPTIONS.get(name)
+        if declared is None and (own := listener_option(name)) is not None:
+            declared = own.option
         if declared is None:
-            if name not in REFUSED:
+            reason = why_refused(name)
+            if reason is None:
                 yield f"{source}: {name}: unknown option{_suggestion(name)}"
             elif value.strip():
-                yield f"{source}: {name}: {REFUSED[name]}"
+                yield f"{source}: {name}: {reason}"
             continue
         try:
             declared.parse(value)
@@ -162,7 +166,7 @@ def _suggestion(name: str) -> str:
 
 
 def _config(settings: Mapping[str, Setting]) -> BrokerConfig:
-    texts = {name: setting.value for name, setting in settings.items() if name not in REFUSED}
+    texts = {name: setting.value for name, setting in settings.items() if why_refused(name) is None}
     try:
         config = BrokerConfig.build(BrokerConfig.values(texts), texts, check=False)
         problems = list(config.contradictions())

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from typing import Final
 
+from broker.config.listener_options import LISTENER_PREFIX
+
 REFUSED: Final = {
     "authorizer.class.name": "access control is not built yet, and without it everything would be allowed",
+    "sasl.client.callback.handler.class": "classes of Java are not loaded",
+    "sasl.server.callback.handler.class": "classes of Java are not loaded, and others would be let in than it says",
     "config.providers": "values are not looked up elsewhere, and would be taken as they stand",
 }
 
 PREFIXES: Final = {
-    "listener.name.": "options of a single listener are not built yet",
     "rlmm.config.": "tiered storage is not built",
     "rsm.config.": "tiered storage is not built",
     "confluent.": "an option of another distribution",
@@ -38,17 +41,14 @@ IGNORED: Final = {
         zookeeper.ssl.ocsp.enable zookeeper.ssl.protocol zookeeper.ssl.truststore.location
         zookeeper.ssl.truststore.password zookeeper.ssl.truststore.type zookeeper.sync.time.ms
         """,
-    "encryption and authentication are not built yet": """
-        connection.failed.authentication.delay.ms connections.max.reauth.ms delegation.token.expiry.check.interval.ms
-        delegation.token.expiry.time.ms delegation.token.max.lifetime.ms delegation.token.secret.key
-        early.start.listeners principal.builder.class sasl.client.callback.handler.class sasl.enabled.mechanisms
-        sasl.jaas.config sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin
+    "encryption is not built yet, nor authentication by tickets and tokens": """
+        delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms delegation.token.max.lifetime.ms
+        delegation.token.secret.key early.start.listeners sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin
         sasl.kerberos.principal.to.local.rules sasl.kerberos.service.name sasl.kerberos.ticket.renew.jitter
         sasl.kerberos.ticket.renew.window.factor sasl.login.callback.handler.class sasl.login.class
         sasl.login.connect.timeout.ms sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds
         sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor sasl.login.refresh.window.jitter
-        sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms sasl.mechanism.controller.protocol
-        sasl.mechanism.inter.broker.protocol sasl.oauthbearer.assertion.algorithm
+        sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms sasl.oauthbearer.assertion.algorithm
         sasl.oauthbearer.assertion.claim.aud sasl.oauthbearer.assertion.claim.exp.seconds
         sasl.oauthbearer.assertion.claim.iss sasl.oauthbearer.assertion.claim.jti.include
         sasl.oauthbearer.assertion.claim.nbf.seconds sasl.oauthbearer.assertion.claim.sub
@@ -60,7 +60,7 @@ IGNORED: Final = {
         sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.url
         sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class sasl.oauthbearer.scope
         sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name sasl.oauthbearer.token.endpoint.url
-        sasl.server.callback.handler.class sasl.server.max.receive.size security.providers super.users
+        security.providers super.users
         allow.everyone.if.no.acl.found ssl.allow.dn.changes ssl.allow.san.changes ssl.cipher.suites ssl.client.auth
         ssl.enabled.protocols ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.key.password
         ssl.keymanager.algorithm ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location
@@ -138,8 +138,17 @@ NOT_CONFIGURATION: Final = _words(
 NOT_CONFIGURATION_PREFIXES: Final = ("KAFKA_PORT_", "KAFKA_SERVICE_PORT_")
 
 
+def why_refused(name: str) -> str | None:
+    """Returns why an option of Kafka's stops the start, for all listeners or one; None for any other name."""
+    if name.startswith(LISTENER_PREFIX):
+        return next((reason for option, reason in REFUSED.items() if name.endswith(f".{option}")), None)
+    return REFUSED.get(name)
+
+
 def why_ignored(name: str) -> str | None:
-    """Returns why an option of Kafka's has no effect here; None for an unknown name."""
+    """Returns why an option of Kafka's has no effect here, for all listeners or one; None for an unknown name."""
+    if name.startswith(LISTENER_PREFIX):
+        name = name.removeprefix(LISTENER_PREFIX).partition(".")[2]
     for reason, names in IGNORED.items():
         if name in names.split():
             return reason

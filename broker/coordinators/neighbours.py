@@ -60,10 +60,11 @@ class PeerNeighbours:
 
     def _reached(self) -> Peers:
         if self._peers is None:
-            from broker.peers import Peers, Settings
+            from broker.peers import Peers
+            from broker.security.outbound import broker_settings
 
             client_id = f"broker-{self._config.effective.node_id}-{self._purpose}"
-            self._peers = Peers(Settings(client_id=client_id), self._clock, random.random)
+            self._peers = Peers(broker_settings(self._config.effective, client_id), self._clock, random.random)
             self._peers.place(self._addresses())
             self._loader.subscribe(self._changed)
         return self._peers

@@ -32,6 +32,7 @@ class ClientConnection:
     __slots__ = (
         "_client_id",
         "_raw_client_id",
+        "authentication",
         "begun_ns",
         "client_software",
         "closed",
@@ -42,6 +43,7 @@ class ClientConnection:
         "peer",
         "principal",
         "received_ns",
+        "refused_because",
     )
 
     def __init__(self, listener_name: str, finish: Callable[[Context, AnswerBuffers], AnswerBuffers]) -> None:
@@ -49,6 +51,10 @@ class ClientConnection:
         self.listener_name = listener_name
         self.finish = finish
         self.principal = ANONYMOUS
+        self.authentication: object | None = None
+        """How far it is with authenticating, on a listener that asks for it by SASL (broker/security/)."""
+        self.refused_because = ""
+        """Why it is closed once the answer that it waits for is written."""
         self.peer = ""
         """The client's address and port, for the log."""
         self.ip = ""
@@ -63,6 +69,10 @@ class ClientConnection:
         """Called when the connection is closed."""
         self._raw_client_id = b""
         self._client_id = ""
+
+    def authenticated(self, principal: Principal) -> None:
+        """Its client has proven who it is, for the first time or again."""
+        self.principal = principal
 
     def client_id(self, raw: bytes) -> str:
         """Returns the client id of a request's header, decoded anew only when it differs from the last one's."""

@@ -23,7 +23,7 @@ from broker.metadata.opening import ClusterPart, Metadata, MetadataSettings, beg
 from broker.metadata.remote_controller import RemoteController
 from broker.metadata.remote_node import LifecycleTimes, RemoteNode
 from broker.metadata.snapshots import Snapshots
-from broker.peers.settings import Settings
+from broker.peers import Settings
 from coordinator.cluster.brokers.info import Endpoint
 from coordinator.cluster.formatting import Identity, check_formatted, claim, random_uuid
 from coordinator.cluster.image import Image
@@ -46,6 +46,8 @@ class Quorum(NamedTuple):
     times: QuorumTimes
     lifecycle: LifecycleTimes
     limits: FetchLimits
+    peers: Settings = Settings()
+    """How they are connected to."""
 
 
 class Joined(NamedTuple):
@@ -108,7 +110,7 @@ async def join(
     if stored.loader.voters is not None:
         leadership.learn(stored.loader.voters, quorum.listener)
     # A connection brings answers in the order of its requests: requests that may take long have one of their own.
-    channels = [Controllers(leadership, Settings(), environment.clock, environment.draw) for _ in range(4)]
+    channels = [Controllers(leadership, quorum.peers, environment.clock, environment.draw) for _ in range(4)]
     for_fetches, for_heartbeats, for_requests, for_isrs = channels
     observing = _observing(settings, quorum, identity, stored, for_fetches, environment)
     lifecycle = RemoteController(for_heartbeats, quorum.lifecycle.session_ms)

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final, cast
 
-from broker.exchange.context import ClientConnection
+from broker.exchange.context import ClientConnection, Principal
 from broker.exchange.pending import Answer, Parked, Running
 from broker.exchange.turns import Turn
 from broker.logging import get_logger
@@ -104,6 +104,8 @@ class ServerConnection(ClientConnection):
         self._admitted = self.listener.admission.admit(self)
         if self._admitted:
             self.listener.connections.add(self)
+            if self.listener.strangers is not None:
+                self.reader.max_frame_bytes = self.listener.strangers.take_in(self)
             self._share = self.memory.join(self.ip)
         else:
             self._waits = ENDED
@@ -131,6 +133,13 @@ class ServerConnection(ClientConnection):
             self._answer(frames)
         if reader.held_bytes != self._partial_bytes or reader.is_full:
             self._account()
+
+    def authenticated(self, principal: Principal) -> None:
+        """Its client has proven who it is: the limits of strangers do not hold any more."""
+        self.principal = principal
+        self.reader.max_frame_bytes = self.listener.max_request_bytes
+        if self.listener.strangers is not None:
+            self.listener.strangers.let_go(self)
 
     def hold(self) -> None:
         """Admitted later: nothing is answered until `go_on`. What comes first is kept, and stops the reading: a
@@ -190,6 +199,8 @@ class ServerConnection(ClientConnection):
         self.closed = True
         self._end()
         self.listener.unread.let_go(self)
+        if self.listener.strangers is not None:
+            self.listener.strangers.let_go(self)
         if self._admitted:
             self._admitted = False
             self.memory.leave(self.ip, self)
@@ -345,7 +356,11 @@ class ServerConnection(ClientConnection):
                 self.transport.writelines(answer)
                 if self._waits & PEER:
                     self._hold_unread(answer)
-            self._go_on()
+            if self.refused_because:
+                self.listener.lines.closed(self, self.refused_because)
+                self.close()
+            else:
+                self._go_on()
         else:
             self._await(answer)
 

@@ -16,6 +16,7 @@ from broker.exchange.pending import Answer
 from broker.network.admission import Admission, Entrant
 from broker.network.connection_lines import ConnectionLines
 from broker.network.request_memory import RequestMemory
+from broker.network.strangers import Strangers
 from broker.network.unread import UnreadAnswers
 
 
@@ -50,7 +51,9 @@ class Listener:
         memory: RequestMemory,
         unread: UnreadAnswers,
         lines: ConnectionLines,
+        strangers: Strangers | None = None,
     ) -> None:
+        """`strangers` takes in each connection where they have to authenticate."""
         self.name = name
         self.answer = answer
         self.finish = finish
@@ -60,6 +63,7 @@ class Listener:
         self.memory = memory
         self.unread = unread
         self.lines = lines
+        self.strangers = strangers
         self.connections: set[Accepted] = set()
         self._empty = asyncio.Event()
 

@@ -30,6 +30,9 @@ more room here would mean more copying, not less."""
 WRITE_HIGH_WATER_BYTES: Final = 1024 * 1024
 """Requests not yet taken by the kernel beyond which no more are encoded."""
 
+SESSION_SHARE: Final = 0.85
+"""The part of a session after which another is begun, as Kafka's clients do at the earliest (KIP-368)."""
+
 LINGER_MS: Final = 1000
 """How long a connection that is closed may take to send earlier requests."""
 
@@ -69,6 +72,8 @@ class Connection(asyncio.BufferedProtocol):
         self.address = address
         self.last_used_ms = clock.monotonic_ms()
         """When the last request was made."""
+        self.renew_ms: int | None = None
+        """When another connection should take its place, before the peer ends its session."""
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._deadline_ms = deadline_ms
@@ -214,9 +219,15 @@ class Connection(asyncio.BufferedProtocol):
                 self._transport.abort()
             return
         if state is ConnectionState.READY and not self._settled.done():
+            self._begin_session()
             self._settled.set_result(None)
         self._flush()
         self._arm()
+
+    def _begin_session(self) -> None:
+        session_ms = self._client.session_ms
+        if session_ms is not None:
+            self.renew_ms = self._clock.monotonic_ms() + int(session_ms * SESSION_SHARE)
 
     def _settle(self, outcomes: list[RequestOutcome]) -> None:
         for pending, answer, error in outcomes:

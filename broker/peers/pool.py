@@ -126,8 +126,9 @@ class Peer:
         connection = self._connection
         if connection is None or not connection.is_ready:
             return None
-        idle_ms = self._clock.monotonic_ms() - connection.last_used_ms
-        if connection.is_idle and idle_ms > self._settings.max_idle_ms:
+        now_ms = self._clock.monotonic_ms()
+        is_over = connection.renew_ms is not None and now_ms >= connection.renew_ms
+        if connection.is_idle and (is_over or now_ms - connection.last_used_ms > self._settings.max_idle_ms):
             connection.abort()
             self._dials = 0
             return None

@@ -14,7 +14,7 @@ from broker.metadata.joining import MetadataEnvironment, MetadataWorkers, Quorum
 from broker.metadata.observing import QuorumTimes
 from broker.metadata.opening import Metadata, MetadataSettings
 from broker.metadata.remote_node import LifecycleTimes
-from broker.peers import Address, Peer, Settings
+from broker.peers import Address, Peer
 from broker.replica.alter_partition import AlterPartition, AlterPartitionManager
 from broker.replica.partition import Partition
 from broker.replica.throttle import follower_throttle
@@ -23,6 +23,7 @@ from broker.replication.replica_fetchers import ReplicaFetchers
 from broker.requests.api import Apis
 from broker.requests.broker import Broker
 from broker.requests.forwarding import ForwardingApis
+from broker.security.outbound import broker_settings, controller_settings
 from coordinator.cluster.brokers.info import Endpoint
 from coordinator.quorum.leadership import Location
 from coordinator.quorum.observer import FetchLimits
@@ -67,7 +68,7 @@ def replicate(broker: Broker, alter: AlterPartition) -> Replication:
     leaders ask for the in-sync replicas that they would have."""
 
     def connect(address: Address, client_id: str) -> Peer:
-        return Peer(address, Settings(client_id=client_id), broker.clock, random.random)
+        return Peer(address, broker_settings(broker.config, client_id), broker.clock, random.random)
 
     environment = ReplicationEnvironment(
         broker.image,
@@ -112,6 +113,7 @@ def quorum_of(config: BrokerConfig) -> Quorum:
         },
         bootstrap=tuple(Location(controller.host, controller.port) for controller in config.controllers),
         listener=config.controller_listener_names[0],
+        peers=controller_settings(config),
         times=QuorumTimes(
             request_ms=config.controller_quorum_request_timeout_ms,
             fetch_ms=config.controller_quorum_fetch_timeout_ms,

@@ -5,20 +5,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Sequence
-from typing import NamedTuple, cast
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias, cast
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
-from broker.config.listeners import ListenerAddress
+from broker.config.listeners import ListenerAddress, is_sasl
+from broker.exchange.context import ClientConnection
+from broker.exchange.pending import Answer
 from broker.network.admission import Admission
 from broker.network.connection import ServerConnection
 from broker.network.connection_lines import ConnectionLines
 from broker.network.endpoints import advertised, bind
 from broker.network.listener import Listener
 from broker.network.request_memory import RequestMemory
+from broker.network.strangers import Strangers
 from broker.network.unread import UnreadAnswers
 from broker.requests.dispatch import Dispatcher
+
+AnswerFrame: TypeAlias = Callable[[ClientConnection, memoryview], Answer]
 
 CLOSE_WITHIN_S = 5.0
 """How long answers may take to go out once the process stops; clients retry the requests that got none."""
@@ -57,9 +62,10 @@ class Listening:
         memory = RequestMemory(config.request_memory_bytes, config.request_memory_bytes_per_ip)
         unread = UnreadAnswers(config.odradek_unread_answers_max_bytes, lines)
         for sock, address in bound:
+            answer, strangers = self._door(address, dispatcher, lines)
             listener = Listener(
                 address.name,
-                dispatcher.answer,
+                answer,
                 host.interceptors.finish,
                 clock=self._clock,
                 max_request_bytes=config.socket_request_max_bytes,
@@ -67,9 +73,20 @@ class Listening:
                 memory=memory,
                 unread=unread,
                 lines=lines,
+                strangers=strangers,
             )
             self.listeners.append(listener)
             self._servers.append(await _serve(sock, listener))
+
+    def _door(
+        self, address: ListenerAddress, dispatcher: Dispatcher, lines: ConnectionLines
+    ) -> tuple[AnswerFrame, Strangers | None]:
+        """Returns who answers on a listener, and who keeps its connections until they have authenticated."""
+        if not is_sasl(address):
+            return dispatcher.answer, None
+        from broker.process.securing import secure
+
+        return secure(address, dispatcher, self._clock, lines)
 
     def close(self) -> None:
         """Accepts no more connections, and closes each one once its answers have gone out."""

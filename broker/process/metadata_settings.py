@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from broker.config import BrokerConfig
 from broker.config.alter import broker_checker, check_client_metrics, group_checker, list_defaults
-from broker.config.listeners import ListenerAddress
+from broker.config.listeners import PROTOCOLS, ListenerAddress
 from broker.config.live import LiveConfig
 from broker.metadata.log import log_config
 from broker.metadata.opening import MetadataSettings
@@ -40,7 +40,10 @@ def snapshot_rules(config: BrokerConfig) -> SnapshotRules:
 
 def endpoints(listeners: Sequence[ListenerAddress]) -> list[Endpoint]:
     """Returns the endpoints of listeners, as a broker registers them."""
-    return [Endpoint(listener.name, listener.host, listener.port) for listener in listeners]
+    return [
+        Endpoint(listener.name, listener.host, listener.port, PROTOCOLS.index(listener.security_protocol))
+        for listener in listeners
+    ]
 
 
 def metadata_settings(

@@ -28,7 +28,7 @@ from protocol.codec import MALFORMED, Decoder, Encoder, bounded_decoder, decoder
 from protocol.connection import response_frame
 from protocol.errors import ErrorCode, KafkaError, ProtocolError
 from protocol.primitives import read_uvarint
-from protocol.schema import fields_of, identity
+from protocol.schema import ANY_VERSION, fields_of, identity
 from protocol.types import Buffer
 
 Fast = Callable[[Any, Context, memoryview, bytes, int], object]
@@ -97,7 +97,8 @@ class Route:
         self.fast: Fast | None = None if fast is None else fast[0]
         self.fast_from = 0 if fast is None else fast[1]
         self.first, self.last = api.versions
-        self.flexible = identity(api.request).flexible.first
+        flexible = identity(api.request).flexible
+        self.flexible = flexible.first if flexible.last >= flexible.first else ANY_VERSION
         self.decoders: dict[int, Decoder] = {}
         self.bounded_decoders: dict[int, Decoder] = {}
         """Decoders that count items, for frames large enough to have more than a request may have."""

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from protocol.config import ConfigError
 from protocol.metadata_records.security import UserScramCredentialRecord
+from protocol.sasl.scram import DIGESTS, MAX_ITERATIONS, MIN_ITERATIONS
 
 
 class Mechanism(NamedTuple):
@@ -23,11 +24,7 @@ class Mechanism(NamedTuple):
     digest: str
 
 
-MECHANISMS: Final = {"SCRAM-SHA-256": Mechanism(1, "sha256"), "SCRAM-SHA-512": Mechanism(2, "sha512")}
-
-MIN_ITERATIONS: Final = 4_096
-MAX_ITERATIONS: Final = 16_384
-"""The bounds of both mechanisms (ScramMechanism): fewer are guessed too soon, more make each login cost too much."""
+MECHANISMS: Final = {name: Mechanism(code, digest) for code, (name, digest) in enumerate(DIGESTS.items(), 1)}
 
 FIELDS: Final = ("name", "password", "iterations", "salt", "saltedpassword")
 

@@ -160,7 +160,7 @@ def test_a_node_without_names_of_controllers_listeners_has_no_peers() -> None:
         ({"listeners": "PLAINTEXT://a:70000"}, "is not NAME://host:port"),
         ({"listeners": "INSIDE://:1"}, "listener INSIDE has no protocol in listener.security.protocol.map"),
         ({"listeners": "PLAINTEXT://:1,PLAINTEXT://:2"}, "PLAINTEXT is there twice"),
-        ({"listeners": "SSL://:1"}, "SSL is to speak SSL; only PLAINTEXT is built so far"),
+        ({"listeners": "SSL://:1"}, "SSL is to speak SSL; built are PLAINTEXT, SASL_PLAINTEXT"),
         ({"listener.security.protocol.map": "A:B"}, "'A:B' is not NAME:PROTOCOL"),
         ({"advertised.listeners": "PLAINTEXT://0.0.0.0:1"}, "nonroutable meta-address 0.0.0.0"),
         ({"advertised.listeners": "SSL://a:1"}, "advertised.listeners names SSL, which listeners has not"),
@@ -190,7 +190,7 @@ def test_a_node_without_names_of_controllers_listeners_has_no_peers() -> None:
         ),
         (
             {**REMOTE, "listener.security.protocol.map": "A:PLAINTEXT,C:SSL"},
-            "C is to speak SSL; only PLAINTEXT is built",
+            "C is to speak SSL; built are PLAINTEXT, SASL_PLAINTEXT",
         ),
         ({**REMOTE, "controller.quorum.bootstrap.servers": "a"}, "'a' has no host:port"),
         ({**REMOTE, "controller.quorum.bootstrap.servers": "a:0"}, "'a:0' has no host:port"),

@@ -70,8 +70,8 @@ def test_what_has_no_effect_is_told() -> None:
     unused = load_all("zookeeper.connect=a\nlistener.name.x.ssl.protocol=y\nssl.protocol=z").unused
     assert [(one.setting.name, one.reason) for one in unused] == [
         ("zookeeper.connect", "Kafka 4 has removed it"),
-        ("listener.name.x.ssl.protocol", "options of a single listener are not built yet"),
-        ("ssl.protocol", "encryption and authentication are not built yet"),
+        ("listener.name.x.ssl.protocol", "encryption is not built yet, nor authentication by tickets and tokens"),
+        ("ssl.protocol", "encryption is not built yet, nor authentication by tickets and tokens"),
     ]
 
 

@@ -1,0 +1,170 @@
+"""Where a node listens and how others reach it, for clients, brokers and controllers.
+
+Source: KafkaConfig.validateValues, SocketServerConfigs.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from broker.config.listeners import ListenerAddress, parse_listeners, protocol_map
+from broker.config.network import NetworkOptions
+from broker.config.node import NodeOptions
+from broker.config.quorum import ControllerAddress, QuorumOptions, controllers
+
+
+class AddressOptions(NetworkOptions, NodeOptions, QuorumOptions):
+    """Listeners, and what follows from them and from this node's part in the quorum."""
+
+    bound_listeners: tuple[ListenerAddress, ...]
+    """Listeners for clients to open: `listeners` without those of the controller."""
+    advertised: tuple[ListenerAddress, ...]
+    """Listeners as clients are to reach them: advertised.listeners without those of the controller, else
+    bound_listeners."""
+    inter_broker_listener: str
+    """Name of the listener that brokers use among themselves."""
+    bound_controllers: tuple[ListenerAddress, ...]
+    """Listeners of the controller in this process to open; () where it has none, and this node no peers."""
+    advertised_controllers: tuple[ListenerAddress, ...]
+    """Those listeners as brokers are to reach them."""
+    has_remote_controllers: bool
+    """True when the controllers are other processes: process.roles is broker alone."""
+    is_broker: bool
+    """True when this process is a broker, whether or not it is a controller too."""
+    has_peers: bool
+    """True when the cluster may have other nodes."""
+    controllers: tuple[ControllerAddress, ...]
+    """Addresses of the controllers: controller.quorum.voters, else controller.quorum.bootstrap.servers."""
+
+
+def addresses(config: AddressOptions) -> dict[str, object]:
+    """Returns the attributes that follow. Raises ConfigError."""
+    protocols = protocol_map(config.listener_security_protocol_map)
+    of_controllers = {name.upper() for name in config.controller_listener_names}
+    protocols = dict.fromkeys(of_controllers, "PLAINTEXT") | protocols
+    bound = parse_listeners("listeners", config.listeners, protocols)
+    advertised = parse_listeners("advertised.listeners", config.advertised_listeners or (), protocols)
+    clients = tuple(listener for listener in bound if listener.name not in of_controllers)
+    own_controllers = tuple(listener for listener in bound if listener.name in of_controllers)
+    has_controller = "controller" in config.process_roles
+    return {
+        "has_remote_controllers": set(config.process_roles) == {"broker"},
+        "is_broker": "broker" in config.process_roles,
+        "controllers": controllers(config.controller_quorum_voters, config.controller_quorum_bootstrap_servers),
+        "bound_controllers": own_controllers if has_controller else (),
+        "advertised_controllers": tuple(
+            next((one for one in advertised if one.name == listener.name), listener) for listener in own_controllers
+        ),
+        "has_peers": bool(own_controllers) or not has_controller,
+        "bound_listeners": clients,
+        "advertised": tuple(listener for listener in advertised if listener.name not in of_controllers) or clients,
+        "inter_broker_listener": (config.inter_broker_listener_name or config.security_inter_broker_protocol).upper(),
+    }
+
+
+def _client_listener(config: AddressOptions) -> str | None:
+    if config.bound_listeners or not config.is_broker:
+        return None
+    return "listeners has no listener for clients: all of them appear in controller.listener.names"
+
+
+def _advertised_names(config: AddressOptions) -> str | None:
+    if not config.is_broker:
+        return None
+    bound = [listener.name for listener in config.bound_listeners]
+    unknown = [listener.name for listener in config.advertised if listener.name not in bound]
+    if not unknown:
+        return None
+    return f"advertised.listeners names {', '.join(unknown)}, which listeners has not: it has {', '.join(bound)}"
+
+
+def _inter_broker_name(config: AddressOptions) -> str | None:
+    names = [listener.name for listener in config.advertised]
+    if config.inter_broker_listener_name is None or config.inter_broker_listener in names or not config.is_broker:
+        return None
+    return (
+        f"inter.broker.listener.name is {config.inter_broker_listener}, which is not advertised: {', '.join(names)} are"
+    )
+
+
+def _routable(config: AddressOptions) -> str | None:
+    advertised = (*config.advertised, *config.advertised_controllers)
+    if config.advertised_listeners is None or all(listener.host != "0.0.0.0" for listener in advertised):
+        return None
+    return "advertised.listeners cannot use the nonroutable meta-address 0.0.0.0. Use a routable IP address."
+
+
+def _only_controllers(config: AddressOptions) -> str | None:
+    if config.is_broker or not config.bound_listeners:
+        return None
+    return (
+        "The listeners config must only contain KRaft controller listeners from controller.listener.names when "
+        f"process.roles=controller: {config.bound_listeners[0].name} is none of them"
+    )
+
+
+def _opens_own_controller(config: AddressOptions) -> str | None:
+    """Checks that a controller with names of listeners has one: without names it has no peers, and needs none."""
+    is_alone = config.is_broker and not config.controller_listener_names
+    if config.has_remote_controllers or config.bound_controllers or is_alone:
+        return None
+    return (
+        "controller.listener.names must contain at least one value appearing in the 'listeners' configuration when "
+        "running the KRaft controller role"
+    )
+
+
+def own_voter(config: AddressOptions) -> str | None:
+    """Checks that a node with its own controller is the only voter."""
+    voters = [one.node_id for one in config.controllers if config.controller_quorum_voters]
+    if config.has_remote_controllers or voters in ([], [config.node_id]):
+        return None
+    return (
+        f"controller.quorum.voters is {','.join(config.controller_quorum_voters)}; "
+        f"the only voter can be this node, {config.node_id}: consensus between several controllers is Apache Kafka's"
+    )
+
+
+def _no_voter(config: AddressOptions) -> str | None:
+    voters = sorted(one.node_id for one in config.controllers if config.controller_quorum_voters)
+    if not config.has_remote_controllers or config.node_id not in voters:
+        return None
+    return (
+        f"If process.roles contains just the 'broker' role, the node id {config.node_id} must not be included in the "
+        f"set of voters controller.quorum.voters={voters}"
+    )
+
+
+def _has_quorum(config: AddressOptions) -> str | None:
+    if not config.has_remote_controllers or config.controllers:
+        return None
+    return (
+        "If using process.roles, either controller.quorum.bootstrap.servers must contain the set of bootstrap "
+        "controllers or controller.quorum.voters must contain a parseable set of controllers."
+    )
+
+
+def _names_controllers(config: AddressOptions) -> str | None:
+    if not config.has_remote_controllers or config.controller_listener_names:
+        return None
+    return "controller.listener.names must contain at least one value when running KRaft with just the broker role"
+
+
+def _opens_no_controller(config: AddressOptions) -> str | None:
+    if not config.has_remote_controllers or len(config.bound_listeners) == len(config.listeners):
+        return None
+    return (
+        "controller.listener.names must not contain a value appearing in the 'listeners' configuration when running "
+        "KRaft with just the broker role"
+    )
+
+
+ADDRESSES: Final = (_client_listener, _advertised_names, _inter_broker_name, _routable)
+QUORUM: Final = (
+    _no_voter,
+    _has_quorum,
+    _names_controllers,
+    _opens_no_controller,
+    _only_controllers,
+    _opens_own_controller,
+)

@@ -1,0 +1,53 @@
+"""SaslAuthenticate (36): one message of the SASL mechanism that SaslHandshake chose, and its answer (KIP-152).
+
+v1 tells how long the session lasts (KIP-368), v2 is flexible. Who fails is told after connection.failed.authentication.
+delay.ms, in words that say nothing of which users there are, and disconnected.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from broker.exchange.authorisation import NOTHING
+from broker.requests.api import Api
+from broker.requests.call import HostCall
+from broker.security.authentication import Authentication, AuthenticationState
+from protocol.errors import ErrorCode
+from protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from protocol.sasl.exchange import SaslError
+
+ALREADY = "SaslAuthenticate request received after successful authentication"
+
+
+async def sasl_authenticate(call: HostCall[SaslAuthenticateRequest]) -> SaslAuthenticateResponse:
+    """Takes one message. After the last one the connection is its user's."""
+    authentication = call.connection.authentication
+    if not isinstance(authentication, Authentication) or authentication.state is not AuthenticationState.MESSAGES:
+        return refusal(ErrorCode.ILLEGAL_SASL_STATE, ALREADY)
+    try:
+        step = authentication.step(call.request.auth_bytes)
+    except SaslError as error:
+        call.connection.refused_because = f"authentication by {authentication.mechanism} failed: {error.reason}"
+        await asyncio.sleep(authentication.delay_ms / 1000)
+        return refusal(ErrorCode.SASL_AUTHENTICATION_FAILED, message_of(error, authentication))
+    lifetime_ms = authentication.lifetime_ms if step.identity is not None else 0
+    return SaslAuthenticateResponse(
+        error_code=0, error_message=None, auth_bytes=step.answer, session_lifetime_ms=lifetime_ms
+    )
+
+
+def message_of(error: SaslError, authentication: Authentication) -> str:
+    """Returns the words in which a client learns that it failed."""
+    if error.may_be_told:
+        return error.reason
+    what = "re-authentication" if authentication.is_repeated else "authentication"
+    return (
+        f"Authentication failed during {what} due to invalid credentials with SASL mechanism {authentication.mechanism}"
+    )
+
+
+def refusal(code: ErrorCode, message: str) -> SaslAuthenticateResponse:
+    return SaslAuthenticateResponse(error_code=code, error_message=message, auth_bytes=b"")
+
+
+API = Api(SaslAuthenticateRequest, SaslAuthenticateResponse, sasl_authenticate, NOTHING)

@@ -1,0 +1,92 @@
+"""Connections of a listener that have not authenticated yet: so many, and each for so long.
+
+A stranger costs a descriptor and memory, and has shown nothing. So there are few of them, and they have little time,
+however often they send a byte; one that is new is given the place of one that has waited.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from broker.clock import Clock, Timer
+from broker.network.connection_lines import ConnectionLines, Told
+
+TOO_LATE: Final = "it did not authenticate within {} ms (odradek.authentication.timeout.ms)"
+TOO_MANY: Final = "more than {} connections have not authenticated (odradek.unauthenticated.connections.max)"
+
+
+class Stranger(Told, Protocol):
+    """A connection that has not authenticated."""
+
+    def cut_off(self) -> None:
+        """It has no more time."""
+
+
+class Strangers:
+    """One for each listener that has clients authenticate."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        lines: ConnectionLines,
+        begin: Callable[[Stranger], None],
+        *,
+        timeout_ms: int,
+        most: int,
+        max_request_bytes: int,
+    ) -> None:
+        """`begin` has a new connection authenticate; until it has, its requests are no longer than
+        `max_request_bytes`."""
+        self._clock = clock
+        self._lines = lines
+        self._begin = begin
+        self._timeout_ms = timeout_ms
+        self._most = most
+        self._max_request_bytes = max_request_bytes
+        self._deadlines_ms: OrderedDict[Stranger, int] = OrderedDict()
+        """The longest waiting first."""
+        self._addresses: dict[str, OrderedDict[Stranger, None]] = {}
+        self._timer: Timer | None = None
+
+    def __len__(self) -> int:
+        return len(self._deadlines_ms)
+
+    def take_in(self, connection: Stranger) -> int:
+        """Takes in a new connection; returns how long its requests may be."""
+        self._deadlines_ms[connection] = self._clock.monotonic_ms() + self._timeout_ms
+        self._addresses.setdefault(connection.ip, OrderedDict())[connection] = None
+        self._begin(connection)
+        if len(self._deadlines_ms) > self._most:
+            most = max(self._addresses.values(), key=len)
+            self._cut_off(next(iter(most)), TOO_MANY.format(self._most))
+        self._arm()
+        return self._max_request_bytes
+
+    def let_go(self, connection: Stranger) -> None:
+        """It has authenticated, or is gone."""
+        if self._deadlines_ms.pop(connection, None) is None:
+            return
+        of_address = self._addresses[connection.ip]
+        del of_address[connection]
+        if not of_address:
+            del self._addresses[connection.ip]
+
+    def _cut_off(self, connection: Stranger, reason: str) -> None:
+        self.let_go(connection)
+        self._lines.closed(connection, reason)
+        connection.cut_off()
+
+    def _arm(self) -> None:
+        if self._timer is None and self._deadlines_ms:
+            wait_ms = next(iter(self._deadlines_ms.values())) - self._clock.monotonic_ms()
+            self._timer = self._clock.call_after(max(wait_ms, 1), self._ring)
+
+    def _ring(self) -> None:
+        self._timer = None
+        now_ms = self._clock.monotonic_ms()
+        late = [connection for connection, deadline_ms in self._deadlines_ms.items() if deadline_ms <= now_ms]
+        for connection in late:
+            self._cut_off(connection, TOO_LATE.format(self._timeout_ms))
+        self._arm()

@@ -1,0 +1,172 @@
+"""One connection's way from a stranger to a client, by SASL.
+
+Nothing is answered to a stranger but ApiVersions and the messages of its authentication; which of them when is the
+table ALLOWED. After it has authenticated it may have to do so again, for as long as its connection lasts (KIP-368).
+Source: org.apache.kafka.common.security.authenticator.SaslServerAuthenticator, KafkaChannel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Final, NamedTuple
+
+from broker.clock import NS_PER_MS, Clock
+from broker.exchange.context import ClientConnection, Principal
+from protocol.api_key import ApiKey
+from protocol.errors import ErrorCode
+from protocol.sasl.exchange import ExchangeStep, ProvenIdentity, SaslError, ServerExchange
+
+MIN_REAUTHENTICATION_NS: Final = 1_000 * NS_PER_MS
+"""A client may not authenticate again sooner: it would be work for nothing (KafkaChannel)."""
+
+
+class AuthenticationState(Enum):
+    """How far a connection is."""
+
+    STRANGER = "stranger"
+    MESSAGES = "messages"
+    """Its mechanism is chosen; its messages come in SaslAuthenticate."""
+    RAW_MESSAGES = "raw messages"
+    """The same, as frames that are nothing else (SaslHandshake v0)."""
+    AUTHENTICATED = "authenticated"
+    REFUSED = "refused"
+    """It is told so, and closed."""
+
+
+ALLOWED: Final[Mapping[AuthenticationState, frozenset[int]]] = {
+    AuthenticationState.STRANGER: frozenset({ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE}),
+    AuthenticationState.MESSAGES: frozenset({ApiKey.SASL_AUTHENTICATE}),
+    AuthenticationState.RAW_MESSAGES: frozenset(),
+    AuthenticationState.REFUSED: frozenset(),
+}
+"""The APIs that are answered before a connection is authenticated."""
+
+
+class SaslMechanism(NamedTuple):
+    """A SASL mechanism of a listener."""
+
+    begin: Callable[[], ServerExchange]
+    """Begins the exchange of one connection."""
+    max_reauth_ms: int
+    """How long a session lasts; 0 is no limit."""
+
+
+class Previous(NamedTuple):
+    """A connection's mechanism and principal before it authenticates again: neither may change."""
+
+    mechanism: str
+    principal: Principal
+
+
+class Authentication:
+    """The authentication of one connection."""
+
+    __slots__ = (
+        "_clock",
+        "_connection",
+        "_exchange",
+        "_last_ns",
+        "_previous",
+        "delay_ms",
+        "ends_ns",
+        "mechanism",
+        "mechanisms",
+        "state",
+    )  # fmt: skip
+
+    def __init__(
+        self, connection: ClientConnection, mechanisms: Mapping[str, SaslMechanism], delay_ms: int, clock: Clock
+    ) -> None:
+        """`mechanisms` are those of the listener; `delay_ms` is how long who fails waits to be told so."""
+        self._connection = connection
+        self._clock = clock
+        self._exchange: ServerExchange | None = None
+        self._previous: Previous | None = None
+        self._last_ns = -MIN_REAUTHENTICATION_NS
+        """When it last began to authenticate again."""
+        self.mechanisms = mechanisms
+        self.mechanism = ""
+        self.delay_ms = delay_ms
+        self.state = AuthenticationState.STRANGER
+        self.ends_ns = 0
+        """When the session ends, by the monotonic clock; 0 where it does not."""
+
+    @property
+    def is_repeated(self) -> bool:
+        """True where the client had authenticated before."""
+        return self._previous is not None
+
+    @property
+    def is_over(self) -> bool:
+        """True once the session has ended: all that is answered then is the beginning of another."""
+        return bool(self.ends_ns) and self._connection.received_ns > self.ends_ns
+
+    def begin_again(self) -> bool:
+        """Lets a client authenticate again that says SaslHandshake; False where it need not, or did a moment ago."""
+        now_ns = self._clock.monotonic_ns()
+        if not self.ends_ns or now_ns - self._last_ns < MIN_REAUTHENTICATION_NS:
+            return False
+        self._last_ns = now_ns
+        self._previous = Previous(self.mechanism, self._connection.principal)
+        self.state = AuthenticationState.STRANGER
+        return True
+
+    def handshake(self, mechanism: str, version: int) -> ErrorCode:
+        """Takes the mechanism that a client chooses."""
+        if self.state is not AuthenticationState.STRANGER:
+            return ErrorCode.ILLEGAL_SASL_STATE
+        if mechanism not in self.mechanisms:
+            self.state = AuthenticationState.REFUSED
+            return ErrorCode.UNSUPPORTED_SASL_MECHANISM
+        self.mechanism = mechanism
+        self._exchange = self.mechanisms[mechanism].begin()
+        self.state = AuthenticationState.MESSAGES if version else AuthenticationState.RAW_MESSAGES
+        return ErrorCode.NONE
+
+    def step(self, message: bytes) -> ExchangeStep:
+        """Takes the next message of the mechanism. Raises SaslError, after which nothing more is answered."""
+        exchange = self._exchange
+        assert exchange is not None, "a mechanism is chosen in the states in which messages come"
+        try:
+            self._check_mechanism()
+            step = exchange.step(message)
+            if step.identity is not None:
+                self._become(step.identity)
+        except SaslError:
+            self.state = AuthenticationState.REFUSED
+            raise
+        return step
+
+    def _check_mechanism(self) -> None:
+        if self._previous is not None and self._previous.mechanism != self.mechanism:
+            reason = (
+                f"SASL mechanism '{self.mechanism}' requested by client is not supported for re-authentication of "
+                f"mechanism '{self._previous.mechanism}'"
+            )
+            raise SaslError(reason, may_be_told=True)
+
+    def _become(self, identity: ProvenIdentity) -> None:
+        principal, previous = Principal("User", identity.name), self._previous
+        if previous is not None and previous.principal != principal:
+            before = f"{previous.principal.kind}.{previous.principal.name}"
+            reason = f"Cannot change principals during re-authentication from {before}: User.{identity.name}"
+            raise SaslError(reason, may_be_told=True)
+        self._exchange = None
+        self.state = AuthenticationState.AUTHENTICATED
+        lifetime_ms = self._lifetime_ms(identity)
+        self.ends_ns = 0 if lifetime_ms is None else self._clock.monotonic_ns() + lifetime_ms * NS_PER_MS
+        self._connection.authenticated(principal)
+
+    def _lifetime_ms(self, identity: ProvenIdentity) -> int | None:
+        """How long the session lasts: until its credential ends, or it has to be renewed; None for ever."""
+        limit_ms = self.mechanisms[self.mechanism].max_reauth_ms
+        limits = [limit_ms] if limit_ms > 0 else []
+        if identity.expires_ms is not None:
+            limits.append(identity.expires_ms - self._clock.now_ms())
+        return max(0, min(limits)) if limits else None
+
+    @property
+    def lifetime_ms(self) -> int:
+        """Milliseconds that are left of a session, as its client is told them; 0 where it does not end."""
+        return -(-max(0, self.ends_ns - self._clock.monotonic_ns()) // NS_PER_MS) if self.ends_ns else 0

@@ -1,0 +1,30 @@
+"""How this node connects to others: by the security protocol of the listener at which they are reached.
+
+Source: org.apache.kafka.common.network.ChannelBuilders.clientChannelBuilder, with a broker's own options.
+"""
+
+from __future__ import annotations
+
+import os
+
+from broker.config import BrokerConfig
+from broker.config.listener_security import PeerListener, controller_listener, inter_broker_listener, login_of
+from broker.peers import Settings
+from protocol.sasl.authenticator import authenticator
+
+
+def broker_settings(config: BrokerConfig, client_id: str) -> Settings:
+    """Returns how to connect to other brokers. Raises ConfigError."""
+    return _settings(config, inter_broker_listener(config))._replace(client_id=client_id)
+
+
+def controller_settings(config: BrokerConfig) -> Settings:
+    """Returns how to connect to controllers. Raises ConfigError."""
+    return _settings(config, controller_listener(config))
+
+
+def _settings(config: BrokerConfig, listener: PeerListener) -> Settings:
+    if not listener.is_sasl:
+        return Settings()
+    name, password = login_of(config, listener)
+    return Settings(authenticators=(authenticator(listener.mechanism, name, password, os.urandom),))

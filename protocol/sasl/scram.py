@@ -1,0 +1,150 @@
+"""SCRAM-SHA-256 and SCRAM-SHA-512: a password proven without being shown (RFC 5802, RFC 7677).
+
+The broker's side never sees a password, and never iterates: it holds keys that were derived when the user was made. A
+user that does not exist gets a salt and a challenge like any other, and fails at the same place.
+Source: org.apache.kafka.common.security.scram.internals.ScramSaslServer, ScramMessages, ScramFormatter.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import re
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from protocol.sasl.exchange import ExchangeStep, ProvenIdentity, SaslError
+
+DIGESTS: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+"""The hash of each mechanism."""
+
+MIN_ITERATIONS: Final = 4_096
+MAX_ITERATIONS: Final = 16_384
+"""The bounds of both mechanisms (ScramMechanism): fewer are guessed too soon, more make each login cost too much."""
+
+SALT_BYTES: Final = 16
+"""Drawn bytes of a salt: Kafka's tools spell 130 random bits by the digits of base 36."""
+
+DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+VALUE: Final = r"[\x01-\x2b\x2d-\x7f]+"
+SASLNAME: Final = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f\u0080-\U0010ffff]|=2C|=3D)+"
+PRINTABLE: Final = r"[\x21-\x2b\x2d-\x7e]+"
+BASE64: Final = r"(?:[a-zA-Z0-9/+]{4})*(?:[a-zA-Z0-9/+]{3}=|[a-zA-Z0-9/+]{2}==)?"
+EXTENSIONS: Final = rf"(?:,[A-Za-z]+={VALUE})*"
+
+CLIENT_FIRST: Final = re.compile(
+    rf"(?P<header>n,(?:a=(?P<authzid>{SASLNAME}))?,)(?:m={VALUE},)?"
+    rf"(?P<bare>n=(?P<name>{SASLNAME}),r=(?P<nonce>{PRINTABLE})(?P<extensions>{EXTENSIONS}))"
+)
+CLIENT_FINAL: Final = re.compile(
+    rf"(?P<bare>c=(?P<channel>{BASE64}),r=(?P<nonce>{PRINTABLE})){EXTENSIONS},p=(?P<proof>{BASE64})"
+)
+SERVER_FIRST: Final = re.compile(
+    rf"(?:m={VALUE},)?r=(?P<nonce>{PRINTABLE}),s=(?P<salt>{BASE64}),i=(?P<iterations>[0-9]{{1,9}}){EXTENSIONS}"
+)
+SERVER_FINAL: Final = re.compile(rf"(?:e=(?P<error>[^=,]+)|v=(?P<signature>{BASE64})){EXTENSIONS}")
+
+
+class Credential(NamedTuple):
+    """The keys of a user, as the metadata log has them (UserScramCredentialRecord)."""
+
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+    iterations: int
+
+
+Lookup = Callable[[str], Credential | None]
+
+
+class ScramServer:
+    """The broker's side of one exchange: two messages of the client's."""
+
+    def __init__(self, mechanism: str, find: Lookup, nonce: str, secret: bytes) -> None:
+        """`find` gives a user's keys; `nonce` is drawn for this exchange; `secret` is the broker's own, out of which
+        users that do not exist get salts that stay the same."""
+        self._digest = DIGESTS[mechanism]
+        self._find = find
+        self._nonce = nonce
+        self._secret = secret
+        self._name = ""
+        self._first: re.Match[str] | None = None
+        self._server_first = ""
+        self._credential: Credential | None = None
+        """None for a user that does not exist."""
+        self._is_over = False
+
+    def step(self, message: bytes) -> ExchangeStep:
+        """Takes the client's first or final message. Raises SaslError."""
+        if self._is_over:
+            raise SaslError("a message after the last one")
+        text = message.decode("utf-8", "replace")
+        return self._begin(text) if self._first is None else self._end(self._first, text)
+
+    def _begin(self, text: str) -> ExchangeStep:
+        first = CLIENT_FIRST.fullmatch(text)
+        if first is None:
+            raise SaslError("the client's first message is no message of SCRAM")
+        name = unescaped(first["name"])
+        if first["authzid"] is not None and unescaped(first["authzid"]) != name:
+            reason = "Authentication failed: Client requested an authorization id that is different from username"
+            raise SaslError(reason, may_be_told=True)
+        if "tokenauth=true" in first["extensions"].split(","):
+            raise SaslError("it would authenticate by a delegation token, of which there are none")
+        self._first, self._name, self._credential = first, name, self._find(name)
+        salt, iterations = self._challenge()
+        self._server_first = f"r={first['nonce']}{self._nonce},s={base64.b64encode(salt).decode()},i={iterations}"
+        return ExchangeStep(self._server_first.encode())
+
+    def _challenge(self) -> tuple[bytes, int]:
+        if self._credential is not None:
+            return self._credential.salt, self._credential.iterations
+        drawn = hmac.digest(self._secret, self._name.encode("utf-8", "surrogatepass"), "sha256")
+        return base36(int.from_bytes(drawn[:SALT_BYTES])).encode(), MIN_ITERATIONS
+
+    def _end(self, first: re.Match[str], text: str) -> ExchangeStep:
+        self._is_over = True
+        final = CLIENT_FINAL.fullmatch(text)
+        if final is None:
+            raise SaslError("the client's final message is no message of SCRAM")
+        is_bound = base64.b64decode(final["channel"]) == first["header"].encode()
+        is_fresh = hmac.compare_digest(final["nonce"].encode(), f"{first['nonce']}{self._nonce}".encode())
+        size = hashlib.new(self._digest).digest_size
+        keys = self._credential or Credential(b"", self._secret.ljust(size)[:size], self._secret, MIN_ITERATIONS)
+        exchanged = f"{first['bare']},{self._server_first},{final['bare']}".encode()
+        signature = hmac.digest(keys.stored_key, exchanged, self._digest)
+        proof = base64.b64decode(final["proof"])
+        stored_key = hashlib.new(self._digest, xor(signature, proof)).digest()
+        is_proven = hmac.compare_digest(stored_key, keys.stored_key)
+        if not (is_proven and is_bound and is_fresh and self._credential is not None):
+            raise SaslError("the password is wrong, or there is no such user")
+        verifier = hmac.digest(keys.server_key, exchanged, self._digest)
+        return ExchangeStep(f"v={base64.b64encode(verifier).decode()}".encode(), ProvenIdentity(self._name))
+
+
+def xor(left: bytes, right: bytes) -> bytes:
+    """Returns the bits that differ; of texts of unequal sizes those of the first, as they are."""
+    if len(left) != len(right):
+        return left
+    return (int.from_bytes(left) ^ int.from_bytes(right)).to_bytes(len(left))
+
+
+def base36(number: int) -> str:
+    """Returns a number by the digits of base 36, as Java's BigInteger spells it."""
+    digits = ""
+    while number:
+        number, digit = divmod(number, len(DIGITS))
+        digits = DIGITS[digit] + digits
+    return digits or "0"
+
+
+def escaped(name: str) -> str:
+    """Returns a name as messages have it."""
+    return name.replace("=", "=3D").replace(",", "=2C")
+
+
+def unescaped(name: str) -> str:
+    """Returns the name that a message has."""
+    return name.replace("=2C", ",").replace("=3D", "=")
