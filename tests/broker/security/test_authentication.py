@@ -1,4 +1,4 @@
-"""What a connection may do before it has authenticated, while it does, after it failed, and when it does so again."""
+"""A connection before it has authenticated, while it does, after it failed, and when it does so again."""
 
 from __future__ import annotations
 
@@ -257,27 +257,26 @@ async def test_a_stranger_sends_no_large_requests(tmp_path: Path) -> None:
         client = stranger(broker)
         client.send(struct.pack(">i", 1001))
         assert client.wire.closing
-        known = stranger(broker)
-        await log_in(known)
-        known.send(struct.pack(">i", 1001) + bytes(10))
-        assert not known.wire.closing
+        authenticated = stranger(broker)
+        await log_in(authenticated)
+        authenticated.send(struct.pack(">i", 1001) + bytes(10))
+        assert not authenticated.wire.closing
 
 
 async def test_a_stranger_has_so_much_time(tmp_path: Path) -> None:
     async with served(tmp_path, odradek_authentication_timeout_ms="100") as broker:
-        idle, busy, known = (stranger(broker) for _ in range(3))
-        await log_in(known)
+        idle, busy, authenticated = (stranger(broker) for _ in range(3))
+        await log_in(authenticated)
         busy.send(b"\0")
         await closing(idle)
         await closing(busy)
-        assert not known.wire.closing
+        assert not authenticated.wire.closing
 
 
 async def test_there_are_so_many_strangers_and_who_waited_longest_makes_room(tmp_path: Path) -> None:
     async with served(tmp_path, odradek_unauthenticated_connections_max="2") as broker:
         first, second = stranger(broker), stranger(broker)
-        known = first
-        await log_in(known)
+        await log_in(first)
         third, fourth = stranger(broker), stranger(broker)
-        assert [client.wire.aborted for client in (known, second, third, fourth)] == [False, True, False, False]
+        assert [client.wire.aborted for client in (first, second, third, fourth)] == [False, True, False, False]
         assert len(broker.server.listeners[CLOSED].connections) == 4

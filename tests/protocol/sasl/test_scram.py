@@ -30,8 +30,8 @@ def credential(mechanism: str = "SCRAM-SHA-256", password: str = "pencil", itera
 
 
 def server(mechanism: str = "SCRAM-SHA-256", **users: Credential) -> ScramServer:
-    known = users or {"user": credential(mechanism)}
-    return ScramServer(mechanism, known.get, SERVER_NONCE, b"secret")
+    keys = users or {"user": credential(mechanism)}
+    return ScramServer(mechanism, keys.get, SERVER_NONCE, b"secret")
 
 
 def test_the_exchange_of_the_rfc_is_answered_as_it_has_it() -> None:
