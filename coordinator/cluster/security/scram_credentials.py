@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 from coordinator.cluster.decided import MAX_RECORDS, Decided, error_message, too_large
 from coordinator.cluster.image import Image
 from coordinator.cluster.record import MetadataRecord
-from coordinator.cluster.scram import MAX_ITERATIONS, MECHANISMS, MIN_ITERATIONS
+from coordinator.cluster.scram import MECHANISMS
 from protocol.errors import ErrorCode, KafkaError
 from protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -30,6 +30,7 @@ from protocol.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsResult,
 )
 from protocol.metadata_records.security import RemoveUserScramCredentialRecord, UserScramCredentialRecord
+from protocol.sasl.scram import MAX_ITERATIONS, MIN_ITERATIONS
 
 SCRAM_METADATA_VERSION: Final = 11
 """3.5-IV2, from which on the metadata log may hold credentials."""
