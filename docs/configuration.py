@@ -8,8 +8,8 @@ from pathlib import Path
 from broker.config import BrokerConfig
 from broker.config.throttles import ThrottleOptions
 from broker.config.unsupported import IGNORED, PREFIXES, REFUSED
-from coordinator.client_metrics import ClientMetricsConfig
 from coordinator.group.config import GroupConfig
+from coordinator.telemetry.config import ClientMetricsConfig
 from protocol.config import Config, Option
 from storage.config import LogConfig
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from broker.config import BrokerConfig
-from coordinator.client_metrics import ClientMetricsConfig
 from coordinator.group.config import GroupConfig
+from coordinator.telemetry.config import ClientMetricsConfig
 from docs.limit import Limit
 from docs.limits_table import SECTIONS
 from protocol.config import Config

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from broker.config.broker_config import BrokerConfig
 from broker.config.layers import Layers, base_name, declared
 from broker.config.unsupported import LISTENER_ONLY, why_ignored
-from coordinator.client_metrics import ClientMetricsConfig
+from coordinator.telemetry.config import ClientMetricsConfig
 from protocol.config import LIST, PER_BROKER, READ_ONLY, ConfigError
 from protocol.errors import ErrorCode, KafkaError
 

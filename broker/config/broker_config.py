@@ -15,7 +15,7 @@ from broker.config.listener_security import contradictions
 from broker.config.listeners import metrics_address
 from broker.config.logs import LogOptions
 from broker.config.network import limits_by_host
-from broker.config.observability import ObservabilityOptions
+from broker.config.observability import ObservabilityOptions, telemetry_problem
 from broker.config.replication import RACK_AWARE, ReplicationOptions
 from broker.config.security import ListenerOptions, SecurityOptions
 from broker.config.share import ShareOptions
@@ -241,5 +241,6 @@ _REQUIREMENTS: Final = (
     _cleaner_buffer,
     _connections_per_ip,
     _queued_bytes,
+    telemetry_problem,
 )
 _UNBUILT: Final = (own_voter, _replica_selector)

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from broker.config.broker_config import BrokerConfig
 from broker.config.layers import Layers, Synonym, base_name, declared, merged
-from coordinator.client_metrics import ClientMetricsConfig
 from coordinator.group.config import GroupConfig
+from coordinator.telemetry.config import ClientMetricsConfig
 from protocol.config import READ_ONLY, UNKNOWN_TYPE, Config, ConfigError, ConfigSource, Option
 from storage.config import LogConfig
 

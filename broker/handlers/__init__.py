@@ -76,6 +76,8 @@ NAMES = (
     "describe_producers",
     "unregister_broker",
     "list_config_resources",
+    "get_telemetry_subscriptions",
+    "push_telemetry",
     "describe_topic_partitions",
 )
 

@@ -76,7 +76,7 @@ def served(host: Host, version: int) -> ApiVersionsResponse:
     ]
     return ApiVersionsResponse(
         error_code=0,
-        api_keys=api_ranges(host.apis),
+        api_keys=[row for row in api_ranges(host.apis) if row.api_key not in host.unadvertised],
         supported_features=supported,
         finalized_features_epoch=image.offset,
         finalized_features=finalized,

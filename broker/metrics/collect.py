@@ -20,6 +20,7 @@ from broker.metrics.requests import request_families
 from broker.metrics.scrape import Breaks
 from broker.metrics.sources import Sources
 from broker.metrics.spaces import VolumeSpaces
+from broker.metrics.telemetry import telemetry_families
 from broker.metrics.topics import topic_families
 from coordinator.cluster.changes import by_change
 
@@ -57,6 +58,7 @@ class Collector:
             partition_families(partitions),
             group_families(groups),
             share_families(sources, groups),
+            telemetry_families(sources),
         ):
             for family in families:
                 yield family

@@ -28,6 +28,9 @@ find them."""
 ROOM_INTERVAL_MS = 5_000
 """The interval of checks whether a full directory has room again."""
 
+TELEMETRY_INTERVAL_MS = 10_000
+"""The interval at which clients that push no more are forgotten."""
+
 LAG_CHECKS = 2
 """Looks at followers within replica.lag.time.max.ms, so that one leaves the ISR at most half of it too late."""
 
@@ -82,6 +85,10 @@ class Housekeeping(Keeper):
             for partition in self.broker.replicas:
                 shrink_isr(partition, now_ms)
 
+    def forget_clients(self) -> None:
+        if self.broker.has_telemetry:
+            self.broker.telemetry.expire()
+
     def forget_producers(self) -> None:
         now_ms = self.broker.clock.now_ms()
         for partition in self.broker.replicas:
@@ -111,5 +118,6 @@ JOBS: tuple[Job[Housekeeping], ...] = (
         lambda c: max(c.replica_lag_time_max_ms // LAG_CHECKS, 1),
         Housekeeping.shrink_isrs,
     ),
+    Job("telemetry", lambda c: TELEMETRY_INTERVAL_MS, Housekeeping.forget_clients),
     Job("producer ids", lambda c: c.producer_id_expiration_check_interval_ms, Housekeeping.forget_producers),
 )

@@ -275,6 +275,8 @@ class Server:
             await self.metadata.node.leave()
         self._listening.close()
         self.broker.new_logs.stop()
+        if self.broker.has_telemetry:
+            self.broker.telemetry.close()
         self.broker.share_groups.stop()
         for coordinator in self.broker.coordinators.values():
             coordinator.stop()

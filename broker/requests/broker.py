@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from broker.clock import Clock
@@ -35,6 +35,7 @@ from storage.logs import Logs
 
 if TYPE_CHECKING:
     from broker.metadata.leading_quorum import LeadingQuorum
+    from broker.telemetry.telemetry import Telemetry
 
 DEFAULT_COUNT = -1
 """Partitions and replicas of an auto-created topic: the broker's defaults."""
@@ -83,6 +84,18 @@ class Broker(Host):
         """Ends requests that are parked for too long."""
         sessions = FetchSessions(slots, lambda: int.from_bytes(os.urandom(4)) >> 1)
         self.fetches = Fetches(live_config, self.replicas, self.image, sessions, clock, self.disk_work, self.timeouts)
+
+    @cached_property
+    def telemetry(self) -> Telemetry:
+        """The telemetry of clients; made for the first who asks."""
+        from broker.telemetry.telemetry import Telemetry
+
+        return Telemetry(self.share_groups.environment, self.share_groups.other_leaders, os.urandom)
+
+    @property
+    def has_telemetry(self) -> bool:
+        """True once a client, or a scrape, has asked for it."""
+        return "telemetry" in vars(self)
 
     async def auto_create_topics(self, names: Sequence[str]) -> Mapping[str, ErrorCode]:
         """Creates topics with the broker's defaults, and returns the errors of those that could not be created."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
@@ -23,10 +23,15 @@ from broker.requests.api import Apis
 from coordinator.cluster.controller import Controller
 from coordinator.cluster.image import Image
 from coordinator.cluster.loader import MetadataLoader
+from protocol.api_key import ApiKey
 from protocol.errors import ProtocolError
 
 if TYPE_CHECKING:
     from broker.metadata.leading_quorum import LeadingQuorum
+
+UNADVERTISED: Final[frozenset[int]] = frozenset()
+TELEMETRY: Final = frozenset({int(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS), int(ApiKey.PUSH_TELEMETRY)})
+"""A client that is told of these pushes; without a receiver it is not told, as with Apache Kafka."""
 
 
 class Host:
@@ -62,6 +67,11 @@ class Host:
         self.answer_forwarded: Callable[[ClientConnection, memoryview], Answer] = self._answer_nothing
         """Answers a request that came in an Envelope, for a client that is connected elsewhere; as `Dispatcher.answer`
         does."""
+
+    @property
+    def unadvertised(self) -> frozenset[int]:
+        """APIs that are answered, and that clients are not told of."""
+        return UNADVERTISED if self.config.takes_telemetry else TELEMETRY
 
     @staticmethod
     def _answer_nothing(_: ClientConnection, frame: memoryview) -> Answer:

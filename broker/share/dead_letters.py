@@ -20,6 +20,7 @@ from broker.coordinators.environment import Environment
 from broker.logging import get_logger
 from broker.replica.partition import Partition
 from broker.replica.replica import READ_UNCOMMITTED
+from broker.share.appending import append_at_leader
 from coordinator.group.config import GroupConfig
 from coordinator.share.key import ShareKey
 from protocol.errors import ErrorCode, KafkaError, error_code
@@ -131,24 +132,12 @@ class DeadLetters:
             for offset in range(letter.first, letter.last + 1)
         ]
         for encoded in batches_of(records, self._max_bytes(target.topic)):
-            await self._append(target, encoded, now_ms)
+            await append_at_leader(self._environment, self._other_leaders, target, encoded, now_ms)
 
     def _max_bytes(self, topic: str) -> int:
         """Returns the largest batch that a queue takes."""
         environment = self._environment
         return environment.config.log_config(environment.image.topic_configs(topic)).max_message_bytes
-
-    async def _append(self, target: TopicPartition, encoded: bytearray, now_ms: int) -> None:
-        """Writes a batch to a queue, wherever that is led, and returns once it is committed. Raises KafkaError."""
-        environment = self._environment
-        leader_id = environment.leader_elsewhere(target)
-        topic = environment.image.topic(target.topic)
-        if leader_id is not None and topic is not None:
-            await self._other_leaders().produce(leader_id, target, topic.topic_id, encoded)
-            return
-        partition = environment.replicas.leader(*target)
-        appended = partition.append(memoryview(encoded), now_ms, for_all=True)
-        await partition.committed(appended.last_offset + 1, environment.config.request_timeout_ms)
 
     async def _target(self, topic: str, index: int) -> TopicPartition:
         """Returns the queue's partition for a source partition, and creates the topic where it is missing and may be

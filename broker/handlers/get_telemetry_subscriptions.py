@@ -1,0 +1,50 @@
+"""GetTelemetrySubscriptions (71): tells a client which of its metrics to push, and how often (KIP-714)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from broker.exchange.authorisation import NOTHING
+from broker.requests.api import Api
+from broker.requests.call import Call
+from protocol.errors import KafkaError
+from protocol.messages.get_telemetry_subscriptions import (
+    GetTelemetrySubscriptionsRequest,
+    GetTelemetrySubscriptionsResponse,
+)
+from protocol.records.compression import Compression
+from protocol.types import NO_UUID
+
+CODECS: Final = [int(codec) for codec in (Compression.ZSTD, Compression.LZ4, Compression.GZIP, Compression.SNAPPY)]
+"""Those that a client may use, the best first."""
+
+
+async def get_telemetry_subscriptions(
+    call: Call[GetTelemetrySubscriptionsRequest],
+) -> GetTelemetrySubscriptionsResponse:
+    try:
+        instance = call.broker.telemetry.subscribe(call.request.client_instance_id, call.context)
+    except KafkaError as error:
+        return GetTelemetrySubscriptionsResponse(
+            error_code=error.code,
+            client_instance_id=NO_UUID,
+            subscription_id=0,
+            accepted_compression_types=[],
+            push_interval_ms=0,
+            telemetry_max_bytes=0,
+            delta_temporality=False,
+            requested_metrics=[],
+        )
+    return GetTelemetrySubscriptionsResponse(
+        error_code=0,
+        client_instance_id=instance.instance_id,
+        subscription_id=instance.subscription_id,
+        accepted_compression_types=CODECS,
+        push_interval_ms=instance.requested.interval_ms,
+        telemetry_max_bytes=call.broker.config.telemetry_max_bytes,
+        delta_temporality=True,
+        requested_metrics=list(instance.requested.metrics),
+    )
+
+
+API = Api(GetTelemetrySubscriptionsRequest, GetTelemetrySubscriptionsResponse, get_telemetry_subscriptions, NOTHING)

@@ -1,0 +1,28 @@
+"""PushTelemetry (72): takes the metrics of a client (KIP-714)."""
+
+from __future__ import annotations
+
+from broker.exchange.authorisation import NOTHING
+from broker.requests.api import Api
+from broker.requests.call import Call
+from protocol.errors import KafkaError
+from protocol.messages.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
+
+
+async def push_telemetry(call: Call[PushTelemetryRequest]) -> PushTelemetryResponse:
+    request = call.request
+    try:
+        await call.broker.telemetry.push(
+            request.client_instance_id,
+            request.subscription_id,
+            request.compression_type,
+            bytes(request.metrics),
+            call.context,
+            is_last=request.terminating,
+        )
+    except KafkaError as error:
+        return PushTelemetryResponse(error_code=error.code)
+    return PushTelemetryResponse(error_code=0)
+
+
+API = Api(PushTelemetryRequest, PushTelemetryResponse, push_telemetry, NOTHING)

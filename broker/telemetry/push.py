@@ -1,0 +1,34 @@
+"""A push of a client's metrics on its way to those who want it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from coordinator.telemetry.subscriptions import ClientAttributes
+from protocol.errors import ErrorCode, KafkaError
+from protocol.records.compression import Compression
+from protocol.records.inflating import decompress
+from protocol.types import Buffer
+
+
+class Push(NamedTuple):
+    """The metrics of one client at one time."""
+
+    attributes: ClientAttributes
+    principal: str
+    interval_ms: int
+    """How often the client pushes."""
+    data: bytes
+    """OpenTelemetry's MetricsData, encoded; an ExportMetricsServiceRequest has the same bytes."""
+
+    def labels(self, broker_id: int) -> dict[str, str]:
+        """Returns what the broker knows of the client, as KIP-714 names it."""
+        return {**self.attributes.present(), "principal": self.principal, "broker_id": str(broker_id)}
+
+
+def inflated(codec: int, data: Buffer, max_bytes: int) -> bytes:
+    """Returns the metrics of a push. Raises INVALID_RECORD where they are damaged, or larger than `max_bytes`."""
+    try:
+        return decompress(Compression(codec), bytes(data), max_size=max_bytes)
+    except KafkaError as error:
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"telemetry that cannot be read: {error}") from error

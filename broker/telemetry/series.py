@@ -1,0 +1,100 @@
+"""Series of what clients have pushed, for a scrape.
+
+Each has the labels that the client gave it, and `client_instance_id` and `client_id`. The series of a client that has
+missed a push go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from broker.telemetry.points import Point, PointKind
+from coordinator.telemetry.subscriptions import ClientAttributes
+
+MAX_SERIES: Final = 100_000
+"""Of all clients: some 30 MB."""
+
+MISSED_AFTER: Final = 2
+"""Intervals without a push: a client spreads its pushes over half an interval to one and a half."""
+
+OWN_LABELS: Final = ("client_instance_id", "client_id")
+
+
+class SeriesKey(NamedTuple):
+    """A series of one client."""
+
+    name: str
+    labels: tuple[tuple[str, str], ...]
+
+
+class ClientSample(NamedTuple):
+    """A series of a scrape."""
+
+    name: str
+    labels: dict[str, str]
+    is_counter: bool
+    value: float
+
+
+class ClientValues:
+    """The series of one client."""
+
+    def __init__(self, attributes: ClientAttributes) -> None:
+        self.attributes = attributes
+        self.expires_ms = 0
+        self.values: dict[SeriesKey, float] = {}
+
+
+class ClientSeries:
+    """The series of all clients."""
+
+    def __init__(self, max_series: int = MAX_SERIES) -> None:
+        self._max_series = max_series
+        self._clients: dict[str, ClientValues] = {}
+        self._is_counter: dict[str, bool] = {}
+        """By name, as it was first seen: all series of a name are of one type."""
+        self.count = 0
+        self.left_out = 0
+        """Points for which there was no place, or whose name is another type's."""
+
+    def add(self, attributes: ClientAttributes, points: Iterable[Point], interval_ms: int, now_ms: int) -> None:
+        """Takes the points of a push."""
+        client = self._clients.setdefault(attributes.client_instance_id, ClientValues(attributes))
+        client.attributes = attributes
+        client.expires_ms = now_ms + MISSED_AFTER * interval_ms
+        for point in points:
+            self._note(client, point)
+
+    def expire(self, now_ms: int) -> None:
+        """Forgets clients that have missed a push."""
+        gone = [name for name, client in self._clients.items() if client.expires_ms < now_ms]
+        for name in gone:
+            self.count -= len(self._clients.pop(name).values)
+        if gone:
+            names = {key.name for client in self._clients.values() for key in client.values}
+            self._is_counter = {name: kind for name, kind in self._is_counter.items() if name in names}
+
+    def clients(self) -> list[ClientAttributes]:
+        """Returns the clients that have pushed of late."""
+        return [client.attributes for client in self._clients.values()]
+
+    def all(self) -> Iterator[ClientSample]:
+        """Yields all series."""
+        for client in list(self._clients.values()):
+            attributes = client.attributes
+            own = {name: value for name in OWN_LABELS if (value := getattr(attributes, name)) is not None}
+            for key, value in list(client.values.items()):
+                yield ClientSample(key.name, {**dict(key.labels), **own}, self._is_counter[key.name], value)
+
+    def _note(self, client: ClientValues, point: Point) -> None:
+        is_counter = point.kind is not PointKind.GAUGE
+        key = SeriesKey(point.name, point.labels)
+        before = client.values.get(key)
+        has_place = before is not None or self.count < self._max_series
+        if not has_place or self._is_counter.setdefault(point.name, is_counter) != is_counter:
+            self.left_out += 1
+            return
+        if before is None:
+            self.count += 1
+        client.values[key] = point.value + (before or 0) if point.kind is PointKind.DELTA else point.value

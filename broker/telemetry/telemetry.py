@@ -1,0 +1,180 @@
+"""The telemetry of clients: who is asked for what, and where pushes go (KIP-714).
+
+It is on where a receiver is configured; then clients are told that the broker takes pushes, and those that a
+subscription matches push. A push is inflated and decoded in a thread.
+Source: ClientMetricsManager of Apache Kafka 4.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from broker.coordinators.environment import Environment
+from broker.exchange.context import ClientConnection, Context
+from broker.telemetry.push import Push, inflated
+from broker.telemetry.queue import PushQueue
+from broker.telemetry.series import ClientSeries
+from broker.workers import Workers
+from coordinator.cluster.changes import Change, ConfigChanged, by_change
+from coordinator.cluster.configs.resource import ResourceType
+from coordinator.telemetry.instances import ClientInstance, ClientInstances
+from coordinator.telemetry.subscriptions import ClientAttributes, Subscription, requested_of
+from protocol.errors import ErrorCode, KafkaError
+from protocol.types import NO_UUID, Uuid, uuid_to_text
+
+if TYPE_CHECKING:
+    from broker.share.other_leaders import OtherLeaders
+
+RESERVED: Final = frozenset({NO_UUID, bytes(15) + b"\1"})
+"""No client has these ids (org.apache.kafka.common.Uuid.RESERVED)."""
+
+
+class Telemetry:
+    """Answers clients, and hands on what they push, until `close`."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        other_leaders: Callable[[], OtherLeaders],
+        random_bytes: Callable[[int], bytes],
+    ) -> None:
+        self._random_bytes = random_bytes
+        self._environment = environment
+        self._workers = Workers(1, "telemetry")
+        self._instances = ClientInstances()
+        self._by_connection: dict[ClientConnection, Uuid] = {}
+        """The client that a connection has brought last; it goes with the connection."""
+        self._subscriptions: list[Subscription] | None = None
+        self._version = 0
+        """Of the subscriptions; a client of an older version is told anew."""
+        self.series: ClientSeries | None = None
+        """The series of pushes, where the metrics listener shows them."""
+        self.queues: dict[str, PushQueue] = {}
+        """To the other receivers, by their names."""
+        self._closing: list[Callable[[], None]] = []
+        self._receivers(other_leaders)
+        environment.loader.subscribe(by_change(self._note))
+
+    def __len__(self) -> int:
+        """The clients that are remembered."""
+        return len(self._instances)
+
+    def _receivers(self, other_leaders: Callable[[], OtherLeaders]) -> None:
+        config = self._environment.config
+        if config.odradek_telemetry_metrics:
+            self.series = ClientSeries()
+        if config.odradek_telemetry_topic:
+            from broker.telemetry.topic import TelemetryTopic
+
+            topic = TelemetryTopic(config.odradek_telemetry_topic, self._environment, other_leaders)
+            self.queues["topic"] = PushQueue(config.odradek_telemetry_topic, topic.deliver)
+        if config.odradek_telemetry_otlp_endpoint:
+            from broker.telemetry.otlp import OtlpCollector
+
+            collector = OtlpCollector(config.odradek_telemetry_otlp_endpoint, config.node_id)
+            self.queues["otlp"] = PushQueue(config.odradek_telemetry_otlp_endpoint, collector.deliver)
+            self._closing.append(collector.close)
+
+    def close(self) -> None:
+        """Takes nothing more."""
+        for queue in self.queues.values():
+            queue.close()
+        for close in self._closing:
+            close()
+        self._workers.close()
+
+    def expire(self) -> None:
+        """Forgets clients that have not come for long."""
+        now_ms = self._environment.clock.monotonic_ms()
+        self._instances.expire(now_ms)
+        if self.series is not None:
+            self.series.expire(now_ms)
+
+    def subscribe(self, instance_id: Uuid, context: Context) -> ClientInstance:
+        """A client asks what to push; one without an id gets one. Raises THROTTLING_QUOTA_EXCEEDED."""
+        while instance_id == NO_UUID:
+            fresh = self._random_bytes(16)
+            if fresh not in self._instances and fresh not in RESERVED:
+                instance_id = fresh
+        instance = self._instance(instance_id, context)
+        instance.ask(self._environment.clock.monotonic_ms())
+        return instance
+
+    async def push(
+        self, instance_id: Uuid, subscription_id: int, codec: int, data: bytes, context: Context, *, is_last: bool
+    ) -> None:
+        """A client pushes. Raises INVALID_REQUEST for an id that is reserved, INVALID_RECORD for what cannot be read,
+        and as ClientInstance.push."""
+        if instance_id in RESERVED:
+            reason = f"Invalid request from the client [{uuid_to_text(instance_id)}], invalid client instance id"
+            raise KafkaError(ErrorCode.INVALID_REQUEST, reason)
+        instance = self._instance(instance_id, context)
+        now_ms, max_bytes = self._environment.clock.monotonic_ms(), self._environment.config.telemetry_max_bytes
+        instance.push(subscription_id, codec, len(data), max_bytes, now_ms, is_last=is_last)
+        if not data:
+            return
+        try:
+            await self._take(instance, codec, data, str(context.principal), max_bytes)
+        except KafkaError as error:
+            instance.last_error = error.code
+            raise
+
+    async def _take(self, instance: ClientInstance, codec: int, data: bytes, principal: str, max_bytes: int) -> None:
+        plain = await self._workers.call(lambda: inflated(codec, data, max_bytes))
+        interval_ms = instance.requested.interval_ms
+        if self.series is not None:
+            from broker.telemetry.points import points
+
+            points_of_push = await self._workers.call(lambda: points(plain))
+            self.series.add(instance.attributes, points_of_push, interval_ms, self._environment.clock.monotonic_ms())
+        push = Push(instance.attributes, principal, interval_ms, plain)
+        for queue in self.queues.values():
+            queue.take(push)
+
+    def _instance(self, instance_id: Uuid, context: Context) -> ClientInstance:
+        """Returns the client, as of the subscriptions of now."""
+        now_ms = self._environment.clock.monotonic_ms()
+        subscriptions = self._current()
+        instance = self._instances.find(instance_id, self._version, now_ms)
+        if instance is None:
+            attributes = attributes_of(instance_id, context)
+            instance = ClientInstance(instance_id, attributes, requested_of(subscriptions, attributes), self._version)
+            self._instances.add(instance, now_ms)
+            self._goes_with(context.connection, instance_id)
+        return instance
+
+    def _goes_with(self, connection: ClientConnection, instance_id: Uuid) -> None:
+        if connection not in self._by_connection:
+            connection.on_close.append(self._connection_closed)
+        self._by_connection[connection] = instance_id
+
+    def _connection_closed(self, connection: ClientConnection) -> None:
+        self._instances.remove(self._by_connection.pop(connection))
+
+    def _note(self, change: Change) -> None:
+        if isinstance(change, ConfigChanged) and change.resource.type is ResourceType.CLIENT_METRICS:
+            self._subscriptions = None
+
+    def _current(self) -> list[Subscription]:
+        """Returns the subscriptions, made anew once after they have changed."""
+        if self._subscriptions is None:
+            image = self._environment.image
+            resources = (one for one in image.configured() if one.type is ResourceType.CLIENT_METRICS)
+            self._subscriptions = [Subscription.of(image.configs(resource)) for resource in resources]
+            self._version += 1
+        return self._subscriptions
+
+
+def attributes_of(instance_id: Uuid, context: Context) -> ClientAttributes:
+    """Returns a client as subscriptions match it."""
+    connection = context.connection
+    name, version = connection.client_software
+    return ClientAttributes(
+        client_instance_id=uuid_to_text(instance_id),
+        client_id=context.client_id,
+        client_software_name=name,
+        client_software_version=version,
+        client_source_address=connection.ip,
+        client_source_port=connection.peer.rpartition(":")[2],
+    )

@@ -1,0 +1,71 @@
+"""Writes pushes to a topic: a record has the client instance id as its key, OpenTelemetry's MetricsData as its value,
+and what the broker knows of the client as headers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from broker.coordinators.environment import Environment
+from broker.share.appending import append_at_leader
+from broker.telemetry.push import Push
+from protocol.errors import ErrorCode, KafkaError, error_code
+from protocol.java_hash import java_hash
+from protocol.records.building import build
+from protocol.records.record import Record
+from protocol.types import TopicPartition
+
+if TYPE_CHECKING:
+    from broker.share.other_leaders import OtherLeaders
+
+DEFAULT_COUNT: Final = -1
+CREATE_TIMEOUT_MS: Final = 30_000
+
+
+class TelemetryTopic:
+    """One topic, which is created with the broker's defaults where it is missing."""
+
+    def __init__(self, name: str, environment: Environment, other_leaders: Callable[[], OtherLeaders]) -> None:
+        self._name = name
+        self._environment = environment
+        self._other_leaders = other_leaders
+
+    async def deliver(self, push: Push) -> None:
+        """Writes a push, and returns once it is committed. Raises KafkaError."""
+        now_ms = self._environment.clock.now_ms()
+        encoded = build([self._record(push, now_ms)])
+        target = await self._target(push.attributes.client_instance_id)
+        await append_at_leader(self._environment, self._other_leaders, target, encoded, now_ms)
+
+    def _record(self, push: Push, now_ms: int) -> Record:
+        labels = push.labels(self._environment.config.node_id)
+        headers: list[tuple[str, bytes | None]] = [(name, value.encode()) for name, value in labels.items()]
+        return Record(0, now_ms, push.attributes.client_instance_id.encode(), push.data, headers)
+
+    async def _target(self, instance_id: str) -> TopicPartition:
+        """Returns the partition of a client, always the same while the topic does not grow. Raises KafkaError."""
+        if self._environment.image.topic(self._name) is None:
+            await self._create()
+        await self._environment.topics.made((self._name,))
+        topic = self._environment.image.topic(self._name)
+        if topic is None or not topic.partitions:  # this broker has yet to hear of it
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return TopicPartition(self._name, java_hash(instance_id) % len(topic.partitions))
+
+    async def _create(self) -> None:
+        """Raises KafkaError."""
+        from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+
+        topic = CreatableTopic(
+            name=self._name,
+            num_partitions=DEFAULT_COUNT,
+            replication_factor=DEFAULT_COUNT,
+            assignments=[],
+            configs=[],
+        )
+        response = await self._environment.topics.create(
+            CreateTopicsRequest(topics=[topic], timeout_ms=CREATE_TIMEOUT_MS)
+        )
+        code = response.topics[0].error_code
+        if code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+            raise KafkaError(error_code(code), response.topics[0].error_message)

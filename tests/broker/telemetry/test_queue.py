@@ -1,0 +1,124 @@
+"""The queue to a receiver of pushes: receivers that are away, refuse, or are too slow."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from broker.telemetry.otlp import post
+from broker.telemetry.push import Push
+from broker.telemetry.queue import ATTEMPTS, MAX_QUEUED_BYTES, NotTaken, PushQueue
+from coordinator.telemetry.subscriptions import ClientAttributes
+from protocol.errors import ErrorCode, KafkaError
+
+ATTRIBUTES = ClientAttributes("one", None, "unknown", "unknown", "127.0.0.1", "1")
+
+
+def push(data: bytes = b"x") -> Push:
+    return Push(ATTRIBUTES, "User:ANONYMOUS", 1000, data)
+
+
+class Receiver:
+    """Raises errors in turn, and takes a push where there is none left."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self.errors = list(errors)
+        self.taken: list[bytes] = []
+        self.calls = 0
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def deliver(self, one: Push) -> None:
+        await self.gate.wait()
+        self.calls += 1
+        if self.errors:
+            raise self.errors.pop(0)
+        self.taken.append(one.data)
+
+
+async def settled(queue: PushQueue) -> None:
+    async with asyncio.timeout(60):
+        while queue.held_bytes:  # noqa: ASYNC110 (the loop is the clock)
+            await asyncio.sleep(0)
+
+
+AWAY = NotTaken("away", is_final=False)
+BUSY = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+
+@pytest.mark.parametrize("error", [AWAY, BUSY])
+async def test_one_that_is_away_gets_a_push_again_and_the_next_one_after_it(error: Exception) -> None:
+    receiver = Receiver(*[error] * (ATTEMPTS - 1))
+    queue = PushQueue("r", receiver.deliver, first_retry_s=0)
+    queue.take(push(b"a"))
+    queue.take(push(b"b"))
+    await settled(queue)
+    assert receiver.taken == [b"a", b"b"]
+    assert (queue.delivered, queue.dropped) == (2, 0)
+
+
+@pytest.mark.parametrize("errors", [
+    [AWAY] * ATTEMPTS,
+    [NotTaken("no", is_final=True)],
+    [KafkaError(ErrorCode.INVALID_RECORD)],
+    [RuntimeError("a fault of ours")],
+])  # fmt: skip
+async def test_what_is_not_taken_is_dropped_and_the_next_one_is_delivered(errors: list[Exception]) -> None:
+    receiver = Receiver(*errors)
+    queue = PushQueue("r", receiver.deliver, first_retry_s=0)
+    queue.take(push(b"a"))
+    queue.take(push(b"b"))
+    await settled(queue)
+    assert receiver.taken == [b"b"]
+    assert (queue.delivered, queue.dropped, receiver.calls) == (1, 1, len(errors) + 1)
+
+
+async def test_a_queue_has_an_end() -> None:
+    receiver = Receiver()
+    receiver.gate.clear()
+    queue = PushQueue("r", receiver.deliver)
+    queue.take(push(bytes(MAX_QUEUED_BYTES - 1)))
+    queue.take(push(b"a"))
+    queue.take(push(b"b"))
+    assert (queue.held_bytes, queue.dropped) == (MAX_QUEUED_BYTES, 1)
+    receiver.gate.set()
+    await settled(queue)
+    queue.take(push(b"c"))
+    await settled(queue)
+    assert receiver.taken[1:] == [b"a", b"c"]
+
+
+async def test_a_closed_queue_delivers_nothing_more() -> None:
+    receiver = Receiver()
+    receiver.gate.clear()
+    queue = PushQueue("r", receiver.deliver)
+    queue.take(push())
+    await asyncio.sleep(0)
+    queue.close()
+    receiver.gate.set()
+    await asyncio.sleep(0)
+    assert receiver.taken == []
+
+
+@pytest.mark.parametrize(("status", "is_final"), [(200, None), (400, True), (429, False), (503, False)])
+async def test_the_answers_of_a_collector(status: int, is_final: bool | None) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert b"Content-Type: application/x-protobuf" in head
+        assert await reader.readexactly(3) == b"abc"
+        writer.write(f"HTTP/1.1 {status} x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1/metrics"
+    async with server:
+        if is_final is None:
+            await asyncio.to_thread(post, url, b"abc")
+        else:
+            with pytest.raises(NotTaken) as refused:
+                await asyncio.to_thread(post, url, b"abc")
+            assert refused.value.is_final is is_final
+    with pytest.raises(NotTaken, match="not reached") as unreached:
+        await asyncio.to_thread(post, url, b"abc")
+    assert not unreached.value.is_final
