@@ -123,7 +123,9 @@ class Log(LocalLog):
         KafkaError, InvalidRecords, LogDirFailure, LogDirFull or TooLong, and has then written nothing.
         """
         if guard is None and settled is None and self._may_be_plain(origin):
-            appended = append_plain(self, records, leader_epoch, now_ms, origin is Origin.CLIENT)
+            appended = append_plain(
+                self, records, leader_epoch, now_ms, origin is Origin.CLIENT, origin is Origin.REPLICATION
+            )
             if appended is not None:
                 return appended
         prepared = prepare(
@@ -165,10 +167,10 @@ class Log(LocalLog):
 
     def _may_be_plain(self, origin: Origin) -> bool:
         """True when a batch of this origin may take the plain way: a client's records in a compacted topic are checked
-        for keys."""
-        return (
-            self.rules.plain if origin is Origin.CLIENT else self.rules.stored_as_sent and origin is Origin.COORDINATOR
-        )
+        for keys, and a leader has applied the topic's rules."""
+        if origin is Origin.CLIENT:
+            return self.rules.plain
+        return origin is Origin.REPLICATION or (self.rules.stored_as_sent and origin is Origin.COORDINATOR)
 
     def _repeated(self, batch: CachedBatch) -> Appended:
         """Returns the answer to a batch that was written before: Kafka answers with the time that it had, whoever gave

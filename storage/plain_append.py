@@ -1,4 +1,4 @@
-"""The append that nearly all appends are: one v2 batch of a client or a coordinator, as it is, onto the active segment.
+"""The append of nearly all batches: one of v2 by a client, a coordinator or a leader, onto the active segment.
 
 It does what `append.prepare`, `ProducerState.check`, `Segment.append` and the rest do for such a batch, on plain
 locals: no header object, no lists of one, no calls between. Whatever is unusual is found before anything is changed,
@@ -19,6 +19,7 @@ from protocol.records.batch import (
     AT_BASE_TIMESTAMP,
     AT_CRC,
     AT_LAST_OFFSET_DELTA,
+    AT_LEADER_EPOCH,
     AT_LENGTH,
     AT_MAGIC,
     AT_MAX_TIMESTAMP,
@@ -45,10 +46,15 @@ UINT32: Final = 0xFFFFFFFF
 
 
 def append_plain(
-    log: LocalLog, records: memoryview, leader_epoch: int, now_ms: int, from_client: bool = True
+    log: LocalLog,
+    records: memoryview,
+    leader_epoch: int,
+    now_ms: int,
+    from_client: bool = True,
+    from_leader: bool = False,
 ) -> Appended | None:
     """Returns where the batch went; None when it is unusual, and nothing has been done. A client's records are looked
-    at.
+    at; a leader's batch has its offset and epoch already.
 
     Raises LogDirFailure, LogDirFull and TooLong as `Log.append` does.
     """
@@ -69,13 +75,14 @@ def append_plain(
     last = offset + delta
     if (
         size != len(records)
-        or read_i64_be(header, AT_BASE_OFFSET)
+        or read_i64_be(header, AT_BASE_OFFSET) != (offset if from_leader else 0)
         or header[AT_MAGIC] != MAGIC_V2
         or not 0 <= attributes <= LAST_CODEC
         or not 0 < count == delta + 1
         or size > rules.max_message_bytes
         or timestamp - now_ms > rules.after_ms
         or leader_epoch != log.last_leader_epoch
+        or (from_leader and read_i32_be(header, AT_LEADER_EPOCH) != leader_epoch)
         or not position
         or position > rules.segment_bytes - size
         or segment.index_full
@@ -98,7 +105,8 @@ def append_plain(
         producer = log.producer_state.next_in_line(producer_id, read_i16_be(header, AT_PRODUCER_EPOCH), sequence)
         if producer is None:
             return None
-    PLACE.pack_into(records, 0, offset, length, leader_epoch)
+    if not from_leader:
+        PLACE.pack_into(records, 0, offset, length, leader_epoch)
     try:
         segment.append_one(records, offset, last, timestamp, size)
     except OSError as error:

@@ -5,11 +5,18 @@ Source: Kafka's ReplicaFetcherThread.processPartitionData and Partition.appendRe
 
 from __future__ import annotations
 
+from typing import Final
+
+from librt.strings import read_i64_be
+
 from broker.replica.partition import Partition
 from broker.replica.roles import Leading
 from protocol.errors import ErrorCode, KafkaError
 from protocol.records.batch import HEADER_SIZE, read_header
 from storage.producers.entry import Origin
+
+OFFSET_BYTES: Final = 8
+"""A batch begins with its offset."""
 
 
 class BeginsInBatch(KafkaError):
@@ -36,7 +43,7 @@ def append_as_follower(
     check_follows(partition, leader_epoch)
     log = partition.log
     start, end = log.log_start_offset, log.log_end_offset
-    if len(records) >= HEADER_SIZE:
+    if len(records) >= HEADER_SIZE and read_i64_be(bytes(records[:OFFSET_BYTES]), 0) < end:
         first = read_header(records)
         if first.base_offset < end <= first.last_offset and (start == end or first.base_offset < leader_log_start):
             raise BeginsInBatch(partition, first.base_offset)

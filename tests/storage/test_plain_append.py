@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from protocol.errors import KafkaError
-from protocol.records.batch import HEADER_SIZE
+from protocol.records.batch import HEADER_SIZE, read_header, stamp
 from protocol.records.building import build
 from protocol.records.compression import Compression
 from protocol.records.record import Record
@@ -130,6 +130,63 @@ def test_a_coordinators_records_take_it_into_a_compacted_log(
         ]
         outcomes.append((appended, contents(log)))
     assert outcomes[0] == outcomes[1]
+
+
+@st.composite
+def a_leaders_answers(draw: st.DrawFn) -> list[tuple[int, bytearray]]:
+    """Batches with offsets and epochs, alone or several at once, each with the epoch that is asked in."""
+    answers, offset, epoch = [], draw(st.sampled_from([0, 3])), 1
+    for _ in range(draw(st.integers(1, 8))):
+        data = bytearray()
+        epoch += draw(st.sampled_from([0, 0, 0, 1]))
+        for _ in range(draw(st.sampled_from([1, 1, 1, 2]))):
+            offset += draw(st.sampled_from([0, 0, 0, 0, 2, -1]))
+            part = bytearray(draw(batches))
+            stamp(part, 0, max(offset, 0), epoch)
+            offset = read_header(part).next_offset
+            data += part
+        if draw(st.integers(0, 9)) == 0:
+            data[-1] ^= 1
+        answers.append((epoch - draw(st.sampled_from([0, 0, 0, 0, 1])), data))
+    return answers
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(a_leaders_answers())
+def test_both_ways_leave_a_follower_the_same_log(
+    tmp_path_factory: pytest.TempPathFactory, answers: list[tuple[int, bytearray]]
+) -> None:
+    outcomes = []
+    for plainly in (True, False):
+        log = new_log(tmp_path_factory.mktemp("log"))
+        results: list[object] = []
+        for epoch, data in answers:
+            appended = append_plain(log, memoryview(bytes(data)), epoch, NOW_MS, False, True) if plainly else None
+            results.append(appended or general(log, bytes(data), epoch))
+        outcomes.append((results, contents(log), log.epochs.entries))
+    assert outcomes[0] == outcomes[1]
+
+
+def general(log: Log, data: bytes, epoch: int) -> object:
+    """Returns the result or the error of a follower's append by the general way."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Log, "_may_be_plain", lambda *_: False)
+        try:
+            return log.append(memoryview(data), leader_epoch=epoch, now_ms=NOW_MS, origin=Origin.REPLICATION)
+        except KafkaError as error:
+            return error.code
+
+
+def test_a_leaders_usual_batch_takes_the_short_cut_as_it_is(tmp_path: Path) -> None:
+    log = new_log(tmp_path)
+    log.append(batch(), leader_epoch=1, now_ms=NOW_MS)
+    data = bytearray(batch(3))
+    stamp(data, 0, 1, 1)
+    assert append_plain(log, memoryview(bytes(data)), 1, NOW_MS, False, True) == Appended(1, 3, -1, 0, False)
+    stamp(data, 0, 5, 1)
+    assert append_plain(log, memoryview(bytes(data)), 1, NOW_MS, False, True) is None, "offsets are missing"
+    stamp(data, 0, 4, 2)
+    assert append_plain(log, memoryview(bytes(data)), 1, NOW_MS, False, True) is None, "it is of a newer epoch"
 
 
 def test_a_clients_records_without_keys_are_found_in_a_compacted_log(tmp_path: Path) -> None:
