@@ -90,6 +90,11 @@ $(BENCH_SETUP): requirements/bench.lock $(SETUP)
 bench: $(BENCH_SETUP) ## measure beside the peers: LOADS="produce consume" PEERS="odradek kafka" ROUNDS=3 RESULTS=bench/results
 	$(BENCH) $(if $(ROUNDS),--rounds $(ROUNDS))
 
+.PHONY: bench-clusters
+bench-clusters: $(BENCH_SETUP) ## clusters of three brokers beside each other; ROWS="cluster-many" CLUSTERS="odradek kafka" RESULTS=bench/results
+	$(BIN)/python -m bench.clusters $(if $(ROWS),--rows $(ROWS)) $(if $(CLUSTERS),--clusters $(CLUSTERS)) \
+		$(if $(RESULTS),--results $(RESULTS))
+
 .PHONY: bench-smoke
 bench-smoke: $(BENCH_SETUP) ## show that the benchmark works: tiny loads, no timing asserted
 	$(BENCH) --smoke

@@ -29,6 +29,7 @@ FIGURES: Mapping[str, Figure] = {
     figure.key: figure
     for figure in (
         Figure("cpu_s_per_gb", "CPU per GB", "s/GB", 3),
+        Figure("follower_cpu_s_per_gb", "a follower's CPU per GB", "s/GB", 3),
         Figure("cpu_s_per_million", "CPU per million", "s/M", 3),
         Figure("kernel_percent", "of it the kernel's", "%", 0),
         Figure("cpu_percent", "CPU while idle", "%", 2),
@@ -38,6 +39,14 @@ FIGURES: Mapping[str, Figure] = {
         Figure("p50_ms", "latency p50", "ms", 3),
         Figure("p99_ms", "latency p99", "ms", 3),
         Figure("p999_ms", "latency p99.9", "ms", 3),
+        Figure("pause_ms", "longest pause", "ms", 0),
+        Figure("errors", "records given up", "", 0),
+        Figure("took_ms", "all of it", "ms", 0),
+        Figure("create_ms", "creation", "ms", 0),
+        Figure("stop_ms", "stop of all", "ms", 0),
+        Figure("restart_ms", "start, until in sync", "ms", 0),
+        Figure("failover_ms", "failover of all", "ms", 0),
+        Figure("rejoin_ms", "start of one, until in sync", "ms", 0),
         Figure("ready_ms", "start to ready", "ms", 0),
         Figure("metadata_ms", "start to Metadata", "ms", 0),
         Figure("rss_idle_mb", "memory idle", "MB", 1),

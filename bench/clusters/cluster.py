@@ -1,0 +1,150 @@
+"""A controller and three brokers on this machine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.clusters.makes import ApacheMake, Make, OdradekMake, write_properties
+from bench.clusters.node import ClusterProcess
+from bench.figures import MB
+from bench.peers.peer import free_port
+
+BROKERS = (1, 2, 3)
+CONTROLLER = 100
+ASK_AGAIN_S = 0.02
+ADMIN_TIMEOUT_S = 60.0
+IN_SYNC_TIMEOUT_S = 180.0
+
+SETTINGS = {
+    "offsets.topic.num.partitions": "3",
+    "transaction.state.log.num.partitions": "3",
+    "share.coordinator.state.topic.num.partitions": "3",
+    "group.initial.rebalance.delay.ms": "0",
+    "min.insync.replicas": "2",
+    "log.retention.check.interval.ms": "10000",
+    "auto.leader.rebalance.enable": "false",  # whoever is killed is to be chosen here
+}
+"""Of all nodes. What is not here is Kafka's default, on both sides."""
+
+QUICK = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "250"}
+"""Of clusters whose brokers are killed: the time of a session, nine seconds by default, is in every failover."""
+
+
+class Flavour(NamedTuple):
+    """Who makes the brokers, and who the controller."""
+
+    name: str
+    brokers: Make
+    controller: Make
+
+    @property
+    def title(self) -> str:
+        """Returns what a reader is told."""
+        if type(self.brokers) is type(self.controller):
+            return f"{self.brokers.title}, controller too"
+        return f"{self.brokers.title}, controller: {self.controller.title}"
+
+
+ODRADEK, APACHE = OdradekMake(), ApacheMake()
+
+FLAVOURS = {
+    flavour.name: flavour
+    for flavour in (
+        Flavour("odradek", ODRADEK, APACHE),
+        Flavour("kafka", APACHE, APACHE),
+        Flavour("odradek-alone", ODRADEK, ODRADEK),
+    )
+}
+"""The first two differ in their brokers alone."""
+
+
+class TimedOut(Exception):
+    """A cluster that did not come to a state in time."""
+
+
+class BenchCluster:
+    """The processes of one cluster."""
+
+    def __init__(self, flavour: Flavour, work: Path, settings: Mapping[str, str]) -> None:
+        self.flavour = flavour
+        self._work = work / flavour.name
+        self._settings = {**SETTINGS, **settings}
+        self._controller_address = f"127.0.0.1:{free_port()}"
+        self.addresses = {broker_id: f"127.0.0.1:{free_port()}" for broker_id in BROKERS}
+        self.controller = self._node(flavour.controller, CONTROLLER)
+        self.brokers = {broker_id: self._node(flavour.brokers, broker_id) for broker_id in BROKERS}
+
+    @property
+    def bootstrap(self) -> str:
+        """The addresses of all brokers."""
+        return ",".join(self.addresses.values())
+
+    def _node(self, make: Make, node_id: int) -> ClusterProcess:
+        is_controller = node_id == CONTROLLER
+        name = "controller" if is_controller else f"broker-{node_id}"
+        file = self._work / f"{name}.properties"
+        return ClusterProcess(
+            name, self._work / f"{name}.log", lambda: make.command(file, is_controller=is_controller), make.ready
+        )
+
+    def _properties(self, node_id: int) -> dict[str, str]:
+        own = {
+            "process.roles": "broker",
+            "node.id": str(node_id),
+            "controller.quorum.bootstrap.servers": self._controller_address,
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": str(self._work / f"data-{node_id}"),
+            **self._settings,
+        }
+        if node_id == CONTROLLER:
+            return {**own, "process.roles": "controller", "listeners": f"CONTROLLER://{self._controller_address}"}
+        return {**own, "listeners": f"PLAINTEXT://{self.addresses[node_id]}"}
+
+    def lay_out(self) -> None:
+        """Formats all nodes. Raises Unavailable."""
+        self._work.mkdir(parents=True, exist_ok=True)
+        for make in (self.flavour.controller, self.flavour.brokers):
+            make.prepare()
+        for node_id, make in ((CONTROLLER, self.flavour.controller), *((one, self.flavour.brokers) for one in BROKERS)):
+            name = "controller" if node_id == CONTROLLER else f"broker-{node_id}"
+            file = write_properties(self._work / f"{name}.properties", self._properties(node_id))
+            is_controller = node_id == CONTROLLER
+            make.format(file, "--standalone" if is_controller else "--no-initial-controllers")
+
+    def start(self) -> None:
+        """Starts all nodes, and waits until all brokers serve. Raises NotRunning."""
+        self.controller.start()
+        self.controller.wait_until_ready()
+        for broker in self.brokers.values():
+            broker.start()
+        for broker in self.brokers.values():
+            broker.wait_until_ready()
+
+    def stop(self) -> None:
+        """Stops all nodes: the brokers, then the controller."""
+        for node in (*self.brokers.values(), self.controller):
+            node.stop()
+
+    def cpu_s(self) -> float:
+        """Returns the processor time of the brokers so far."""
+        return sum(broker.cpu_s() for broker in self.brokers.values())
+
+    def memory(self) -> dict[str, float]:
+        """Returns the memory of the brokers, the mean of each."""
+        memories = [broker.memory() for broker in self.brokers.values()]
+        return {
+            "rss_peak_mb": sum(one.peak_bytes for one in memories) / MB / len(memories),
+            "private_mb": sum(one.private_bytes for one in memories) / MB / len(memories),
+        }
+
+
+def until(description: str, holds: Callable[[], bool], look_s: float = ASK_AGAIN_S) -> None:
+    """Waits until something holds. Raises TimedOut."""
+    deadline = time.monotonic() + IN_SYNC_TIMEOUT_S
+    while not holds():
+        if time.monotonic() > deadline:
+            raise TimedOut(f"not within {IN_SYNC_TIMEOUT_S:.0f} s: {description}")
+        time.sleep(look_s)

@@ -1,0 +1,75 @@
+"""Ten thousand partitions over three brokers: what they cost idle, and how long a start and a failover take."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from bench.clusters import topics
+from bench.clusters.cluster import BROKERS, BenchCluster, until
+from bench.figures import MB, Sample
+
+TOPIC = "many"
+IDLE_S = 10.0
+SETTLE_S = 5.0
+LOOK_S = 0.2
+"""Between two looks at all partitions, each of which costs the broker some milliseconds."""
+
+VICTIM, *OTHERS = BROKERS
+
+
+def many_partitions(cluster: BenchCluster, assignments: Sequence[Sequence[int]]) -> Sample:
+    """Measures creation, idleness, a failover of a third of them, the way back, memory, and a stop and start of all."""
+    sample = {"create_ms": timed(lambda: topics.create(cluster, TOPIC, assignments))}
+    time.sleep(SETTLE_S)
+    sample |= idle(cluster)
+    sample["failover_ms"] = timed(lambda: fail_over(cluster))
+    sample["rejoin_ms"] = timed(lambda: rejoin(cluster, assignments))
+    sample["private_mb"] = max(private_mb(cluster))
+    sample["stop_ms"] = timed(cluster.stop)
+    sample["restart_ms"] = timed(lambda: restart(cluster, assignments))
+    return sample
+
+
+def timed(action: Callable[[], None]) -> float:
+    """Returns how many milliseconds an action takes."""
+    began = time.monotonic()
+    action()
+    return (time.monotonic() - began) * 1000
+
+
+def idle(cluster: BenchCluster) -> dict[str, float]:
+    """Returns the share of a processor that a broker takes while nobody asks for anything."""
+    before_s = cluster.cpu_s()
+    time.sleep(IDLE_S)
+    return {"cpu_percent": (cluster.cpu_s() - before_s) / IDLE_S / len(BROKERS) * 100}
+
+
+def restart(cluster: BenchCluster, assignments: Sequence[Sequence[int]]) -> None:
+    """Starts all nodes, and waits until all replicas are in sync."""
+    cluster.start()
+    topics.wait_in_sync(cluster, TOPIC, assignments, LOOK_S)
+
+
+def fail_over(cluster: BenchCluster) -> None:
+    """Kills a broker, and waits until the others lead everything, as each of them has it."""
+    clients = [topics.admin(cluster.addresses[broker_id]) for broker_id in OTHERS]
+    cluster.brokers[VICTIM].kill()
+    for client in clients:
+
+        def others_lead(client: object = client) -> bool:
+            return all(one.leader in OTHERS for one in topics.partitions(client, TOPIC).values())
+
+        until("the others lead all partitions", others_lead, look_s=LOOK_S)
+
+
+def rejoin(cluster: BenchCluster, assignments: Sequence[Sequence[int]]) -> None:
+    """Starts the broker again, and waits until it is in sync with everything."""
+    cluster.brokers[VICTIM].start()
+    cluster.brokers[VICTIM].wait_until_ready()
+    topics.wait_in_sync(cluster, TOPIC, assignments, LOOK_S)
+
+
+def private_mb(cluster: BenchCluster) -> list[float]:
+    """Returns the memory of each broker, without mapped files."""
+    return [broker.memory().private_bytes / MB for broker in cluster.brokers.values()]
