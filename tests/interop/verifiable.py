@@ -43,11 +43,13 @@ class Verifiable(Server):
 
 
 class VerifiableProducer(Verifiable):
-    """Writes 0, 1, 2, … until it is ended, acknowledged by all in sync."""
+    """Writes 0, 1, 2, … until it is ended, acknowledged by all in sync. Of itself the tool never tries again."""
 
     def __init__(self, bootstrap: str, topic: str, folder: Path, per_s: int = 300) -> None:
-        where = ("--bootstrap-server", bootstrap, "--topic", topic)
-        super().__init__("kafka-verifiable-producer", folder, *where, "--throughput", str(per_s), "--acks", "-1")
+        options = folder / "verifiable-producer.properties"
+        options.write_text(f"retries={2**31 - 1}\nenable.idempotence=true\ndelivery.timeout.ms=600000\n")
+        words = ("--bootstrap-server", bootstrap, "--topic", topic, "--producer.config", str(options))
+        super().__init__("kafka-verifiable-producer", folder, *words, "--throughput", str(per_s), "--acks", "-1")
 
     def acknowledged(self) -> dict[Place, int]:
         return self.values("producer_send_success")
