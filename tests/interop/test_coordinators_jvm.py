@@ -46,6 +46,8 @@ class Cluster:
         self.quorum.joining.update(SHORT)
         self.own = self.quorum.odradek(OWN)
         self.apache, self._apache_address = self.quorum.apache(APACHE)
+        for server in (self.quorum.controller, self.own, self.apache):
+            server.patience_s = SOON_S
 
     def start(self) -> None:
         """Starts all three, and makes the coordinators' topics, with replicas on both brokers."""
@@ -85,7 +87,6 @@ class Cluster:
         with contextlib.ExitStack() as stack:  # each is stopped, whatever becomes of the others
             for server in (self.quorum.controller, self.apache, self.own):
                 stack.callback(server.forget)
-                stack.callback(server.stop)
 
 
 @pytest.fixture(scope="module")
