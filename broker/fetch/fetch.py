@@ -69,6 +69,17 @@ class Fetch:
         """Reads the partitions as they are now."""
         return gather(self.fetches.replicas, self.request, self.partitions, is_warm)
 
+    def has_no_news(self, watched: list[Partition]) -> bool:
+        """True for a follower that has had all there is to tell of all of its partitions, which are these: an answer
+        without any is due, as one to most fetches of an idle broker's thousands."""
+        session = self.session
+        if session is None or self.is_full or self.request.replica is None or len(watched) != len(session.partitions):
+            return False
+        for fetched, partition in zip(session.partitions.values(), watched, strict=True):
+            if not fetched.has_all_of(partition):
+                return False
+        return True
+
     def is_enough(self, gathered: Gathered) -> bool:
         """True when the fetch is to be answered now: it has enough bytes, an answer that must not wait, or nothing to
         wait for."""
@@ -223,6 +234,8 @@ class ParkedFetch(ParkedCall):
 
     def try_respond(self, *, is_last: bool) -> object | None:
         fetch = self._fetch
+        if is_last and fetch.has_no_news(self._watched):
+            return fetch.answer(Gathered([], fetch.request.max_bytes))
         gathered = fetch.gather()
         if gathered.cold is not None:
             left_ns = 0 if is_last else max(self.deadline_ns - fetch.fetches.clock.monotonic_ns(), 0)

@@ -10,6 +10,7 @@ from librt.strings import read_i32_be
 
 from broker.fetch.doubtful import checked
 from broker.fetch.gathered import Gathered
+from broker.fetch.keeping_up import keeps_up
 from broker.fetch.partition import FetchedPartition
 from broker.fetch.request import FIRST_WHOLE_BATCH_VERSION, ParsedFetch
 from broker.replica.partition import Partition
@@ -32,7 +33,7 @@ def gather(replicas: Replicas, request: ParsedFetch, partitions: list[FetchedPar
             key = fetched.key
             led = by_key.get(key)
         try:
-            partition = readable(led, request, fetched)
+            partition = readable(led, request, fetched) or keeps_up(led, request, fetched)
             if partition is None:
                 partition = checked(replicas, request, fetched)
             if partition is not None:

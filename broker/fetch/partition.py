@@ -94,6 +94,18 @@ class FetchedPartition(LogOffsetSnapshot):
         self.last_fetched_epoch = newer.last_fetched_epoch
         self.replica_log_start = newer.replica_log_start
 
+    def has_all_of(self, partition: Partition) -> bool:
+        """True when the client was told the offsets of this partition as they are, in its leader epoch, and has all
+        records."""
+        return (
+            self.fetch_offset == partition.log_end_offset
+            and self.current_leader_epoch == partition.leader_epoch
+            and self.reported_high_watermark == partition.high_watermark
+            and self.reported_start_offset == partition.log_start_offset
+            and partition.leads
+            and self.name == partition.name
+        )
+
     def clear(self) -> None:
         """Removes the answer."""
         self.replica = None

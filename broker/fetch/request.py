@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from broker.fetch.partition import FetchedPartition
+from broker.replica.isr import NO_BROKER_EPOCH, IsrRules
 from broker.replica.partition import Partition
 from broker.replica.read_replica import RackAwareSelector
 from broker.replica.replica import READ_COMMITTED
@@ -52,7 +53,7 @@ class FetchParams:
 class FetchingReplica:
     """The follower that fetches, and the time of its request."""
 
-    __slots__ = ("broker_epoch", "broker_id", "is_noted", "received_ms", "throttle")
+    __slots__ = ("_is_stale", "broker_epoch", "broker_id", "is_noted", "received_ms", "throttle")
 
     def __init__(self, broker_id: int, broker_epoch: int, received_ms: int, throttle: ReplicationThrottle) -> None:
         self.broker_id = broker_id
@@ -62,6 +63,13 @@ class FetchingReplica:
         """Of what followers read here."""
         self.is_noted = False
         """True once its progress is noted, which later attempts of a parked request do not repeat."""
+        self._is_stale: bool | None = None
+
+    def is_stale(self, rules: IsrRules) -> bool:
+        """True where its broker has registered anew since (KIP-903), as of the first partition."""
+        if self._is_stale is None:
+            self._is_stale = NO_BROKER_EPOCH < self.broker_epoch < rules.broker_epoch(self.broker_id)
+        return self._is_stale
 
     def is_held_back(self, partition: Partition) -> bool:
         """True where it gets no records for now: it is throttled, and not in sync."""

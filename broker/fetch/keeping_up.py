@@ -1,0 +1,52 @@
+"""Partitions of a follower that has all of them, as it had when it last fetched: most are at most times, of thousands.
+
+Nothing can be told but their offsets, and nothing changes but when the follower was here. All else is for `doubtful`,
+which does the same for any partition; the tests hold both ways together.
+"""
+
+from __future__ import annotations
+
+from broker.fetch.partition import FetchedPartition
+from broker.fetch.request import FIRST_TOPIC_ID_VERSION, ParsedFetch
+from broker.replica.isr import Follower
+from broker.replica.partition import Partition
+from broker.replica.roles import Leading
+
+
+def keeps_up(led: dict[int, Partition] | None, request: ParsedFetch, fetched: FetchedPartition) -> Partition | None:
+    """Returns the partition of a follower that keeps up, and notes that it fetches; None for any other. `led` are the
+    topic's partitions that this broker leads."""
+    replica = request.replica
+    if led is None or replica is None or request.selector is not None or request.version < FIRST_TOPIC_ID_VERSION:
+        return None
+    partition = led.get(fetched.index)
+    if partition is None:
+        return None
+    role, end = partition.role, partition.log_end_offset
+    if (
+        fetched.fetch_offset != end
+        or fetched.current_leader_epoch != partition.leader_epoch
+        or (fetched.last_fetched_epoch >= 0 and fetched.last_fetched_epoch != partition.last_leader_epoch)
+        or not isinstance(role, Leading)
+    ):
+        return None
+    before = role.followers.get(replica.broker_id)
+    if (
+        before is None
+        or before.log_end_offset != end
+        or before.leader_end_offset != end
+        or before.log_start_offset != fetched.replica_log_start
+        or before.broker_epoch != replica.broker_epoch
+        or replica.broker_id not in role.isr.committed
+    ):
+        return None
+    if not replica.is_noted:
+        if replica.is_stale(partition.rules):
+            return None
+        received_ms = replica.received_ms
+        caught_up_ms = max(before.caught_up_ms, received_ms)
+        role.followers[replica.broker_id] = Follower(
+            replica.broker_id, end, before.log_start_offset, caught_up_ms, received_ms, end, before.broker_epoch
+        )
+    fetched.name = partition.name
+    return partition
