@@ -55,6 +55,10 @@ test: lint ## check, then the tests with real clients; about twenty minutes
 test-cluster: $(SETUP) ## clusters of Odradek and Apache Kafka, broken for an hour: KILLS=100 in all, SEED=1
 	$(BIN)/python -m pytest tests/interop -m cluster --timeout 3600 --cluster-kills=$(or $(KILLS),100) --cluster-seed=$(or $(SEED),1)
 
+.PHONY: test-security
+test-security: $(SETUP) ## the authorizer and the quotas beside Apache Kafka's, for minutes
+	$(BIN)/python -m pytest tests/interop -m security --timeout 1200
+
 .PHONY: soak
 soak: $(SETUP) ## kill a broker under load, CYCLES times (5000)
 	$(BIN)/python -m pytest tests/interop/test_kill.py --kill-cycles=$(or $(CYCLES),5000)
@@ -78,6 +82,7 @@ docs: $(SETUP) ## write the generated pages anew
 	$(BIN)/python -m docs.configuration
 	$(BIN)/python -m docs.limits
 	$(BIN)/python -m docs.protocol
+	$(BIN)/python -m docs.security_acls
 
 BENCH_SETUP := $(VENV)/.setup-bench
 BENCH := $(BIN)/python -m bench --loads "$(LOADS)" $(if $(PEERS),--peers "$(PEERS)") $(if $(RESULTS),--results "$(RESULTS)")

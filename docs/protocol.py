@@ -24,7 +24,7 @@ of any age connect. All versions of all messages, also of those that no handler 
 ## APIs
 
 ApiVersions tells clients exactly this table, and answers itself in any version. What an API requires is what a client
-has to be allowed to do once there is an authorizer; today everybody may do everything.
+has to be allowed to do where there is an authorizer ([access control](security-acls.md)).
 """
 
 CLIENTS = """

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 
-from broker import handlers
+from broker import guards, handlers
 from broker.handlers import controller
 from commands.table import CLUSTER_COMMANDS, CLUSTER_WORDS
 from tests.sources import CORE, ROOT, sources, tree
 
 # The protocol is described whole, also what nothing serves yet: there it is enough that tests import a module, or list
 # its folder.
+GUARDED = set(guards.MODULES)
 HANDLED = {*handlers.NAMES, *controller.NAMES}
 
 DESCRIBED_WHOLE = "protocol/"
@@ -76,7 +77,7 @@ def module_of(path: str) -> str:
 
 
 def is_imported(path: str) -> bool:
-    """True when another file imports the module, or a part of the package, or the table of handlers names it."""
+    """True when another file imports the module, or a part of the package, or a table of handlers or guards does."""
     module = module_of(path)
     by_others = any(module in names for other, names in importers().items() if other != path)
     by_parts = path.endswith("/__init__.py") and any(
@@ -84,7 +85,8 @@ def is_imported(path: str) -> bool:
     )
     by_table = path.startswith("broker/handlers/") and module_of(path).removeprefix("broker.handlers.") in HANDLED
     by_word = any(module == command.module for table in (CLUSTER_COMMANDS, CLUSTER_WORDS) for command in table.values())
-    return by_others or by_parts or by_table or by_word
+    by_guard = path.startswith("broker/guards/") and module_of(path).removeprefix("broker.guards.") in GUARDED
+    return by_others or by_parts or by_table or by_word or by_guard
 
 
 def is_described(path: str) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import ClassVar, Final, Self
 
 from broker.config.addresses import ADDRESSES, QUORUM, AddressOptions, addresses, own_voter
+from broker.config.authorization import AuthorizationOptions, authorizer_problem
 from broker.config.controller import ControllerOptions
 from broker.config.groups import GroupOptions
 from broker.config.listener_options import listener_texts, options_of
@@ -16,7 +17,7 @@ from broker.config.listeners import metrics_address
 from broker.config.logs import LogOptions
 from broker.config.network import limits_by_host
 from broker.config.observability import ObservabilityOptions, telemetry_problem
-from broker.config.replication import RACK_AWARE, ReplicationOptions
+from broker.config.replication import ReplicationOptions, selector_problem
 from broker.config.security import ListenerOptions, SecurityOptions
 from broker.config.share import ShareOptions
 from broker.config.streams import StreamsOptions
@@ -42,6 +43,7 @@ class BrokerConfig(
     ShareOptions,
     TransactionOptions,
     ObservabilityOptions,
+    AuthorizationOptions,
 ):
     """The broker's options. `BrokerConfig()` listens on 127.0.0.1:9092 and keeps its data in ./data."""
 
@@ -225,14 +227,6 @@ def _queued_bytes(config: BrokerConfig) -> str | None:
     return f"queued.max.request.bytes {queued} is less than socket.request.max.bytes {largest}"
 
 
-def _replica_selector(config: BrokerConfig) -> str | None:
-    if config.replica_selector_class in (None, "", RACK_AWARE):
-        return None
-    return (
-        f"replica.selector.class is {config.replica_selector_class}; classes of Java are not loaded, but {RACK_AWARE}"
-    )
-
-
 _REQUIREMENTS: Final = (
     _same_id,
     _roll,
@@ -243,4 +237,4 @@ _REQUIREMENTS: Final = (
     _queued_bytes,
     telemetry_problem,
 )
-_UNBUILT: Final = (own_voter, _replica_selector)
+_UNBUILT: Final = (own_voter, selector_problem, authorizer_problem)

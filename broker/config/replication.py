@@ -104,3 +104,11 @@ class ReplicationOptions(Config):
         importance="high",
         doc="How long an answer of a leader may take. At least replica.fetch.wait.max.ms.",
     )
+
+
+def selector_problem(config: ReplicationOptions) -> str | None:
+    """Returns what is wrong with the class that chooses replicas to read from."""
+    name = config.replica_selector_class
+    if name in (None, "", RACK_AWARE):
+        return None
+    return f"replica.selector.class is {name}; classes of Java are not loaded, but {RACK_AWARE}"

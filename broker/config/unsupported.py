@@ -11,7 +11,6 @@ from typing import Final
 from broker.config.listener_options import LISTENER_PREFIX
 
 REFUSED: Final = {
-    "authorizer.class.name": "access control is not built yet, and without it everything would be allowed",
     "sasl.client.callback.handler.class": "classes of Java are not loaded",
     "sasl.server.callback.handler.class": "classes of Java are not loaded, and others would be let in than it says",
     "config.providers": "values are not looked up elsewhere, and would be taken as they stand",
@@ -60,8 +59,7 @@ IGNORED: Final = {
         sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.url
         sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class sasl.oauthbearer.scope
         sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name sasl.oauthbearer.token.endpoint.url
-        security.providers super.users
-        allow.everyone.if.no.acl.found ssl.allow.dn.changes ssl.allow.san.changes ssl.cipher.suites ssl.client.auth
+        security.providers ssl.allow.dn.changes ssl.allow.san.changes ssl.cipher.suites ssl.client.auth
         ssl.enabled.protocols ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.key.password
         ssl.keymanager.algorithm ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location
         ssl.keystore.password ssl.keystore.type ssl.principal.mapping.rules ssl.protocol ssl.provider

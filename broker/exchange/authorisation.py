@@ -2,45 +2,19 @@
 
 Every row of the table of APIs says what its requests require. Where that is one operation on the cluster, the
 dispatcher checks it before it calls the handler; else the handler checks, for each resource that its request names,
-with `Call.authorise`. As long as there is no authorizer, everybody may do everything.
+with `HostCall.may`, or its guard does (broker/guards). As long as there is no authorizer, everybody may do everything.
 Source: the table "Operations and Resources on Protocols" of Apache Kafka's documentation; org.apache.kafka.common.acl.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import IntEnum
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 from broker.exchange.context import Context
-
-
-class Operation(IntEnum):
-    """An operation (org.apache.kafka.common.acl.AclOperation, by its codes)."""
-
-    READ = 3
-    WRITE = 4
-    CREATE = 5
-    DELETE = 6
-    ALTER = 7
-    DESCRIBE = 8
-    CLUSTER_ACTION = 9
-    DESCRIBE_CONFIGS = 10
-    ALTER_CONFIGS = 11
-    IDEMPOTENT_WRITE = 12
-
-
-class Resource(IntEnum):
-    """The type of a resource (org.apache.kafka.common.resource.ResourceType, by its codes)."""
-
-    TOPIC = 2
-    GROUP = 3
-    CLUSTER = 4
-    TRANSACTIONAL_ID = 5
-
-
-CLUSTER_NAME: Final = "kafka-cluster"
-"""The resource name of the cluster."""
+from coordinator.cluster.security.acl import CLUSTER_NAME as CLUSTER_NAME
+from coordinator.cluster.security.acl import Operation as Operation
+from coordinator.cluster.security.acl import Resource as Resource
 
 
 class Requirement(NamedTuple):
@@ -74,6 +48,7 @@ DESCRIBE_CONFIGS_TOPIC: Final = Requirement(Operation.DESCRIBE_CONFIGS, Resource
 READ_TOPIC: Final = Requirement(Operation.READ, Resource.TOPIC)
 WRITE_TOPIC: Final = Requirement(Operation.WRITE, Resource.TOPIC)
 DESCRIBE_TRANSACTIONAL_ID: Final = Requirement(Operation.DESCRIBE, Resource.TRANSACTIONAL_ID)
+DELETE_CLUSTER: Final = Requirement(Operation.DELETE, Resource.CLUSTER)
 WRITE_TRANSACTIONAL_ID: Final = Requirement(Operation.WRITE, Resource.TRANSACTIONAL_ID)
 
 
@@ -109,13 +84,27 @@ Name = TypeVar("Name", bound=str)
 class Authorizer(Protocol):
     """Decides which operations a client may perform (org.apache.kafka.server.authorizer.Authorizer)."""
 
-    def allows(self, context: Context, operation: Operation, resource: Resource, name: str) -> bool: ...
+    def allows(
+        self, context: Context, operation: Operation, resource: Resource, name: str, *, quiet: bool = False
+    ) -> bool:
+        """True where the client may do the operation on the resource; `quiet` keeps a question that only filters an
+        answer out of the audit log."""
+        ...
+
+    def allows_some(self, context: Context, operation: Operation, resource: Resource) -> bool:
+        """True where the client may do the operation on some resource of the type."""
+        ...
 
 
 class AllowEveryone:
     """Allows everything: the authorizer of a broker that has none configured."""
 
-    def allows(self, context: Context, operation: Operation, resource: Resource, name: str) -> bool:
+    def allows(
+        self, context: Context, operation: Operation, resource: Resource, name: str, *, quiet: bool = False
+    ) -> bool:
+        return True
+
+    def allows_some(self, context: Context, operation: Operation, resource: Resource) -> bool:
         return True
 
 

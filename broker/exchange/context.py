@@ -36,6 +36,9 @@ class ClientConnection:
         "begun_ns",
         "client_software",
         "closed",
+        "decided_by",
+        "decided_for",
+        "decisions",
         "finish",
         "ip",
         "listener_name",
@@ -67,6 +70,12 @@ class ClientConnection:
         self.closed = False
         self.on_close: list[Callable[[ClientConnection], None]] = []
         """Called when the connection is closed."""
+        self.decisions: dict[tuple[int, int, str], bool] = {}
+        """The decisions of the authorizer, by operation, resource type and name."""
+        self.decided_by = 0
+        """The version of the access control entries that it decided by."""
+        self.decided_for = ANONYMOUS
+        """The principal that it decided for."""
         self._raw_client_id = b""
         self._client_id = ""
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from librt.strings import BytesWriter, read_i16_be, read_i32_be, write_i16_be, write_i32_be, write_i64_be
 
+from broker.exchange.authorisation import Operation, Resource
 from broker.exchange.pending import Running
 from broker.requests.produce_rules import failed_partition
 from protocol.codec import part_encoder
@@ -65,7 +66,7 @@ def produce(
         topics = parse(broker, version, frame, front, position)
     except (IndexError, KeyError):
         return None
-    if topics is None:
+    if topics is None or (broker.authorizes and not may_write(broker, context, topics)):
         return None
     now_ms = broker.clock.now_ms()
     answer = BytesWriter()
@@ -88,6 +89,16 @@ def produce(
                 return Running(finish_later(context, work))
         answer.append(0)
     return completed(answer)
+
+
+def may_write(broker: Broker, context: Context, topics: list[tuple[bytes, list[Target]]]) -> bool:
+    """True where the client may write to all of the topics."""
+    authorizer = broker.authorizer
+    for _, targets in topics:
+        name = targets[0][0].name.topic
+        if not authorizer.allows(context, Operation.WRITE, Resource.TOPIC, name):
+            return False
+    return True
 
 
 def completed(answer: BytesWriter) -> list[Buffer]:

@@ -19,6 +19,8 @@ from storage.epochs import EpochEnd
 def checked(replicas: Replicas, request: ParsedFetch, fetched: FetchedPartition) -> Partition | None:
     """Returns the partition to read; None where the answer is complete without. Raises the KafkaError to answer
     with."""
+    if fetched.key in request.denied:
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     try:
         partition = replicas.partition(topic_of(replicas, request, fetched), fetched.index)
     except LeaderMoved:

@@ -14,6 +14,7 @@ from broker.exchange.eager import Waiting, begin
 from broker.exchange.pending import ParkedCall
 from broker.exchange.request_times import FETCH_FOLLOWER
 from broker.fetch import writing
+from broker.fetch.access import deny_unreadable
 from broker.fetch.fetches import Fetches
 from broker.fetch.gathered import Gathered
 from broker.fetch.gathering import caught_up, gather
@@ -58,6 +59,8 @@ class Fetch:
         self.is_full = is_full
         """True for a full fetch, which reads the partitions that its request names, and answers for each; an
         incremental one reads its session's, and answers for those with changes (KIP-227)."""
+        if fetches.authorizer is not None:
+            deny_unreadable(request, context, fetches.authorizer, fetches.replicas, self.partitions)
 
     @property
     def partitions(self) -> list[FetchedPartition]:

@@ -6,6 +6,7 @@ from broker.clock import Clock
 from broker.config.live import LiveConfig
 from broker.config.replication import RACK_AWARE
 from broker.disks.work import DiskWork
+from broker.exchange.authorisation import Authorizer
 from broker.exchange.timeouts import Timeouts
 from broker.fetch.sessions import FetchSessions
 from broker.replica.read_replica import RackAwareSelector
@@ -18,7 +19,7 @@ class Fetches:
     """The parts of a broker that its fetches use: replicas, sessions, timeouts, disk threads, options."""
 
     __slots__ = (
-        "clock", "disk_work", "image", "live_config", "replicas", "selects_by_rack", "sessions",
+        "authorizer", "clock", "disk_work", "image", "live_config", "replicas", "selects_by_rack", "sessions",
         "throttle", "timeouts",
     )  # fmt: skip
 
@@ -32,6 +33,8 @@ class Fetches:
         disk_work: DiskWork,
         timeouts: Timeouts,
     ) -> None:
+        self.authorizer: Authorizer | None = None
+        """Says what clients may read; None where everybody may read everything."""
         self.live_config = live_config
         self.replicas = replicas
         self.image = image

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Final, TypeAlias
 
 from broker.fetch.partition import FetchedPartition
@@ -22,6 +22,8 @@ FIRST_READ_REPLICA_VERSION: Final = 11
 FIRST_TOPIC_ID_VERSION: Final = 13
 CONSUMER: Final = -1
 """The replica id of a consumer."""
+
+NOTHING_DENIED: Final[frozenset[bytes]] = frozenset()
 
 PartitionKey: TypeAlias = "tuple[bytes, int]"
 """The topic's key (`FetchedPartition.key`), and the partition's number."""
@@ -102,8 +104,8 @@ class ParsedFetch(FetchParams):
     """One Fetch request, parsed."""
 
     __slots__ = (
-        "forgotten", "is_special", "named", "only_from_leader", "replica", "selector", "session_epoch", "session_id",
-        "uses_topic_ids", "version",
+        "denied", "forgotten", "is_special", "named", "only_from_leader", "replica", "selector", "session_epoch",
+        "session_id", "uses_topic_ids", "version",
     )  # fmt: skip
 
     def __init__(
@@ -137,6 +139,13 @@ class ParsedFetch(FetchParams):
         self.is_special = replica is not None or version < FIRST_BATCH_VERSION
         """True for a follower, which must be a replica, for a client too old to read every batch, and where another
         replica may be chosen."""
+
+        self.denied: Set[bytes] = NOTHING_DENIED
+        """The keys of topics that the client may not read."""
+
+    def deny(self, keys: Set[bytes]) -> None:
+        """Has the partitions of these topics answered with TOPIC_AUTHORIZATION_FAILED."""
+        self.denied, self.is_special = keys, True
 
     def choose_by(self, selector: RackAwareSelector | None) -> None:
         """Has a selector choose the replicas to read from."""

@@ -5,7 +5,7 @@ v1 is as v0, v2 is flexible. The answer says that the move began; DescribeLogDir
 
 from __future__ import annotations
 
-from broker.exchange.authorisation import ALTER_CLUSTER, by_handler
+from broker.exchange.authorisation import ALTER_CLUSTER, of_cluster
 from broker.requests.api import Api
 from broker.requests.call import Call
 from protocol.errors import ErrorCode, KafkaError
@@ -54,4 +54,26 @@ def move(call: Call[AlterReplicaLogDirsRequest], topic: str, index: int, path: s
     return ErrorCode.NONE
 
 
-API = Api(AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse, alter_replica_log_dirs, by_handler(ALTER_CLUSTER))
+def refuse(request: AlterReplicaLogDirsRequest, error: KafkaError) -> AlterReplicaLogDirsResponse:
+    """Returns the answer that refuses each move."""
+    results = [
+        AlterReplicaLogDirTopicResult(
+            topic_name=topic.name,
+            partitions=[
+                AlterReplicaLogDirPartitionResult(partition_index=index, error_code=error.code)
+                for index in topic.partitions
+            ],
+        )
+        for log_dir in request.dirs
+        for topic in log_dir.topics
+    ]
+    return AlterReplicaLogDirsResponse(results=results)
+
+
+API = Api(
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    alter_replica_log_dirs,
+    of_cluster(ALTER_CLUSTER),
+    refuse=refuse,
+)

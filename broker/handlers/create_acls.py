@@ -1,7 +1,7 @@
 """CreateAcls (30): adds access control entries.
 
-v1 adds prefixed patterns (KIP-290), v2 is flexible, v3 user resources (KIP-373). There is no authorizer: each entry is
-refused, as Apache Kafka does without one.
+v1 adds prefixed patterns (KIP-290), v2 is flexible, v3 user resources (KIP-373). Without an authorizer each entry is
+refused, as in Apache Kafka.
 """
 
 from __future__ import annotations
@@ -9,15 +9,17 @@ from __future__ import annotations
 from broker.exchange.authorisation import ALTER_CLUSTER, of_cluster
 from broker.requests.api import Api
 from broker.requests.call import HostCall
-from protocol.errors import ErrorCode
-from protocol.messages.create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
+from coordinator.cluster.security.acl_requests import refused_creation
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.create_acls import CreateAclsRequest, CreateAclsResponse
 
 NO_AUTHORIZER = "No Authorizer is configured."
 
 
 async def create_acls(call: HostCall[CreateAclsRequest]) -> CreateAclsResponse:
-    result = AclCreationResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
-    return CreateAclsResponse(results=[result] * len(call.request.creations))
+    if not call.host.authorizes:
+        return refused_creation(call.request, KafkaError(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER))
+    return await call.host.controller.create_acls(call.request)
 
 
-API = Api(CreateAclsRequest, CreateAclsResponse, create_acls, of_cluster(ALTER_CLUSTER))
+API = Api(CreateAclsRequest, CreateAclsResponse, create_acls, of_cluster(ALTER_CLUSTER), refuse=refused_creation)

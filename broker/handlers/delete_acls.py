@@ -1,7 +1,7 @@
 """DeleteAcls (31): deletes the access control entries that match filters.
 
-v1 adds prefixed patterns (KIP-290), v2 is flexible, v3 user resources (KIP-373). There is no authorizer: each filter is
-refused, as Apache Kafka does without one.
+v1 adds prefixed patterns (KIP-290), v2 is flexible, v3 user resources (KIP-373). Without an authorizer each filter is
+refused, as in Apache Kafka.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from broker.exchange.authorisation import ALTER_CLUSTER, of_cluster
 from broker.handlers.create_acls import NO_AUTHORIZER
 from broker.requests.api import Api
 from broker.requests.call import HostCall
-from protocol.errors import ErrorCode
-from protocol.messages.delete_acls import DeleteAclsFilterResult, DeleteAclsRequest, DeleteAclsResponse
+from coordinator.cluster.security.acl_requests import refused_deletion
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
 
 
 async def delete_acls(call: HostCall[DeleteAclsRequest]) -> DeleteAclsResponse:
-    result = DeleteAclsFilterResult(
-        error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER, matching_acls=[]
-    )  # fmt: skip
-    return DeleteAclsResponse(filter_results=[result] * len(call.request.filters))
+    if not call.host.authorizes:
+        return refused_deletion(call.request, KafkaError(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER))
+    return await call.host.controller.delete_acls(call.request, call.version)
 
 
-API = Api(DeleteAclsRequest, DeleteAclsResponse, delete_acls, of_cluster(ALTER_CLUSTER))
+API = Api(DeleteAclsRequest, DeleteAclsResponse, delete_acls, of_cluster(ALTER_CLUSTER), refuse=refused_deletion)

@@ -1,7 +1,7 @@
 """DescribeAcls (29): describes the access control entries that match a filter.
 
-v1 adds prefixed patterns (KIP-290), v2 is flexible, v3 user resources (KIP-373). There is no authorizer: the answer
-is the one that Apache Kafka gives without one.
+v1 adds prefixed patterns (KIP-290), v2 is flexible, v3 user resources (KIP-373). Without an authorizer
+the answer is an error, as in Apache Kafka.
 """
 
 from __future__ import annotations
@@ -9,13 +9,16 @@ from __future__ import annotations
 from broker.exchange.authorisation import DESCRIBE_CLUSTER, of_cluster
 from broker.requests.api import Api
 from broker.requests.call import HostCall
+from coordinator.cluster.security.acl_requests import describe_acls as described
 from protocol.errors import ErrorCode
 from protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 
 NO_AUTHORIZER = "No Authorizer is configured on the broker"
 
 
-async def describe_acls(_: HostCall[DescribeAclsRequest]) -> DescribeAclsResponse:
+async def describe_acls(call: HostCall[DescribeAclsRequest]) -> DescribeAclsResponse:
+    if call.host.authorizes:
+        return described(call.host.image, call.request, call.version)
     return DescribeAclsResponse(
         error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER, resources=[]
     )  # fmt: skip

@@ -27,13 +27,17 @@ async def describe(call: Call[DescribeGroupsRequest], group_id: str) -> Describe
     try:
         (described,) = await call.broker.groups.decided(group_id, describe_classic, [group_id], client_of(call))
     except KafkaError as error:
-        return DescribedGroup(
-            error_code=error.code, group_id=group_id, group_state="", protocol_type="", protocol_data="", members=[]
-        )
+        return not_described(group_id, error)
     call.count(len(described.members))
     if not described.error_code:
         described.authorized_operations = group_operations(call.request.include_authorized_operations)
     return described
+
+
+def not_described(group_id: str, error: KafkaError) -> DescribedGroup:
+    return DescribedGroup(
+        error_code=error.code, group_id=group_id, group_state="", protocol_type="", protocol_data="", members=[]
+    )
 
 
 API = Api(DescribeGroupsRequest, DescribeGroupsResponse, describe_groups, by_handler(DESCRIBE_GROUP))

@@ -28,16 +28,7 @@ def describe(call: Call[DescribeTransactionsRequest], transactional_id: str) -> 
             raise KafkaError(ErrorCode.INVALID_REQUEST)
         transaction = call.broker.transactions.find(transactional_id)
     except KafkaError as error:
-        return TransactionState(
-            error_code=error.code,
-            transactional_id=transactional_id,
-            transaction_state="",
-            transaction_timeout_ms=0,
-            transaction_start_time_ms=0,
-            producer_id=0,
-            producer_epoch=0,
-            topics=[],
-        )
+        return failed(transactional_id, error.code)
     call.count(len(transaction.partitions))
     return TransactionState(
         error_code=0,
@@ -48,6 +39,19 @@ def describe(call: Call[DescribeTransactionsRequest], transactional_id: str) -> 
         producer_id=transaction.producer_id,
         producer_epoch=transaction.epoch,
         topics=topics_of(transaction),
+    )
+
+
+def failed(transactional_id: str, code: ErrorCode) -> TransactionState:
+    return TransactionState(
+        error_code=code,
+        transactional_id=transactional_id,
+        transaction_state="",
+        transaction_timeout_ms=0,
+        transaction_start_time_ms=0,
+        producer_id=0,
+        producer_epoch=0,
+        topics=[],
     )
 
 

@@ -10,6 +10,7 @@ from broker.exchange.authorisation import READ_GROUP, READ_TOPIC, by_handler
 from broker.handlers.share_fetch import session_key
 from broker.requests.api import Api
 from broker.requests.call import Call
+from broker.requests.share_access import take_unreadable
 from broker.share.acknowledging import AcknowledgeRules, Acknowledging, by_topic, code_of, message_of
 from broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, PartitionId, SessionKey
 from protocol.errors import ErrorCode, KafkaError
@@ -39,9 +40,11 @@ async def share_acknowledge(
         for topic in request.topics
         for partition in topic.partitions
     }
+    denied = take_unreadable(call, acknowledgements)
     acknowledging.acknowledge(
         call.broker.share_groups, *key, acknowledgements, AcknowledgeRules(call.version, request.is_renew_ack)
     )
+    acknowledging.results.update(denied)
     if not acknowledging.is_done:
         await acknowledging.wait()
     return finish(call, key, acknowledging)

@@ -15,6 +15,7 @@ from broker.fetch.request import FetchParams
 from broker.replica.replica import READ_COMMITTED, READ_UNCOMMITTED
 from broker.requests.api import Api
 from broker.requests.call import Call
+from broker.requests.share_access import take_unreadable, unreadable
 from broker.share.acknowledging import AcknowledgeRules, Acknowledging, code_of, message_of
 from broker.share.fetching import PartitionAnswer, ShareFetching
 from broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, PartitionId, SessionKey, ShareSession
@@ -142,7 +143,9 @@ def take_acknowledgements(call: Call[ShareFetchRequest], key: SessionKey) -> Ack
             for partition in topic.partitions
         }
         rules = AcknowledgeRules(call.version, request.is_renew_ack)
+        denied = take_unreadable(call, acknowledgements)
         acknowledging.acknowledge(call.broker.share_groups, *key, acknowledgements, rules)
+        acknowledging.results.update(denied)
     return acknowledging
 
 
@@ -156,7 +159,8 @@ def begin_fetch(call: Call[ShareFetchRequest], key: SessionKey, session: ShareSe
     request = call.request
     if session is None or request.is_renew_ack:
         return None
-    partitions = list(session.partitions)
+    denied = unreadable(call, session.partitions)
+    partitions = [partition_id for partition_id in session.partitions if partition_id not in denied]
     if not partitions:
         return None
     turn = request.share_session_epoch % len(partitions)
@@ -184,7 +188,10 @@ def build_response(
     fetching: ShareFetching | None,
 ) -> ShareFetchResponse:
     groups = call.broker.share_groups
-    acquisitions: Mapping[PartitionId, PartitionAnswer] = {} if fetching is None else fetching.answers
+    acquisitions: dict[PartitionId, PartitionAnswer] = {} if fetching is None else dict(fetching.answers)
+    if session is not None:
+        denied = unreadable(call, session.partitions)
+        acquisitions |= {partition_id: PartitionAnswer(error=error) for partition_id, error in denied.items()}
     partitions = dict.fromkeys((*acquisitions, *updates(session, acquisitions), *acknowledging.results))
     topics: dict[bytes, ShareFetchableTopicResponse] = {}
     leaders_lost = False

@@ -45,8 +45,10 @@ if TYPE_CHECKING:
     from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
     from protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
     from protocol.messages.controller_registration import ControllerRegistrationRequest, ControllerRegistrationResponse
+    from protocol.messages.create_acls import CreateAclsRequest, CreateAclsResponse
     from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
     from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+    from protocol.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
     from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
     from protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
     from protocol.messages.incremental_alter_configs import (
@@ -216,6 +218,16 @@ class LocalController:
         from coordinator.cluster.security.scram_credentials import alter_user_scram_credentials
 
         return await self._decide(lambda state: alter_user_scram_credentials(state, request))
+
+    async def create_acls(self, request: CreateAclsRequest) -> CreateAclsResponse:
+        from coordinator.cluster.security.acl_requests import create_acls
+
+        return await self._decide(lambda state: create_acls(state, request, self._new_uuid))
+
+    async def delete_acls(self, request: DeleteAclsRequest, version: int) -> DeleteAclsResponse:
+        from coordinator.cluster.security.acl_requests import delete_acls
+
+        return await self._decide(lambda state: delete_acls(state, request, version))
 
     async def elect_leaders(self, request: ElectLeadersRequest) -> ElectLeadersResponse:
         from coordinator.cluster.partitions.elect_leaders import elect_leaders

@@ -30,8 +30,10 @@ from protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsReques
 from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 from protocol.messages.controller_registration import ControllerRegistrationRequest, ControllerRegistrationResponse
+from protocol.messages.create_acls import CreateAclsRequest, CreateAclsResponse
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from protocol.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from protocol.messages.incremental_alter_configs import (
@@ -118,6 +120,12 @@ class RemoteController:
         self, request: AlterUserScramCredentialsRequest
     ) -> AlterUserScramCredentialsResponse:
         return await self._wrapped(request, AlterUserScramCredentialsResponse)
+
+    async def create_acls(self, request: CreateAclsRequest) -> CreateAclsResponse:
+        return await self._wrapped(request, CreateAclsResponse)
+
+    async def delete_acls(self, request: DeleteAclsRequest, version: int) -> DeleteAclsResponse:
+        return await self._wrapped(request, DeleteAclsResponse, version)
 
     async def elect_leaders(self, request: ElectLeadersRequest) -> ElectLeadersResponse:
         return await self._wrapped(request, ElectLeadersResponse)

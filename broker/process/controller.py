@@ -22,6 +22,10 @@ def controller_dispatcher(
 ) -> Dispatcher:
     """Returns who answers the requests of brokers and other controllers, and those that brokers forward."""
     host = Host(live_config, clock, cluster, CONTROLLER_APIS, lead_quorum)
+    if host.config.authorizer_class_name:
+        from broker.process.authorizing import authorize  # few controllers have an authorizer
+
+        authorize(host)
     dispatcher = Dispatcher(host, new_call=HostCall)
     host.answer_forwarded = dispatcher.answer
     return dispatcher

@@ -97,6 +97,7 @@ class Server:
         self.broker = Broker(
             self._live_config, self._clock, self.metadata, self.logs, apis, lead_quorum=self._lead_quorum
         )
+        self._authorize()
         await self._register()
         self.assignments = self._assignments(self.broker)
         self.assignments.take_over()
@@ -114,6 +115,12 @@ class Server:
         gc.freeze()  # the objects of now stay: no collection has to traverse them
         gc.set_threshold(OBJECTS_PER_COLLECTION)
         gc.enable()
+
+    def _authorize(self) -> None:
+        if self.config.authorizer_class_name:
+            from broker.process.authorizing import authorize  # few brokers have an authorizer
+
+            self.broker.fetches.authorizer = authorize(self.broker)
 
     async def _serve_health(self) -> None:
         if self.config.metrics_address is not None:

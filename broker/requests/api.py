@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from broker.exchange.authorisation import Requires
 from protocol.api_key import ApiKey
@@ -29,6 +29,8 @@ class Api(NamedTuple):
     """The first version that is served, where that is not the message's."""
     refuse: Callable[[Any, KafkaError], object] | None = None
     """(request, error) → the response that refuses all of it, for an API whose response has no error of its own."""
+    is_forwarded: bool = False
+    """True where the controllers elsewhere answer, who ask what the client may do."""
 
     @property
     def key(self) -> ApiKey:
@@ -39,6 +41,21 @@ class Api(NamedTuple):
         """The versions that are served."""
         first, last = identity(self.request).versions
         return Versions(max(first, self.oldest), last)
+
+
+Handle: TypeAlias = Callable[[Any], Coroutine[Any, Any, Any]]
+"""(Call[request]) → response."""
+
+Guard: TypeAlias = Callable[[Any, Handle], Coroutine[Any, Any, Any]]
+"""(call, its handler) → the response, of which the handler answers what the client may ask for."""
+
+
+class Guards(Protocol):
+    """The guards of APIs whose handlers do not ask themselves what the client may do."""
+
+    def find(self, key: ApiKey) -> Guard | None:
+        """Returns the guard of an API; None where there is nothing to guard, or its handler asks."""
+        ...
 
 
 class Apis:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from broker.exchange.authorisation import Name, Operation, Resource, split_authorised
+from broker.exchange.authorisation import CLUSTER_NAME, Name, Operation, Requirement, Resource, split_authorised
 from broker.exchange.context import ClientConnection, Context
 from broker.exchange.turns import Turns
 from broker.requests.api import Api
@@ -48,6 +48,15 @@ class HostCall(Generic[Request]):
     ) -> tuple[list[Name], list[Name]]:
         """Returns the names for which the client is authorised, and those for which it is not, in their order."""
         return split_authorised(self.host.authorizer, self.context, operation, resource, names)
+
+    def may(self, requirement: Requirement, name: str = CLUSTER_NAME, *, quiet: bool = False) -> bool:
+        """True where the client may do the operation on the resource."""
+        operation, resource = requirement
+        return self.host.authorizer.allows(self.context, operation, resource, name, quiet=quiet)
+
+    def permitted(self, requirement: Requirement, names: Iterable[str], *, quiet: bool = False) -> set[str]:
+        """Returns the names of the resources on which the client may do the operation."""
+        return {name for name in dict.fromkeys(names) if self.may(requirement, name, quiet=quiet)}
 
     def count(self, items: int) -> None:
         """Counts items of the answer: members, offsets, configs. Raises ProtocolError once there are too many: a

@@ -20,7 +20,7 @@ from broker.exchange.eager import Waiting, begin
 from broker.exchange.log_limiter import LogLimiter
 from broker.exchange.pending import Answer, ParkedCall, Running, answer_later
 from broker.logging import get_logger
-from broker.requests.api import Api
+from broker.requests.api import Api, Guard, Handle
 from broker.requests.call import Call, HostCall
 from broker.requests.host import Host
 from protocol.api_key import ApiKey
@@ -87,12 +87,15 @@ class Route:
         "of_cluster",
     )
 
-    def __init__(self, api: Api, fast: tuple[Fast, int] | None, faults: LogLimiter, clock: Clock) -> None:
+    def __init__(
+        self, api: Api, fast: tuple[Fast, int] | None, faults: LogLimiter, clock: Clock, guard: Guard | None = None
+    ) -> None:
+        """`guard` stands before the handler where there is an authorizer."""
         self.api = api
         self.clock = clock
         self.faults = faults
         self.key = api.key
-        self.handle = api.handle
+        self.handle: Handle = api.handle if guard is None else guarded(guard, api.handle)
         self.of_cluster = api.requires.of_cluster
         self.fast: Fast | None = None if fast is None else fast[0]
         self.fast_from = 0 if fast is None else fast[1]
@@ -182,6 +185,11 @@ class Route:
         return self.api.response(**fields)
 
 
+def guarded(guard: Guard, handle: Handle) -> Handle:
+    """Returns the handler with its guard before it."""
+    return lambda call: guard(call, handle)
+
+
 class Dispatcher:
     """Answers frames by the table of APIs."""
 
@@ -241,8 +249,14 @@ class Dispatcher:
         api = self.host.apis.find(key)
         if api is None:
             return None
-        route = self.routes[key] = Route(api, self._fast.get(api.key), self.host.faults, self.host.clock)
+        route = self.routes[key] = Route(
+            api, self._fast.get(api.key), self.host.faults, self.host.clock, self._guard(api)
+        )
         return route
+
+    def _guard(self, api: Api) -> Guard | None:
+        guards = self.host.guards
+        return None if guards is None or api.is_forwarded else guards.find(api.key)
 
     def handle(self, route: Route, context: Context, position: int, frame: memoryview) -> Answer:
         """Takes a request the general way: decodes it, calls its handler, encodes the response."""

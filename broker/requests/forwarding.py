@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from broker.exchange.authorisation import NOTHING
 from broker.metadata.forwarding import FORWARDED, Requester
 from broker.requests.api import Api, Apis
 from broker.requests.call import Call
@@ -34,7 +35,7 @@ class ForwardingApis(Apis):
         is_imported = key in self._rows
         api = super().find(key)
         if api is not None and not is_imported and api.key in FORWARDED:
-            api = self._rows[key] = api._replace(handle=self._forward)
+            api = self._rows[key] = api._replace(handle=self._forward, requires=NOTHING, is_forwarded=True)
         return api
 
     async def _forward(self, call: Call[object]) -> bytes:

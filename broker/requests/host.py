@@ -19,7 +19,7 @@ from broker.exchange.request_times import RequestTimes
 from broker.metadata.opening import ClusterPart
 from broker.replica.new_logs import NewLogs
 from broker.replica.topics import TopicCreator
-from broker.requests.api import Apis
+from broker.requests.api import Apis, Guards
 from coordinator.cluster.controller import Controller
 from coordinator.cluster.image import Image
 from coordinator.cluster.loader import MetadataLoader
@@ -59,6 +59,10 @@ class Host:
         self.api_versions: dict[int, tuple[int, bytes]] = {}
         """The body of ApiVersions' response by version, each with the offset of the metadata that it was made of."""
         self.authorizer: Authorizer = AllowEveryone()
+        self.authorizes = False
+        """True where there is an authorizer to ask."""
+        self.guards: Guards | None = None
+        """The guards of handlers, where there is an authorizer."""
         self.interceptors = Interceptors(RequestTimes(clock))
         """Every answer passes through these once."""
         self.faults = LogLimiter()

@@ -30,7 +30,7 @@ class Uncommitted(NamedTuple):
 class ParkedProduce(ParkedCall):
     """Answers once every partition is committed, or has failed, or the time is up."""
 
-    __slots__ = ("_finish", "_response", "_uncommitted")
+    __slots__ = ("_finish", "_uncommitted", "response")
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class ParkedProduce(ParkedCall):
     ) -> None:
         """`finish` is called last, with the response."""
         super().__init__(context, 0, committed_only=False)
-        self._response = response
+        self.response = response
         self._uncommitted = uncommitted
         self._finish = finish
 
@@ -56,7 +56,7 @@ class ParkedProduce(ParkedCall):
             self._uncommitted = still_open
             self._watch_all()
             return None
-        return self._finish(self._response)
+        return self._finish(self.response)
 
     def _watch_all(self) -> None:
         self.watch([uncommitted.partition for uncommitted in self._uncommitted])

@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     from protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
     from protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
     from protocol.messages.controller_registration import ControllerRegistrationRequest, ControllerRegistrationResponse
+    from protocol.messages.create_acls import CreateAclsRequest, CreateAclsResponse
     from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
     from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+    from protocol.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
     from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
     from protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
     from protocol.messages.incremental_alter_configs import (
@@ -89,6 +91,14 @@ class Controller(Protocol):
         self, request: AlterUserScramCredentialsRequest
     ) -> AlterUserScramCredentialsResponse:
         """AlterUserScramCredentials."""
+        ...
+
+    async def create_acls(self, request: CreateAclsRequest) -> CreateAclsResponse:
+        """CreateAcls."""
+        ...
+
+    async def delete_acls(self, request: DeleteAclsRequest, version: int) -> DeleteAclsResponse:
+        """DeleteAcls, whose filters mean less in version 0."""
         ...
 
     async def elect_leaders(self, request: ElectLeadersRequest) -> ElectLeadersResponse:

@@ -20,7 +20,14 @@ from protocol.messages.list_partition_reassignments import (
 from protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tests.broker.inprocess import InProcess
 
-OPEN_TO_ALL = {ApiKey.API_VERSIONS, ApiKey.DESCRIBE_CLUSTER, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
+OPEN_TO_ALL = {
+    ApiKey.API_VERSIONS,
+    ApiKey.DESCRIBE_CLUSTER,
+    ApiKey.SASL_HANDSHAKE,
+    ApiKey.SASL_AUTHENTICATE,
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
+    ApiKey.PUSH_TELEMETRY,
+}
 """ApiVersions comes before authentication; DescribeCluster says what is authorised, and is told to everybody."""
 
 

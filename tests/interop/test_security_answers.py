@@ -6,6 +6,9 @@ import pytest
 
 from protocol.messages import alter_client_quotas as quotas
 from protocol.messages import alter_user_scram_credentials as scram
+from protocol.messages import create_acls as create
+from protocol.messages import delete_acls as delete
+from protocol.messages import describe_acls as describe
 from protocol.messages import describe_client_quotas as describe_quotas
 from protocol.messages import describe_user_scram_credentials as describe_scram
 from tests.interop.brokers import ApacheKafka, Odradek
@@ -14,7 +17,10 @@ from tests.interop.wire import WireClient
 
 pytestmark = pytest.mark.odradek_only
 
-PROPERTIES: dict[str, str] = {}
+PROPERTIES = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
 
 SHA_256, SHA_512 = 1, 2
 EXACT, DEFAULT, SPECIFIED = range(3)
@@ -133,7 +139,90 @@ SCRAM_STEPS = (
     credentials("the other mechanism", "alice"),
 )
 
-SCRIPT = (*QUOTA_STEPS, *SCRAM_STEPS)
+
+def entry(*parts: int | str) -> create.AclCreation:
+    """An entry: resource type, name, pattern type, principal, host, operation, permission."""
+    return create.AclCreation(**dict(zip(ENTRY_FIELDS, parts, strict=True)))  # type: ignore[arg-type]
+
+
+def adding(name: str, *entries: create.AclCreation, version: int = 3) -> Step:
+    return Step(name, create.CreateAclsRequest(creations=list(entries)), create.CreateAclsResponse, version)
+
+
+def describing(name: str, *parts: int | str | None, version: int = 3) -> Step:
+    """Asks for entries by a filter, whose parts are in the order of an entry's."""
+    request = describe.DescribeAclsRequest(**dict(zip(FILTER_FIELDS, parts, strict=True)))  # type: ignore[arg-type]
+    return Step(name, request, describe.DescribeAclsResponse, version)
+
+
+def deleting(name: str, *filters: tuple[int | str | None, ...], version: int = 3) -> Step:
+    entry_filters = [
+        delete.DeleteAclsFilter(**dict(zip(FILTER_FIELDS, parts, strict=True)))  # type: ignore[arg-type]
+        for parts in filters
+    ]
+    return Step(name, delete.DeleteAclsRequest(filters=entry_filters), delete.DeleteAclsResponse, version)
+
+
+ENTRY_FIELDS = (
+    "resource_type", "resource_name", "resource_pattern_type", "principal", "host", "operation", "permission_type",
+)  # fmt: skip
+FILTER_FIELDS = (
+    "resource_type_filter", "resource_name_filter", "pattern_type_filter", "principal_filter", "host_filter",
+    "operation", "permission_type",
+)  # fmt: skip
+ANY, MATCH, LITERAL, PREFIXED = 1, 2, 3, 4
+TOPICS, GROUPS, CLUSTERS, TRANSACTIONS, TOKENS, USERS = range(2, 8)
+READ, WRITE, CREATE_TOKENS = 3, 4, 13
+DENY, ALLOW = 2, 3
+GOOD = (TOPICS, "a", LITERAL, "User:alice", "*", READ, ALLOW)
+
+BAD_ENTRIES: tuple[tuple[int | str, ...], ...] = (
+    (CLUSTERS, "other", LITERAL, "User:alice", "*", READ, ALLOW),
+    (TOPICS, "", LITERAL, "User:alice", "*", READ, ALLOW),
+    (99, "a", LITERAL, "User:alice", "*", READ, ALLOW),
+    (TOPICS, "a", 99, "User:alice", "*", READ, ALLOW),
+    (TOPICS, "a", LITERAL, "alice", "*", READ, ALLOW),
+    (TOPICS, "a", LITERAL, "", "*", READ, ALLOW),
+    (TOPICS, "a", LITERAL, "User:alice", "", READ, ALLOW),
+    (TOPICS, "a", LITERAL, "User:alice", "*", 99, ALLOW),
+    (TOPICS, "a", LITERAL, "User:alice", "*", READ, 99),
+)
+ACL_STEPS = (
+    describing("no entries", ANY, None, ANY, None, None, ANY, ANY),
+    adding("an entry", entry(*GOOD), version=1),
+    adding("it again, and twice another", entry(*GOOD), *[entry(TOPICS, "b", PREFIXED, *GOOD[3:])] * 2),
+    adding("an entry of an address", entry(TOPICS, "*", LITERAL, "User:bob", "10.0.0.1", 2, DENY), version=1),
+    adding(
+        "of every type",
+        entry(GROUPS, "g", PREFIXED, *GOOD[3:]),
+        entry(CLUSTERS, "kafka-cluster", LITERAL, *GOOD[3:]),
+        entry(TRANSACTIONS, "t", LITERAL, "User:*", "*", WRITE, DENY),
+        entry(TOKENS, "token", LITERAL, *GOOD[3:]),
+        entry(USERS, "User:carol", LITERAL, "User:alice", "*", CREATE_TOKENS, ALLOW),
+    ),
+    *(adding(f"bad entry {at}", entry(*parts)) for at, parts in enumerate(BAD_ENTRIES)),
+    describing("all entries", ANY, None, ANY, None, None, ANY, ANY),
+    describing("literal entries", ANY, None, LITERAL, None, None, ANY, ANY),
+    describing("entries that match a topic", TOPICS, "bcd", MATCH, None, None, ANY, ANY),
+    describing("entries of a name", TOPICS, "b", ANY, None, None, ANY, ANY),
+    describing("alice's entries", ANY, None, ANY, "User:alice", None, READ, ALLOW),
+    describing("a host's entries", ANY, None, ANY, None, "10.0.0.1", ANY, DENY),
+    describing("topics' entries", TOPICS, None, ANY, None, None, ANY, ANY, version=1),
+    deleting("entries by unknown types", (99, None, ANY, None, None, ANY, ANY), (ANY, None, ANY, None, None, 99, ANY)),
+    deleting("two filters", (TOPICS, "bcd", MATCH, None, None, ANY, ANY), (TOPICS, "b", ANY, None, None, ANY, ANY)),
+    deleting("groups' entries", (GROUPS, None, ANY, None, None, ANY, ANY), version=1),
+    describing("what is left of them", ANY, None, ANY, None, None, ANY, ANY),
+)
+
+SCRIPT = (*QUOTA_STEPS, *SCRAM_STEPS, *ACL_STEPS)
+
+
+def answer(client: WireClient, step: Step) -> object:
+    try:
+        return plain(client.ask(step.request, step.response, step.version))
+    except EOFError as error:
+        error.add_note(f"the connection was closed over: {step.name}")
+        raise
 
 
 def answers(broker: ApacheKafka | Odradek) -> list[object]:
@@ -141,7 +230,7 @@ def answers(broker: ApacheKafka | Odradek) -> list[object]:
     try:
         client = WireClient(broker.bootstrap)
         try:
-            return [plain(client.ask(step.request, step.response, step.version)) for step in SCRIPT]
+            return [answer(client, step) for step in SCRIPT]
         finally:
             client.close()
     finally:

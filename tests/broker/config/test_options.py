@@ -14,8 +14,8 @@ from coordinator.group.config import GroupConfig
 from protocol.config import Config, Option
 from storage.config import LogConfig
 
-BEYOND = ("odradek.", "errors.deadletterqueue.")
-"""Options that Apache Kafka 4.3.1 does not have: our own, and those of a later one (KIP-1191)."""
+BEYOND = ("odradek.", "errors.deadletterqueue.", "super.users", "allow.everyone.if.no.acl.found")
+"""Options that Apache Kafka 4.3.1 does not declare: our own, those of a later one (KIP-1191), and its authorizer's."""
 
 KINDS: dict[str, type[Config]] = {"broker": BrokerConfig, "topic": LogConfig, "group": GroupConfig}
 

@@ -141,8 +141,8 @@ def test_an_ill_typed_option_names_itself_and_its_source() -> None:
 
 def test_what_would_be_unsafe_to_ignore_is_refused() -> None:
     assert problems("authorizer.class.name=x.Y") == (
-        "server.properties line 1: authorizer.class.name: "
-        "access control is not built yet, and without it everything would be allowed",
+        "server.properties line 1: authorizer.class.name is x.Y; classes of Java are not loaded, but "
+        "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     )
     assert load_all("authorizer.class.name=").config.node_id == 1
 

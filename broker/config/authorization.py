@@ -1,0 +1,55 @@
+"""Who may do what: the authorizer, and those whom it does not concern."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from protocol.config import BOOLEAN, STRING, Check, Config, option
+
+STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+
+
+class AuthorizationOptions(Config):
+    """Who may do what: the authorizer, and those whom it does not concern."""
+
+    authorizer_class_name = option(
+        "authorizer.class.name",
+        STRING,
+        "",
+        check=Check("non-null string", lambda name, value: None),
+        importance="low",
+        doc=f"{STANDARD_AUTHORIZER} has every request checked against the cluster's access control entries; empty "
+        "allows everybody everything.",
+    )
+    super_users = option(
+        "super.users",
+        STRING,
+        "",
+        importance="low",
+        internal=True,
+        doc="Principals that may do everything, as User:alice;User:bob.",
+    )
+    allow_everyone_if_no_acl_found = option(
+        "allow.everyone.if.no.acl.found",
+        BOOLEAN,
+        False,
+        importance="low",
+        internal=True,
+        doc="Allow everybody everything on a resource that no access control entry is about.",
+    )
+
+    @property
+    def super_user_names(self) -> frozenset[str]:
+        """The super users, as User:name."""
+        return frozenset(name.strip() for name in self.super_users.split(";") if name.strip())
+
+
+def authorizer_problem(config: AuthorizationOptions) -> str | None:
+    """Returns what is wrong with the options of the authorizer."""
+    if config.authorizer_class_name not in ("", STANDARD_AUTHORIZER):
+        name = config.authorizer_class_name
+        return f"authorizer.class.name is {name}; classes of Java are not loaded, but {STANDARD_AUTHORIZER}"
+    malformed = sorted(name for name in config.super_user_names if ":" not in name)
+    if malformed:
+        return f"super.users: {malformed[0]!r} is no principal: it has to be as User:name, several divided by ;"
+    return None

@@ -1,0 +1,38 @@
+"""The topics of a fetch that its client may not read: a consumer needs READ, a follower CLUSTER_ACTION."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from broker.exchange.authorisation import CLUSTER_NAME, Authorizer, Operation, Resource
+from broker.exchange.context import Context
+from broker.fetch.doubtful import topic_of
+from broker.fetch.partition import FetchedPartition
+from broker.fetch.request import ParsedFetch
+from broker.replica.replicas import Replicas
+
+
+def deny_unreadable(
+    request: ParsedFetch,
+    context: Context,
+    authorizer: Authorizer,
+    replicas: Replicas,
+    partitions: Sequence[FetchedPartition],
+) -> None:
+    """Denies the topics of these partitions, those of the session too, that the client may not read by now. An id that
+    is unknown is answered as such."""
+    keys: dict[bytes, FetchedPartition] = {}
+    for fetched in partitions:
+        keys.setdefault(fetched.key, fetched)
+    if request.replica is not None:
+        may_replicate = authorizer.allows(context, Operation.CLUSTER_ACTION, Resource.CLUSTER, CLUSTER_NAME)
+        denied = set() if may_replicate else set(keys)
+    else:
+        names = {key: topic_of(replicas, request, fetched) for key, fetched in keys.items()}
+        denied = {
+            key
+            for key, name in names.items()
+            if name is not None and not authorizer.allows(context, Operation.READ, Resource.TOPIC, name)
+        }
+    if denied:
+        request.deny(denied)

@@ -1,0 +1,110 @@
+"""The guards of configs: of brokers and client metrics on the cluster, of topics and groups on themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple, TypeVar
+
+from broker.exchange.authorisation import CLUSTER_NAME, Operation, Requirement, Resource
+from broker.handlers import describe_configs as describe_configs_handler
+from broker.requests.api import Handle
+from broker.requests.call import HostCall
+from coordinator.cluster.configs.resource import ResourceType
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResourceResponse, AlterConfigsResponse
+from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from protocol.messages.incremental_alter_configs import (
+    AlterConfigsResourceResponse as IncrementalResponse,
+)
+from protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+Q = TypeVar("Q")
+
+
+class Owner(NamedTuple):
+    """The resource on which the configs of another depend, and the error of who may not."""
+
+    resource: Resource
+    denied: ErrorCode
+
+
+CLUSTER: Final = Owner(Resource.CLUSTER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+OWNERS: Final[Mapping[ResourceType, Owner]] = {
+    ResourceType.BROKER: CLUSTER,
+    ResourceType.BROKER_LOGGER: CLUSTER,
+    ResourceType.CLIENT_METRICS: CLUSTER,
+    ResourceType.TOPIC: Owner(Resource.TOPIC, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+    ResourceType.GROUP: Owner(Resource.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+}
+
+
+def denied(call: HostCall[Q], operation: Operation, resource_type: int, name: str) -> KafkaError | None:
+    """Returns the error of a resource that the client may not use so; None for types that do not exist."""
+    owner = OWNERS.get(ResourceType.of(resource_type))
+    if owner is None:
+        return None
+    of = CLUSTER_NAME if owner.resource is Resource.CLUSTER else name
+    return None if call.may(Requirement(operation, owner.resource), of) else KafkaError(owner.denied)
+
+
+async def describe_configs(call: HostCall[DescribeConfigsRequest], handle: Handle) -> DescribeConfigsResponse:
+    request = call.request
+    resources = request.resources
+    if any(ResourceType.of(resource.resource_type) not in OWNERS for resource in resources):
+        malformed: DescribeConfigsResponse = await handle(call)
+        return malformed
+    errors = [
+        denied(call, Operation.DESCRIBE_CONFIGS, resource.resource_type, resource.resource_name)
+        for resource in resources
+    ]
+    request.resources = [resource for resource, error in zip(resources, errors, strict=True) if error is None]
+    response: DescribeConfigsResponse = await handle(call)
+    response.results += [
+        describe_configs_handler.failed(resource, error)
+        for resource, error in zip(resources, errors, strict=True)
+        if error is not None
+    ]
+    return response
+
+
+async def alter_configs(call: HostCall[AlterConfigsRequest], handle: Handle) -> AlterConfigsResponse:
+    request = call.request
+    resources = request.resources
+    errors = [denied(call, Operation.ALTER_CONFIGS, one.resource_type, one.resource_name) for one in resources]
+    request.resources = [resource for resource, error in zip(resources, errors, strict=True) if error is None]
+    response: AlterConfigsResponse = await handle(call)
+    response.responses += [
+        AlterConfigsResourceResponse(
+            error_code=error.code,
+            error_message=error.message,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+        )
+        for resource, error in zip(resources, errors, strict=True)
+        if error is not None
+    ]
+    return response
+
+
+async def incremental_alter_configs(
+    call: HostCall[IncrementalAlterConfigsRequest], handle: Handle
+) -> IncrementalAlterConfigsResponse:
+    request = call.request
+    resources = request.resources
+    errors = [denied(call, Operation.ALTER_CONFIGS, one.resource_type, one.resource_name) for one in resources]
+    request.resources = [resource for resource, error in zip(resources, errors, strict=True) if error is None]
+    response: IncrementalAlterConfigsResponse = await handle(call)
+    response.responses += [
+        IncrementalResponse(
+            error_code=error.code,
+            error_message=error.message,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+        )
+        for resource, error in zip(resources, errors, strict=True)
+        if error is not None
+    ]
+    return response

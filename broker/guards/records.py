@@ -1,0 +1,141 @@
+"""The guards of records: WRITE to produce, DESCRIBE to ask for offsets, DELETE to delete, READ to look at producers.
+
+Fetch has its own, `broker/fetch/access.py`: a fetch session names its topics once.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from broker.exchange.authorisation import (
+    CLUSTER_ACTION_CLUSTER,
+    DELETE_TOPIC,
+    DESCRIBE_TOPIC,
+    READ_TOPIC,
+    WRITE_TOPIC,
+    WRITE_TRANSACTIONAL_ID,
+)
+from broker.guards.offsets import split
+from broker.handlers import describe_producers as describe_producers_handler
+from broker.handlers import list_offsets as list_offsets_handler
+from broker.handlers.produce import reject_all
+from broker.requests.api import Handle
+from broker.requests.call import Call
+from broker.requests.produce_commit import ParkedProduce
+from broker.requests.produce_rules import RecordsRejected, failed_partition
+from broker.requests.produce_transaction import name_of, transactional_batches
+from protocol.errors import ErrorCode, KafkaError, ProtocolError
+from protocol.messages.delete_records import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+from protocol.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse, TopicResponse
+from protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse, ListOffsetsTopicResponse
+from protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopicResult,
+)
+from protocol.messages.produce import ProduceRequest, ProduceResponse, TopicProduceData, TopicProduceResponse
+
+DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+async def produce(call: Call[ProduceRequest], handle: Handle) -> ProduceResponse | ParkedProduce | None:
+    """Appends to the topics to which the client may write; a transaction needs WRITE on its id before."""
+    request = call.request
+    transactional_id = request.transactional_id
+    is_transactional = transactional_id is not None and bool(transactional_batches(call))
+    if is_transactional and not call.may(WRITE_TRANSACTIONAL_ID, transactional_id or ""):
+        return reject_all(call, RecordsRejected(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
+    request.topic_data, denied = split(call, WRITE_TOPIC, request.topic_data, lambda topic: name_of(call, topic))
+    response: ProduceResponse | ParkedProduce | None = await handle(call)
+    if not denied:
+        return response
+    if response is None:
+        raise ProtocolError(f"Produce with acks=0 failed with {DENIED.name}")
+    answer = response.response if isinstance(response, ParkedProduce) else response
+    answer.responses += [not_written(topic) for topic in denied if topic.partition_data]
+    return response
+
+
+def not_written(topic: TopicProduceData) -> TopicProduceResponse:
+    return TopicProduceResponse(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partition_responses=[failed_partition(data.index, KafkaError(DENIED)) for data in topic.partition_data],
+    )
+
+
+async def list_offsets(call: Call[ListOffsetsRequest], handle: Handle) -> ListOffsetsResponse:
+    request = call.request
+    request.topics, denied = split(call, DESCRIBE_TOPIC, request.topics, lambda topic: topic.name)
+    response: ListOffsetsResponse = await handle(call)
+    response.topics += [
+        ListOffsetsTopicResponse(
+            name=topic.name,
+            partitions=[list_offsets_handler.failed(one.partition_index, DENIED) for one in topic.partitions],
+        )
+        for topic in denied
+    ]
+    return response
+
+
+async def delete_records(call: Call[DeleteRecordsRequest], handle: Handle) -> DeleteRecordsResponse:
+    request = call.request
+    request.topics, denied = split(call, DELETE_TOPIC, request.topics, lambda topic: topic.name)
+    response: DeleteRecordsResponse = await handle(call)
+    response.topics += [
+        DeleteRecordsTopicResult(
+            name=topic.name,
+            partitions=[
+                DeleteRecordsPartitionResult(
+                    partition_index=partition.partition_index, low_watermark=-1, error_code=DENIED
+                )
+                for partition in topic.partitions
+            ],
+        )
+        for topic in denied
+        if topic.partitions
+    ]
+    return response
+
+
+async def offset_for_leader_epoch(
+    call: Call[OffsetForLeaderEpochRequest], handle: Handle
+) -> OffsetForLeaderEpochResponse:
+    """Answers brokers everything, and others about topics that they may describe."""
+    request = call.request
+    if call.may(CLUSTER_ACTION_CLUSTER, quiet=True):
+        answer: OffsetForLeaderEpochResponse = await handle(call)
+        return answer
+    request.topics, denied = split(call, DESCRIBE_TOPIC, request.topics, lambda topic: topic.topic)
+    response: OffsetForLeaderEpochResponse = await handle(call)
+    response.topics += [
+        OffsetForLeaderTopicResult(
+            topic=topic.topic,
+            partitions=[
+                EpochEndOffset(error_code=DENIED, partition=partition.partition, end_offset=-1)
+                for partition in topic.partitions
+            ],
+        )
+        for topic in denied
+    ]
+    return response
+
+
+async def describe_producers(call: Call[DescribeProducersRequest], handle: Handle) -> DescribeProducersResponse:
+    request = call.request
+    request.topics, denied = split(call, READ_TOPIC, request.topics, lambda topic: topic.name)
+    response: DescribeProducersResponse = await handle(call)
+    response.topics += [
+        TopicResponse(
+            name=topic.name,
+            partitions=[describe_producers_handler.failed(index, DENIED, None) for index in topic.partition_indexes],
+        )
+        for topic in denied
+    ]
+    return response

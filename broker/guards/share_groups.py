@@ -1,0 +1,184 @@
+"""The guards of share groups: as those of consumer groups, and READ on the topics whose records are acquired."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from broker.exchange.authorisation import DELETE_GROUP, DESCRIBE_GROUP, DESCRIBE_TOPIC, READ_GROUP, READ_TOPIC
+from broker.guards.offsets import split
+from broker.guards.operations import NOT_REQUESTED, group_operations
+from broker.handlers import share_group_heartbeat as heartbeat_handler
+from broker.requests.api import Handle
+from broker.requests.call import Call
+from coordinator.group.modern.describe import undescribed
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages import alter_share_group_offsets as alter
+from protocol.messages import delete_share_group_offsets as delete
+from protocol.messages import describe_share_group_offsets as describe
+from protocol.messages import share_group_describe as group_describe
+from protocol.messages.share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse
+from protocol.messages.share_fetch import ShareFetchRequest, ShareFetchResponse
+from protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+from protocol.types import NO_UUID
+
+DENIED: Final = KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+TOPIC_DENIED: Final = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+UNREADABLE_TOPICS: Final = "The group has described topic(s) that the client is not authorized to describe."
+
+
+async def share_group_heartbeat(call: Call[ShareGroupHeartbeatRequest], handle: Handle) -> ShareGroupHeartbeatResponse:
+    topics = call.request.subscribed_topic_names or ()
+    if not call.may(READ_GROUP, call.request.group_id):
+        return heartbeat_handler.failed(DENIED)
+    if len(call.permitted(DESCRIBE_TOPIC, topics)) < len(set(topics)):
+        return heartbeat_handler.failed(TOPIC_DENIED)
+    response: ShareGroupHeartbeatResponse = await handle(call)
+    return response
+
+
+async def share_group_describe(
+    call: Call[group_describe.ShareGroupDescribeRequest], handle: Handle
+) -> group_describe.ShareGroupDescribeResponse:
+    requested = call.request.group_ids
+    permitted = call.permitted(DESCRIBE_GROUP, requested)
+    call.request.group_ids = [name for name in requested if name in permitted]
+    response: group_describe.ShareGroupDescribeResponse = await handle(call)
+    for group in response.groups:
+        if group.authorized_operations != NOT_REQUESTED:
+            group.authorized_operations = group_operations(call, group.group_id)
+        names = share_topics(group)
+        if not set(names) <= call.permitted(DESCRIBE_TOPIC, names, quiet=True):
+            group.error_code, group.error_message = ErrorCode.TOPIC_AUTHORIZATION_FAILED, UNREADABLE_TOPICS
+            group.members = []
+    unknown = group_describe.DescribedGroup
+    response.groups += [undescribed(unknown, name, DENIED) for name in requested if name not in permitted]
+    return response
+
+
+def share_topics(group: group_describe.DescribedGroup) -> list[str]:
+    """Returns the topics of a group's members: those that they subscribe to, and have."""
+    return [
+        name
+        for member in group.members
+        for name in (
+            *member.subscribed_topic_names,
+            *(topic.topic_name for topic in member.assignment.topic_partitions),
+        )
+    ]
+
+
+async def share_fetch(call: Call[ShareFetchRequest], handle: Handle) -> ShareFetchResponse:
+    """Lets members fetch; of each topic the handler asks, since a session has more than the request names."""
+    if not call.may(READ_GROUP, call.request.group_id or ""):
+        return ShareFetchResponse(
+            error_code=DENIED.code,
+            error_message=DENIED.message,
+            acquisition_lock_timeout_ms=0,
+            responses=[],
+            node_endpoints=[],
+        )
+    response: ShareFetchResponse = await handle(call)
+    return response
+
+
+async def share_acknowledge(call: Call[ShareAcknowledgeRequest], handle: Handle) -> ShareAcknowledgeResponse:
+    """Lets members acknowledge; of each topic the handler asks."""
+    if not call.may(READ_GROUP, call.request.group_id or ""):
+        return ShareAcknowledgeResponse(
+            error_code=DENIED.code, error_message=DENIED.message, responses=[], node_endpoints=[]
+        )
+    response: ShareAcknowledgeResponse = await handle(call)
+    return response
+
+
+async def describe_share_group_offsets(
+    call: Call[describe.DescribeShareGroupOffsetsRequest], handle: Handle
+) -> describe.DescribeShareGroupOffsetsResponse:
+    """Describes the offsets of topics of which one may know; all that one may know for a group without a list."""
+    requested = call.request.groups
+    permitted = call.permitted(DESCRIBE_GROUP, (group.group_id for group in requested))
+    denied_topics = {}
+    call.request.groups = [group for group in requested if group.group_id in permitted]
+    for group in call.request.groups:
+        if group.topics is not None:
+            group.topics, denied = split(call, DESCRIBE_TOPIC, group.topics, lambda topic: topic.topic_name)
+            denied_topics[group.group_id] = denied
+    response: describe.DescribeShareGroupOffsetsResponse = await handle(call)
+    for answer in response.groups:
+        answer.topics = [topic for topic in answer.topics if call.may(DESCRIBE_TOPIC, topic.topic_name, quiet=True)] + [
+            _undescribed_topic(topic) for topic in denied_topics.get(answer.group_id, ())
+        ]
+    response.groups += [
+        describe.DescribeShareGroupOffsetsResponseGroup(
+            group_id=group.group_id, topics=[], error_code=DENIED.code, error_message=DENIED.message
+        )
+        for group in requested
+        if group.group_id not in permitted
+    ]
+    return response
+
+
+def _undescribed_topic(
+    topic: describe.DescribeShareGroupOffsetsRequestTopic,
+) -> describe.DescribeShareGroupOffsetsResponseTopic:
+    partitions = [
+        describe.DescribeShareGroupOffsetsResponsePartition(
+            partition_index=index,
+            start_offset=-1,
+            leader_epoch=0,
+            error_code=TOPIC_DENIED.code,
+            error_message=TOPIC_DENIED.message,
+        )
+        for index in topic.partitions
+    ]
+    return describe.DescribeShareGroupOffsetsResponseTopic(
+        topic_name=topic.topic_name, topic_id=NO_UUID, partitions=partitions
+    )
+
+
+async def alter_share_group_offsets(
+    call: Call[alter.AlterShareGroupOffsetsRequest], handle: Handle
+) -> alter.AlterShareGroupOffsetsResponse:
+    request = call.request
+    if not call.may(READ_GROUP, request.group_id):
+        return alter.AlterShareGroupOffsetsResponse(error_code=DENIED.code, error_message=DENIED.message, responses=[])
+    request.topics, denied = split(call, READ_TOPIC, request.topics, lambda topic: topic.topic_name)
+    response: alter.AlterShareGroupOffsetsResponse = await handle(call)
+    response.responses += [
+        alter.AlterShareGroupOffsetsResponseTopic(
+            topic_name=topic.topic_name,
+            topic_id=NO_UUID,
+            partitions=[
+                alter.AlterShareGroupOffsetsResponsePartition(
+                    partition_index=partition.partition_index,
+                    error_code=TOPIC_DENIED.code,
+                    error_message=TOPIC_DENIED.message,
+                )
+                for partition in topic.partitions
+            ],
+        )
+        for topic in denied
+    ]
+    return response
+
+
+async def delete_share_group_offsets(
+    call: Call[delete.DeleteShareGroupOffsetsRequest], handle: Handle
+) -> delete.DeleteShareGroupOffsetsResponse:
+    request = call.request
+    if not call.may(DELETE_GROUP, request.group_id):
+        return delete.DeleteShareGroupOffsetsResponse(
+            error_code=DENIED.code, error_message=DENIED.message, responses=[]
+        )
+    request.topics, denied = split(call, READ_TOPIC, request.topics, lambda topic: topic.topic_name)
+    response: delete.DeleteShareGroupOffsetsResponse = await handle(call)
+    response.responses += [
+        delete.DeleteShareGroupOffsetsResponseTopic(
+            topic_name=topic.topic_name,
+            topic_id=NO_UUID,
+            error_code=TOPIC_DENIED.code,
+            error_message=TOPIC_DENIED.message,
+        )
+        for topic in denied
+    ]
+    return response

@@ -1,0 +1,155 @@
+"""Access control entries, and the filters that find them (org.apache.kafka.common.acl)."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from protocol.metadata_records.security import AccessControlEntryRecord
+
+ANY: Final = 1
+"""The code that, in a filter, matches every resource type, pattern type, operation or permission."""
+
+ALL_OPERATIONS: Final = 2
+WILDCARD: Final = "*"
+"""Any host; as the name of a literal pattern, any resource of its type."""
+
+EVERYBODY: Final = "User:*"
+CLUSTER_NAME: Final = "kafka-cluster"
+"""The resource name of the cluster."""
+
+
+class Operation(IntEnum):
+    """An operation (org.apache.kafka.common.acl.AclOperation, by its codes)."""
+
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+    TWO_PHASE_COMMIT = 15
+
+
+class Resource(IntEnum):
+    """The type of a resource (org.apache.kafka.common.resource.ResourceType, by its codes)."""
+
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
+
+
+class PatternType(IntEnum):
+    """How a pattern's name is read (org.apache.kafka.common.resource.PatternType); MATCH is for filters alone."""
+
+    MATCH = 2
+    LITERAL = 3
+    PREFIXED = 4
+
+
+class Permission(IntEnum):
+    """Whether an entry denies or allows (org.apache.kafka.common.acl.AclPermissionType)."""
+
+    DENY = 2
+    ALLOW = 3
+
+
+NAMES: Final = {
+    "resourceType": {ANY: "ANY", **{one.value: one.name for one in Resource}},
+    "patternType": {ANY: "ANY", **{one.value: one.name for one in PatternType}},
+    "operation": {ANY: "ANY", ALL_OPERATIONS: "ALL", **{one.value: one.name for one in Operation}},
+    "permissionType": {ANY: "ANY", **{one.value: one.name for one in Permission}},
+}
+"""The names of codes, by what they are codes of; every other code is UNKNOWN."""
+
+
+def code_name(kind: str, code: int) -> str:
+    """Returns the name of a code, UNKNOWN for one that nothing has."""
+    return NAMES[kind].get(code, "UNKNOWN")
+
+
+class AccessControlEntry(NamedTuple):
+    """Who may (ALLOW) or may not (DENY) do an operation, from where, on the resources of a pattern."""
+
+    resource_type: int
+    resource_name: str
+    pattern_type: int
+    principal: str
+    """As `User:name`."""
+    host: str
+    operation: int
+    permission_type: int
+
+    @property
+    def is_wildcard(self) -> bool:
+        """True for an entry of all resources of its type."""
+        return self.pattern_type == PatternType.LITERAL and self.resource_name == WILDCARD
+
+
+def entry_of(record: AccessControlEntryRecord) -> AccessControlEntry:
+    """Returns the entry of a record."""
+    return AccessControlEntry(
+        record.resource_type,
+        record.resource_name,
+        record.pattern_type,
+        record.principal,
+        record.host,
+        record.operation,
+        record.permission_type,
+    )
+
+
+class EntryFilter(NamedTuple):
+    """The entries that a request asks for: None is any name, principal or host (AclBindingFilter)."""
+
+    resource_type: int
+    resource_name: str | None
+    pattern_type: int
+    principal: str | None
+    host: str | None
+    operation: int
+    permission_type: int
+
+    @property
+    def unknown_part(self) -> str | None:
+        """The part with a code that nothing has, as Kafka names it."""
+        if "UNKNOWN" in (code_name("resourceType", self.resource_type), code_name("patternType", self.pattern_type)):
+            return "patternFilter"
+        if "UNKNOWN" in (
+            code_name("operation", self.operation),
+            code_name("permissionType", self.permission_type),
+        ):
+            return "entryFilter"
+        return None
+
+    def matches(self, entry: AccessControlEntry) -> bool:
+        """True for an entry that the request asks for."""
+        return (
+            self.resource_type in (ANY, entry.resource_type)
+            and self._matches_name(entry)
+            and self.principal in (None, entry.principal)
+            and self.host in (None, entry.host)
+            and self.operation in (ANY, entry.operation)
+            and self.permission_type in (ANY, entry.permission_type)
+        )
+
+    def _matches_name(self, entry: AccessControlEntry) -> bool:
+        name = self.resource_name
+        if self.pattern_type not in (ANY, PatternType.MATCH, entry.pattern_type):
+            return False
+        if name is None or name == entry.resource_name:
+            return True
+        if self.pattern_type != PatternType.MATCH:
+            return False
+        if entry.pattern_type == PatternType.PREFIXED:
+            return name.startswith(entry.resource_name)
+        return entry.is_wildcard

@@ -1,0 +1,190 @@
+"""Decides on CreateAcls and DeleteAcls, and answers DescribeAcls.
+
+Source: Kafka's AclApis, AclControlManager, and what its request classes check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from coordinator.cluster.decided import MAX_RECORDS, Decided, error_message, too_large
+from coordinator.cluster.image import Image
+from coordinator.cluster.record import MetadataRecord
+from coordinator.cluster.security.acl import (
+    ANY,
+    CLUSTER_NAME,
+    AccessControlEntry,
+    EntryFilter,
+    PatternType,
+    Permission,
+    Resource,
+    code_name,
+    entry_of,
+)
+from protocol.errors import ErrorCode, KafkaError
+from protocol.messages import create_acls as create
+from protocol.messages import delete_acls as delete
+from protocol.messages import describe_acls as describe
+from protocol.metadata_records.security import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from protocol.types import Uuid
+
+FIRST_PREFIXED_VERSION: Final = 1
+
+
+def invalid(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, message)
+
+
+def entries_of(image: Image) -> Iterator[tuple[Uuid, AccessControlEntry]]:
+    """Yields all entries with their ids."""
+    for record in image.other_records.values():
+        if isinstance(record, AccessControlEntryRecord):
+            yield record.id, entry_of(record)
+
+
+def create_acls(
+    image: Image, request: create.CreateAclsRequest, new_uuid: Callable[[], Uuid]
+) -> Decided[create.CreateAclsResponse]:
+    """Each entry is added or refused for itself; one that is there already is not added again."""
+    existing = {entry for _, entry in entries_of(image)}
+    records: list[MetadataRecord] = []
+    results = []
+    for creation in request.creations:
+        try:
+            entry = _new_entry(creation)
+        except KafkaError as error:
+            results.append(create.AclCreationResult(error_code=error.code, error_message=error_message(error)))
+            continue
+        if entry not in existing:
+            existing.add(entry)
+            records.append(_record(new_uuid(), entry))
+        results.append(create.AclCreationResult(error_code=ErrorCode.NONE, error_message=""))
+    if len(records) > MAX_RECORDS:
+        raise too_large()
+    return Decided(records, create.CreateAclsResponse(results=results))
+
+
+def _record(entry_id: Uuid, entry: AccessControlEntry) -> AccessControlEntryRecord:
+    return AccessControlEntryRecord(
+        id=entry_id,
+        resource_type=entry.resource_type,
+        resource_name=entry.resource_name,
+        pattern_type=entry.pattern_type,
+        principal=entry.principal,
+        host=entry.host,
+        operation=entry.operation,
+        permission_type=entry.permission_type,
+    )
+
+
+def _new_entry(creation: create.AclCreation) -> AccessControlEntry:
+    """Returns the entry of a creation. Raises KafkaError(INVALID_REQUEST)."""
+    kind, name = creation.resource_type, creation.resource_name
+    if kind == Resource.CLUSTER and name != CLUSTER_NAME:
+        raise invalid(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
+    if not name:
+        raise invalid("Invalid empty resource name")
+    if (kind_name := code_name("resourceType", kind)) in ("UNKNOWN", "ANY"):
+        raise invalid(f"Invalid resourceType {kind_name}")
+    if creation.resource_pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
+        raise invalid(f"Invalid patternType {code_name('patternType', creation.resource_pattern_type)}")
+    if (operation := code_name("operation", creation.operation)) in ("UNKNOWN", "ANY"):
+        raise invalid(f"Invalid operation {operation}")
+    if creation.permission_type not in (Permission.DENY, Permission.ALLOW):
+        raise invalid(f"Invalid permissionType {code_name('permissionType', creation.permission_type)}")
+    if ":" not in creation.principal:
+        reason = "no colon is present separating the principal type from the principal name"
+        raise invalid(f"Could not parse principal from `{creation.principal}` ({reason})")
+    return AccessControlEntry(
+        kind, name, creation.resource_pattern_type, creation.principal, creation.host, creation.operation,
+        creation.permission_type,
+    )  # fmt: skip
+
+
+def refused_creation(request: create.CreateAclsRequest, error: KafkaError) -> create.CreateAclsResponse:
+    """The answer that refuses each entry of a request."""
+    result = create.AclCreationResult(error_code=error.code, error_message=error_message(error))
+    return create.CreateAclsResponse(results=[result] * len(request.creations))
+
+
+def _filter(requested: delete.DeleteAclsFilter | describe.DescribeAclsRequest, version: int) -> EntryFilter:
+    """Returns the filter of a request; before version 1 all patterns are literal."""
+    pattern_type = requested.pattern_type_filter
+    if version < FIRST_PREFIXED_VERSION and pattern_type == ANY:
+        pattern_type = PatternType.LITERAL
+    return EntryFilter(
+        requested.resource_type_filter, requested.resource_name_filter, pattern_type, requested.principal_filter,
+        requested.host_filter, requested.operation, requested.permission_type,
+    )  # fmt: skip
+
+
+def delete_acls(image: Image, request: delete.DeleteAclsRequest, version: int) -> Decided[delete.DeleteAclsResponse]:
+    """Each filter is told all that it matches, also what another one deletes with it."""
+    filters = [_filter(requested, version) for requested in request.filters]
+    entries = [*entries_of(image)]
+    deleted: dict[Uuid, None] = {}
+    results = []
+    for entry_filter in filters:
+        if (part := entry_filter.unknown_part) is not None:
+            message = f"Unknown {part}."
+            results.append(
+                delete.DeleteAclsFilterResult(
+                    error_code=ErrorCode.INVALID_REQUEST, error_message=message, matching_acls=[]
+                )
+            )
+            continue
+        matching = [(entry_id, entry) for entry_id, entry in entries if entry_filter.matches(entry)]
+        deleted |= dict.fromkeys(entry_id for entry_id, _ in matching)
+        results.append(
+            delete.DeleteAclsFilterResult(
+                error_code=0, error_message=None, matching_acls=[_deleted(entry) for _, entry in matching]
+            )
+        )
+    if len(deleted) > MAX_RECORDS:
+        raise too_large()
+    records = [RemoveAccessControlEntryRecord(id=entry_id) for entry_id in deleted]
+    return Decided(records, delete.DeleteAclsResponse(filter_results=results))
+
+
+def _deleted(entry: AccessControlEntry) -> delete.DeleteAclsMatchingAcl:
+    return delete.DeleteAclsMatchingAcl(
+        error_code=0,
+        error_message=None,
+        resource_type=entry.resource_type,
+        resource_name=entry.resource_name,
+        pattern_type=entry.pattern_type,
+        principal=entry.principal,
+        host=entry.host,
+        operation=entry.operation,
+        permission_type=entry.permission_type,
+    )
+
+
+def refused_deletion(request: delete.DeleteAclsRequest, error: KafkaError) -> delete.DeleteAclsResponse:
+    """The answer that refuses each filter of a request."""
+    result = delete.DeleteAclsFilterResult(error_code=error.code, error_message=error_message(error), matching_acls=[])
+    return delete.DeleteAclsResponse(filter_results=[result] * len(request.filters))
+
+
+def describe_acls(image: Image, request: describe.DescribeAclsRequest, version: int) -> describe.DescribeAclsResponse:
+    """The entries that match, by their patterns. Raises KafkaError(INVALID_REQUEST)."""
+    entry_filter = _filter(request, version)
+    if (part := entry_filter.unknown_part) is not None:
+        raise invalid(f"Unknown {part}.")
+    resources: dict[tuple[int, str, int], describe.DescribeAclsResource] = {}
+    for _, entry in entries_of(image):
+        if entry_filter.matches(entry):
+            kind, name, pattern = entry[:3]
+            new = describe.DescribeAclsResource(resource_type=kind, resource_name=name, pattern_type=pattern, acls=[])
+            resources.setdefault((kind, name, pattern), new).acls.append(_description(entry))
+    return describe.DescribeAclsResponse(error_code=0, error_message="", resources=list(resources.values()))
+
+
+def _description(entry: AccessControlEntry) -> describe.AclDescription:
+    return describe.AclDescription(
+        principal=entry.principal,
+        host=entry.host,
+        operation=entry.operation,
+        permission_type=entry.permission_type,
+    )

@@ -1,0 +1,75 @@
+"""Writes docs/security-acls.md from the table of handlers and their guards: `python -m docs.security_acls`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+
+from broker.exchange.authorisation import NOTHING
+from broker.guards import HandlerGuards
+from broker.handlers import APIS
+from broker.requests.api import Api
+
+PAGE = Path(__file__).with_name("security-acls.md")
+
+INTRODUCTION = """\
+# Access control
+
+<!-- Written by `python -m docs.security_acls` from the table of handlers and their guards; edit those. -->
+
+With `authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer` every request is checked against
+the access control entries in the cluster's metadata, which `kafka-acls` and every admin client set and list as with
+Apache Kafka. `super.users=User:alice;User:bob` may do everything; `allow.everyone.if.no.acl.found=true` allows
+everybody what no entry is about. Set the same options on every node, controllers too, and make the brokers' own
+principal a super user, or allow it CLUSTER_ACTION: brokers ask each other as any client does.
+
+- An entry that denies wins over all that allow, however specific they are.
+- READ, WRITE, DELETE and ALTER allow DESCRIBE too, and ALTER_CONFIGS allows DESCRIBE_CONFIGS; denying them denies no
+  more.
+- Names are literal, `*`, or prefixes; hosts are literal or `*`; `User:*` is everybody.
+- Decisions are remembered for a connection until any entry changes, and then made anew; a fetch session is checked at
+  each fetch.
+- Clients are let in only after all entries are loaded.
+
+Who may do what is logged by the logger `audit`: what is denied each time, administration each time, reading and
+writing the first time that a connection does it for a resource.
+
+Not built: topics that a member of a consumer group gets by a pattern are not filtered by DESCRIBE before they are
+assigned (to read them takes READ all the same); topics that a client's Metadata request creates are asked of a
+controller elsewhere in the broker's name.
+
+## What an API asks for
+
+Where several operations are named, the text says which one is asked for when. *The request* is refused as a whole.
+
+| key | API | requires | how it is asked for |
+| --- | --- | --- | --- |
+"""
+
+
+def page() -> str:
+    """Returns the whole page."""
+    return INTRODUCTION + "\n".join([*_rows(), ""])
+
+
+def _rows() -> Iterator[str]:
+    guards = HandlerGuards()
+    for api in sorted(APIS, key=lambda api: api.key):
+        yield f"| {int(api.key)} | {api.key.name} | {api.requires} | {_how(api, guards)} |"
+
+
+def _how(api: Api, guards: HandlerGuards) -> str:
+    if api.requires == NOTHING and guards.find(api.key) is None:
+        return "nobody is asked"
+    if api.requires.of_cluster is not None:
+        return "for the request"
+    guard = guards.find(api.key)
+    text = (
+        inspect.getdoc(guard) if guard is not None else "For each topic of the request or its session; brokers for all."
+    )
+    return " ".join((text or "for each resource that is named").split()).rstrip(".")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,99 @@
+"""Decisions by access control entries."""
+
+from __future__ import annotations
+
+from coordinator.cluster.security.acl import AccessControlEntry, Operation, PatternType, Permission, Resource
+from coordinator.cluster.security.acl_index import AclIndex, Actor
+
+ALICE = Actor("User:alice", "10.0.0.1")
+BOB = Actor("User:bob", "10.0.0.2")
+
+
+def entry(
+    name: str = "orders",
+    operation: int = Operation.READ,
+    *,
+    pattern: PatternType = PatternType.LITERAL,
+    principal: str = "User:alice",
+    host: str = "*",
+    permission: Permission = Permission.ALLOW,
+) -> AccessControlEntry:
+    return AccessControlEntry(Resource.TOPIC, name, pattern, principal, host, operation, permission)
+
+
+def index(*entries: AccessControlEntry, allows_unknown: bool = False) -> AclIndex:
+    made = AclIndex(allows_unknown=allows_unknown)
+    for number, one in enumerate(entries):
+        made.set(bytes([number]), one)
+    return made
+
+
+def reads(made: AclIndex, name: str = "orders", actor: Actor = ALICE) -> bool:
+    return made.allows(actor, Operation.READ, Resource.TOPIC, name)
+
+
+def test_nothing_is_allowed_that_no_entry_allows() -> None:
+    assert not reads(index())
+    assert not reads(index(entry()), "others")
+    assert not reads(index(entry()), actor=BOB)
+    assert not index(entry()).allows(ALICE, Operation.READ, Resource.GROUP, "orders")
+
+
+def test_names_are_literal_prefixes_or_all() -> None:
+    prefixed = index(entry("ord", pattern=PatternType.PREFIXED))
+    assert reads(index(entry()))
+    assert reads(prefixed)
+    assert reads(prefixed, "ord")
+    assert not reads(prefixed, "or")
+    assert reads(index(entry("*")), "whatever")
+    assert not reads(index(entry("*", pattern=PatternType.PREFIXED)), "whatever")
+
+
+def test_hosts_are_literal_or_all() -> None:
+    assert reads(index(entry(host="10.0.0.1")))
+    assert not reads(index(entry(host="10.0.0.2")))
+
+
+def test_an_entry_of_everybody_is_of_each_user() -> None:
+    assert reads(index(entry(principal="User:*")), actor=BOB)
+
+
+def test_what_denies_wins_over_what_allows_however_specific_that_is() -> None:
+    assert not reads(index(entry(), entry("*", principal="User:*", permission=Permission.DENY)))
+    prefix = entry("o", 2, pattern=PatternType.PREFIXED, permission=Permission.DENY)
+    assert not reads(index(prefix, entry()))
+
+
+def test_reading_implies_describing_where_it_is_allowed_and_not_where_it_is_denied() -> None:
+    describe = (ALICE, Operation.DESCRIBE, Resource.TOPIC, "orders")
+    assert index(entry()).allows(*describe)
+    allowed = entry(operation=Operation.DESCRIBE)
+    assert index(allowed, entry(permission=Permission.DENY)).allows(*describe)
+
+
+def test_what_no_entry_is_about_may_be_allowed_to_everybody() -> None:
+    made = index(entry(), allows_unknown=True)
+    assert reads(made, "others", BOB)
+    assert not reads(made, "orders", BOB)
+
+
+def test_an_entry_that_is_removed_counts_no_more() -> None:
+    made = index(entry(), entry("ord", pattern=PatternType.PREFIXED))
+    made.remove(b"\0")
+    assert reads(made)
+    made.remove(b"\1")
+    assert not reads(made)
+    assert len(made) == 0
+
+
+def test_who_may_write_to_any_topic_is_known() -> None:
+    def may_write(*entries: AccessControlEntry) -> bool:
+        return index(*entries).allows_some(ALICE, Operation.WRITE, Resource.TOPIC)
+
+    write = entry(operation=Operation.WRITE)
+    assert may_write(write)
+    assert not may_write(entry())
+    assert not may_write(write, entry(operation=2, permission=Permission.DENY))
+    assert not may_write(write, entry("o", 2, pattern=PatternType.PREFIXED, permission=Permission.DENY))
+    assert not may_write(write, entry("*", 2, permission=Permission.DENY))
+    assert may_write(write, entry("x", 2, permission=Permission.DENY))

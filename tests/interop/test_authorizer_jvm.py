@@ -1,0 +1,93 @@
+"""Decisions of ours and of Apache Kafka's StandardAuthorizer, on the same random entries (jvm/Authorizer.java)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+
+from bench.jars import apache_kafka
+from coordinator.cluster.security.acl import AccessControlEntry, Operation, PatternType, Permission, Resource
+from coordinator.cluster.security.acl_index import AclIndex, Actor
+from tests.interop import jvm
+from tests.interop.processes import run
+
+pytestmark = pytest.mark.odradek_only
+
+QUESTIONS_EACH = 100
+"""Questions about one set of entries."""
+
+NAMES = ["a", "ab", "abc", "abd", "b", "ba", "*", "*a", "!", "ab*", "kafka-cluster", "é", "z"]
+ASKED_NAMES = [name for name in NAMES if name != "*a"]
+"""Kafka forgets entries of all resources where a name begins with their asterisk (docs/differences.md)."""
+
+PRINCIPALS = ["User:alice", "User:bob", "User:*", "Group:alice", "User:a:b"]
+ASKING = [principal for principal in PRINCIPALS if principal != "User:*"]  # which throws in Kafka
+HOSTS = ["*", "10.0.0.1", "10.0.0.2"]
+OPERATIONS = [2, *Operation]
+TYPES = [Resource.TOPIC, Resource.GROUP, Resource.CLUSTER]
+
+
+def entries(chance: random.Random) -> Iterator[AccessControlEntry]:
+    for _ in range(chance.choice([0, 1, 2, 5, 20, 100])):
+        yield AccessControlEntry(
+            chance.choice(TYPES),
+            chance.choice(NAMES),
+            chance.choice([PatternType.LITERAL, PatternType.PREFIXED]),
+            chance.choice(PRINCIPALS),
+            chance.choice(HOSTS),
+            chance.choice(OPERATIONS),
+            Permission.DENY if chance.random() < 0.3 else Permission.ALLOW,
+        )
+
+
+def question(chance: random.Random, index: AclIndex) -> tuple[str, bool]:
+    """Returns a question for Kafka, and our answer."""
+    actor = Actor(chance.choice(ASKING), chance.choice(HOSTS[1:]))
+    operation, resource, name = chance.choice([*Operation]), chance.choice(TYPES), chance.choice(ASKED_NAMES)
+    words = f"{actor.principal}\t{actor.host}\t{int(operation)}\t{int(resource)}"
+    if chance.random() < 0.1:
+        return f"any\t{words}\n", index.allows_some(actor, operation, resource)
+    return f"ask\t{words}\t{name}\n", index.allows(actor, operation, resource, name)
+
+
+def transcript(sets: int, seed: int) -> tuple[str, list[bool]]:
+    """Returns what Kafka is told and asked, and our answers."""
+    chance, numbers = random.Random(seed), count()
+    lines: list[str] = []
+    answers: list[bool] = []
+    for _ in range(sets):
+        allows_unknown = chance.random() < 0.3
+        index = AclIndex(allows_unknown=allows_unknown)
+        lines.append(f"new\tUser:admin\t{str(allows_unknown).lower()}\n")
+        for entry in dict.fromkeys(entries(chance)):
+            index.set(next(numbers).to_bytes(16, "big"), entry)
+            lines.append("acl\t" + "\t".join(str(int(p) if isinstance(p, int) else p) for p in entry) + "\n")
+        lines.append("load\n")
+        for _ in range(QUESTIONS_EACH):
+            line, answer = question(chance, index)
+            lines.append(line)
+            answers.append(answer)
+    return "".join(lines), answers
+
+
+def check(sets: int, seed: int) -> None:
+    lines, ours = transcript(sets, seed)
+    command = jvm.java(f"{apache_kafka()}/*", str(jvm.HERE / "Authorizer.java"), flags=("-Dfile.encoding=UTF-8",))
+    theirs = [line == b"1" for line in run(command, stdin=lines.encode(), timeout_s=300).stdout.splitlines()]
+    questions = [line for line in lines.splitlines() if line.startswith(("ask", "any"))]
+    assert len(theirs) == len(ours) == len(questions)
+    different = [(questions[at], ours[at]) for at in range(len(ours)) if ours[at] is not theirs[at]]
+    assert not different, (len(different), different[:5])
+    assert {True, False} == set(ours)
+
+
+def test_decisions_are_kafka_s() -> None:
+    check(sets=50, seed=1)
+
+
+@pytest.mark.security
+def test_a_hundred_thousand_decisions_are_kafka_s() -> None:
+    check(sets=1000, seed=2)
