@@ -1,8 +1,7 @@
 """One segment of a log: a file of batches from a base offset on, and its indexes.
 
-Written by pwritev from wherever the batches are; read as views of a mapping, without a copy. A file that is mapped is
-never cut: truncation makes a new segment (see truncation.py), so that a view stays valid for as long as anyone has it.
-Kafka classes LogSegment and FileRecords.
+Written by pwritev from wherever the batches are; read as views of a mapping, without a copy. One that is mapped is
+never cut: truncation makes a new one (truncation.py), and views stay valid. Kafka classes LogSegment and FileRecords.
 """
 
 from __future__ import annotations
@@ -342,13 +341,14 @@ class Segment:
             self._open_file = OpenFile()
         return new_names
 
-    def close(self) -> None:
-        """Make the indexes durable and let go of every file; a later use opens them again."""
-        if self.knows_max_timestamp:  # else nobody has looked at it, and there is nothing to write
-            self._finish_indexes(sync=True)
-        self.txn_index.flush()
+    def close(self, *, sync: bool = True) -> bool:
+        """Let go of every file, with the indexes written, and durable if `sync`; True if files may be new."""
+        if was_used := self.knows_max_timestamp:  # else nobody has looked at it, and there is nothing to write
+            self._finish_indexes(sync=sync)
+        was_used = self.txn_index.flush() or was_used
         self.cut_back()
         self.release()
+        return was_used
 
     def release(self) -> None:
         """Let go of files and mappings, writing nothing."""

@@ -140,10 +140,12 @@ class Segments:
         since, unsynced = self.since(recovery_point), _unsynced(self._segments)
         return since if len(since) > len(unsynced) else unsynced
 
-    def close(self) -> None:
-        """Write out what is in memory and let go of all files. Raises OSError."""
+    def close(self, *, sync: bool = True) -> bool:
+        """Write out what is in memory and let go of all files; True if some may be new. Raises OSError."""
+        has_new_files = False
         for segment in self._segments:
-            segment.close()
+            has_new_files |= segment.close(sync=sync)
+        return has_new_files
 
     def release(self) -> None:
         """Let go of all files, writing nothing, as when the disk has failed."""

@@ -158,3 +158,43 @@ def test_a_folder_that_nobody_has_deleted_is_missed(log: Log) -> None:
     os.rename(log.directory, f"{log.directory}.gone")
     with pytest.raises(LogDirFailure):
         log.flush(NOW_MS)
+
+
+def test_a_log_in_which_nothing_ever_was_is_closed_without_waiting_for_the_device(log: Log, disk: CountingDisk) -> None:
+    log.assign_leader_epoch(3, 0)
+    log.flush(NOW_MS)
+    log.close()
+    assert disk.synced == []
+
+
+def test_a_log_that_was_not_used_since_the_start_is_closed_so_too(tmp_path: Path, log: Log, disk: CountingDisk) -> None:
+    write(log, "a")
+    log.flush(NOW_MS)
+    log.close()
+    again = open_log(tmp_path / "orders-0", config(segment_bytes=1000), disk=disk)
+    disk.synced.clear()
+    again.flush(NOW_MS)
+    again.close()
+    assert disk.synced == []
+
+
+def test_a_log_that_became_empty_is_closed_with_all_its_names_on_the_device(log: Log, disk: CountingDisk) -> None:
+    write(log, "a")
+    log.truncate_to(0, NOW_MS)
+    disk.synced.clear()
+    log.flush(NOW_MS)
+    log.close()
+    assert "orders-0/" in synced(disk)
+
+
+def test_a_log_with_a_new_leader_epoch_alone_has_it_on_the_device(tmp_path: Path, log: Log, disk: CountingDisk) -> None:
+    write(log, "a")
+    log.flush(NOW_MS)
+    log.close()
+    again = open_log(tmp_path / "orders-0", config(segment_bytes=1000), disk=disk)
+    again.assign_leader_epoch(9, 1)
+    disk.synced.clear()
+    again.flush(NOW_MS)
+    again.close()
+    assert [name for name in disk.synced if name.startswith("leader-epoch")]
+    assert "orders-0/" in disk.synced
