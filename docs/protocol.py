@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from broker.handlers import APIS
-from broker.requests.api import Api
+from broker.handlers.controller import CONTROLLER_APIS
+from broker.requests.api import Api, Apis
 from tests.interop import matrix
 
 PAGE = Path(__file__).with_suffix(".md")
@@ -27,6 +28,13 @@ ApiVersions tells clients exactly this table, and answers itself in any version.
 has to be allowed to do where there is an authorizer ([access control](security-acls.md)).
 """
 
+CONTROLLERS = """
+## A controller's listener
+
+Brokers and other controllers find these where `controller.listener.names` says: those of the quorum and of brokers'
+registrations, and those of clients' requests that brokers forward in Envelopes.
+"""
+
 CLIENTS = """
 ## Clients
 
@@ -38,13 +46,13 @@ again, and reads what every other row wrote. *As of* means that the client is to
 
 def page() -> str:
     """Returns the whole page."""
-    return "\n".join([INTRODUCTION, *_apis(), CLIENTS, matrix.table()])
+    return "\n".join([INTRODUCTION, *_apis(APIS), CONTROLLERS, *_apis(CONTROLLER_APIS), CLIENTS, matrix.table()])
 
 
-def _apis() -> Iterator[str]:
+def _apis(apis: Apis) -> Iterator[str]:
     yield "| key | API | versions | what it does | what it requires |"
     yield "| --- | --- | --- | --- | --- |"
-    for api in sorted(APIS, key=lambda api: api.key):
+    for api in sorted(apis, key=lambda api: api.key):
         name, purpose = _header(api)
         yield f"| {int(api.key)} | {name} | {api.versions.first}–{api.versions.last} | {purpose} | {api.requires} |"
 

@@ -39,12 +39,14 @@ def arguments() -> argparse.Namespace:
 class Clusters:
     """The clusters that take part; one that fails is a row with the reason, and the others go on."""
 
-    def __init__(self, names: Iterable[str], work: Path, sizes: Sizes, stack: ExitStack) -> None:
+    def __init__(
+        self, names: Iterable[str], work: Path, sizes: Sizes, stack: ExitStack, settings: Mapping[str, str]
+    ) -> None:
         self._work = work
         self._sizes = sizes
         self._reasons: dict[str, str] = {}
         self._unavailable: set[str] = set()
-        self.clusters = {name: BenchCluster(FLAVOURS[name], work, QUICK) for name in names}
+        self.clusters = {name: BenchCluster(FLAVOURS[name], work, settings) for name in names}
         for name, cluster in self.clusters.items():
             stack.callback(cluster.stop)
             self._try(name, lambda cluster=cluster: start(cluster))
@@ -111,7 +113,7 @@ def measured(rows: Sequence[ClusterRow], options: argparse.Namespace, sizes: Siz
     shared = [row for row in rows if row.is_usual]
     with ExitStack() as stack, tempfile.TemporaryDirectory(prefix="odradek-bench-") as work:
         if shared:
-            clusters = Clusters(options.clusters, Path(work), sizes, stack)
+            clusters = Clusters(options.clusters, Path(work), sizes, stack, QUICK)
             for place, row in enumerate(shared):
                 warm_up = 0 if options.small else WARM_UP if place else FIRST_WARM_UP
                 yield clusters.measure(row, options.rounds, warm_up)
@@ -125,7 +127,7 @@ def measured(rows: Sequence[ClusterRow], options: argparse.Namespace, sizes: Siz
 def alone(row: ClusterRow, name: str, options: argparse.Namespace, sizes: Sizes) -> LoadResult:
     """Returns the result of a row that has one cluster at a time."""
     with tempfile.TemporaryDirectory(prefix="odradek-bench-") as work, ExitStack() as stack:
-        return Clusters([name], Path(work), sizes, stack).measure(row, options.rounds, 0)
+        return Clusters([name], Path(work), sizes, stack, {}).measure(row, options.rounds, 0)
 
 
 def main() -> int:

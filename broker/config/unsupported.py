@@ -82,12 +82,13 @@ IGNORED: Final = {
         remote.log.storage.manager.class.name remote.log.storage.manager.class.path
         remote.log.storage.manager.impl.prefix remote.log.storage.system.enable
         """,
-    "there is one replica of everything, and this node is its own controller or none": """
-        controlled.shutdown.enable controlled.shutdown.max.retries
-        controlled.shutdown.retry.backoff.ms controller.quorum.append.linger.ms
-        controller.quorum.auto.join.enable controller.quorum.election.backoff.max.ms
-        controller.quorum.election.timeout.ms controller.socket.timeout.ms
-        replica.socket.receive.buffer.bytes
+    "a controller of Odradek's is its quorum's only voter, which holds no elections": """
+        controller.quorum.append.linger.ms controller.quorum.auto.join.enable
+        controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms
+        """,
+    "a broker hands over what it leads at every stop, and connects to its peers with limits of its own": """
+        controlled.shutdown.enable controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms
+        controller.socket.timeout.ms replica.socket.receive.buffer.bytes
         socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
         """,
     "one event loop does the work, and waiting requests are woken rather than swept": """
