@@ -59,6 +59,10 @@ test-cluster: $(SETUP) ## clusters of Odradek and Apache Kafka, broken for an ho
 test-security: $(SETUP) ## the authorizer and the quotas beside Apache Kafka's, for minutes
 	$(BIN)/python -m pytest tests/interop -m security --timeout 1200
 
+.PHONY: test-zookeeper
+test-zookeeper: $(SETUP) ## Apache ZooKeeper and the clients and tools of Kafka 0.8 to 1.1; about ten minutes
+	$(BIN)/python -m pytest tests/interop -m zookeeper --timeout 600
+
 .PHONY: soak
 soak: $(SETUP) ## kill a broker under load, CYCLES times (5000)
 	$(BIN)/python -m pytest tests/interop/test_kill.py --kill-cycles=$(or $(CYCLES),5000)

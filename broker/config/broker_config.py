@@ -23,6 +23,7 @@ from broker.config.share import ShareOptions
 from broker.config.streams import StreamsOptions
 from broker.config.topics import TopicDefaults
 from broker.config.transactions import TransactionOptions
+from broker.config.zookeeper import ZookeeperOptions
 from coordinator.group.config import GroupConfig, clamped, limit_names, outside
 from protocol.config import ConfigError
 from storage.config import HOUR_MS, LogConfig
@@ -44,6 +45,7 @@ class BrokerConfig(
     TransactionOptions,
     ObservabilityOptions,
     AuthorizationOptions,
+    ZookeeperOptions,
 ):
     """The broker's options. `BrokerConfig()` listens on 127.0.0.1:9092 and keeps its data in ./data."""
 

@@ -32,9 +32,9 @@ IGNORED: Final = {
         password.encoder.iterations password.encoder.key.length password.encoder.keyfactory.algorithm
         password.encoder.old.secret password.encoder.secret port quota.consumer.default quota.producer.default
         reserved.broker.max.id sasl.server.authn.async.enable unstable.metadata.versions.enable
-        zookeeper.clientCnxnSocket zookeeper.connect zookeeper.connection.timeout.ms zookeeper.max.in.flight.requests
-        zookeeper.metadata.migration.enable zookeeper.metadata.migration.min.batch.size zookeeper.session.timeout.ms
-        zookeeper.set.acl zookeeper.ssl.cipher.suites zookeeper.ssl.client.enable zookeeper.ssl.crl.enable
+        zookeeper.clientCnxnSocket zookeeper.max.in.flight.requests
+        zookeeper.metadata.migration.enable zookeeper.metadata.migration.min.batch.size
+        zookeeper.ssl.cipher.suites zookeeper.ssl.client.enable zookeeper.ssl.crl.enable
         zookeeper.ssl.enabled.protocols zookeeper.ssl.endpoint.identification.algorithm
         zookeeper.ssl.keystore.location zookeeper.ssl.keystore.password zookeeper.ssl.keystore.type
         zookeeper.ssl.ocsp.enable zookeeper.ssl.protocol zookeeper.ssl.truststore.location

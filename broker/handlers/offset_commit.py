@@ -1,8 +1,8 @@
 """OffsetCommit (8): stores the offsets that a member of a group, or a standalone consumer, commits.
 
-v0 kept offsets in ZooKeeper (here they are where all others are), v1 adds member and generation and a timestamp of the
-client's own, v2 to v4 a retention time, v3 the throttle time, v6 leader epochs (KIP-320), v7 static members (KIP-345),
-v8 is flexible, v9 is for members of consumer groups (KIP-848), v10 names topics by id.
+v0 keeps offsets in ZooKeeper (with zookeeper.connect, else where all others are), v1 adds member and generation and a
+timestamp of the client's own, v2 to v4 a retention time, v3 the throttle time, v6 leader epochs (KIP-320), v7 static
+members (KIP-345), v8 is flexible, v9 is for members of consumer groups (KIP-848), v10 names topics by id.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from protocol.messages.offset_commit import (
 
 NAME_AND_ID = attrgetter("name", "topic_id")
 FIRST_TOPIC_ID_VERSION = 10
+ZOOKEEPER_VERSION = 0
 
 
 async def offset_commit(call: Call[OffsetCommitRequest]) -> OffsetCommitResponse:
@@ -38,7 +39,11 @@ async def offset_commit(call: Call[OffsetCommitRequest]) -> OffsetCommitResponse
     if not request.topics:
         return OffsetCommitResponse(topics=merged(unknown, [], NAME_AND_ID))
     try:
-        response = await call.broker.groups.decide(request.group_id, commit, request, client_of(call))
+        store = call.broker.zookeeper_offsets if call.version == ZOOKEEPER_VERSION else None
+        if store is None:
+            response = await call.broker.groups.decide(request.group_id, commit, request, client_of(call))
+        else:
+            response = await store.commit(request)
     except KafkaError as error:
         response = OffsetCommitResponse(topics=[failed(topic, error.code) for topic in request.topics])
     response.topics = merged(unknown, response.topics, NAME_AND_ID)

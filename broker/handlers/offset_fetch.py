@@ -1,9 +1,9 @@
 """OffsetFetch (9): reads the offsets that groups have committed.
 
-v0 read them from ZooKeeper (here they are where all others are), v1 from the group, v2 requests all by null and adds
-the group's error (KIP-88), v3 adds the throttle time, v5 leader epochs (KIP-320), v6 is flexible, v7 can wait for open
-transactions (KIP-447), v8 takes several groups (KIP-709), v9 is for members of consumer groups (KIP-848), v10 names
-topics by id.
+v0 reads them from ZooKeeper (with zookeeper.connect, else from where all others are), v1 from the group, v2 requests
+all by null and adds the group's error (KIP-88), v3 adds the throttle time, v5 leader epochs (KIP-320), v6 is flexible,
+v7 can wait for open transactions (KIP-447), v8 takes several groups (KIP-709), v9 is for members of consumer groups
+(KIP-848), v10 names topics by id.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from protocol.messages.offset_fetch import (
 )
 from protocol.types import NO_UUID
 
+ZOOKEEPER_VERSION = 0
 FIRST_NULL_FOR_ALL_VERSION = 2
 FIRST_BATCHED_VERSION = 8
 FIRST_TOPIC_ID_VERSION = 10
@@ -75,6 +76,9 @@ def resolve_names(call: Call[OffsetFetchRequest], group: OffsetFetchRequestGroup
 
 
 def begin_fetch(call: Call[OffsetFetchRequest], group: OffsetFetchRequestGroup) -> GroupOutcome:
+    store = call.broker.zookeeper_offsets
+    if call.version == ZOOKEEPER_VERSION and store is not None:
+        return asyncio.ensure_future(store.fetch(group))
     try:
         return call.broker.groups.decide(group.group_id, fetch, group, call.request.require_stable)
     except KafkaError as error:

@@ -32,7 +32,7 @@ from broker.requests.dispatch import Dispatcher
 from broker.requests.slow_requests import SlowRequests
 from broker.workers import Workers
 from coordinator.cluster.brokers.info import Endpoint
-from protocol.errors import KafkaError
+from protocol.errors import ErrorCode, KafkaError
 from storage.disk import OsDisk
 from storage.logs import Logs
 from storage.open_files import OpenFiles
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from broker.metadata.leading_quorum import LeadingQuorum
     from broker.metrics.endpoint import MetricsEndpoint
     from broker.process.joining import Replication
+    from broker.process.zookeeper import Zookeeper
     from broker.replica.alter_partition import AlterPartition
 
 CANNOT_START = 1
@@ -83,6 +84,9 @@ class Server:
         self._alter: AlterPartition | None = None
         self._replication: Replication | None = None
         self.metrics: MetricsEndpoint | None = None
+        self._zookeeper: Zookeeper | None = None
+        self._cluster_id: str | None = None
+        """The id of the cluster in ZooKeeper."""
         self._started_ms = self._clock.now_ms()
 
     async def start(self) -> None:
@@ -93,7 +97,10 @@ class Server:
         self._controllers = bind_all(self.config.bound_controllers, self.config)
         await self._serve_health()
         self.advertised = [listener for _, listener in bound]
+        await self._open_zookeeper()
         apis = await self._join() if self.config.has_remote_controllers else await self._lead()
+        if self._zookeeper is not None:
+            await self._zookeeper.claim(self.metadata.image.cluster_id)
         self.broker = Broker(
             self._live_config, self._clock, self.metadata, self.logs, apis, lead_quorum=self._lead_quorum
         )
@@ -111,6 +118,8 @@ class Server:
         self.housekeeping.start()
         SlowRequests(self.broker).follow()
         await self._listening.open(bound, Dispatcher(self.broker, FAST))
+        if self._zookeeper is not None:
+            self._zookeeper.begin(self.broker)
         self._serve_metrics()
         gc.freeze()  # the objects of now stay: no collection has to traverse them
         gc.set_threshold(OBJECTS_PER_COLLECTION)
@@ -121,6 +130,19 @@ class Server:
             from broker.process.authorizing import authorize  # few brokers have an authorizer
 
             self.broker.fetches.authorizer = authorize(self.broker)
+
+    async def _open_zookeeper(self) -> None:
+        """Connects to ZooKeeper where that is configured. A new cluster has the id that is there."""
+        if not self.config.zookeeper_connect:
+            return
+        try:
+            from broker.process.zookeeper import Zookeeper  # few brokers need it
+        except ModuleNotFoundError as error:
+            message = f"zookeeper.connect needs {error.name}: pip install 'odradek[zookeeper]'"
+            raise KafkaError(ErrorCode.INVALID_CONFIG, message) from error
+        zookeeper = Zookeeper(self.config, self._endpoints, self._clock)
+        self._cluster_id = await zookeeper.open()
+        self._zookeeper = zookeeper
 
     async def _serve_health(self) -> None:
         if self.config.metrics_address is not None:
@@ -251,7 +273,8 @@ class Server:
 
     def _settings(self) -> MetadataSettings:
         controllers = [listener for _, listener in self._controllers]
-        return metadata_settings(self.config, self._live_config, self.advertised, controllers)
+        settings = metadata_settings(self.config, self._live_config, self.advertised, controllers)
+        return settings._replace(cluster_id=self._cluster_id)
 
     def _open_metadata(self) -> Metadata:
         return open_metadata(
@@ -280,6 +303,8 @@ class Server:
         due, closes the logs, and writes the markers of a clean shutdown last."""
         if self._replication is not None:
             await self.metadata.node.leave()
+        if self._zookeeper is not None:
+            await self._zookeeper.close()
         self._listening.close()
         self.broker.new_logs.stop()
         if self.broker.has_telemetry:

@@ -36,6 +36,7 @@ from storage.logs import Logs
 if TYPE_CHECKING:
     from broker.metadata.leading_quorum import LeadingQuorum
     from broker.telemetry.telemetry import Telemetry
+    from broker.zookeeper.offsets import ZookeeperOffsets  # few brokers have one
 
 DEFAULT_COUNT = -1
 """Partitions and replicas of an auto-created topic: the broker's defaults."""
@@ -78,6 +79,8 @@ class Broker(Host):
         }
         """By the type of FindCoordinator's key."""
         self.share_groups = ShareGroups(environment, self.groups, self.shares, self.disk_work.workers)
+        self.zookeeper_offsets: ZookeeperOffsets | None = None
+        """Where requests of version 0 have their offsets, with zookeeper.connect."""
         self.record_work = RecordWork()
         slots = self.config.max_incremental_fetch_session_cache_slots
         self.timeouts = Timeouts(clock)

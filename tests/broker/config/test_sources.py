@@ -67,9 +67,9 @@ def test_the_file_that_kafka_ships_runs() -> None:
 
 
 def test_what_has_no_effect_is_told() -> None:
-    unused = load_all("zookeeper.connect=a\nlistener.name.x.ssl.protocol=y\nssl.protocol=z").unused
+    unused = load_all("zookeeper.sync.time.ms=1\nlistener.name.x.ssl.protocol=y\nssl.protocol=z").unused
     assert [(one.setting.name, one.reason) for one in unused] == [
-        ("zookeeper.connect", "Kafka 4 has removed it"),
+        ("zookeeper.sync.time.ms", "Kafka 4 has removed it"),
         ("listener.name.x.ssl.protocol", "encryption is not built yet, nor authentication by tickets and tokens"),
         ("ssl.protocol", "encryption is not built yet, nor authentication by tickets and tokens"),
     ]

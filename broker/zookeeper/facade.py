@@ -1,0 +1,146 @@
+"""This broker's side of ZooKeeper: it registers, stands for election, and keeps the registry while it is active.
+
+All of it happens in turns, one after the other, each of which makes what is there into what should be. Changes of the
+image, changed znodes and connections that come only say that a turn is due; one that fails is followed by another,
+after a pause, that takes nothing for known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Final
+
+from broker.clock import Clock, Timer
+from broker.logging import get_logger
+from broker.zookeeper.active import Active
+from broker.zookeeper.client import Conflict, ZookeeperRefused, ZookeeperUnavailable
+from broker.zookeeper.election import ControllerElection, Term
+from broker.zookeeper.registration import Registration, Standing
+from broker.zookeeper.session import ZookeeperSession
+from coordinator.cluster.changes import Delta
+from protocol.errors import KafkaError
+
+RETRY_MS: Final = (100, 10_000)
+"""The first pause after a turn that failed, and the longest."""
+
+log = get_logger("broker.zookeeper")
+
+
+class Facade:
+    """Takes turns for as long as the broker runs."""
+
+    def __init__(
+        self,
+        session: ZookeeperSession,
+        registration: Registration,
+        election: ControllerElection,
+        active: Active,
+        clock: Clock,
+    ) -> None:
+        self._session = session
+        self._registration = registration
+        self._election = election
+        self._active = active
+        self._clock = clock
+        self._due = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._timer: Timer | None = None
+        self._backoff_ms = RETRY_MS[0]
+        self._standing: Standing | None = None
+        self._term: Term | None = None
+        self._connected = True
+
+    def begin(self) -> None:
+        """Takes the first turn, and each that is due later."""
+        self._due.set()
+        self._task = asyncio.create_task(self._run())
+
+    async def end(self) -> None:
+        """Takes no more turns."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    def changed(self, delta: Delta) -> None:
+        """Notes what changed in the image."""
+        if self._active.note(delta):
+            self._due.set()
+
+    def znode_changed(self, path: str | None) -> None:
+        """Notes that a watched znode changed, or with None, that the connection came or went: what was watched for
+        before has to be read again."""
+        if path is None:
+            self._active.forget()
+            self._tell_connection()
+        else:
+            self._active.znode_changed(path)
+        self._due.set()
+
+    def _tell_connection(self) -> None:
+        connected = self._session.connected
+        if connected != self._connected:
+            self._connected = connected
+            if connected:
+                log.info("connected to ZooKeeper again")
+            else:
+                log.warning("the connection to ZooKeeper is lost; clients are served, znodes stay as they are")
+
+    async def _run(self) -> None:
+        while True:
+            await self._due.wait()
+            self._due.clear()
+            if self._session.connected:
+                await self._turn_or_retry()
+
+    async def _turn_or_retry(self) -> None:
+        try:
+            await self._turn()
+        except (ZookeeperUnavailable, Conflict) as error:
+            self._retry(None, str(error))
+        except (ZookeeperRefused, KafkaError) as error:
+            self._retry("what ZooKeeper asks for cannot be done now", str(error))
+        except Exception as error:
+            log.error("a turn with ZooKeeper failed", exc_info=error)
+            self._retry(None, "")
+        else:
+            self._backoff_ms = RETRY_MS[0]
+
+    def _retry(self, event: str | None, reason: str) -> None:
+        if event is not None:
+            log.warning(event, reason=reason)
+        self._active.forget()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._clock.call_after(self._backoff_ms, self._due.set)
+        self._backoff_ms = min(self._backoff_ms * 2, RETRY_MS[1])
+
+    async def _turn(self) -> None:
+        now_ms = self._clock.now_ms()
+        standing, is_new = await self._session.call(partial(self._registration.keep, now_ms=now_ms))
+        self._tell_standing(standing, is_new)
+        if standing is not Standing.OURS:
+            self._retry(None, "")  # a stale znode goes with its session, and the watch tells of it as well
+            return
+        term = await self._session.call(partial(self._election.stand, now_ms=now_ms))
+        if term != self._term:
+            self._active.forget()
+            if term is not None:
+                log.info("active in ZooKeeper", controller_epoch=term.epoch)
+            elif self._term is not None:
+                log.info("another broker is active in ZooKeeper")
+            self._term = term
+        if term is not None and await self._active.turn(self._session, term, now_ms):
+            self._due.set()
+
+    def _tell_standing(self, standing: Standing, is_new: bool) -> None:
+        path = self._registration.path
+        if is_new:
+            log.info("registered in ZooKeeper", znode=path)
+        elif standing is not self._standing and standing is Standing.STALE:
+            log.warning("waiting for the end of this broker's last session with ZooKeeper", znode=path)
+        elif standing is not self._standing and standing is Standing.TAKEN:
+            log.error("another broker has this id in ZooKeeper", znode=path)
+        self._standing = standing

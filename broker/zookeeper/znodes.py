@@ -1,0 +1,308 @@
+"""The znodes of Kafka 0.8 to 1.1: their paths, and the JSON in them.
+
+Source: kafka.zk.ZkData, kafka.utils.ZkUtils.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from coordinator.cluster.brokers.info import Endpoint
+from coordinator.cluster.topics.topic import PartitionRegistration
+
+CONTROLLER: Final = "/controller"
+CONTROLLER_EPOCH: Final = "/controller_epoch"
+CLUSTER_ID: Final = "/cluster/id"
+BROKER_IDS: Final = "/brokers/ids"
+TOPICS: Final = "/brokers/topics"
+TOPIC_CONFIGS: Final = "/config/topics"
+BROKER_CONFIGS: Final = "/config/brokers"
+CONFIG_CHANGES: Final = "/config/changes"
+DELETE_TOPICS: Final = "/admin/delete_topics"
+REASSIGN_PARTITIONS: Final = "/admin/reassign_partitions"
+PREFERRED_ELECTION: Final = "/admin/preferred_replica_election"
+CONSUMERS: Final = "/consumers"
+
+PERSISTENT: Final = (
+    "/cluster",
+    CONSUMERS,
+    BROKER_IDS,
+    TOPICS,
+    CONFIG_CHANGES,
+    DELETE_TOPICS,
+    "/brokers/seqid",
+    "/isr_change_notification",
+    "/latest_producer_id_block",
+    "/log_dir_event_notification",
+    TOPIC_CONFIGS,
+    "/config/clients",
+    "/config/users",
+    BROKER_CONFIGS,
+)
+"""The paths that a Kafka of the age makes when it starts."""
+
+DEFAULT_ENTITY: Final = "<default>"
+"""The znode of what holds for all brokers."""
+
+SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+NO_JMX_PORT: Final = -1
+
+FIRST_WITH_ENDPOINTS, FIRST_WITH_RACK, FIRST_WITH_PROTOCOLS, FIRST_WITH_FEATURES = 2, 3, 4, 5
+"""Versions of the JSON of a broker."""
+
+
+class BadZnode(ValueError):
+    """A znode without the JSON that belongs there; the text says what is wrong."""
+
+
+def encoded(value: Mapping[str, object]) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def parsed(data: bytes) -> dict[str, object]:
+    """Returns the JSON object of a znode. Raises BadZnode."""
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise BadZnode(f"is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise BadZnode("is not a JSON object")
+    return value
+
+
+def broker_path(broker_id: int) -> str:
+    return f"{BROKER_IDS}/{broker_id}"
+
+
+def topic_path(topic: str) -> str:
+    return f"{TOPICS}/{topic}"
+
+
+def partitions_path(topic: str) -> str:
+    return f"{TOPICS}/{topic}/partitions"
+
+
+def partition_path(topic: str, partition: int) -> str:
+    return f"{TOPICS}/{topic}/partitions/{partition}"
+
+
+def state_path(topic: str, partition: int) -> str:
+    return f"{TOPICS}/{topic}/partitions/{partition}/state"
+
+
+def topic_config_path(topic: str) -> str:
+    return f"{TOPIC_CONFIGS}/{topic}"
+
+
+def broker_config_path(name: str) -> str:
+    return f"{BROKER_CONFIGS}/{name or DEFAULT_ENTITY}"
+
+
+def deletion_path(topic: str) -> str:
+    return f"{DELETE_TOPICS}/{topic}"
+
+
+def offset_path(group: str, topic: str, partition: int) -> str:
+    return f"{CONSUMERS}/{group}/offsets/{topic}/{partition}"
+
+
+def uri(endpoint: Endpoint) -> str:
+    host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
+    return f"{endpoint.name}://{host}:{endpoint.port}"
+
+
+def broker_json(endpoints: Sequence[Endpoint], rack: str | None, version: int, now_ms: int) -> bytes:
+    """Returns /brokers/ids/N. The oldest readers know one host and port, the first that speaks PLAINTEXT."""
+    plaintext = next((one for one in endpoints if one.security_protocol == 0), None)
+    value: dict[str, object] = {
+        "jmx_port": NO_JMX_PORT,
+        "timestamp": str(now_ms),
+        "host": None if plaintext is None else plaintext.host,
+        "version": version,
+        "port": -1 if plaintext is None else plaintext.port,
+    }
+    if version >= FIRST_WITH_ENDPOINTS:
+        value["endpoints"] = [uri(one) for one in endpoints]
+    if version >= FIRST_WITH_RACK and rack is not None:
+        value["rack"] = rack
+    if version >= FIRST_WITH_PROTOCOLS:
+        value["listener_security_protocol_map"] = {
+            one.name: SECURITY_PROTOCOLS[one.security_protocol] for one in endpoints
+        }
+    if version >= FIRST_WITH_FEATURES:
+        value["features"] = {}
+    return encoded(value)
+
+
+def is_at(data: bytes, endpoints: Sequence[Endpoint]) -> bool:
+    """Whether a broker's znode names these addresses."""
+    try:
+        value = parsed(data)
+    except BadZnode:
+        return False
+    own = {(one.host, one.port) for one in endpoints}
+    return value.get("endpoints") == [uri(one) for one in endpoints] or (
+        "endpoints" not in value and (value.get("host"), value.get("port")) in own
+    )
+
+
+def controller_json(broker_id: int, now_ms: int) -> bytes:
+    return encoded({"version": 1, "brokerid": broker_id, "timestamp": str(now_ms)})
+
+
+def cluster_id_json(cluster_id: str) -> bytes:
+    return encoded({"version": "1", "id": cluster_id})
+
+
+def cluster_id_of(data: bytes) -> str:
+    """Returns what /cluster/id says. Raises BadZnode."""
+    cluster_id = parsed(data).get("id")
+    if not isinstance(cluster_id, str) or not cluster_id:
+        raise BadZnode("has no id")
+    return cluster_id
+
+
+def topic_json(assignment: Mapping[int, Sequence[int]]) -> bytes:
+    partitions = {str(index): list(replicas) for index, replicas in sorted(assignment.items())}
+    return encoded({"version": 1, "partitions": partitions})
+
+
+def assignment_of(data: bytes) -> dict[int, list[int]]:
+    """Returns the replicas of each partition in a topic's znode. Raises BadZnode."""
+    partitions = parsed(data).get("partitions")
+    if not isinstance(partitions, dict):
+        raise BadZnode("has no partitions")
+    try:
+        return {number(index): broker_ids(replicas) for index, replicas in partitions.items()}
+    except BadZnode as error:
+        raise BadZnode(f"partitions: {error}") from None
+
+
+def state_json(partition: PartitionRegistration, controller_epoch: int) -> bytes:
+    value = {
+        "controller_epoch": controller_epoch,
+        "leader": partition.leader,
+        "version": 1,
+        "leader_epoch": partition.leader_epoch,
+        "isr": list(partition.isr),
+    }
+    return encoded(value)
+
+
+def config_json(configs: Mapping[str, str]) -> bytes:
+    return encoded({"version": 1, "config": dict(configs)})
+
+
+def configs_of(data: bytes) -> dict[str, str]:
+    """Returns the configs in a znode of /config. Raises BadZnode."""
+    configs = parsed(data).get("config")
+    if not isinstance(configs, dict):
+        raise BadZnode("has no config")
+    for name, value in configs.items():
+        if not isinstance(value, str):
+            raise BadZnode(f"config {name} is not a text")
+    return configs
+
+
+def change_json(kind: str, name: str) -> bytes:
+    """Returns a notification of /config/changes, in version 2."""
+    return encoded({"version": 2, "entity_path": f"{kind}/{name}"})
+
+
+class Entity(NamedTuple):
+    """The subject of a notification of /config/changes."""
+
+    kind: str
+    """topics, brokers, clients or users."""
+    name: str
+
+    @property
+    def path(self) -> str:
+        return f"/config/{self.kind}/{self.name}"
+
+
+def entity_of(data: bytes) -> Entity:
+    """Returns what has changed by a notification: 0.8 wrote a text, 0.9 an object of version 1, later ones version 2.
+    Raises BadZnode."""
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise BadZnode(f"is not JSON: {error}") from None
+    if isinstance(value, str):
+        return _entity("topics", value)
+    if not isinstance(value, dict):
+        raise BadZnode("is neither a topic nor a JSON object")
+    if value.get("version") == 1:
+        return _entity(value.get("entity_type"), value.get("entity_name"))
+    kind, _, name = str(value.get("entity_path", "")).partition("/")
+    return _entity(kind, name)
+
+
+def _entity(kind: object, name: object) -> Entity:
+    if not isinstance(kind, str) or not isinstance(name, str) or not is_component(kind) or not is_component(name):
+        raise BadZnode("names no entity")
+    return Entity(kind, name)
+
+
+def reassignment_of(data: bytes) -> dict[tuple[str, int], list[int]]:
+    """Returns the replicas that /admin/reassign_partitions asks for. Raises BadZnode."""
+    return {
+        (topic, partition): broker_ids(entry.get("replicas"))
+        for topic, partition, entry in _named_partitions(parsed(data))
+    }
+
+
+def reassignment_json(reassignment: Mapping[tuple[str, int], Sequence[int]]) -> bytes:
+    partitions = [
+        {"topic": topic, "partition": partition, "replicas": list(replicas)}
+        for (topic, partition), replicas in reassignment.items()
+    ]
+    return encoded({"version": 1, "partitions": partitions})
+
+
+def election_of(data: bytes) -> list[tuple[str, int]]:
+    """Returns the partitions that /admin/preferred_replica_election names. Raises BadZnode."""
+    return [(topic, partition) for topic, partition, _ in _named_partitions(parsed(data))]
+
+
+def _named_partitions(value: Mapping[str, object]) -> Iterable[tuple[str, int, dict[str, object]]]:
+    partitions = value.get("partitions")
+    if not isinstance(partitions, list):
+        raise BadZnode("has no list of partitions")
+    for entry in partitions:
+        if not isinstance(entry, dict) or not isinstance(entry.get("topic"), str):
+            raise BadZnode("has a partition without a topic")
+        yield entry["topic"], number(entry.get("partition")), entry
+
+
+def number(value: object) -> int:
+    """Returns an index of a partition, or the id of a broker. Raises BadZnode."""
+    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) <= 10:
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 31:
+        raise BadZnode(f"{value!r:.60} is not a number from 0 on")
+    return value
+
+
+def broker_ids(value: object) -> list[int]:
+    if not isinstance(value, list) or not value:
+        raise BadZnode(f"{value!r:.60} is not a list of brokers")
+    return [number(one) for one in value]
+
+
+def is_component(text: str) -> bool:
+    """Whether a text can be one component of a path: ZooKeeper refuses the others, and `a/b` would be two."""
+    return (
+        bool(text)
+        and text not in (".", "..")
+        and not any(
+            letter == "/"
+            or ord(letter) < 0x20
+            or 0x7F <= ord(letter) < 0xA0
+            or 0xD800 <= ord(letter) < 0xF900
+            or ord(letter) >= 0xFFF0
+            for letter in text
+        )
+    )

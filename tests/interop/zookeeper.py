@@ -1,0 +1,189 @@
+"""Apache ZooKeeper, alone and as an ensemble, and the Kafka of its age: brokers, tools and Scala clients."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+from kazoo.client import KazooClient
+
+from bench.jars import resolve
+from tests.interop.jvm import HERE, java
+from tests.interop.processes import Server, free_port, run
+
+OLDEST, NEWEST = "3.6.4", "3.9.3"
+TICK_MS = 500
+"""A session lasts two ticks at least, and twenty at most."""
+
+READY_TIMEOUT_S = 60
+LOG4J = f"-Dlog4j.configuration=file:{HERE / 'log4j.properties'}"
+SMALL = ("-Xmx128m", LOG4J)
+
+
+@cache
+def zookeeper(version: str) -> Path:
+    """The jars of Apache ZooKeeper's server."""
+    return resolve(f"zookeeper-{version}", HERE / "zookeeper.xml", f"-Dzookeeper.version={version}")
+
+
+@cache
+def old_kafka(version: str) -> Path:
+    """The jars of a Kafka that needs ZooKeeper."""
+    return resolve(f"old-kafka-{version}", HERE / "old-kafka.xml", f"-Dkafka.version={version}")
+
+
+def old_java(version: str, main: str, *arguments: str) -> list[str]:
+    """The command line of a class of an old Kafka, by `java` itself: the scripts of the age pass flags that today's
+    refuse."""
+    return java(f"{old_kafka(version)}/*", main, *arguments, flags=SMALL)
+
+
+def old_tool(version: str, main: str, *arguments: str, stdin: str = "", timeout_s: float = 120) -> str:
+    """Run one of an old Kafka's tools to its end; what it printed, on both channels."""
+    ended = run(old_java(version, main, *arguments), stdin=stdin.encode(), timeout_s=timeout_s)
+    return (ended.stdout + ended.stderr).decode()
+
+
+class ZooKeeper(Server):
+    """One server of Apache ZooKeeper; one of an ensemble where it is told of the others."""
+
+    def __init__(self, data: Path, version: str = OLDEST, number: int = 1, members: Sequence[str] = ()) -> None:
+        super().__init__(f"zookeeper {number}", data.with_name(f"{data.name}.log"))
+        self.data, self.version, self.number = data, version, number
+        self._members = tuple(members)
+        self.port = free_port()
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        self.launch(self._command(), r"^\$ ", READY_TIMEOUT_S)
+        self.until_serving()
+
+    def launch_only(self) -> None:
+        """Start it without waiting: a member of an ensemble serves once there is a majority."""
+        self.launch(self._command(), r"^\$ ", READY_TIMEOUT_S)
+
+    def _command(self) -> list[str]:
+        self.data.mkdir(parents=True, exist_ok=True)
+        (self.data / "myid").write_text(f"{self.number}\n")
+        settings = {
+            "tickTime": TICK_MS,
+            "initLimit": 20,
+            "syncLimit": 10,
+            "dataDir": self.data,
+            "clientPort": self.port,
+            "clientPortAddress": "127.0.0.1",
+            "admin.enableServer": "false",
+            "4lw.commands.whitelist": "srvr",
+            "maxClientCnxns": 0,
+            **{f"server.{number}": address for number, address in enumerate(self._members, 1)},
+        }
+        file = self.data.with_name(f"{self.data.name}.cfg")
+        file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        flags = (*SMALL, "-Dzookeeper.jmx.log4j.disable=true", "-Dzookeeper.log.dir=.")
+        main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+        return java(f"{zookeeper(self.version)}/*", main, str(file), flags=flags)
+
+    def mode(self) -> str:
+        """`standalone`, `leader` or `follower`; empty while it does not serve."""
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
+                connection.sendall(b"srvr")
+                answer = b"".join(iter(lambda: connection.recv(4096), b"")).decode()
+        except OSError:
+            return ""
+        return next((line.split()[1] for line in answer.splitlines() if line.startswith("Mode:")), "")
+
+    def until_serving(self) -> None:
+        deadline = time.monotonic() + READY_TIMEOUT_S
+        while not self.mode():
+            assert self.is_running, f"{self.name} ended\n{self.tail()}"
+            assert time.monotonic() < deadline, f"{self.name} does not serve\n{self.tail()}"
+            time.sleep(0.05)  # a server has no other way to say that it serves
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+
+class Ensemble:
+    """Three servers of Apache ZooKeeper that elect a leader."""
+
+    def __init__(self, data: Path, version: str = NEWEST) -> None:
+        members = [f"127.0.0.1:{free_port()}:{free_port()}" for _ in range(3)]
+        self.servers = [ZooKeeper(data / str(number), version, number, members) for number in (1, 2, 3)]
+
+    @property
+    def address(self) -> str:
+        return ",".join(server.address for server in self.servers)
+
+    def start(self) -> None:
+        for server in self.servers:
+            server.launch_only()
+        for server in self.servers:
+            server.until_serving()
+
+    def leader(self) -> ZooKeeper:
+        return next(server for server in self.servers if server.mode() == "leader")
+
+    def forget(self) -> None:
+        for server in self.servers:
+            server.forget()
+
+
+@contextmanager
+def znodes(address: str) -> Iterator[KazooClient]:
+    """A look of our own at the znodes."""
+    client = KazooClient(address)
+    client.start(timeout=READY_TIMEOUT_S)
+    try:
+        yield client
+    finally:
+        client.stop()
+        client.close()
+
+
+class OldKafka(Server):
+    """A broker of a Kafka that needs ZooKeeper."""
+
+    def __init__(
+        self, data: Path, connect: str, version: str, properties: Mapping[str, str] | None = None, node_id: int = 1
+    ) -> None:
+        super().__init__(f"kafka {version}", data.with_name(f"{data.name}.log"))
+        self.data, self.connect, self.version, self.node_id = data, connect, version, node_id
+        self.properties = dict(properties or {})
+        self.port = free_port()
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        settings = {
+            "broker.id": str(self.node_id),
+            "listeners": f"PLAINTEXT://{self.bootstrap}",
+            "log.dirs": str(self.data),
+            "zookeeper.connect": self.connect,
+            "offsets.topic.num.partitions": "1",
+            "offsets.topic.replication.factor": "1",
+            "delete.topic.enable": "true",
+            "log.cleaner.dedupe.buffer.size": str(2 << 20),
+            **self.properties,
+        }
+        file = self.data.with_name(f"{self.data.name}.properties")
+        file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        flags = (*SMALL, "--add-exports=java.base/sun.nio.ch=ALL-UNNAMED")
+        command = java(f"{old_kafka(self.version)}/*", "kafka.Kafka", str(file), flags=flags)
+        self.launch(command, r"^\$ ", READY_TIMEOUT_S)
+        with znodes(self.connect) as client:
+            deadline = time.monotonic() + READY_TIMEOUT_S
+            while not client.exists(f"/brokers/ids/{self.node_id}"):
+                assert self.is_running, f"{self.name} ended\n{self.tail()}"
+                assert time.monotonic() < deadline, f"{self.name} did not register\n{self.tail()}"
+                time.sleep(0.05)  # its registration is what says that it serves
