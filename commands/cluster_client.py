@@ -12,7 +12,7 @@ from broker.clock import Clock, SystemClock
 from broker.peers import Address, Backoff, Peer, Peers
 from broker.peers.waiting import pause
 from commands.connecting import Destination
-from commands.errors import UNREACHABLE, CommandError, raise_if, refusal
+from commands.errors import BrokerUnreachable, CommandError, raise_if, refusal
 from protocol.errors import RETRIABLE, ErrorCode, KafkaError, error_code
 from protocol.messages.metadata import (
     MetadataRequest,
@@ -111,9 +111,7 @@ class ClusterClient:
             return answer
         self._first = None
         where = "; ".join(reasons)
-        raise CommandError(
-            f"no broker answers ({where}); --bootstrap or ODRADEK_BOOTSTRAP says where one is", UNREACHABLE
-        )
+        raise BrokerUnreachable(f"no broker answers ({where}); --bootstrap or ODRADEK_BOOTSTRAP says where one is")
 
     async def node(
         self,
@@ -137,7 +135,12 @@ class ClusterClient:
             )
         except PeerUnavailable as error:
             advice = "that is the address it advertises (advertised.listeners)"
-            raise CommandError(f"broker {node} at {error.peer}: {error.message}; {advice}", UNREACHABLE) from None
+            raise BrokerUnreachable(f"broker {node} at {error.peer}: {error.message}; {advice}") from None
+
+    async def tell(self, node: int, request: object, *, max_version: int = ANY_VERSION) -> None:
+        """Sends one broker a request that is never answered, a Produce with acks=0."""
+        await self.nodes()
+        await self._nodes.node(node).tell(request, timeout_ms=self.timeout_ms, max_version=max_version)
 
     async def every(self, request: object, response: type[R], *, max_version: int = ANY_VERSION) -> dict[int, R]:
         """Asks all brokers at once; their answers by id."""
@@ -163,9 +166,11 @@ class ClusterClient:
         code: Callable[[R], int] = lambda answer: int(getattr(answer, "error_code", 0)),
         max_version: int = ANY_VERSION,
         timeout_ms: int | None = None,
+        retriable: frozenset[ErrorCode] | None = None,
     ) -> R:
         """Asks the coordinator of a group or a transactional id; looks for it again while `code`, which takes an error
-        out of the answer, says that it moved or loads. Returns the last answer when the time is over."""
+        out of the answer, says that it moved or loads, or is one that is `retriable`. Returns the last answer when the
+        time is over."""
 
         async def ask() -> tuple[int, R]:
             node = await self.coordinator(kind, key)
@@ -174,7 +179,7 @@ class ClusterClient:
                 self._coordinators.pop((kind, key), None)
             return error, answer
 
-        return await self.until_settled(ask, COORDINATOR_MOVED)
+        return await self.until_settled(ask, retriable or COORDINATOR_MOVED)
 
     async def coordinator(self, kind: CoordinatorKind, key: str) -> int:
         """Returns the id of the broker that coordinates a group or a transactional id."""

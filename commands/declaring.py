@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
@@ -52,6 +53,10 @@ Options: TypeAlias = Callable[[argparse.ArgumentParser], None]
 RAW: Final = argparse.RawDescriptionHelpFormatter
 
 
+STARTS_LIKE_A_NUMBER: Final = re.compile(r"-\d")
+"""Positions and times such as -100 and -15m are values of options, not options."""
+
+
 class IntermixedParser(argparse.ArgumentParser):
     """A parser that takes options before, between and behind the other words, as people type them."""
 
@@ -60,7 +65,9 @@ class IntermixedParser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]  # the overloads of its base are about the namespace's class
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        if self._is_intermixing:
+        self._negative_number_matcher = STARTS_LIKE_A_NUMBER
+        has_words = any(action.nargs == argparse.PARSER for action in self._get_positional_actions())
+        if has_words or self._is_intermixing:
             return super().parse_known_args(args, namespace)
         self._is_intermixing = True
         try:
@@ -83,9 +90,7 @@ class Actions:
     def __init__(self, name: str, purpose: str) -> None:
         self.name = name
         self.declared: list[Declared] = []
-        self.parser = argparse.ArgumentParser(
-            prog=f"odradek {name}", description=_sentence(purpose), formatter_class=RAW
-        )
+        self.parser = IntermixedParser(prog=f"odradek {name}", description=_sentence(purpose), formatter_class=RAW)
         self._words: argparse._SubParsersAction[argparse.ArgumentParser] | None = None
 
     def add(

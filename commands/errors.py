@@ -42,6 +42,13 @@ class CommandError(Exception):
         self.status = status
 
 
+class BrokerUnreachable(CommandError):
+    """A broker cannot be connected to, or was lost before it answered."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, UNREACHABLE)
+
+
 def misuse(message: str) -> CommandError:
     """Returns the error of arguments that make no sense."""
     return CommandError(message, MISUSED)

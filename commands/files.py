@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import BinaryIO, Final
 
 from commands.errors import misuse
@@ -47,17 +47,3 @@ def profiles_path(environ: Mapping[str, str]) -> str:
 
 def exists(path: str) -> bool:
     return os.path.exists(path)
-
-
-def lines(file: BinaryIO, separator: bytes) -> Iterator[bytes]:
-    """Yields what stands between separators, as it comes; nothing follows the last one."""
-    if separator == b"\n":
-        for line in file:
-            yield line.removesuffix(b"\n")
-        return
-    rest = b""
-    while piece := file.read(1 << 16):
-        *whole, rest = (rest + piece).split(separator)
-        yield from whole
-    if rest:
-        yield rest

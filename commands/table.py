@@ -14,6 +14,9 @@ class ClusterCommand(NamedTuple):
 
 CLUSTER_COMMANDS: Final[dict[str, ClusterCommand]] = {
     "topic": ClusterCommand("commands.topic", "list, create, describe, alter, grow, trim and delete topics"),
+    "produce": ClusterCommand("commands.produce", "send records to a topic"),
+    "consume": ClusterCommand("commands.consume", "read records of topics, by partition or as a member of a group"),
+    "group": ClusterCommand("commands.group", "list, describe, reset and delete groups of every type"),
     "config": ClusterCommand("commands.config", "show and change the configs of topics, brokers and groups"),
 }
 

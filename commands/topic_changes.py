@@ -28,7 +28,7 @@ from protocol.messages.delete_records import (
     DeleteRecordsTopic,
 )
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
-from protocol.messages.metadata import MetadataResponseTopic
+from protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
 from protocol.types import NO_UUID
 
 
@@ -54,6 +54,8 @@ async def create_topics(
     ]
     request = CreateTopicsRequest(topics=topics, timeout_ms=cluster.timeout_ms, validate_only=dry_run)
     answer = await cluster.controller(request, CreateTopicsResponse)
+    if not dry_run:
+        await led(cluster, [topic.name for topic in answer.topics if not topic.error_code])
     rows: list[Row] = []
     for topic in answer.topics:
         row: dict[str, object] = {"topic": topic.name}
@@ -65,6 +67,23 @@ async def create_topics(
             row |= {"partitions": topic.num_partitions, "replicas": topic.replication_factor}
             rows.append({**row, "result": "would be created" if dry_run else "created"})
     return rows
+
+
+async def led(cluster: ClusterClient, names: Sequence[str]) -> None:
+    """Returns once the broker that is asked knows leaders of these topics' partitions: brokers learn of a new topic a
+    moment after the controller has answered."""
+
+    async def ask() -> tuple[int, MetadataResponse]:
+        answer = await cluster.metadata(names)
+        codes = (code for topic in answer.topics for code in (topic.error_code, *_partition_errors(topic)))
+        return next((code for code in codes if code), 0), answer
+
+    if names:
+        await cluster.until_settled(ask)
+
+
+def _partition_errors(topic: MetadataResponseTopic) -> list[int]:
+    return [partition.error_code for partition in topic.partitions]
 
 
 async def grow_topic(cluster: ClusterClient, name: str, count: int, *, dry_run: bool) -> Row:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
+import subprocess
+import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from confluent_kafka import Consumer
 
 from commands.main import main
 from commands.table import find
@@ -37,13 +43,38 @@ Run = Callable[..., Outcome]
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Broker]]:
     folder = tmp_path_factory.mktemp("commands")
-    both: list[Broker] = [Odradek(folder / "odradek"), ApacheKafka(folder / "apache")]
+    both: list[Broker] = [
+        Odradek(folder / "odradek", {"group.initial.rebalance.delay.ms": "0"}),
+        ApacheKafka(folder / "apache"),
+    ]
     for broker in both:
         broker.start()
     yield both
     for broker in both:
         broker.stop()
         broker.forget()
+
+
+Feed = Callable[[bytes], None]
+
+
+@pytest.fixture
+def feed(monkeypatch: pytest.MonkeyPatch) -> Feed:
+    """Gives commands something to read from standard input, each of them all of it."""
+
+    class Fed:
+        content = b""
+
+        @property
+        def buffer(self) -> io.BytesIO:
+            return io.BytesIO(self.content)
+
+        def isatty(self) -> bool:
+            return False
+
+    fed = Fed()
+    monkeypatch.setattr("sys.stdin", fed)
+    return lambda content: setattr(fed, "content", content)
 
 
 def call(capsys: pytest.CaptureFixture[str], bootstrap: str, words: tuple[str, ...]) -> Outcome:
@@ -122,6 +153,118 @@ def test_one_config_is_printed_bare(brokers: list[Broker], capsys: pytest.Captur
         call(capsys, broker.bootstrap, ("topic", "create", topic, "-c", "retention.ms=77"))
         assert call(capsys, broker.bootstrap, ("config", "get", "topic", topic, "retention.ms")).out == "77\n"
         assert call(capsys, broker.bootstrap, ("config", "get", "topic", topic, "no.such")).status == 2
+
+
+def test_records_are_sent_and_read(run: Run, feed: Feed, topic: str) -> None:
+    run("topic", "create", topic, "-p", "3")
+    feed(b"k1:one\nk2:two\nk3:three\n")
+    run("produce", topic, "-K", ":", "-H", "a=b", "-z", "zstd", "--timestamp", "1767225600000")
+    rows = run("consume", topic, "--exit-at-end").rows
+    assert {row["key"]: (row["payload"], row["headers"]) for row in rows} == {
+        "k1": ("one", ["a", "b"]),
+        "k2": ("two", ["a", "b"]),
+        "k3": ("three", ["a", "b"]),
+    }
+    feed(b'{"key":"k4","payload_base64":"/w==","partition":2}\n')
+    run("produce", topic, "--json", "--acks", "1", "--timestamp", "1767225600001")
+    assert [row["payload_base64"] for row in run("consume", topic, "-p", "2", "--from", "-1", "-e").rows] == ["/w=="]
+    run("produce", topic, "-k", "k1", "--tombstone", "--timestamp", "1767225600002")
+    assert len(run("consume", topic, "--from", "@1767225600001", "--until", "end").rows) == 2
+    assert len(run("consume", topic, "-n", "2").rows) == 2
+    run("consume", topic, "-p", "9", status=2)
+    run("produce", f"{topic}-none", "-k", "k", "--tombstone", status=1)
+
+
+def test_a_transaction_is_seen_whole_or_not_at_all(run: Run, feed: Feed, topic: str) -> None:
+    run("topic", "create", topic, "-p", "1")
+    feed(b"one\ntwo\n")
+    run("produce", topic, "--transactional-id", topic, "--timestamp", "1767225600000")
+    feed(b'{"payload":"three"}\n{"payload":"four","partition":7}\n')
+    run("produce", topic, "--json", "--transactional-id", topic, "--timestamp", "1767225600000", "-D", "\\n", status=1)
+    feed(b"five\n")
+    run("produce", topic, "-z", "lz4", "--timestamp", "1767225600000")
+    committed = [row["payload"] for row in run("consume", topic, "-e").rows]
+    assert committed == ["one", "two", "five"]
+    assert [row["payload"] for row in run("consume", topic, "-e", "--isolation", "read_uncommitted").rows] == committed
+
+
+def test_a_group_goes_on_where_it_was(run: Run, feed: Feed, topic: str) -> None:
+    run("topic", "create", topic, "-p", "2")
+    feed(b"a:1\nb:2\nc:3\n")
+    run("produce", topic, "-K", ":", "--timestamp", "1767225600000")
+    assert len(run("consume", topic, "-g", topic, "-n", "2").rows) == 2
+    assert len(run("consume", topic, "-g", topic, "-e").rows) == 1
+    assert run("consume", topic, "-g", topic, "-e").rows == []
+
+
+def test_a_group_is_listed_described_reset_and_deleted(run: Run, feed: Feed, topic: str, tmp_path: Path) -> None:
+    run("topic", "create", topic, "-p", "2")
+    feed(b"a:1\nb:2\nc:3\n")
+    run("produce", topic, "-K", ":", "--timestamp", "1767225600000")
+    run("consume", topic, "-g", topic, "-e")
+    (listing,) = [row for row in run("group", "list", "--type", "classic").rows if row["group"] == topic]
+    assert (listing["state"], listing["protocol"]) == ("Empty", "consumer")
+    (described,) = run("group", "describe", topic).rows
+    assert (described["members"], described["lag"]) == (0, 0)
+    saved = tmp_path / "offsets.json"
+    saved.write_text(json.dumps(described))
+    assert {row["result"] for row in run("group", "reset", topic, "--to", "start").rows} == {"would be set"}
+    assert run("group", "describe", topic).rows[0]["lag"] == 0
+    run("group", "reset", topic, "--to", "start", "--yes")
+    assert run("group", "describe", topic).rows[0]["lag"] == 3
+    run("group", "reset", topic, "--to-file", str(saved), "--yes")
+    assert run("group", "describe", topic).rows[0]["lag"] == 0
+    run("group", "reset", topic, "--shift", "-1", "--yes")
+    run("group", "reset", f"{topic}-2", "--to-group", topic, "--yes")
+    assert run("group", "describe", f"{topic}-2").rows[0]["lag"] == 1
+    run("group", "reset", topic, "--to", "@1767225600001", "--topic", f"{topic}:0", "--yes")
+    run("group", "reset", topic, "--to", "end", "--topic", f"{topic}:9", status=2)
+    assert run("group", "members", topic).rows == []
+    run("group", "forget", f"{topic}-2", topic, "--yes")
+    run("group", "delete", topic, "--yes")
+    run("group", "delete", topic, "--yes", status=1)
+    run("group", "describe", topic, status=1)
+
+
+def test_members_of_two_clients_share_partitions(brokers: list[Broker], topic: str) -> None:
+    for broker in brokers:
+        seen: list[str] = []
+        consumer = Consumer(
+            {
+                "bootstrap.servers": broker.bootstrap,
+                "group.id": topic,
+                "auto.offset.reset": "earliest",
+                "allow.auto.create.topics": True,
+            }
+        )
+        environment = {**os.environ, "ODRADEK_BOOTSTRAP": broker.bootstrap}
+        program = [Odradek.program]
+        subprocess.run([*program, "topic", "create", topic, "-p", "2"], env=environment, check=True)
+        consumer.subscribe([topic])
+        ours = subprocess.Popen(
+            [*program, "consume", topic, "-g", topic, "-n", "1"], env=environment, stdout=subprocess.PIPE, text=True
+        )
+        try:
+            deadline = time.monotonic() + 60
+            while len(consumer.assignment()) != 1:
+                consumer.poll(0.1)
+                members = subprocess.run(
+                    [*program, "group", "members", topic], env=environment, capture_output=True, text=True
+                )
+                assert time.monotonic() < deadline, members
+            for partition in "01":
+                send = [*program, "produce", topic, "-p", partition]
+                subprocess.run(send, input=partition.encode(), env=environment, check=True, stdout=subprocess.DEVNULL)
+            while not seen:
+                message = consumer.poll(1.0)
+                value = None if message is None or message.error() else message.value()
+                seen += [value.decode()] if value else []
+                assert time.monotonic() < deadline
+            line, _ = ours.communicate(timeout=60)
+            assert {json.loads(line)["payload"], *seen} == {"0", "1"}
+        finally:
+            ours.kill()
+            consumer.close()
 
 
 def test_nothing_is_destroyed_unless_asked_twice(run: Run, topic: str) -> None:

@@ -1,0 +1,177 @@
+"""`odradek consume`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import AsyncIterator, Callable
+from typing import Final, NamedTuple
+
+from commands.declaring import Actions, Session
+from commands.errors import misuse
+from commands.fetching import FetchedRecords, PartitionReader
+from commands.positions import EXPECTED, READ_COMMITTED, READ_UNCOMMITTED, Position, bounds, parse_position, resolve
+from commands.printing import as_json
+from commands.record_output import FORMAT_HELP, PrintedRecord, as_row, compile_format
+from protocol.types import TopicPartition
+
+ISOLATION: Final = {"read_committed": READ_COMMITTED, "read_uncommitted": READ_UNCOMMITTED}
+PLAIN_FORMAT: Final = "%s\\n"
+"""On a terminal, without a format: values alone."""
+
+
+def declare(actions: Actions) -> None:
+    actions.only(
+        "read records of topics, by partition or as a member of a group",
+        consume,
+        options=_options,
+        examples=(
+            "odradek consume orders --exit-at-end",
+            "odradek consume orders payments -n 10 -f '%t/%p@%o %D %k{hex} = %v\\n'",
+            "odradek consume orders --from -2 --exit-at-end -o json",
+            "odradek consume orders --from @-1h --until end -p 0 -p 1",
+            "odradek consume orders --isolation read_committed --exit-at-end | head -1",
+            "odradek consume orders -g billing --exit-at-end",
+        ),
+        more=f"A position is {EXPECTED}.\n\n{FORMAT_HELP}\n\nA terminal gets values, everything else lines of JSON.",
+    )
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("topics", nargs="+", metavar="TOPIC")
+    parser.add_argument("-g", "--group", help="as a member of this group, which shares partitions and keeps offsets")
+    parser.add_argument("-p", "--partition", type=int, action="append", metavar="N", help="repeatable; default: all")
+    parser.add_argument("--from", dest="start", metavar="POSITION", help="default: start; in a group: its offsets")
+    parser.add_argument("--until", metavar="POSITION", help="stop before it; one behind the end is waited for")
+    parser.add_argument("-n", "--count", type=int, metavar="N", help="stop after so many records")
+    parser.add_argument("-e", "--exit-at-end", action="store_true", help="stop where the partitions end now")
+    parser.add_argument("--isolation", choices=ISOLATION, default="read_committed")
+    add_record_layout(parser)
+
+
+def add_record_layout(parser: argparse.ArgumentParser) -> None:
+    """Adds how records are printed."""
+    parser.add_argument("-f", "--format", metavar="FORMAT", help="see above")
+    parser.add_argument("-J", "--json", action="store_true", help="the same as -o json: lines with kcat's names")
+
+
+class ReadLimits(NamedTuple):
+    """Where to stop: before these offsets, of which a partition may have none, and after so many records."""
+
+    ends: dict[TopicPartition, int]
+    limit: int | None
+
+
+def record_writer(session: Session) -> Callable[[PrintedRecord], None]:
+    """Returns what prints a record."""
+    options = session.options
+    if options.format is not None and options.json:
+        raise misuse("--format and --json: a record is printed in one of these")
+    if options.json or (options.format is None and session.output.is_json):
+        return lambda printed: session.output.line(as_json(as_row(printed)))
+    render = compile_format(options.format if options.format is not None else PLAIN_FORMAT)
+
+    def write(printed: PrintedRecord) -> None:
+        sys.stdout.flush()
+        content = render(printed)
+        buffer = getattr(sys.stdout, "buffer", None)
+        if buffer is None:
+            sys.stdout.write(content.decode(errors="replace"))
+        else:
+            buffer.write(content)
+
+    return write
+
+
+async def consume(session: Session) -> None:
+    options = session.options
+    start = _position(session, options.start, "--from")
+    until = _position(session, options.until, "--until")
+    if until is not None and options.exit_at_end:
+        raise misuse("--until and --exit-at-end: one says where to stop")
+    write = record_writer(session)
+    if options.group is not None:
+        if options.partition or start is not None or until is not None:
+            raise misuse("--group has its own offsets and partitions: leave out -p, --from and --until")
+        from commands.group_consumer import consume_as_member
+
+        await consume_as_member(session, write)
+        return
+    places = await _places(session)
+    isolation = ISOLATION[options.isolation]
+    reader = PartitionReader(session.cluster, isolation=isolation)
+    reader.positions |= await resolve(session.cluster, dict.fromkeys(places, start or parse_position("start", 0)))
+    limits = ReadLimits(await _ends(session, places, until, isolation), options.count)
+    try:
+        await _read(session, reader, limits, write)
+    finally:
+        await reader.close()
+
+
+def _position(session: Session, text: str | None, option: str) -> Position | None:
+    if text is None:
+        return None
+    try:
+        return parse_position(text, session.cluster.clock.now_ms())
+    except ValueError as error:
+        raise misuse(f"{option}: {error}") from None
+
+
+async def _places(session: Session) -> list[TopicPartition]:
+    places: list[TopicPartition] = []
+    chosen = set(session.options.partition or ())
+    for topic in await session.cluster.topics(session.options.topics):
+        indexes = {partition.partition_index for partition in topic.partitions}
+        if missing := sorted(chosen - indexes):
+            raise misuse(f"--partition {missing[0]}: {topic.name} has partitions 0 to {len(indexes) - 1}")
+        places += [TopicPartition(topic.name or "", index) for index in sorted(chosen or indexes)]
+    return places
+
+
+async def _ends(
+    session: Session, places: list[TopicPartition], until: Position | None, isolation: int
+) -> dict[TopicPartition, int]:
+    """Returns where to stop, by partition."""
+    if session.options.exit_at_end:
+        return (await bounds(session.cluster, places, isolation)).ends
+    if until is None:
+        return {}
+    if until.kind.value == "offset":
+        return dict.fromkeys(places, until.number)  # also one that is not there yet
+    return await resolve(session.cluster, dict.fromkeys(places, until), isolation)
+
+
+async def _read(
+    session: Session, reader: PartitionReader, limits: ReadLimits, write: Callable[[PrintedRecord], None]
+) -> None:
+    left = limits.limit
+    _drop_finished(reader, limits)
+    while reader.positions and left != 0:
+        async for printed in printed_records(session, reader, reader.poll(), limits):
+            write(printed)
+            left = None if left is None else left - 1
+            if left == 0:
+                break
+        sys.stdout.flush()
+        _drop_finished(reader, limits)
+
+
+async def printed_records(
+    session: Session, reader: PartitionReader, answers: AsyncIterator[FetchedRecords], limits: ReadLimits
+) -> AsyncIterator[PrintedRecord]:
+    """Yields the records of answers, up to where each partition is to stop."""
+    async for place, records, _ in answers:
+        end = limits.ends.get(place)
+        for record, kind in records:
+            if end is None or record.offset < end:
+                yield PrintedRecord(place, record, kind)
+    while reader.resets:
+        place = reader.resets.pop()
+        session.output.note(f"odradek: {place}: the records at its offset are gone; going on at its start")
+
+
+def _drop_finished(reader: PartitionReader, limits: ReadLimits) -> None:
+    """Stops partitions that have come to where they are to stop."""
+    for place, end in limits.ends.items():
+        if reader.positions.get(place, -1) >= end:
+            del reader.positions[place]

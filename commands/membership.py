@@ -1,0 +1,175 @@
+"""A member of a classic group: joins, syncs, and says that it lives (KIP-62, KIP-394)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple, TypeVar
+
+from broker.peers.waiting import pause
+from commands.cluster_client import COORDINATOR_MOVED, ClusterClient, CoordinatorKind
+from commands.errors import raise_if
+from commands.range_assignor import assign_by_range
+from protocol import consumer_protocol
+from protocol.consumer_protocol import PROTOCOL_TYPE, ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from protocol.errors import ErrorCode, error_code
+from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from protocol.types import TopicPartition
+
+R = TypeVar("R")
+
+STRATEGY: Final = "range"
+"""Every client has it among its defaults."""
+
+SESSION_TIMEOUT_MS: Final = 45_000
+REBALANCE_TIMEOUT_MS: Final = 60_000
+HEARTBEAT_INTERVAL_MS: Final = 3000
+"""Defaults of Kafka's consumers, but for the rebalance: a command has printed what it has in less."""
+
+SUBSCRIPTION_VERSION: Final = 0
+UNKNOWN_GENERATION: Final = -1
+
+REJOIN: Final = frozenset(
+    {
+        ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.MEMBER_ID_REQUIRED,
+    }
+)
+"""Errors after which a member joins again."""
+
+
+class GroupIdentity(NamedTuple):
+    """Whom the coordinator takes a commit from; without one it is nobody's, which an empty group takes."""
+
+    member_id: str = ""
+    generation: int = UNKNOWN_GENERATION
+
+
+class Membership:
+    """One member."""
+
+    def __init__(self, cluster: ClusterClient, group: str, topics: Sequence[str]) -> None:
+        self.identity = GroupIdentity()
+        self.must_rejoin = True
+        self._cluster = cluster
+        self._group = group
+        self._topics = list(topics)
+
+    @property
+    def is_member(self) -> bool:
+        return self.identity.generation != UNKNOWN_GENERATION
+
+    async def join(self) -> list[TopicPartition]:
+        """Takes part in rebalances until one gives this member its partitions. Raises CommandError."""
+        while True:
+            joined = await self._join()
+            assignment = None if joined is None else await self._sync(joined)
+            if assignment is not None:
+                self.must_rejoin = False
+                return [
+                    TopicPartition(entry.topic, index)
+                    for entry in assignment.assigned_partitions
+                    for index in entry.partitions
+                ]
+
+    async def keep_alive(self) -> None:
+        """Sends heartbeats until cancelled. Raises CommandError."""
+        while True:
+            await pause(self._cluster.clock, HEARTBEAT_INTERVAL_MS)
+            if self.must_rejoin:
+                continue
+            member_id, generation = self.identity
+            request = HeartbeatRequest(group_id=self._group, generation_id=generation, member_id=member_id)
+            answer = await self._ask(request, HeartbeatResponse)
+            if self.identity == (member_id, generation):
+                self._is_over("a heartbeat", answer.error_code)
+
+    async def leave(self) -> None:
+        """Leaves the group, so that the others need not wait for the end of its session."""
+        member_id, _ = self.identity
+        if not member_id:
+            return
+        self.identity = GroupIdentity()
+        request = LeaveGroupRequest(
+            group_id=self._group, member_id=member_id, members=[MemberIdentity(member_id=member_id)]
+        )
+        await self._ask(request, LeaveGroupResponse)
+
+    async def _join(self) -> JoinGroupResponse | None:
+        subscription = ConsumerProtocolSubscription(topics=self._topics)
+        metadata = consumer_protocol.write(subscription, SUBSCRIPTION_VERSION)
+        request = JoinGroupRequest(
+            group_id=self._group,
+            session_timeout_ms=SESSION_TIMEOUT_MS,
+            rebalance_timeout_ms=REBALANCE_TIMEOUT_MS,
+            member_id=self.identity.member_id,
+            protocol_type=PROTOCOL_TYPE,
+            protocols=[JoinGroupRequestProtocol(name=STRATEGY, metadata=metadata)],
+        )
+        wait_ms = REBALANCE_TIMEOUT_MS + self._cluster.timeout_ms
+        answer = await self._ask(request, JoinGroupResponse, timeout_ms=wait_ms)
+        if answer.member_id:
+            self.identity = GroupIdentity(answer.member_id, answer.generation_id)
+        return None if self._is_over("the join", answer.error_code) else answer
+
+    async def _sync(self, joined: JoinGroupResponse) -> ConsumerProtocolAssignment | None:
+        member_id, generation = self.identity
+        leads = joined.leader == member_id and not joined.skip_assignment
+        request = SyncGroupRequest(
+            group_id=self._group,
+            generation_id=generation,
+            member_id=member_id,
+            protocol_type=PROTOCOL_TYPE,
+            protocol_name=joined.protocol_name,
+            assignments=await self._assignments(joined) if leads else [],
+        )
+        answer = await self._ask(request, SyncGroupResponse, timeout_ms=REBALANCE_TIMEOUT_MS + self._cluster.timeout_ms)
+        if self._is_over("the sync", answer.error_code):
+            return None
+        if not answer.assignment:
+            return ConsumerProtocolAssignment(assigned_partitions=[])
+        return consumer_protocol.read(ConsumerProtocolAssignment, answer.assignment)
+
+    async def _assignments(self, joined: JoinGroupResponse) -> list[SyncGroupRequestAssignment]:
+        """Returns what each member reads, as the group's leader says."""
+        subscriptions = {
+            member.member_id: (
+                member.group_instance_id,
+                consumer_protocol.read(ConsumerProtocolSubscription, member.metadata).topics,
+            )
+            for member in joined.members
+        }
+        names = sorted({topic for _, topics in subscriptions.values() for topic in topics})
+        metadata = await self._cluster.metadata(names)
+        counts = {topic.name or "": len(topic.partitions) for topic in metadata.topics if not topic.error_code}
+        return [
+            SyncGroupRequestAssignment(member_id=member, assignment=_encoded(partitions))
+            for member, partitions in assign_by_range(subscriptions, counts).items()
+        ]
+
+    def _is_over(self, what: str, code: int) -> bool:
+        """True when the member has to join again. Raises CommandError for what joining does not help."""
+        error = error_code(code)
+        if error not in REJOIN:
+            raise_if(f"{what} in group {self._group}", code)
+            return False
+        self.must_rejoin = True
+        if error is ErrorCode.UNKNOWN_MEMBER_ID:
+            self.identity = GroupIdentity()
+        return True
+
+    async def _ask(self, request: object, response: type[R], timeout_ms: int | None = None) -> R:
+        return await self._cluster.coordinated(
+            CoordinatorKind.GROUP, self._group, request, response, timeout_ms=timeout_ms, retriable=COORDINATOR_MOVED
+        )
+
+
+def _encoded(partitions: dict[str, list[int]]) -> bytes:
+    entries = [
+        consumer_protocol.TopicPartition(topic=topic, partitions=indexes) for topic, indexes in partitions.items()
+    ]
+    return consumer_protocol.write(ConsumerProtocolAssignment(assigned_partitions=entries), SUBSCRIPTION_VERSION)

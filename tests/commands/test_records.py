@@ -1,0 +1,132 @@
+"""Records as they are typed and printed, and where they go."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+
+from commands.errors import CommandError
+from commands.partitioning import murmur2
+from commands.producer import BATCH_BYTES, batches
+from commands.range_assignor import assign_by_range
+from commands.record_input import InputRecord, LineLayout, chunks, from_json
+from commands.record_output import PrintedRecord, as_row, compile_format
+from protocol.records.batch import TimestampType
+from protocol.records.record import Record
+from protocol.types import TopicPartition
+
+PLACE = TopicPartition("orders", 3)
+
+
+def printed(record: Record) -> PrintedRecord:
+    return PrintedRecord(PLACE, record, TimestampType.CREATE_TIME)
+
+
+# org.apache.kafka.common.utils.UtilsTest, testMurmur2
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"21", -973932308),
+        (b"foobar", -790332482),
+        (b"a-little-bit-long-string", -985981536),
+        (b"a-little-bit-longer-string", -1486304829),
+        (b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58897971),
+        (b"abc", 479470107),
+    ],
+)
+def test_a_key_has_the_hash_that_java_gives_it(data: bytes, code: int) -> None:
+    assert murmur2(data) == code & 0xFFFFFFFF
+
+
+def test_records_come_in_pieces_wherever_the_pieces_end() -> None:
+    text = b"one\ntwo\n\nthree"
+    assert [part for chunk in chunks(io.BytesIO(text), b"\n") for part in chunk] == [b"one", b"two", b"", b"three"]
+    assert [part for chunk in chunks(io.BytesIO(b"a--b--"), b"--") for part in chunk] == [b"a", b"b"]
+
+
+def test_a_line_has_a_key_where_a_separator_says_so() -> None:
+    assert LineLayout(b":").record(b"k:v:w") == InputRecord(b"k", b"v:w")
+    assert LineLayout(None, b"k").record(b"k:v") == InputRecord(b"k", b"k:v")
+    assert LineLayout(b":", empty_is_null=True).record(b"k:") == InputRecord(b"k", None)
+    with pytest.raises(CommandError, match="has no key"):
+        LineLayout(b":").record(b"kv")
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        Record(7, 1_767_225_600_000, b"k", b"v", (("a", b"1"), ("b", None))),
+        Record(0, 0, None, None),
+        Record(1, 5, b"\xff\x00", b"\xfe"),
+        Record(2, 5, b"", "ü\n".encode()),
+    ],
+)
+def test_what_consume_prints_produce_reads(record: Record) -> None:
+    row = as_row(printed(record))
+    read = from_json(json.dumps(row).encode())
+    assert (read.key, read.value, read.timestamp) == (record.key, record.value, record.timestamp)
+    assert read.headers == record.headers
+    assert read.partition == PLACE.partition
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b"{", "no JSON"),
+        (b"[1]", "no JSON object"),
+        (b'{"partition": "x"}', "partition 'x'"),
+        (b'{"partition": -1}', "partition -1"),
+        (b'{"headers": ["a"]}', "headers"),
+        (b'{"headers": [1, 2]}', "the name 1"),
+        (b'{"key_base64": "?"}', "no base64"),
+    ],
+)
+def test_json_that_is_no_record_is_refused_with_the_reason(line: bytes, reason: str) -> None:
+    with pytest.raises(CommandError, match=reason):
+        from_json(line)
+
+
+def test_a_payload_that_is_json_itself_is_sent_as_json() -> None:
+    assert from_json(b'{"payload": {"a": [1]}}').value == b'{"a": [1]}'
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("%t/%p@%o %k=%v\\n", b"orders/3@9 k=\xff\n"),
+        ("%k{hex} %v{base64} %S %K", b"6b /w== 1 1"),
+        ("%T %D", b"1767225600000 2026-01-01T00:00:00.000Z"),
+        ("%h|%%|\\t|\\q", b"a=1,b=|%|\t|\\q"),
+        ('%k{json} %s{hex}', b'"k" ff'),
+    ],
+)  # fmt: skip
+def test_a_format_prints_a_record(text: str, expected: bytes) -> None:
+    record = Record(9, 1_767_225_600_000, b"k", b"\xff", (("a", b"1"), ("b", None)))
+    assert compile_format(text)(printed(record)) == expected
+
+
+@pytest.mark.parametrize("text", ["%x", "%k{rot13}"])
+def test_a_directive_that_there_is_not_is_refused(text: str) -> None:
+    with pytest.raises(CommandError, match="--format %"):
+        compile_format(text)
+
+
+def test_batches_hold_about_as_much_as_a_broker_takes() -> None:
+    large = InputRecord(None, bytes(BATCH_BYTES * 2))
+    small = InputRecord(None, bytes(BATCH_BYTES // 2 - 100))
+    assert [len(batch) for batch in batches([small, small, small, large, small])] == [2, 1, 1, 1]
+
+
+def test_neighbouring_partitions_go_to_members_in_their_order() -> None:
+    subscriptions: dict[str, tuple[str | None, list[str]]] = {
+        "b": (None, ["t", "u"]),
+        "a": (None, ["t"]),
+        "z": ("static", ["t", "gone"]),
+    }
+    assert assign_by_range(subscriptions, {"t": 5, "u": 1}) == {
+        "z": {"t": [0, 1]},
+        "a": {"t": [2, 3]},
+        "b": {"t": [4], "u": [0]},
+    }
