@@ -89,13 +89,16 @@ class ClientConnection:
             self._client_id, self._raw_client_id = str(raw, "utf-8", AS_JAVA), raw
         return self._client_id
 
+    def throttle(self, delay_ms: int) -> None:
+        """Answers nothing more for so long. One that stands for a client of another broker leaves that to it."""
+
 
 class Context:
     """The context of one request, made before its body is parsed; in `Call`, and in every short cut."""
 
     __slots__ = (
         "client_id", "connection", "correlation_id", "counted_as", "key", "parked_ns", "size_bytes", "started_ns",
-        "version",
+        "throttle_ms", "version",
     )  # fmt: skip
 
     def __init__(
@@ -116,6 +119,8 @@ class Context:
         """The time at which its bytes were received, by the monotonic clock; requests of one read share it."""
         self.parked_ns = 0
         """The time at which its handler began to wait; 0 where it did not."""
+        self.throttle_ms = 0
+        """For how long its client is throttled, which is beyond a quota."""
 
     @property
     def principal(self) -> Principal:

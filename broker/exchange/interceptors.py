@@ -30,6 +30,10 @@ class Interceptors:
         """Adds an interceptor, which sees every answer from now on."""
         self._interceptors = (*self._interceptors, interceptor)
 
+    def remove(self, interceptor: Interceptor) -> None:
+        """Removes an interceptor, which sees no answer from now on."""
+        self._interceptors = tuple(other for other in self._interceptors if other != interceptor)
+
     def finish(self, context: Context, answer: AnswerBuffers) -> AnswerBuffers:
         """Returns the answer to send, as the interceptors have it."""
         self.times.answered(context)

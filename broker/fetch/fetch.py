@@ -59,6 +59,10 @@ class Fetch:
         self.is_full = is_full
         """True for a full fetch, which reads the partitions that its request names, and answers for each; an
         incremental one reads its session's, and answers for those with changes (KIP-227)."""
+        if fetches.quotas is not None and request.replica is None:
+            largest = fetches.quotas.largest_fetch(context)
+            if largest is not None:
+                request.max_bytes = min(request.max_bytes, int(largest))
         if fetches.authorizer is not None:
             deny_unreadable(request, context, fetches.authorizer, fetches.replicas, self.partitions)
 
@@ -90,6 +94,9 @@ class Fetch:
 
     def answer(self, gathered: Gathered) -> list[Buffer] | FetchResponse:
         """Returns the answer with what was gathered. The session counts it as reported from here on."""
+        quotas = self.fetches.quotas
+        if quotas is not None and self.request.replica is None and quotas.fetched(self.context, gathered.size_bytes):
+            return self.without_records(gathered)
         if gathered.size_bytes:
             self._count_bytes(gathered)
         answers = missing_last(gathered.partitions) if gathered.has_missing else gathered.partitions
@@ -100,6 +107,18 @@ class Fetch:
         answer = self.encode(gathered, self.session.session_id, changes(self.session, answers, self.is_full))
         gathered.release()
         return answer
+
+    def without_records(self, gathered: Gathered) -> list[Buffer] | FetchResponse:
+        """Returns the answer to a client that is throttled. A session goes on, and counts nothing as reported; one that
+        the request was to open is not opened."""
+        gathered.release()
+        session = self.session
+        if session is None:
+            return self.encode(gathered, NO_SESSION, [])
+        if self.is_full:
+            self.fetches.sessions.close(session.session_id)
+            return self.encode(gathered, NO_SESSION, [])
+        return self.encode(gathered, session.session_id, [])
 
     def _count_bytes(self, gathered: Gathered) -> None:
         is_replication = self.request.replica is not None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.clock import Clock
 from broker.config.live import LiveConfig
 from broker.config.replication import RACK_AWARE
@@ -14,12 +16,15 @@ from broker.replica.replicas import Replicas
 from broker.replica.throttle import leader_throttle
 from coordinator.cluster.image import Image
 
+if TYPE_CHECKING:
+    from broker.exchange.client_quotas import ClientQuotas
+
 
 class Fetches:
     """The parts of a broker that its fetches use: replicas, sessions, timeouts, disk threads, options."""
 
     __slots__ = (
-        "authorizer", "clock", "disk_work", "image", "live_config", "replicas", "selects_by_rack", "sessions",
+        "authorizer", "clock", "disk_work", "image", "live_config", "quotas", "replicas", "selects_by_rack", "sessions",
         "throttle", "timeouts",
     )  # fmt: skip
 
@@ -35,6 +40,8 @@ class Fetches:
     ) -> None:
         self.authorizer: Authorizer | None = None
         """Says what clients may read; None where everybody may read everything."""
+        self.quotas: ClientQuotas | None = None
+        """Limits what clients fetch; None where nobody is limited."""
         self.live_config = live_config
         self.replicas = replicas
         self.image = image

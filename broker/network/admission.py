@@ -72,6 +72,8 @@ class Admission:
         self._turned_away: set[Entrant] = set()
         """Those that wait to be closed: an address that makes too many is slowed down by it."""
         self._timer: Timer | None = None
+        self.limit_of_address: Callable[[str], float | None] | None = None
+        """The quota of an address, in connections a second; None where no address has one."""
 
     def admit(self, connection: Entrant) -> bool:
         """Counts a new connection in, lets it wait, or says False: it must be closed."""
@@ -79,7 +81,7 @@ class Admission:
         limit = limits.connection_limits.get(connection.ip, limits.max_connections_per_ip)
         if self._per_ip[connection.ip] >= limit:
             return self._refuse(connection, f"max.connections.per.ip {limit} is reached")
-        rate, delay_ms = limits.odradek_connection_creation_rate_per_ip, 0
+        rate, delay_ms = self._rate_of(connection.ip), 0
         if rate < MAX_INT:
             delay_ms = self._rates.delay_ms(connection.ip, self._clock.monotonic_ms(), rate)
         is_full = len(self.waiting) + len(self._turned_away) >= WAITING_CONNECTIONS
@@ -99,6 +101,12 @@ class Admission:
             self._count += 1
         self._per_ip[connection.ip] += 1
         return True
+
+    def _rate_of(self, ip: str) -> int:
+        """Returns how many connections an address may make in a second."""
+        rate = self._limits().odradek_connection_creation_rate_per_ip
+        quota = None if self.limit_of_address is None else self.limit_of_address(ip)
+        return rate if quota is None else min(rate, int(quota))
 
     def release(self, connection: Entrant) -> None:
         """Counts a closed connection out and lets the next waiting one in."""
@@ -171,4 +179,4 @@ class Admission:
 
 
 def _too_often(rate: int) -> str:
-    return f"odradek.connection.creation.rate.per.ip {rate} is reached"
+    return f"{rate} connections a second are all that its address may make"

@@ -22,7 +22,7 @@ from broker.network.listener import Listener
 from broker.network.request_memory import COUNTED_BYTES, Share, cost_bytes
 from broker.network.stalls import MIN_PROGRESS_BYTES, Stall, looked_at, reason
 from broker.network.unread import counted_bytes
-from broker.network.waits import ANSWER, ENDED, NO_ANSWERS, NO_READING, PEER, PLACE, ROOM, TURN
+from broker.network.waits import ANSWER, ENDED, NO_ANSWERS, NO_READING, PEER, PLACE, ROOM, THROTTLED, TURN
 from protocol.connection import FrameReader
 from protocol.types import Buffer
 
@@ -146,10 +146,18 @@ class ServerConnection(ClientConnection):
         transport that has just been made cannot be told to."""
         self._waits |= PLACE
 
-    def go_on(self) -> None:
-        """It has its place."""
-        self._waits &= ~PLACE
+    def go_on(self, waited_for: int = PLACE) -> None:
+        """It has its place, or what else it waited for."""
+        self._waits &= ~waited_for
         self._go_on()
+
+    def throttle(self, delay_ms: int) -> None:
+        """Reads and answers nothing more for so long; what is answered already goes out."""
+        if self._waits & (ENDED | THROTTLED):
+            return
+        self._waits |= THROTTLED
+        self._read_or_not()
+        self.listener.clock.call_after(delay_ms, lambda: self.go_on(THROTTLED))
 
     def pause_writing(self) -> None:
         self._waits |= PEER

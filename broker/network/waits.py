@@ -17,8 +17,10 @@ ROOM: Final = 16
 because memory is short."""
 ENDED: Final = 32
 """It closes, or is closed."""
-NO_ANSWERS: Final = ANSWER | PEER | PLACE | ENDED
+THROTTLED: Final = 64
+"""Its client is beyond a quota."""
+NO_ANSWERS: Final = ANSWER | PEER | PLACE | ENDED | THROTTLED
 """While it waits for any of these it answers nothing."""
-NO_READING: Final = TURN | PLACE | ROOM
+NO_READING: Final = TURN | PLACE | ROOM | THROTTLED
 """While it waits for any of these its socket is not read from. A client that waits for its answer, as most do, is: so
 the broker learns when it goes."""

@@ -52,6 +52,7 @@ class Listening:
         self._clock = clock
         self._max_connections = max_connections
         self._servers: list[asyncio.Server] = []
+        self._limit_of_address: Callable[[str], float | None] | None = None
 
     async def open(self, bound: Sequence[Bound], dispatcher: Dispatcher) -> None:
         """Accepts connections, whose requests the dispatcher answers. What these listeners admit, and hold in memory,
@@ -59,6 +60,7 @@ class Listening:
         host = dispatcher.host
         config, lines = host.config, ConnectionLines(host.faults)
         admission = Admission(lambda: host.config, self._clock, lines, self._max_connections)
+        admission.limit_of_address = self._limit_of_address
         memory = RequestMemory(config.request_memory_bytes, config.request_memory_bytes_per_ip)
         unread = UnreadAnswers(config.odradek_unread_answers_max_bytes, lines)
         for sock, address in bound:
@@ -77,6 +79,12 @@ class Listening:
             )
             self.listeners.append(listener)
             self._servers.append(await _serve(sock, listener))
+
+    def limit_addresses(self, limit_of_address: Callable[[str], float | None] | None) -> None:
+        """Sets how many connections an address may make in a second; None where any may make any number."""
+        self._limit_of_address = limit_of_address
+        for listener in self.listeners:
+            listener.admission.limit_of_address = limit_of_address
 
     def _door(
         self, address: ListenerAddress, dispatcher: Dispatcher, lines: ConnectionLines

@@ -23,6 +23,7 @@ from broker.metadata.opening import Metadata, MetadataSettings, open_metadata
 from broker.network import descriptors
 from broker.network.listener import Listener
 from broker.process.housekeeping import Housekeeping
+from broker.process.limiting import Limiting
 from broker.process.listening import Bound, Listening, bind_all
 from broker.process.metadata_settings import endpoints, metadata_settings
 from broker.replica.assignments import Assignments
@@ -117,6 +118,7 @@ class Server:
         self.housekeeping = Housekeeping(self.broker, self._workers, self.listeners, failures)
         self.housekeeping.start()
         SlowRequests(self.broker).follow()
+        Limiting(self.broker, self._listening)
         await self._listening.open(bound, Dispatcher(self.broker, FAST))
         if self._zookeeper is not None:
             self._zookeeper.begin(self.broker)

@@ -1,0 +1,66 @@
+"""The quota that holds for a client, and the rate that is held against it."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator.cluster.security.client_quotas import Entity
+from coordinator.cluster.security.quota_limits import QuotaLimits, Scope, address_limits
+from coordinator.cluster.security.quota_rate import QuotaRate
+
+KEY = "producer_byte_rate"
+LEVELS: list[tuple[Entity, Scope]] = [
+    ((("client-id", "c"), ("user", "u")), Scope("u", "c")),
+    ((("client-id", None), ("user", "u")), Scope("u", "c")),
+    ((("user", "u"),), Scope("u", "")),
+    ((("client-id", "c"), ("user", None)), Scope("u", "c")),
+    ((("client-id", None), ("user", None)), Scope("u", "c")),
+    ((("user", None),), Scope("u", "")),
+    ((("client-id", "c"),), Scope("", "c")),
+    ((("client-id", None),), Scope("", "c")),
+]
+"""The eight levels, the most specific first, and who shares the quota of a user `u` with a client id `c`."""
+
+
+@pytest.mark.parametrize("level", range(len(LEVELS)))
+def test_the_most_specific_quota_holds(level: int) -> None:
+    quotas = {entity: {KEY: float(number)} for number, (entity, _) in enumerate(LEVELS) if number >= level}
+    limit = QuotaLimits(quotas, KEY).find("u", "c")
+    assert limit == (float(level), LEVELS[level][1])
+
+
+def test_who_has_no_quota_has_no_limit() -> None:
+    limits = QuotaLimits({(("user", "other"),): {KEY: 1.0}, (("user", "u"),): {"request_percentage": 1.0}}, KEY)
+    assert limits.find("u", "c") is None
+    assert len(limits) == 1
+
+
+def test_addresses_have_quotas_of_their_own() -> None:
+    quotas: dict[Entity, dict[str, float]] = {
+        (("ip", "10.0.0.1"),): {"connection_creation_rate": 5.0},
+        (("ip", None),): {"connection_creation_rate": 9.0},
+    }
+    assert address_limits(quotas, "connection_creation_rate") == {"10.0.0.1": 5.0, None: 9.0}
+    assert QuotaLimits(quotas, "connection_creation_rate").find("u", "c") is None
+
+
+def test_a_rate_at_its_limit_is_not_throttled() -> None:
+    rate = QuotaRate(11, 1000)
+    for second in range(20):
+        rate.record(100, second * 1000)
+        assert rate.throttle_ms(110, second * 1000) == 0
+
+
+def test_who_is_beyond_waits_until_the_rate_is_back() -> None:
+    rate = QuotaRate(11, 1000)
+    rate.record(3000, 0)
+    assert rate.throttle_ms(100, 0) == 20_000
+    rate.take_back(3000)
+    assert rate.throttle_ms(100, 0) == 0
+
+
+def test_what_was_long_ago_counts_no_more() -> None:
+    rate = QuotaRate(3, 1000)
+    rate.record(1000, 0)
+    assert not rate.is_idle(2999)
+    assert rate.is_idle(3000)
