@@ -112,9 +112,18 @@ bench-smoke: $(BENCH_SETUP) ## show that the benchmark works: tiny loads, no tim
 bench-plots: $(BENCH_SETUP) ## draw the plots of the results in RESULTS anew
 	$(BIN)/python -m bench.plots $(RESULTS)
 
+.PHONY: bench-page
+bench-page: $(BENCH_SETUP) ## draw the plots of RESULTS, and write its tables into docs/benchmarks.md
+	$(BIN)/python -m bench.plots $(RESULTS)
+	$(BIN)/python -m bench.page $(RESULTS)
+
+.PHONY: saturation
+saturation: $(BENCH_SETUP) ## show what one broker does with a core, and several with a machine: into RESULTS/saturation.json
+	$(BIN)/python -m bench.saturation $(RESULTS)
+
 .PHONY: profile
-profile: $(BENCH_SETUP) ## a flame graph of the broker under LOAD, as bench/results/local/profile-LOAD.svg
-	$(BIN)/python -m bench.profile $(or $(LOAD),produce)
+profile: $(BENCH_SETUP) ## flame graphs of the broker under LOAD: RESULTS/profile-LOAD.svg, and of native frames
+	$(BIN)/python -m bench.profile $(or $(LOAD),produce) $(RESULTS)
 
 PIPELINE_SETUP := $(VENV)/.setup-pipeline
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -34,7 +35,7 @@ def words(text: str) -> list[str]:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench", description="The same load on Odradek and on its peers.")
     parser.add_argument(
-        "--loads", type=words, default=[], help=f"of: rows, curves, {', '.join((*LOADS, *LONG))} (rows, curves)"
+        "--loads", type=words, default=[], help=f"of: rows, goals, curves, {', '.join((*LOADS, *LONG))} (rows, curves)"
     )
     parser.add_argument("--peers", type=words, default=[], help=f"of: {', '.join(PEERS)} ({' '.join(USUAL)})")
     parser.add_argument("--rounds", type=int, default=3, help="rounds that count (3)")
@@ -48,8 +49,10 @@ def measured(loads: Sequence[Load], peers: Sequence[str], rounds: int, *, warm_u
     console = Console(stderr=True)
     for load in loads:
         with tempfile.TemporaryDirectory(prefix="odradek-bench-") as work, console.status("") as status:
-            one = InterleavedRounds(load, [PEERS[name] for name in peers], Path(work), status.update)
-            yield result_of(load, one.run(rounds, warm_up=warm_up))
+            chosen = [PEERS[name] for name in ([load.only] if load.only else peers)]
+            began = time.monotonic()
+            rows = InterleavedRounds(load, chosen, Path(work), status.update).run(rounds, warm_up=warm_up)
+            yield result_of(load, rows, time.monotonic() - began)
 
 
 def unmeasured(results: Sequence[LoadResult]) -> Iterator[str]:
@@ -78,6 +81,7 @@ def main() -> int:
         results.append(result)
         save(folder, result)
         report.show(console, result)
+        console.print(f"  {result.load} took {result.took_s:.0f} s\n", style="dim", highlight=False)
     if not options.smoke:
         report.show_goals(console, results)
     faults = list(unmeasured(results))

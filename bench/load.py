@@ -8,6 +8,7 @@ from enum import Enum, IntEnum
 from pathlib import Path
 from typing import NamedTuple
 
+from bench import warmth
 from bench.figures import ToolResult
 
 
@@ -121,6 +122,10 @@ class Load(NamedTuple):
     """Bytes in one request of the floor: a batch for producers, a fetch for consumers."""
     method: Method = Method.TOOL
     rounds_at_least: int = 0
+    warm_up_at_most: int = warmth.MOST_ROUNDS
+    """Rounds of warming up, where each takes long."""
+    only: str = ""
+    """The one peer that is measured, where it is held against itself; all, if empty."""
     figures: tuple[str, ...] = ("cpu_s_per_gb", "cpu_s_per_million", "mb_per_s", "rss_peak_mb", "private_mb")
 
     @property

@@ -191,13 +191,15 @@ LONG: Mapping[str, Load] = {
     for load in (
         PRODUCE._replace(
             name="long-run",
-            title="produce 100 GB of 1 KB at 100 MB/s, retention at 2 GB",
+            title="produce 100 GB of 1 KB at 180 MB/s, retention at 2 GB",
             records=5_000_000,
-            rate=100_000,
+            rate=180_000,
             one_topic=True,
             topic=("retention.bytes=2147483648", "segment.bytes=268435456", "file.delete.delay.ms=1000"),
             flow=None,
             rounds_at_least=20,
+            warm_up_at_most=2,  # of 5 GB each
+            only="odradek",
             figures=("cpu_s_per_gb", "kernel_percent", "mb_per_s", "p99_ms", "rss_peak_mb", "private_mb"),
         ),
         PIPELINE_LOAD._replace(
@@ -208,6 +210,23 @@ LONG: Mapping[str, Load] = {
         ),
     )
 }
+
+
+GOALS: Sequence[str] = (
+    "start-up",
+    "produce",
+    "produce-idempotent",
+    "produce-lz4",
+    "produce-unbatched",
+    "consume",
+    "consume-lz4",
+    "consume-share",
+    "consume-share-4",
+    "consume-share-16",
+    "latency",
+    "long-run",
+)
+"""The loads of the goals' table (bench/page.py), in its order."""
 
 
 class Curve(NamedTuple):
@@ -283,7 +302,8 @@ CURVES: Mapping[str, Curve] = {
 
 
 def pick(words: Sequence[str]) -> list[Load]:
-    """Returns the loads that words name: a load, a curve, `rows` (LOADS), `curves`, or nothing at all for these two.
+    """Returns the loads that words name: a load, a curve, `rows` (LOADS), `curves`, or nothing at all for these
+    two; `goals` (GOALS).
 
     Raises KeyError with the word that names none.
     """
@@ -292,6 +312,7 @@ def pick(words: Sequence[str]) -> list[Load]:
         **{name: list(one.points.values()) for name, one in CURVES.items()},
         **{load.name: [load] for one in CURVES.values() for load in one.points.values()},
         "rows": list(LOADS.values()),
+        "goals": [{**LOADS, **LONG}[name] for name in GOALS],
         "curves": [load for one in CURVES.values() for load in one.points.values()],
     }
     return [load for word in words or ("rows", "curves") for load in families[word]]

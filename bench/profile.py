@@ -80,7 +80,7 @@ def profile(name: str, folder: Path) -> list[Path]:
 
 if __name__ == "__main__":
     allow_many_files()
-    for file in profile(sys.argv[1], RESULTS):
+    for file in profile(sys.argv[1], Path(sys.argv[2]) if len(sys.argv) > 2 else RESULTS):
         print(file)
     if shutil.which("perf") is None:
         print("perf is not installed (Debian: linux-perf): no native frames", file=sys.stderr)

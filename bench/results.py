@@ -19,6 +19,10 @@ RESULTS = Path(__file__).parent / "results" / "local"
 """The default folder of results: numbers of one machine and one moment, not committed."""
 
 
+NO_LOAD = "saturation.json"
+"""The one result that is of no load (bench/saturation.py)."""
+
+
 class PeerResult(NamedTuple):
     """The result of one peer under one load: its rounds, or the reason why there are none."""
 
@@ -59,6 +63,8 @@ class LoadResult(NamedTuple):
     when: str
     machine: str
     peers: Mapping[str, PeerResult]
+    took_s: float = 0.0
+    """The time of all its rounds, warming up included."""
 
 
 def machine() -> str:
@@ -68,7 +74,7 @@ def machine() -> str:
     return f"{processor}, {os.cpu_count()} cores, Linux {platform.release()}, Python {platform.python_version()}"
 
 
-def result_of(load: Load, peers: Mapping[str, PeerResult]) -> LoadResult:
+def result_of(load: Load, peers: Mapping[str, PeerResult], took_s: float) -> LoadResult:
     return LoadResult(
         load=load.name,
         title=load.title,
@@ -79,6 +85,7 @@ def result_of(load: Load, peers: Mapping[str, PeerResult]) -> LoadResult:
         when=datetime.now(UTC).isoformat(timespec="seconds"),
         machine=machine(),
         peers=peers,
+        took_s=round(took_s, 1),
     )
 
 
@@ -109,4 +116,5 @@ def save(folder: Path, result: LoadResult) -> None:
 
 def saved(folder: Path) -> Iterator[LoadResult]:
     for file in sorted(folder.glob("*.json")):
-        yield from_json(file.read_text())
+        if file.name != NO_LOAD:
+            yield from_json(file.read_text())

@@ -44,7 +44,7 @@ class InterleavedRounds:
 
     def _warm_up(self) -> None:
         """Warms the peers up: a warm one rests while the others go on, and no round is measured before all are warm."""
-        for number in range(1, warmth.MOST_ROUNDS + 1):
+        for number in range(1, self._load.warm_up_at_most + 1):
             cold = [name for name, row in self._rows.items() if row.reason is None and self._needs_more(row)]
             for name in cold:
                 self._try(name, f"warm-up {number}", partial(self._warm, name, -number))

@@ -96,11 +96,13 @@ class PeerProcess(ABC):
         assert process.stdout is not None
         with self.log.open("w") as log:
             for line in process.stdout:
-                if not self._ready.is_set() and self.ready_line.search(line):
+                is_ready = not self._ready.is_set() and self.ready_line.search(line)
+                if is_ready:
                     self.ready_ns = time.monotonic_ns()
-                    self._ready.set()
                 log.write(line)
                 log.flush()
+                if is_ready:
+                    self._ready.set()
         self._ready.set()
 
     def wait_until_ready(self, timeout_s: float = READY_TIMEOUT_S) -> None:

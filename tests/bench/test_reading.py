@@ -67,5 +67,5 @@ def test_results_come_back_from_their_file_as_they_were() -> None:
         "odradek": PeerResult("Odradek", [{"mb_per_s": 1.0}], warm_up=warm_up),
         "floor": PeerResult("floor", [], "has no protocol"),
     }
-    result = result_of(LOADS["produce"], peers)
+    result = result_of(LOADS["produce"], peers, 12.3)
     assert from_json(to_json(result)) == result

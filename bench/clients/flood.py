@@ -1,0 +1,176 @@
+"""Clients that cost next to nothing, so that one core of them keeps a broker's core busy.
+
+    python -m bench.clients.flood HOST:PORT TOPIC produce|consume SECONDS
+
+One connection to each partition's leader: a producer sends the same batch of 64 KB again and again, several ahead of
+their answers, and a consumer asks for a megabyte after the other, and begins anew at the end. Values are not looked
+at. Requests are those of today's clients: Produce 9, Fetch 12. Prints JSON: bytes of batches, seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, NamedTuple
+
+import crc32c
+
+from bench import wire
+
+PRODUCE, FETCH = 0, 1
+VALUE_BYTES: Final = 1_000
+RECORDS: Final = 64
+IN_FLIGHT: Final = 5
+FETCH_BYTES: Final = 1 << 20
+WAIT_MS: Final = 500
+SIZE_BYTES: Final = 4
+PRODUCE_ERROR_AT: Final = 4 + 1 + 1
+"""Of an answer to Produce 9 of one partition: correlation id, tags and the count of topics; then a name."""
+
+
+class Leader(NamedTuple):
+    """A partition and the address of who leads it."""
+
+    partition: int
+    address: str
+
+
+class FloodRefused(Exception):
+    """The broker answered with an error code."""
+
+
+def varint(value: int) -> bytes:
+    """A signed one, as records have them."""
+    return uvarint((value << 1) ^ (value >> 63))
+
+
+def uvarint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes((*out, value))
+
+
+def compact(data: bytes) -> bytes:
+    return uvarint(len(data) + 1) + data
+
+
+def record(number: int) -> bytes:
+    value = bytes([65 + number % 26]) * VALUE_BYTES
+    body = b"\0" + varint(0) + varint(number) + varint(-1) + varint(VALUE_BYTES) + value + varint(0)
+    return varint(len(body)) + body
+
+
+def batch(now_ms: int) -> bytes:
+    """RECORDS records in a batch of magic 2."""
+    records = b"".join(map(record, range(RECORDS)))
+    checked = struct.pack(">hiqqqhii", 0, RECORDS - 1, now_ms, now_ms, -1, -1, -1, RECORDS) + records
+    rest = struct.pack(">ibI", -1, 2, crc32c.crc32c(checked)) + checked
+    return struct.pack(">qi", 0, len(rest)) + rest
+
+
+def flexible(api_key: int, version: int, body: bytes) -> bytes:
+    """A frame with request header v2: that of v1 with tags."""
+    return wire.request(api_key, version, b"\0" + body)
+
+
+def produce_request(topic: str, partition: int, records: bytes) -> bytes:
+    written = struct.pack(">i", partition) + compact(records) + b"\0"
+    topics = uvarint(2) + compact(topic.encode()) + uvarint(2) + written + b"\0"
+    return flexible(PRODUCE, 9, b"\0" + struct.pack(">hi", 1, 30_000) + topics + b"\0")
+
+
+def fetch_request(topic: str, partition: int, offset: int) -> bytes:
+    limits = struct.pack(">iiiibii", -1, WAIT_MS, 1, FETCH_BYTES, 0, 0, -1)
+    read = struct.pack(">iiqiqi", partition, -1, offset, -1, -1, FETCH_BYTES) + b"\0"
+    topics = uvarint(2) + compact(topic.encode()) + uvarint(2) + read + b"\0"
+    return flexible(FETCH, 12, limits + topics + uvarint(1) + compact(b"") + b"\0")
+
+
+def leaders(bootstrap: str, topic: str) -> Iterator[Leader]:
+    """Yields the partitions of a topic, by Metadata 1."""
+    with wire.connect(bootstrap) as connection:
+        name = topic.encode()
+        body = wire.ask(connection, wire.request(wire.METADATA, 1, struct.pack(f">ih{len(name)}s", 1, len(name), name)))
+    (count,), at = struct.unpack_from(">i", body), 4
+    brokers: dict[int, str] = {}
+    for _ in range(count):
+        node, size = struct.unpack_from(">ih", body, at)
+        host = body[at + 6 : at + 6 + size].decode()
+        port, rack = struct.unpack_from(">ih", body, at + 6 + size)
+        brokers[node] = f"{host}:{port}"
+        at += 12 + size + max(rack, 0)
+    at += 4 + 4 + 2 + 2 + len(name) + 1  # controller, one topic: its error, name, whether it is internal
+    (count,), at = struct.unpack_from(">i", body, at), at + 4
+    for _ in range(count):
+        error, partition, leader, replicas = struct.unpack_from(">hiii", body, at)
+        if error:
+            raise FloodRefused(f"partition {partition} has error code {error}")
+        at += 14 + 4 * replicas
+        at += 4 + 4 * struct.unpack_from(">i", body, at)[0]
+        yield Leader(partition, brokers[leader])
+
+
+def answer(connection: socket.socket, buffer: bytearray) -> int:
+    """Reads an answer into the buffer; returns its size."""
+    (size,) = struct.unpack(">i", wire.receive(connection, SIZE_BYTES))
+    if connection.recv_into(buffer, size, socket.MSG_WAITALL) != size:
+        raise ConnectionError("the broker closed")
+    return int(size)
+
+
+def produce(connection: socket.socket, topic: str, partition: int, until: float) -> int:
+    """Returns the bytes of batches that were acknowledged."""
+    records = batch(int(time.time() * 1000))
+    request, buffer, sent, taken = produce_request(topic, partition, records), bytearray(4096), 0, 0
+    error_at = PRODUCE_ERROR_AT + len(compact(topic.encode())) + 1 + 4
+    while taken < sent or time.monotonic() < until:
+        while sent < taken + IN_FLIGHT and time.monotonic() < until:
+            connection.sendall(request)
+            sent += 1
+        if taken < sent:
+            answer(connection, buffer)
+            (error,) = struct.unpack_from(">h", buffer, error_at)
+            if error:
+                raise FloodRefused(f"Produce was answered with error code {error}")
+            taken += 1
+    return taken * len(records)
+
+
+def consume(connection: socket.socket, topic: str, partition: int, until: float) -> int:
+    """Returns the bytes of whole batches that came."""
+    size, buffer, offset, taken = len(batch(0)), bytearray(2 * FETCH_BYTES), 0, 0
+    while time.monotonic() < until:
+        connection.sendall(fetch_request(topic, partition, offset))
+        batches = answer(connection, buffer) // size
+        offset = offset + batches * RECORDS if batches else 0
+        taken += batches * size
+    return taken
+
+
+FLOWS: dict[str, Callable[[socket.socket, str, int, float], int]] = {"produce": produce, "consume": consume}
+
+
+def main(bootstrap: str, topic: str, flow: str, seconds: str) -> None:
+    began = time.monotonic()
+
+    def run(leader: Leader) -> int:
+        with wire.connect(leader.address) as connection:
+            connection.settimeout(None)  # with one, MSG_WAITALL would not wait
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return FLOWS[flow](connection, topic, leader.partition, began + float(seconds))
+
+    partitions = list(leaders(bootstrap, topic))
+    with ThreadPoolExecutor(len(partitions)) as pool:
+        size_bytes = sum(pool.map(run, partitions))
+    print(json.dumps({"size_bytes": size_bytes, "seconds": time.monotonic() - began}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

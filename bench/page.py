@@ -1,0 +1,172 @@
+"""The measured parts of docs/benchmarks.md, written from result files: `python -m bench.page [RESULTS]`.
+
+Each part stands between two comments, `measured: NAME` and `end`; what is outside of them is written by hand.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from bench import saturation
+from bench.figures import FIGURES, GB
+from bench.goals import GoalVerdict, verdicts
+from bench.jars import ROOT
+from bench.loads import GOALS
+from bench.peers import PEERS
+from bench.report import figure
+from bench.results import RESULTS, LoadResult, PeerResult, saved
+from bench.saturation import Saturation
+
+PAGE: Final = ROOT / "docs" / "benchmarks.md"
+PART: Final = "<!-- measured: {name} -->\n"
+END: Final = "<!-- end -->\n"
+
+CORES: Final = 16
+NETWORK_BYTES_PER_S: Final = 10e9 / 8
+CONSUMERS: Final = 2
+"""How often each record is read, in the calculation for a larger machine."""
+
+SENDFILE: Final = (
+    "most of it is the kernel's: the copy into the socket, the pages of the mapped file. `sendfile` spares both, "
+    "and spends as much on waking the reader for each 64 KB on loopback: tried with librdkafka, in pure Python beside "
+    "other work, it cost 0.70 CPU-s/GB against 0.48, while the client read a third faster"
+)
+TRIED: Final[Mapping[tuple[str, str], str]] = {
+    ("produce", "floor"): "what is above the floor is the protocol, and the check of every record",
+    ("produce", "kafka"): "the table above has where the time goes; half of it is the kernel's",
+    (
+        "produce-unbatched",
+        "kafka",
+    ): "four tenths of it are the kernel's, for a request at a time; a bare uvloop server that "
+    "answers sixty constant bytes takes more than half as much",
+    ("consume", "kafka"): SENDFILE,
+    ("consume-lz4", "kafka"): SENDFILE,
+}
+"""Reasons and attempts where a goal is missed, by load and by who it is held against."""
+
+
+def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [headings, ["---"] * len(headings), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def goal_rows(result: LoadResult) -> Iterator[list[str]]:
+    """Yields a row for each goal that the load shows."""
+    for verdict in verdicts(result.load, result.figures, result.peers):
+        key = verdict.goal.figure
+        yield [
+            result.title,
+            f"{FIGURES[key].title}, {FIGURES[key].unit}",
+            of_other(result.peers, verdict),
+            of_peer(result.peers["odradek"], key),
+            f"{verdict.ratio:.2f}",
+            f"{'≤' if FIGURES[key].less_is_better else '≥'} {verdict.goal.limit:g}",
+            "reached" if verdict.reached else "**missed**",
+        ]
+
+
+def of_peer(row: PeerResult, key: str) -> str:
+    summary = row.summary()
+    return figure(key, summary[key].median) if key in summary else "–"
+
+
+def of_other(peers: Mapping[str, PeerResult], verdict: GoalVerdict) -> str:
+    """Returns who the goal is against, and what that showed: cold, and warm."""
+    goal = verdict.goal
+    if goal.other not in peers:
+        return goal.other
+    row, cold = peers[goal.other], peers[goal.other].cold()
+    first = f"{figure(goal.figure, cold[goal.figure].median)} → " if goal.figure in cold else ""
+    return f"{PEERS[goal.other].title}: {first}{of_peer(row, goal.figure)}"
+
+
+def warmed(result: LoadResult) -> str:
+    """Returns how many rounds warmed each peer."""
+    rows = [(name, row) for name, row in result.peers.items() if row.warm_up]
+    counts = [
+        f"{name} {len(row.warm_up)}{'' if row.is_settled(result.figures) else ' (not settled)'}" for name, row in rows
+    ]
+    return ", ".join(counts) or "–"
+
+
+def goals(folder: Path) -> str:
+    """Returns the goals' table, how each peer was warmed, and what was tried where one is missed."""
+    results = {one.load: one for one in saved(folder)}
+    shown = [results[name] for name in GOALS if name in results]
+    if not shown:
+        return "Nothing is measured.\n"
+    rows = [row for result in shown for row in goal_rows(result)]
+    headings = ("load", "figure", "against: cold → warm", "Odradek", "ratio", "goal", "")
+    rounds = [
+        [one.title, warmed(one), str(max(len(row.samples) for row in one.peers.values())), f"{one.took_s:.0f} s"]
+        for one in shown
+    ]
+    return (
+        f"Measured on {shown[0].machine}, {shown[0].when[:10]}.\n\n{table(headings, rows)}\n"
+        f"{table(('load', 'rounds of warming up', 'rounds that count', 'took'), rounds)}{''.join(missed(shown))}"
+    )
+
+
+def missed(results: Sequence[LoadResult]) -> Iterator[str]:
+    """Yields what was tried for each goal that is missed."""
+    first = "\nWhere a goal is missed:\n\n"
+    for result in results:
+        for verdict in verdicts(result.load, result.figures, result.peers):
+            tried = TRIED.get((result.load, verdict.goal.other))
+            if not verdict.reached and tried is not None and verdict.goal.figure.startswith("cpu_"):
+                yield f"{first}- {result.title}, {verdict.ratio:.2f} of {PEERS[verdict.goal.other].title}: {tried}.\n"
+                first = ""
+
+
+def cores(folder: Path) -> str:
+    """Returns what brokers did with a second of a core, and what that makes of a larger machine."""
+    rows = saturation.saved(folder)
+    if not rows:
+        return "Nothing is measured.\n"
+    measured = [
+        [row.flow, str(row.brokers), f"{row.mb_per_s:,.0f}", f"{row.busy_cores:.2f}", f"{row.gb_per_core_s:.2f}"]
+        for row in rows
+    ]
+    headings = ("flow", "brokers", "MB/s", "cores busy", "GB for a second of a core")
+    return f"{table(headings, measured)}\n{larger(rows)}"
+
+
+def larger(rows: Sequence[Saturation]) -> str:
+    """Returns the calculation for CORES cores and a network of 10 Gbit/s."""
+    alone = {row.flow: row for row in rows if row.brokers == 1}
+    produce, consume = alone["produce"], alone["consume"]
+    for_each_gb = 1 / produce.gb_per_core_s + CONSUMERS / consume.gb_per_core_s
+    network = NETWORK_BYTES_PER_S / GB / max(1, CONSUMERS)
+    needed = network * for_each_gb
+    return (
+        f"A gigabyte that is produced once and consumed {CONSUMERS} times costs 1 ÷ {produce.gb_per_core_s:.2f} + "
+        f"{CONSUMERS} ÷ {consume.gb_per_core_s:.2f} = {for_each_gb:.2f} s of a core. A network of 10 Gbit/s carries "
+        f"{NETWORK_BYTES_PER_S / GB:.2f} GB/s each way, so {network:.2f} GB/s of it can be produced while it is read "
+        f"{CONSUMERS} times; that takes {needed:.1f} cores. {CORES} cores, and so {CORES} brokers, would carry "
+        f"{CORES / for_each_gb:.1f} GB/s: {'the network' if needed < CORES else 'the processors'} would be full first. "
+        f"One broker, which is one core, carries {1 / for_each_gb:.2f} GB/s of it.\n"
+    )
+
+
+PARTS: Final[Mapping[str, Callable[[Path], str]]] = {"goals": goals, "cores": cores}
+
+
+def written(text: str, folder: Path) -> str:
+    """Returns the page with its measured parts as the results have them. Raises ValueError where it lacks one."""
+    for name, part in PARTS.items():
+        begin = PART.format(name=name)
+        before, mark, rest = text.partition(begin)
+        _, end, after = rest.partition(END)
+        if not (mark and end):
+            raise ValueError(f"docs/benchmarks.md has no {begin.strip()} with an end")
+        text = f"{before}{begin}\n{part(folder)}\n{END}{after}"
+    return text
+
+
+if __name__ == "__main__":
+    results = Path(sys.argv[1]) if len(sys.argv) > 1 else RESULTS
+    PAGE.write_text(written(PAGE.read_text(), results))
+    print(PAGE)

@@ -1,0 +1,68 @@
+"""The measured parts of docs/benchmarks.md: written from result files, and nothing else is touched."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bench.goals import verdicts
+from bench.loads import GOALS, LOADS, LONG, pick
+from bench.page import PAGE, TRIED, larger, written
+from bench.results import NO_LOAD, PeerResult, result_of, save, saved
+from bench.saturation import Saturation
+
+TEXT = "before\n<!-- measured: goals -->\nstale\n<!-- end -->\nbetween\n<!-- measured: cores -->\n<!-- end -->\nafter\n"
+
+
+def rounds(*costs: float) -> list[dict[str, float]]:
+    return [{"cpu_s_per_gb": cost, "mb_per_s": 100.0} for cost in costs]
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    peers = {
+        "odradek": PeerResult("Odradek", rounds(0.36, 0.34, 0.35), warm_up=tuple(rounds(0.35, 0.35, 0.35))),
+        "kafka": PeerResult("Apache Kafka", rounds(0.4, 0.41, 0.39), warm_up=tuple(rounds(3.7, 0.4))),
+    }
+    save(tmp_path, result_of(LOADS["consume"], peers, 61.4))
+    rows = [Saturation("produce", 1, 300.0, 0.98, 0.5), Saturation("consume", 1, 2_000.0, 0.99, 2.0)]
+    (tmp_path / NO_LOAD).write_text(json.dumps({"machine": "m", "rows": [row._asdict() for row in rows]}))
+    return tmp_path
+
+
+def test_a_part_is_written_and_the_rest_stays(results: Path) -> None:
+    page = written(TEXT, results)
+    assert page.startswith("before\n")
+    assert "between" in page
+    assert page.endswith("after\n")
+    assert "stale" not in page
+    assert "| consume 1 KB | CPU per GB, s/GB |" in page
+    assert "3.700 → 0.400 | 0.350 | 0.87 | ≤ 0.6 | **missed** |" in page
+    assert "| consume 1 KB | odradek 3, kafka 2 (not settled) | 3 | 61 s |" in page
+    assert "- consume 1 KB, 0.87 of Apache Kafka" in page
+    assert written(page, results) == page
+
+
+def test_the_page_has_all_parts() -> None:
+    assert written(PAGE.read_text(), Path("/nowhere"))
+
+
+def test_a_page_without_its_parts_is_refused(results: Path) -> None:
+    with pytest.raises(ValueError, match="measured: goals"):
+        written("nothing", results)
+
+
+def test_sixteen_cores_are_more_than_ten_gigabits() -> None:
+    text = larger([Saturation("produce", 1, 300.0, 0.98, 0.5), Saturation("consume", 1, 2_000.0, 0.99, 2.0)])
+    assert "1 ÷ 0.50 + 2 ÷ 2.00 = 3.00 s of a core" in text
+    assert "0.62 GB/s of it can be produced while it is read 2 times; that takes 1.9 cores" in text
+    assert "the network would be full first" in text
+
+
+def test_every_load_of_the_goals_has_goals_of_its_own(results: Path) -> None:
+    assert [load.name for load in pick(["goals"])] == list(GOALS)
+    (consume,) = saved(results)
+    assert list(verdicts("consume", consume.figures, consume.peers))
+    assert {load for load, _ in TRIED} <= {*LOADS, *LONG}
