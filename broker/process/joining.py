@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from broker import handlers
@@ -25,6 +26,8 @@ from broker.requests.broker import Broker
 from broker.requests.forwarding import ForwardingApis
 from broker.security.outbound import broker_settings, controller_settings
 from coordinator.cluster.brokers.info import Endpoint
+from coordinator.cluster.configs.rules import ConfigRules
+from coordinator.cluster.image import Image
 from coordinator.quorum.leadership import Location
 from coordinator.quorum.observer import FetchLimits
 from protocol.errors import KafkaError
@@ -47,8 +50,20 @@ async def join_quorum(
     of in-sync replicas. Raises WrongOwner, CorruptCheckpoint, KafkaError, OSError."""
     environment = MetadataEnvironment(disk, clock, worker, os.urandom, random.random, on_failure, on_fault)
     joined = await join(settings, quorum_of(config), endpoints, failed, environment)
-    apis = ForwardingApis(handlers.__name__, handlers.NAMES, joined.controller)
+    rules = ConfigRules(config.node_id, checkers=settings.checkers, lists=settings.list_options)
+    refused_here = partial(refused_configs, joined.metadata.cluster.image, rules, config.node_id)
+    apis = ForwardingApis(handlers.__name__, handlers.NAMES, joined.controller, refused_here)
     return joined.metadata, apis, joined.isr_controller.alter_partition
+
+
+def refused_configs(image: Image, rules: ConfigRules, node_id: int, request: object) -> Mapping[int, object]:
+    """Returns the answers to the resources of a request that this broker refuses, by their place in it."""
+    from coordinator.cluster.configs.alter import refused_by_broker  # few brokers are ever asked
+    from protocol.messages.alter_configs import AlterConfigsRequest
+    from protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+
+    assert isinstance(request, AlterConfigsRequest | IncrementalAlterConfigsRequest), request
+    return refused_by_broker(image, request, rules, node_id)
 
 
 class Replication(NamedTuple):

@@ -1,17 +1,21 @@
 """The table of APIs of a broker whose controllers are elsewhere: it forwards requests to them as they came.
 
-Source: Kafka's KafkaApis.forwardToController.
+Of changes of configs it keeps those that it refuses itself. Source: Kafka's KafkaApis.forwardToController,
+handleAlterConfigsRequest, ConfigAdminManager.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from typing import Final, Protocol, TypeAlias, TypeVar
 
 from broker.exchange.authorisation import NOTHING
 from broker.metadata.forwarding import FORWARDED, Requester
 from broker.requests.api import Api, Apis
 from broker.requests.call import Call
+from protocol.api_key import ApiKey
+from protocol.codec import decode
 
 
 class Forwarder(Protocol):
@@ -22,24 +26,70 @@ class Forwarder(Protocol):
         ...
 
 
+R = TypeVar("R")
+
+OF_CONFIGS: Final = frozenset({ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS})
+
+RefusedHere: TypeAlias = "Callable[[object], Mapping[int, object]]"
+"""Returns the answers to the resources of a request for other configs that this broker refuses, by their place."""
+
+
+class NamedResource(Protocol):
+    """A resource of a request for other configs, of either API."""
+
+    resource_type: int
+    resource_name: str
+
+
+class ConfigsRequest(Protocol):
+    """AlterConfigsRequest or IncrementalAlterConfigsRequest."""
+
+    resources: list[NamedResource]
+
+
 class ForwardingApis(Apis):
     """The same APIs in the same versions, some of them forwarded."""
 
-    def __init__(self, package: str, names: Sequence[str], controllers: Forwarder) -> None:
+    def __init__(self, package: str, names: Sequence[str], controllers: Forwarder, refused_here: RefusedHere) -> None:
         """`names` are those of APIs, and of the modules of `package` that have their rows."""
         super().__init__(package, names)
         self._controllers = controllers
+        self._refused_here = refused_here
 
     def find(self, key: int) -> Api | None:
         """Returns the row of an API; None when it is not served."""
         is_imported = key in self._rows
         api = super().find(key)
         if api is not None and not is_imported and api.key in FORWARDED:
-            api = self._rows[key] = api._replace(handle=self._forward, requires=NOTHING, is_forwarded=True)
+            handle = self._forward_configs if api.key in OF_CONFIGS else self._forward
+            api = self._rows[key] = api._replace(handle=handle, requires=NOTHING, is_forwarded=True)
         return api
 
     async def _forward(self, call: Call[object]) -> bytes:
+        return await self._send(call, call.request)
+
+    async def _send(self, call: Call[R], request: object) -> bytes:
         context = call.context
         principal = context.principal
         requester = Requester(principal.kind, principal.name, context.client_id, context.connection.ip)
-        return await self._controllers.forward(call.request, call.version, requester)
+        return await self._controllers.forward(request, call.version, requester)
+
+    async def _forward_configs(self, call: Call[ConfigsRequest]) -> object:
+        """Returns the controller's answer to the resources that are not refused here, and its own to the others, in the
+        order of the request."""
+        request = call.request
+        own = self._refused_here(request)
+        if not own:
+            return await self._send(call, request)
+        answer = call.api.response(responses=[])
+        others = [one for index, one in enumerate(request.resources) if index not in own]
+        if others:
+            rest = copy(request)
+            rest.resources = others
+            answer, _ = decode(call.api.response, call.version, await self._send(call, rest))
+        answered = {(one.resource_type, one.resource_name): one for one in answer.responses}
+        answer.responses = [
+            own[index] if index in own else answered[one.resource_type, one.resource_name]
+            for index, one in enumerate(request.resources)
+        ]
+        return answer

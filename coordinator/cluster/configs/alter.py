@@ -104,6 +104,28 @@ def alter_configs(
     return Decided(records, legacy.AlterConfigsResponse(responses=responses))
 
 
+def refused_by_broker(
+    image: Image,
+    request: incremental.IncrementalAlterConfigsRequest | legacy.AlterConfigsRequest,
+    rules: ConfigRules,
+    node_id: int,
+) -> dict[int, incremental.AlterConfigsResourceResponse] | dict[int, legacy.AlterConfigsResourceResponse]:
+    """Returns the answers to resources that a broker refuses before it forwards the others, by their place in the
+    request: those that are not well-formed, its loggers, the options of other brokers, and its own where they are not
+    valid, which no controller can tell (ConfigAdminManager.preprocess)."""
+    if isinstance(request, legacy.AlterConfigsRequest):
+        whole, by_place = _Alteration(image, rules, has_loggers=False, broker_id=node_id), request.resources
+        results = whole.problems(
+            [_asked_wholly(one) for one in by_place], lambda at, to: whole.wholly(to, by_place[at].configs)
+        )
+        return dict(zip(results, _answers(legacy.AlterConfigsResourceResponse, results.values()), strict=True))
+    single, changes = _Alteration(image, rules, broker_id=node_id), request.resources
+    results = single.problems(
+        [_asked_incrementally(one) for one in changes], lambda at, to: single.incrementally(to, changes[at].configs)
+    )
+    return dict(zip(results, _answers(incremental.AlterConfigsResourceResponse, results.values()), strict=True))
+
+
 _Answer = TypeVar("_Answer", incremental.AlterConfigsResourceResponse, legacy.AlterConfigsResourceResponse)
 
 
@@ -122,9 +144,13 @@ def _answers(kind: type[_Answer], results: Iterable[Result]) -> list[_Answer]:
 class _Alteration:
     """The changes of one request."""
 
-    def __init__(self, image: Image, rules: ConfigRules, *, has_loggers: bool = True) -> None:
-        """AlterConfigs has no loggers: they are a type of resource that it does not know (KIP-412)."""
+    def __init__(
+        self, image: Image, rules: ConfigRules, *, has_loggers: bool = True, broker_id: int | None = None
+    ) -> None:
+        """AlterConfigs has no loggers: they are a type of resource that it does not know (KIP-412). `broker_id` is of
+        the broker that looks at the request before a controller does."""
         self._image = image
+        self._broker_id = broker_id
         self._has_loggers = has_loggers
         self._rules = rules
         self._records: list[ConfigRecord] = []
@@ -146,6 +172,18 @@ class _Alteration:
             except KafkaError as error:
                 results.append(Result(requested.type_code, requested.name, error))
         return results
+
+    def problems(
+        self, resources: Sequence[RequestedResource], alter: Callable[[int, ConfigResource], list[ConfigRecord]]
+    ) -> dict[int, Result]:
+        """Returns the results of resources with which something is wrong, by their place: of brokers' options all is
+        tried, others have to be well-formed."""
+
+        def try_brokers(index: int, resource: ConfigResource) -> list[ConfigRecord]:
+            return alter(index, resource) if resource.type is ResourceType.BROKER else []
+
+        results = self.alter_all(resources, try_brokers)
+        return {index: result for index, result in enumerate(results) if result.error is not None}
 
     def _resource(self, requested: RequestedResource) -> ConfigResource:
         """The resource, if its changes are well-formed and it can be altered here (Kafka's ConfigAdminManager)."""
@@ -170,20 +208,26 @@ class _Alteration:
         if not digits.isdecimal():
             message = f"Node id must be an integer, but it is: {name}"
             raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-        own_id = self._image.controller_id
-        if int(name) == own_id or int(name) in self._image.brokers:
+        own_id = self._own_id
+        if int(name) == own_id or (self._broker_id is None and int(name) in self._image.brokers):
             return
+        if self._broker_id is not None:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {own_id}, but received {name}")
         if len(self._image.brokers) > 1 or own_id not in self._image.brokers:
             raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No broker with id {name} found.")
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {own_id}, but received {name}")
+
+    @property
+    def _own_id(self) -> int:
+        return self._image.controller_id if self._broker_id is None else self._broker_id
 
     def _refuse_loggers(self, requested: RequestedResource) -> None:
         """Loggers are a JVM's, which is not here: no name is one's (RuntimeLoggerManager)."""
         digits = requested.name[1:] if requested.name[:1] in ("+", "-") else requested.name
         if not digits.isdecimal():
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {requested.name}")
-        if int(requested.name) != self._image.controller_id:
-            message = f"Unexpected node id. Expected {self._image.controller_id}, but received {requested.name}"
+        if int(requested.name) != self._own_id:
+            message = f"Unexpected node id. Expected {self._own_id}, but received {requested.name}"
             raise KafkaError(ErrorCode.INVALID_REQUEST, message)
         if requested.operations and (operation := requested.operations[0]) not in OF_LOGGERS:
             is_known = operation in OF_LISTS
