@@ -21,6 +21,9 @@ WIDTH, ROW, MARGIN = 1600, 17, 10
 NARROWEST: Final = 0.4
 """Pixels; what is narrower cannot be seen."""
 PIXELS_PER_LETTER: Final = 7.0
+MOST_BOXES: Final = 1_200
+"""The widest are drawn: a box takes some two hundred bytes, and a published graph is to stay below 300 KB."""
+LONGEST_NAME: Final = 120
 
 COLOURS: Final = (
     ("kernel", "#e0a458"),
@@ -54,6 +57,14 @@ def stacks(script: Iterable[str]) -> Iterator[Stack]:
                 frames.append(f"{name} [k]" if KERNEL in " ".join(rest) else name)
     if frames:
         yield tuple(reversed(frames))
+
+
+def folded(lines: Iterable[str]) -> Iterator[Stack]:
+    """The stacks of folded text (`outer;inner 12`), one for each sample."""
+    for line in lines:
+        stack, _, count = line.rpartition(" ")
+        for _ in range(int(count)):
+            yield tuple(stack.split(";"))
 
 
 def boxes(counts: Mapping[Stack, int]) -> list[Frame]:
@@ -103,7 +114,13 @@ def svg(title: str, samples: Iterable[Stack]) -> str:
         f'<text x="{MARGIN}" y="{ROW}" font-size="14">{escape(title)}: {total} samples. {legend}</text>',
     )
     scale = (WIDTH - 2 * MARGIN) / total
-    drawn = (_box(frame, scale, total, height) for frame in frames if frame.samples * scale >= NARROWEST)
+    widths = sorted((frame.samples for frame in frames), reverse=True)
+    narrowest = widths[MOST_BOXES] + 1 if len(widths) > MOST_BOXES else 0
+    drawn = (
+        _box(frame, scale, total, height)
+        for frame in frames
+        if frame.samples >= narrowest and frame.samples * scale >= NARROWEST
+    )
     return "\n".join((*head, *drawn, "</svg>\n"))
 
 
@@ -112,8 +129,9 @@ def _box(frame: Frame, scale: float, total: int, height: int) -> str:
     y = height - (frame.depth + 2) * ROW
     letters = int(width / PIXELS_PER_LETTER)
     label = escape(frame.name[:letters]) if letters > 2 else ""
+    name = frame.name if len(frame.name) <= LONGEST_NAME else f"{frame.name[:LONGEST_NAME]}…"
     return (
-        f"<g><title>{escape(frame.name)}: {frame.samples / total:.1%}</title>"
+        f"<g><title>{escape(name)}: {frame.samples / total:.1%}</title>"
         f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{ROW - 1}" fill="{colour(frame.name)}"/>'
         f'<text x="{x + 2:.1f}" y="{y + 12}">{label}</text></g>'
     )

@@ -5,6 +5,7 @@ Each part stands between two comments, `measured: NAME` and `end`; what is outsi
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -151,7 +152,14 @@ def larger(rows: Sequence[Saturation]) -> str:
     )
 
 
-PARTS: Final[Mapping[str, Callable[[Path], str]]] = {"goals": goals, "cores": cores}
+def profiles(folder: Path) -> str:
+    """Returns links to the flame graphs of `make profile`."""
+    files = sorted(folder.glob("profile-*.svg"))
+    links = [f"- [{file.stem}]({os.path.relpath(file, PAGE.parent)})\n" for file in files]
+    return "".join(links) or "There are none.\n"
+
+
+PARTS: Final[Mapping[str, Callable[[Path], str]]] = {"profiles": profiles, "goals": goals, "cores": cores}
 
 
 def written(text: str, folder: Path) -> str:

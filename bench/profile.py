@@ -30,7 +30,7 @@ ATTACH_S = 1.0
 
 def py_spy(pid: int, file: Path) -> list[str]:
     """The command that watches a process until it gets an interrupt, and then writes `file`."""
-    options = ("--rate", str(SAMPLES_PER_SECOND), "--nonblocking", "--format", "flamegraph")
+    options = ("--rate", str(SAMPLES_PER_SECOND), "--nonblocking", "--format", "raw")
     return [str(PY_SPY), "record", *options, "--output", str(file), "--pid", str(pid)]
 
 
@@ -69,7 +69,10 @@ def profile(name: str, folder: Path) -> list[Path]:
         try:
             trial.open()
             trial.measure(-1)
-            files = [watched(trial, 0, py_spy, folder / f"profile-{name}.svg")]
+            functions = watched(trial, 0, py_spy, Path(work) / "functions.txt")
+            files = [folder / f"profile-{name}.svg"]
+            title = f"{load.title}, Python's functions"
+            files[0].write_text(flame.svg(title, flame.folded(functions.read_text().splitlines())))
             if shutil.which("perf") is not None:
                 recorded = watched(trial, 1, perf, Path(work) / "perf.data")
                 files.append(drawn(load.title, recorded, folder / f"profile-{name}-native.svg"))

@@ -40,5 +40,21 @@ def test_a_drawing_has_every_box_with_its_share() -> None:
     assert drawn.count("<rect") == 4
 
 
+def test_folded_stacks_count_as_often_as_they_were_seen() -> None:
+    assert list(flame.folded(["main (a b.py:1);send 2", "main (a b.py:1) 1"])) == [
+        ("main (a b.py:1)", "send"),
+        ("main (a b.py:1)", "send"),
+        ("main (a b.py:1)",),
+    ]
+
+
+def test_of_too_many_boxes_the_widest_are_drawn() -> None:
+    samples = [("wide",)] * 50 + [(f"frame {number} {'x' * 500}",) for number in range(2 * flame.MOST_BOXES)]
+    drawn = flame.svg("many", samples)
+    assert drawn.count("<rect") <= flame.MOST_BOXES
+    assert "<title>wide: " in drawn
+    assert len(drawn) < 300_000
+
+
 def test_no_samples_are_an_empty_drawing() -> None:
     assert "<rect" not in flame.svg("nothing", [])

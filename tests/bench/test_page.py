@@ -13,7 +13,11 @@ from bench.page import PAGE, TRIED, larger, written
 from bench.results import NO_LOAD, PeerResult, result_of, save, saved
 from bench.saturation import Saturation
 
-TEXT = "before\n<!-- measured: goals -->\nstale\n<!-- end -->\nbetween\n<!-- measured: cores -->\n<!-- end -->\nafter\n"
+TEXT = (
+    "before\n"
+    + "between\n".join(f"<!-- measured: {name} -->\nstale\n<!-- end -->\n" for name in ("profiles", "goals", "cores"))
+    + "after\n"
+)
 
 
 def rounds(*costs: float) -> list[dict[str, float]]:
@@ -43,6 +47,8 @@ def test_a_part_is_written_and_the_rest_stays(results: Path) -> None:
     assert "| consume 1 KB | odradek 3, kafka 2 (not settled) | 3 | 61 s |" in page
     assert "- consume 1 KB, 0.87 of Apache Kafka" in page
     assert written(page, results) == page
+    (results / "profile-produce.svg").write_text("")
+    assert "- [profile-produce](" in written(page, results)
 
 
 def test_the_page_has_all_parts() -> None:
@@ -50,7 +56,7 @@ def test_the_page_has_all_parts() -> None:
 
 
 def test_a_page_without_its_parts_is_refused(results: Path) -> None:
-    with pytest.raises(ValueError, match="measured: goals"):
+    with pytest.raises(ValueError, match="measured: profiles"):
         written("nothing", results)
 
 
